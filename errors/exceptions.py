@@ -1,0 +1,87 @@
+"""The two exceptions that carry failures: one for this library's own code, one for operations to subclass.
+
+Neither is ever rendered to a peer: what leaves is built from the failure's declared facts (`wire`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, dataclass_transform, final
+
+import msgspec
+
+from .codes import RESERVED_CODES
+from .definitions import ErrorDefinition, define
+from .failures import Failure
+
+
+@final
+class FailureError(Exception):
+    """Carries a `Failure` from where it is found to the dispatcher's one boundary."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(type(failure).__name__)
+        self.failure = failure
+
+
+def _raise_again(cls: type[OperationError], facts: dict[str, Any]) -> OperationError:
+    return cls(**facts)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(msgspec.field,))
+class OperationError(Exception):
+    """A declared error of an operation: subclass it, list the subclass in `errors=[…]`, raise it with its facts.
+
+        class FileNotFound(OperationError, code="FILE_NOT_FOUND", http_status=404):
+            '''The file does not exist.'''
+            path: str
+
+        raise FileNotFound(path=path)
+
+    `code` is the stable, machine-readable name, unique in its operation and none of the six protocol codes.
+    `message` is the constant text that callers see; without it, the first line of the docstring. `retryable` tells
+    callers whether the same call may succeed later. `http_status` (400–599) is for gateways. The annotated fields are the error's details: keyword-only, typed, checked against
+    their types before they leave.
+
+    Raises `TypeError` where the class is written: no code, a code that is reserved or no upper-case word, a status
+    out of range; and where it is raised with a missing or unknown fact. A fact of the wrong type is found when the
+    error is translated: the caller then gets INTERNAL and the log says why.
+    """
+
+    definition: ClassVar[ErrorDefinition]
+
+    def __init_subclass__(
+        cls,
+        *,
+        code: str | None = None,
+        message: str | None = None,
+        http_status: int = 500,
+        retryable: bool = False,
+        **kwargs: Any,  # passed on untouched, as cooperative classes do
+    ) -> None:
+        super().__init_subclass__(**kwargs)
+        inherited: ErrorDefinition | None = getattr(cls, "definition", None)
+        if code is None and inherited is None:
+            raise TypeError(f"{cls.__name__}: an operation error needs code=\"…\"")
+        cls.definition = define(
+            cls,
+            code=code or (inherited.code if inherited else ""),
+            message=message,
+            http_status=http_status,
+            retryable=retryable,
+            reserved=RESERVED_CODES,
+        )
+
+    def __init__(self, **facts: Any) -> None:  # typed per subclass by dataclass_transform
+        definition = getattr(type(self), "definition", None)
+        if definition is None:
+            raise TypeError("OperationError is raised through a subclass that declares a code")
+        self.details: msgspec.Struct = definition.details(**facts)
+        super().__init__(definition.code)
+
+    def __getattr__(self, name: str) -> Any:  # the facts, by their declared names
+        if name.startswith("__") or name == "details":
+            raise AttributeError(name)
+        return getattr(self.details, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # so that a process pool can bring it home
+        return _raise_again, (type(self), msgspec.structs.asdict(self.details))

@@ -1,0 +1,32 @@
+"""discreet: a stdio JSON-RPC daemon that answers every request once and lets nothing out that should not leave."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .daemon.operations.context import Context, Stopped
+    from .daemon.operations.service import DeclarationError, Service
+    from .errors.exceptions import OperationError
+
+__version__ = "0.1.0"
+
+__all__ = ["Context", "DeclarationError", "OperationError", "Service", "Stopped", "__version__"]
+
+_HOMES = {
+    "Context": ".daemon.operations.context",
+    "DeclarationError": ".daemon.operations.service",
+    "OperationError": ".errors.exceptions",
+    "Service": ".daemon.operations.service",
+    "Stopped": ".daemon.operations.context",
+}
+
+
+def __getattr__(name: str) -> Any:  # PEP 562: a client must not load the daemon for asking the version
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOMES[name], __name__), name)
+    globals()[name] = value
+    return value
