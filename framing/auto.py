@@ -1,0 +1,73 @@
+"""Finds out from the first byte which framing the peer speaks, and leaves the rest to that framing's parser."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from ..errors.failures import ParseFailure
+from .content_length import ContentLengthParser
+from .events import Event, Framing, Limits
+from .newline import NewlineParser
+
+_BLANKS: Final = b" \t\r\n"
+
+
+@final
+class AutoParser:
+    """Implements `Parser`. The first byte that is no white space decides for good: `{` and `[` mean newline framing."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.framing: Framing | None = None
+        self._limits = limits
+        self._parser: ContentLengthParser | NewlineParser = NewlineParser(limits)  # skips blanks, which both do
+        self._blanks: int | None = 0  # before the first other byte; None when there is nothing left to decide
+
+    def receive_data(self, data: bytes) -> None:
+        if self._blanks is not None:
+            data = self._decide(data, self._blanks)
+        self._parser.receive_data(data)
+
+    def _decide(self, data: bytes, blanks: int) -> bytes:
+        """Look for the first byte that counts; returns what the parser is to have of `data`."""
+        ahead = data.lstrip(_BLANKS)
+        if not ahead:
+            self._blanks = blanks + len(data)
+            return data
+        self._blanks = None
+        self.framing = "newline" if ahead[0] in b"{[" else "content-length"
+        if self.framing == "newline":
+            return data
+        self._parser = ContentLengthParser(self._limits, offset=blanks + len(data) - len(ahead))
+        return ahead
+
+    def end_of_input(self) -> None:
+        self._blanks = None
+        self._parser.end_of_input()
+
+    def next_event(self) -> Event:
+        return self._parser.next_event()
+
+    def refuse_body(self, failure: ParseFailure) -> None:
+        self._parser.refuse_body(failure)
+
+    def frame_timed_out(self) -> None:
+        self._parser.frame_timed_out()
+
+    def input_rested(self) -> None:
+        self._parser.input_rested()
+
+    @property
+    def mid_frame(self) -> bool:
+        return self._parser.mid_frame
+
+    @property
+    def progress(self) -> int:
+        return self._parser.progress
+
+    @property
+    def wants_rest(self) -> bool:
+        return self._parser.wants_rest
+
+    @property
+    def pending(self) -> int:
+        return self._parser.pending

@@ -1,0 +1,147 @@
+"""Reads one header block as it comes and tells what it declares. Never looks at a byte twice, never at a body.
+
+The grammar is RFC 9112, section 5, without its obsolete parts: a field name of token characters, a colon at once, a
+value of visible characters, blanks and bytes from 0x80, CR LF. No folded lines, no bare CR or LF. The first byte that
+no block can hold ends the reading (docs/protocol.md, section 1.1, rule 2).
+
+    LINE_START --token--> NAME --:--> VALUE --CR--> VALUE_CR --LF--> LINE_START
+         `-------CR--> EMPTY_CR --LF--> DONE
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, Literal, TypeAlias, cast, final
+
+LARGEST_LENGTH: Final = 2**63 - 1
+"""What a signed 64-bit integer holds. No length beyond it can be meant."""
+
+LengthFault: TypeAlias = Literal["missing-content-length", "invalid-content-length", "oversize"]
+TypeFault: TypeAlias = Literal["unsupported-content-type", "bad-charset"]
+BlockFault: TypeAlias = Literal["malformed-header", "header-too-large"]
+
+MEDIA_TYPE: Final = b"application/vscode-jsonrpc"
+CHARSETS: Final = frozenset({b"utf-8", b"utf8"})
+
+_BLANKS: Final = b" \t"  # optional white space, RFC 9110, section 5.6.3
+_TOKEN: Final = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_CR, _LF, _COLON = b"\r\n:"
+
+_Phase: TypeAlias = Literal["line-start", "name", "value", "value-cr", "empty-cr", "done"]
+_Run: TypeAlias = Callable[[bytes, int, int], "re.Match[bytes]"]
+
+
+def _run_of(bytes_in_class: bytes) -> _Run:
+    """The matcher of any number of these bytes, also none, so that there always is a match."""
+    return cast("_Run", re.compile(b"[" + bytes_in_class + b"]*").match)
+
+
+_TO_NAME: Final[Mapping[int, _Phase]] = dict.fromkeys(_TOKEN, "name")
+
+# Each phase: the bytes that stay in it, if any, and those that lead on. Every other byte is a fault.
+_TABLE: Final[Mapping[_Phase, tuple[_Run | None, Mapping[int, _Phase]]]] = {
+    "line-start": (None, {_CR: "empty-cr", **_TO_NAME}),
+    "name": (_run_of(re.escape(_TOKEN)), {_COLON: "value"}),
+    "value": (_run_of(rb"\t\x20-\x7e\x80-\xff"), {_CR: "value-cr"}),
+    "value-cr": (None, {_LF: "line-start"}),
+    "empty-cr": (None, {_LF: "done"}),
+    "done": (None, {}),
+}
+
+
+@final
+class HeaderBlock:
+    """One block of at most `limit` bytes, in any chunks.
+
+    `seen` counts its bytes that are well-formed so far. `type_fault` is what is wrong with `Content-Type`, if anything.
+    """
+
+    __slots__ = ("_length", "_limit", "_line", "_phase", "seen", "type_fault")
+
+    def __init__(self, limit: int) -> None:
+        self.seen = 0
+        self._length: int | LengthFault = "missing-content-length"
+        self.type_fault: TypeFault | None = None
+        self._limit = limit
+        self._line = 0
+        self._phase: _Phase = "line-start"
+
+    def read(self, data: bytes, start: int) -> int | LengthFault | BlockFault | None:
+        """Go on with the block that starts at `data[start]`; what `seen` counts must still be there.
+
+        Returns None for more, and then, once: the body's length in bytes; why a well-formed block declares none that is
+        usable (the first reason); or a `BlockFault` at the first byte that no block of this size can hold.
+        """
+        pos = start + self.seen
+        end = min(len(data), start + self._limit)
+        phase = self._phase
+        while pos < end and phase != "done":
+            run, exits = _TABLE[phase]
+            if run is not None and (pos := run(data, pos, end).end()) == end:
+                break
+            after = exits.get(data[pos])
+            if after is None:
+                self.seen = pos - start
+                return "malformed-header"
+            pos += 1
+            if after == "line-start":
+                self._take_field(data[start + self._line : pos - 2])
+                self._line = pos - start
+            phase = after
+        self._phase = phase
+        self.seen = pos - start
+        if phase == "done":
+            return self._length
+        return "header-too-large" if self.seen == self._limit else None
+
+    def _take_field(self, line: bytes) -> None:
+        name, _, value = line.partition(b":")
+        match name.lower():
+            case b"content-length":
+                self._take_length(value.strip(_BLANKS))
+            case b"content-type":
+                self.type_fault = self.type_fault or content_type_fault(value.strip(_BLANKS))
+            case _:
+                pass
+
+    def _take_length(self, value: bytes) -> None:
+        if self._length == "missing-content-length":
+            self._length = parse_length(value)
+        elif isinstance(self._length, int):
+            self._length = "invalid-content-length"  # repeated, even if equal
+
+
+def parse_length(value: bytes) -> int | Literal["invalid-content-length", "oversize"]:
+    """The number that a trimmed `Content-Length` value declares, in bytes: ASCII digits only, leading zeros allowed.
+
+    Beyond `LARGEST_LENGTH` it is "oversize", however many digits there are.
+    """
+    if not value.isdigit():
+        return "invalid-content-length"
+    significant = value.lstrip(b"0")
+    if len(significant) > 19:  # before int(), which is slow and at last refuses as digits grow
+        return "oversize"
+    length = int(significant or b"0")
+    return length if length <= LARGEST_LENGTH else "oversize"
+
+
+def content_type_fault(value: bytes) -> TypeFault | None:
+    """What is wrong with a trimmed `Content-Type` value; None for `application/vscode-jsonrpc` in UTF-8.
+
+    Any case. The one parameter is `charset`, bare or quoted; a media type with others is not the supported one.
+    """
+    media_type, *parameters = value.lower().split(b";")
+    if media_type.rstrip(_BLANKS) != MEDIA_TYPE:
+        return "unsupported-content-type"
+    for parameter in filter(None, (each.strip(_BLANKS) for each in parameters)):
+        name, _, charset = parameter.partition(b"=")
+        if name != b"charset":
+            return "unsupported-content-type"
+        if _unquoted(charset) not in CHARSETS:
+            return "bad-charset"
+    return None
+
+
+def _unquoted(value: bytes) -> bytes:
+    return value[1:-1] if len(value) > 1 and value[:1] == value[-1:] == b'"' else value

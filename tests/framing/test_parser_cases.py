@@ -1,0 +1,351 @@
+"""Section 1.1 of docs/protocol.md as one table: what a stream of bytes becomes, however it is cut into chunks.
+
+A case is a list of steps (bytes, "rest", "time-out", "end") and what comes out: the body of a frame, or the reason of a
+fault. Bodies that are no JSON come out as frames and are refused by whoever drives the parser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.framing.content_length import ContentLengthParser
+from discreet.framing.encoder import encode_frame
+from discreet.framing.parser import Limits
+
+LIMITS = Limits(max_body=200, max_header=128)
+
+
+def f(body: bytes) -> bytes:
+    return encode_frame(body, "content-length")
+
+
+def block(*lines: bytes) -> bytes:
+    return b"".join(line + b"\r\n" for line in lines) + b"\r\n"
+
+
+ONE = b'{"id":1}'
+TWO = b'{"id":2}'
+EVIL = b'{"id":666}'
+A, B, EVIL_FRAME = f(ONE), f(TWO), f(EVIL)
+BIG = b'{"text":"' + b"x" * 200 + b'"}'
+CUT = b'{"text":"one two'
+TAIL = b' three"}'
+BAD = b'{"id":}'
+
+GOOD_BLOCKS: dict[str, tuple[bytes, ...]] = {
+    "lower-case": (b"content-length: 8",),
+    "upper-case": (b"CONTENT-LENGTH: 8",),
+    "no-space": (b"Content-Length:8",),
+    "blanks-around-the-value": (b"Content-Length: \t 8 \t ",),
+    "leading-zeros": (b"Content-Length: 0000000000000000000000000000008",),
+    "unknown-headers": (b"X-A: 1", b"Content-Length: 8", b"x-b: 2"),
+    "every-token-character": (b"!#$%&'*+-.^_`|~09azAZ: 1", b"Content-Length: 8"),
+    "empty-value": (b"X:", b"Y: ", b"Content-Length: 8"),
+    "every-value-byte": (b"X: \t !~\x80\xff:{}", b"Content-Length: 8"),
+    "content-type": (b"Content-Length: 8", b"Content-Type: application/vscode-jsonrpc"),
+    "content-type-first": (b"Content-Type: application/vscode-jsonrpc; charset=utf-8", b"Content-Length: 8"),
+    "content-type-quoted": (b'Content-Type: application/vscode-jsonrpc;charset="UTF8"', b"Content-Length: 8"),
+    "at-the-limit": (b"X: " + b"x" * (LIMITS.max_header - 26), b"Content-Length: 8"),
+}
+
+MALFORMED_BLOCKS: dict[str, bytes] = {
+    "no-colon": b"garbage\r\n\r\n",
+    "blank-before-the-colon": b"Content-Length : 8\r\n\r\n",
+    "no-name": b": 8\r\n\r\n",
+    "leading-blank": b" Content-Length: 8\r\n\r\n",
+    "folded-line": b"Content-Length: 8\r\n X: y\r\n\r\n",
+    "bare-lf": b"X: y\nContent-Length: 8\n\n",
+    "bare-lf-then-crlf": b"X: y\nContent-Length: 8\r\n\r\n",
+    "bare-cr": b"X: y\rContent-Length: 8\r\n\r\n",
+    "bare-cr-at-a-line-start": b"X: y\r\n\rContent-Length: 8\r\n\r\n",
+    "blank-line-of-bare-lf": b"Content-Length: 8\r\n\n",
+    "nul": b"\x00\r\n\r\n",
+    "control-in-a-value": b"X: \x01\r\nContent-Length: 8\r\n\r\n",
+    "del-in-a-value": b"X: \x7f\r\n\r\n",
+    "non-ascii-name": b"\xc3\xa9: 1\r\n\r\n",
+    "utf-16": b"\xff\xfeC\x00o\x00n\x00\r\n\r\n",
+    "brace-in-a-block": b'Content-Length: 8\r\n{"id":1}\r\n\r\n',
+    "bracket-in-a-name": b"X[0]: 1\r\n\r\n",
+    "malformed-behind-a-bad-length": b"Content-Length: x\r\nno colon\r\n\r\n",
+}
+
+UNUSABLE_BLOCKS: dict[str, tuple[str, tuple[bytes, ...]]] = {
+    "none": ("missing-content-length", (b"X: 1",)),
+    "none-but-a-bad-type": ("missing-content-length", (b"Content-Type: text/plain",)),
+    "empty": ("invalid-content-length", (b"Content-Length:",)),
+    "blank": ("invalid-content-length", (b"Content-Length:  \t",)),
+    "plus": ("invalid-content-length", (b"Content-Length: +8",)),
+    "minus": ("invalid-content-length", (b"Content-Length: -8",)),
+    "hexadecimal": ("invalid-content-length", (b"Content-Length: 0x8",)),
+    "underscore": ("invalid-content-length", (b"Content-Length: 1_0",)),
+    "fraction": ("invalid-content-length", (b"Content-Length: 8.0",)),
+    "list": ("invalid-content-length", (b"Content-Length: 8, 8",)),
+    "inner-blank": ("invalid-content-length", (b"Content-Length: 0 8",)),
+    "arabic-digit": ("invalid-content-length", (b"Content-Length: \xd9\xa8",)),
+    "equal-duplicates": ("invalid-content-length", (b"Content-Length: 8", b"content-length: 8")),
+    "duplicates": ("invalid-content-length", (b"Content-Length: 8", b"X: 1", b"Content-Length: 9")),
+    "duplicates-of-which-one-is-oversize": ("invalid-content-length", (b"Content-Length: 999", b"Content-Length: 8")),
+    "beyond-64-bits": ("oversize", (b"Content-Length: 9223372036854775808",)),
+    "far-beyond": ("oversize", (b"Content-Length: " + b"9" * 90,)),
+    "beyond-then-repeated": ("oversize", (b"Content-Length: " + b"9" * 30, b"Content-Length: 8")),
+    "bad-length-and-bad-type": ("invalid-content-length", (b"Content-Type: text/plain", b"Content-Length: x")),
+}
+
+SKIPPED_BLOCKS: dict[str, tuple[str, tuple[bytes, ...]]] = {
+    "type": ("unsupported-content-type", (b"Content-Type: application/json",)),
+    "empty-type": ("unsupported-content-type", (b"Content-Type:",)),
+    "charset": ("bad-charset", (b"Content-Type: application/vscode-jsonrpc; charset=latin-1",)),
+    "type-repeated": (
+        "bad-charset",
+        (b"Content-Type: application/vscode-jsonrpc; charset=x", b"Content-Type: application/json"),
+    ),
+}
+
+
+def cases() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
+    """Name, steps, what comes out."""
+    yield from frames()
+    yield from header_faults()
+    yield from unframed_texts()
+    yield from doubts()
+    yield from time_outs()
+    yield from ends()
+
+
+def frames() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
+    yield "one-frame", [A], [ONE]
+    yield "three-frames", [A + B + A], [ONE, TWO, ONE]
+    yield "crlf-before-a-block", [b"\r\n\r\n" + A + b"\r\n" + B], [ONE, TWO]
+    yield "lf-before-a-block", [b"\n" + A + b"\n\n" + B + b"\n", "end"], [ONE, TWO]
+    yield "body-at-the-limit", [f(b'"' + b"x" * 198 + b'"')], [b'"' + b"x" * 198 + b'"']
+    escaped = b'["Content-Length: 10\\r\\n\\r\\n{\\"id\\":666}"]'
+    yield "frame-in-a-string-stays-there", [f(escaped) + B], [escaped, TWO]
+    yield "a-rest-in-a-body-changes-nothing", [A[:-3], "rest", A[-3:] + B], [ONE, TWO]
+    yield "a-rest-in-a-block-changes-nothing", [A[:9], "rest", A[9:] + B], [ONE, TWO]
+    for name, lines in GOOD_BLOCKS.items():
+        yield f"good-block-{name}", [block(*lines) + ONE + B], [ONE, TWO]
+
+
+def header_faults() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
+    for name, raw in MALFORMED_BLOCKS.items():
+        yield f"malformed-{name}", [raw + B], ["malformed-header", TWO]
+        yield f"malformed-{name}-then-a-text", [raw + b"\r\n" + EVIL + B], ["malformed-header", TWO]
+    for name, (reason, lines) in UNUSABLE_BLOCKS.items():
+        yield f"unusable-{name}", [block(*lines) + B], [reason, TWO]
+        yield f"unusable-{name}-then-a-text", [block(*lines) + EVIL + b"\n" + B], [reason, TWO]
+    for name, (reason, lines) in SKIPPED_BLOCKS.items():
+        skipped = block(*lines, b"Content-Length: %d" % len(EVIL_FRAME)) + EVIL_FRAME
+        yield f"skipped-{name}", [skipped + B], [reason, TWO]
+        yield f"skipped-{name}-then-a-text", [skipped + EVIL + B], [reason, "missing-content-length", TWO]
+    oversize = f(BIG[:100] + EVIL_FRAME + BIG[100:])
+    yield "oversize", [oversize + B], ["oversize", TWO]
+    yield "oversize-outweighs-a-bad-type", [block(b"Content-Type: x/y", b"Content-Length: 201") + b"x" * 201], ["oversize"]
+    yield "a-rest-does-not-end-an-oversize-body", [oversize[:50], "rest", oversize[50:] + B], ["oversize", TWO]
+    large = b"X: " + b"x" * LIMITS.max_header + b"\r\n"
+    yield "header-too-large", [large + b"Content-Length: 8\r\n\r\n" + B], ["header-too-large", TWO]
+    yield "header-too-large-then-a-text", [large + b"\r\n" + EVIL + B], ["header-too-large", TWO]
+    yield "header-too-large-by-lines", [b"X: y\r\n" * 30 + b"\r\n" + B], ["header-too-large", TWO]
+    for over in range(1, 5):
+        lines = (b"X: " + b"x" * (LIMITS.max_header - 26 + over), b"Content-Length: 8")
+        yield f"header-too-large-by-{over}", [block(*lines) + EVIL + B], ["header-too-large", TWO]
+    yield "malformed-at-the-limit", [b"X: " + b"x" * (LIMITS.max_header - 4) + b"\x00\r\n\r\n" + B], ["malformed-header", TWO]
+    yield "malformed-and-a-rest", [b"no header", "rest", B], ["malformed-header", TWO]
+    yield "malformed-and-a-rest-after-the-line", [b"no header\r\n", "rest", B], ["malformed-header", TWO]
+    yield "two-malformed", [b"a\r\n\r\nb\r\n\r\n" + B], ["malformed-header", "malformed-header", TWO]
+    yield "a-text-after-a-rest-is-a-loss-of-its-own", [b"a\r\n\r\n", "rest", EVIL + B], [
+        "malformed-header",
+        "missing-content-length",
+        TWO,
+    ]
+    yield "second-text-is-a-loss-of-its-own", [b"a\r\n\r\n[1]\r\n[2]" + B], ["malformed-header", "missing-content-length", TWO]
+
+
+def unframed_texts() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
+    missing = "missing-content-length"
+    yield "object", [EVIL + B], [missing, TWO]
+    yield "array-and-line-end", [b"[" + EVIL + b"]\r\n" + B], [missing, TWO]
+    yield "three-texts", [(EVIL + b"\n") * 3 + B], [missing, missing, missing, TWO]
+    yield "pretty-printed", [b'{\r\n  "a": [\r\n    1\r\n  ]\r\n}\r\n' + B], [missing, TWO]
+    yield "brackets-in-strings", [b'{"}]":"\\"}"}' + B], [missing, TWO]
+    yield "escaped-frame-in-a-string", [b'{"a":"Content-Length: 10\\r\\n\\r\\n{}"}' + B], [missing, TWO]
+    yield "not-quite-json", [b"{not: 'json'}" + B], [missing, TWO]
+    yield "rest-in-a-text", [b'{"a":[1', "rest", B], [missing, TWO]
+    yield "raw-frame-in-a-string", [b'{"a":"' + EVIL_FRAME + b'"}' + EVIL_FRAME, "rest", B], [missing, TWO]
+    yield "raw-frame-in-an-object", [b"{" + EVIL_FRAME + b"}" + EVIL_FRAME, "rest", B], [missing, TWO]
+    yield "raw-frames-with-braces", [b"{" + f(b"}}" + EVIL_FRAME) + EVIL_FRAME, "rest", B], [missing, TWO]
+    yield "raw-frame-in-a-text-behind-a-block", [b"x\r\n\r\n{" + EVIL_FRAME + EVIL_FRAME, "rest", B], [
+        "malformed-header",
+        "malformed-header",
+        TWO,
+    ]
+
+
+def doubts() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
+    bad = "invalid-json"
+    yield "bad-body-then-a-frame", [f(BAD) + B], [BAD, bad, TWO]
+    yield "bad-body-then-line-ends-and-a-frame", [f(BAD) + b"\r\n\n" + B], [BAD, bad, TWO]
+    yield "bad-body-then-a-rest", [f(BAD), "rest", EVIL + B], [BAD, bad, "missing-content-length", TWO]
+    yield "bad-body-then-a-text", [f(BAD) + EVIL + EVIL_FRAME, "rest", B], [BAD, bad, bad, TWO]
+    yield "bad-body-then-junk", [f(BAD) + b"junk\r\n\r\n" + EVIL_FRAME, "rest", B], [BAD, bad, bad, TWO]
+    yield "bad-body-then-no-length", [f(BAD) + b"X: 1\r\n\r\n" + EVIL_FRAME, "rest", B], [BAD, bad, bad, TWO]
+    yield "bad-body-then-a-huge-length", [f(BAD) + block(b"Content-Length: " + b"9" * 30) + EVIL_FRAME, "rest", B], [
+        BAD,
+        bad,
+        bad,
+        TWO,
+    ]
+    yield "bad-body-then-an-oversize-frame", [f(BAD) + f(BIG) + B], [BAD, bad, "oversize", TWO]
+    yield "bad-body-then-a-bad-type", [f(BAD) + block(b"Content-Type: a/b", b"Content-Length: 8") + EVIL[:8] + B], [
+        BAD,
+        bad,
+        "unsupported-content-type",
+        TWO,
+    ]
+    yield "bad-body-then-half-a-block-and-a-rest", [f(BAD) + A[:9], "rest", B], [BAD, bad, bad, TWO]
+    yield "scalar-body-is-json", [f(b"12") + B], [b"12", TWO]
+    yield "text-and-more-was-not-cut", [f(b"{}x") + B], [b"{}x", bad, TWO]
+    yield "plain-text-was-not-cut", [f(b"hello") + EVIL + EVIL_FRAME, "rest", B], [b"hello", bad, bad, TWO]
+    yield "raw-line-end-in-a-string", [f(b'{"a":"\n"}') + B], [b'{"a":"\n"}', bad, TWO]
+    yield "cut-but-the-length-was-right", [f(CUT) + B], [CUT, bad, TWO]
+    yield "cut-then-line-ends-and-a-frame", [f(CUT) + b"\r\n" + B], [CUT, bad, TWO]
+    yield "cut-then-the-rest-of-the-text", [f(CUT) + TAIL + B], [CUT, bad, TWO]
+    yield "cut-then-the-rest-and-line-ends", [f(CUT) + TAIL + b"\r\n" + B], [CUT, bad, TWO]
+    yield "cut-then-the-rest-and-a-text", [f(CUT) + TAIL + EVIL + EVIL_FRAME, "rest", B], [CUT, bad, TWO]
+    yield "cut-then-a-rest", [f(CUT), "rest", B], [CUT, bad, TWO]
+    yield "cut-then-a-rest-then-a-late-tail", [f(CUT), "rest", TAIL, "rest", B], [CUT, bad, "malformed-header", TWO]
+    yield "cut-then-half-the-rest", [f(CUT) + b"thr", "rest", B], [CUT, bad, TWO]
+    yield "cut-then-half-a-block", [f(CUT) + A[:20], "rest", B], [CUT, bad, TWO]
+    yield "cut-then-line-ends-inside-its-string", [f(CUT) + b"\r\n" + TAIL + EVIL_FRAME, "rest", B], [CUT, bad, TWO]
+    yield "cut-between-members", [f(b'{"a":1,') + b'\r\n"b":2}' + B], [b'{"a":1,', bad, TWO]
+    yield "cut-text-that-looks-like-a-header", [f(b'{"a":"') + b'x: 1"}' + B], [b'{"a":"', bad, TWO]
+    yield "cut-text-that-looks-like-a-block", [f(b'{"a":"') + b"X: 1\r\n\r\n" + EVIL_FRAME, "rest", B], [b'{"a":"', bad, TWO]
+    yield "cut-text-longer-than-a-block", [f(CUT) + b"x" * 300 + b'"}' + B], [CUT, bad, TWO]
+    yield "cut-at-an-escape", [f(b'["\\') + b'"]"]' + B], [b'["\\', bad, TWO]
+    yield "cut-inside-a-character", [f(b'["\xc3') + b'\xa9"]' + B], [b'["\xc3', bad, TWO]
+    yield "cut-before-it-began", [f(b"") + EVIL + B], [b"", bad, TWO]
+    yield "cut-in-leading-white-space", [f(b" \r\n") + b" [1]" + B], [b" \r\n", bad, TWO]
+    yield "nothing-then-a-frame", [f(b"") + B], [b"", bad, TWO]
+    yield "nothing-then-junk", [f(b"") + b"junk" + EVIL_FRAME, "rest", B], [b"", bad, TWO]
+    nested = b'{"a":"' + EVIL_FRAME + b'"}'
+    yield "raw-frame-in-a-cut-body", [f(b'{"a":"x')[:-1] + nested[6:] + EVIL_FRAME, "rest", B], [b'{"a":"C', bad, TWO]
+    yield "two-bad-bodies", [f(BAD) + f(BAD) + B], [BAD, bad, BAD, bad, TWO]
+    yield "bad-body-in-a-frame-that-ended-a-doubt", [f(CUT) + f(CUT) + TAIL + B], [CUT, bad, CUT, bad, TWO]
+
+
+def time_outs() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
+    mismatch = "length-mismatch"
+    begun = b"Content-Length: 60\r\n\r\n" + CUT
+    whole = b"Content-Length: 60\r\n\r\n" + EVIL
+    yield "time-out-in-a-block", [A[:9], "time-out", "rest", B], ["malformed-header", TWO]
+    yield "time-out-in-a-block-then-a-frame", [A[:9], "time-out", B], ["malformed-header", TWO]
+    yield "time-out-in-a-block-then-its-tail", [A[:9], "time-out", "rest", A[9:] + EVIL_FRAME, "rest", B], [
+        "malformed-header",
+        "malformed-header",
+        TWO,
+    ]
+    yield "time-out-in-a-cut-body-then-a-frame", [begun, "time-out", B], [mismatch, TWO]
+    yield "time-out-in-a-cut-body-then-its-tail", [begun, "time-out", TAIL + B], [mismatch, TWO]
+    yield "time-out-then-a-rest-then-a-frame", [begun, "time-out", "rest", B], [mismatch, TWO]
+    yield "time-out-then-rests-then-the-tail", [begun, "time-out", "rest", "rest", TAIL + B], [mismatch, TWO]
+    yield "time-out-then-a-rest-then-line-ends-and-a-frame", [begun, "time-out", "rest", b"\r\n" + A + B], [
+        mismatch,
+        ONE,
+        TWO,
+    ]
+    yield "time-out-then-a-tail-without-end", [begun, "time-out", "rest", b" and more", "rest", B], [mismatch, mismatch, TWO]
+    yield "time-out-then-a-raw-tail", [begun, "time-out", "rest", b"x\r\n\r\n" + EVIL_FRAME, "rest", B], [
+        mismatch,
+        mismatch,
+        TWO,
+    ]
+    yield "time-out-behind-a-whole-text", [whole, "time-out", B], [mismatch, TWO]
+    yield "time-out-behind-a-whole-text-then-junk", [whole, "time-out", "rest", EVIL + EVIL_FRAME, "rest", B], [
+        mismatch,
+        mismatch,
+        TWO,
+    ]
+    yield "time-out-before-the-body", [b"Content-Length: 60\r\n\r\n", "time-out", EVIL + B], [mismatch, TWO]
+    yield "time-out-in-an-oversize-body", [f(BIG)[:99], "time-out", B], ["oversize", TWO]
+    yield "time-out-in-an-oversize-body-then-its-tail", [f(BIG)[:99], "time-out", "rest", b"xx" + EVIL_FRAME, "rest", B], [
+        "oversize",
+        "oversize",
+        TWO,
+    ]
+    yield "time-out-in-a-block-in-doubt", [f(CUT) + A[:9], "time-out", A[9:] + EVIL_FRAME, "rest", B], [
+        CUT,
+        "invalid-json",
+        TWO,
+    ]
+    yield "many-time-outs", [begun, "time-out", "rest"] * 3 + [B], [mismatch, mismatch, mismatch, TWO]
+    yield "time-out-between-frames-is-none", [A, "time-out", B], [ONE, TWO]
+
+
+def ends() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
+    yield "nothing", ["end"], []
+    yield "end-behind-a-frame", [A, "end", "end"], [ONE]
+    yield "end-in-a-block", [A + B[:9], "end"], [ONE, "malformed-header"]
+    yield "end-in-a-body", [A + B[:-1], "end"], [ONE, "length-mismatch"]
+    yield "end-before-a-body", [block(b"Content-Length: 8"), "end"], ["length-mismatch"]
+    yield "end-in-an-oversize-body", [f(BIG)[:99], "end"], ["oversize"]
+    yield "end-in-a-malformed-block", [b"no header\r\n", "end"], ["malformed-header"]
+    yield "end-behind-a-malformed-block", [b"no header\r\n\r\n", "end"], ["malformed-header"]
+    yield "end-in-an-unframed-text", [b'{"a"', "end"], ["missing-content-length"]
+    yield "end-in-a-text-behind-a-block", [b'x\r\n\r\n{"a"', "end"], ["malformed-header"]
+    yield "end-in-doubt-behind-a-cut-body", [f(CUT), "end"], [CUT, "invalid-json"]
+    yield "end-in-doubt-behind-a-bad-body", [f(BAD), "end"], [BAD, "invalid-json"]
+    yield "end-in-a-block-in-doubt", [f(CUT) + A[:9], "end"], [CUT, "invalid-json"]
+    yield "end-in-a-cut-text", [f(CUT) + TAIL[:-1], "end"], [CUT, "invalid-json"]
+    yield "end-behind-a-cut-text", [f(CUT) + TAIL, "end"], [CUT, "invalid-json"]
+    yield "end-in-quarantine", [f(BAD) + b"junk", "end"], [BAD, "invalid-json", "invalid-json"]
+
+
+CASES = list(cases())
+each_case = pytest.mark.parametrize(("steps", "expected"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
+
+
+def cut(steps: list[Any], size: int) -> list[Any]:
+    """The same steps, bytes in chunks of `size`."""
+    chunks: list[Any] = []
+    for step in steps:
+        if isinstance(step, bytes):
+            chunks += [step[at : at + size] for at in range(0, len(step), size)]
+        else:
+            chunks.append(step)
+    return chunks
+
+
+@each_case
+def test_a_stream_gives_these_frames_and_faults(drive: Any, outline: Any, steps: Any, expected: Any) -> None:
+    assert outline(drive(ContentLengthParser(LIMITS), steps)) == expected
+
+
+@each_case
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_small_chunks_give_the_same_events(drive: Any, steps: Any, expected: Any, size: int) -> None:
+    whole = drive(ContentLengthParser(LIMITS), steps)
+    assert drive(ContentLengthParser(LIMITS), cut(steps, size)) == whole
+    assert len(whole) == len(expected)
+
+
+@settings(max_examples=400, deadline=None)
+@given(case=st.sampled_from(CASES), random=st.randoms(use_true_random=False))
+def test_random_splits_give_the_same_events(drive: Any, case: Any, random: Any) -> None:
+    _, steps, _ = case
+    pieces: list[Any] = []
+    for step in steps:
+        while isinstance(step, bytes) and len(step) > 1 and random.random() < 0.8:
+            at = random.randrange(1, len(step))
+            pieces.append(step[:at])
+            step = step[at:]
+        pieces.append(step)
+    assert drive(ContentLengthParser(LIMITS), pieces) == drive(ContentLengthParser(LIMITS), steps)
+
+
+def test_case_names_are_unique() -> None:
+    names = [name for name, _, _ in CASES]
+    assert len(set(names)) == len(names)

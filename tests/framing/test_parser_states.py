@@ -1,0 +1,350 @@
+"""Every state of the `Content-Length` parser meets every kind of input, and each meeting has a stated outcome."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+from discreet.errors.failures import ParseFailure
+from discreet.framing.content_length import ContentLengthParser
+from discreet.framing.encoder import encode_frame
+from discreet.framing.parser import NEED_DATA, Fault, Limits
+from discreet.framing.states import State
+
+LIMITS = Limits(max_body=200, max_header=128)
+
+ONE = b'{"id":1}'
+A = encode_frame(ONE, "content-length")
+BAD_FRAME = encode_frame(b"{]x", "content-length")
+CUT_FRAME = encode_frame(b'{"a":', "content-length")
+CUT_BODY = b'Content-Length: 60\r\n\r\n{"a":'
+OVERSIZE = b"Content-Length: 201\r\n\r\nx"
+JUNK = b"junk\r\n\r\n"
+
+INPUTS: dict[str, Any] = {
+    "frame": A,
+    "text": ONE,
+    "junk": JUNK,
+    "line end": b"\r\n",
+    "no length": b"X: 1\r\n\r\n",
+    "rest": "rest",
+    "time-out": "time-out",
+    "end": "end",
+}
+
+MALFORMED, MISSING, INVALID = "malformed-header", "missing-content-length", "invalid-json"
+MISMATCH, TOO_LARGE = "length-mismatch", "oversize"
+
+# (what leads there, the state, {input: (what comes out, the state behind it)}); an input left out changes nothing.
+ROWS: dict[str, tuple[list[Any], State, dict[str, tuple[list[Any], State]]]] = {
+    "in step": (
+        [],
+        "in-step",
+        {
+            "frame": ([ONE], "in-step"),
+            "text": ([MISSING], "in-step"),
+            "junk": ([MALFORMED], "after-block"),
+            "no length": ([MISSING], "after-block"),
+        },
+    ),
+    "behind a faulty block": (
+        [JUNK],
+        "after-block",
+        {
+            "frame": ([ONE], "in-step"),
+            "text": ([], "in-step"),
+            "junk": ([MALFORMED], "after-block"),
+            "no length": ([MISSING], "after-block"),
+            "rest": ([], "in-step"),
+            "end": ([], "in-step"),
+        },
+    ),
+    "in a block": (
+        [b"Y: "],
+        "in-block",
+        {
+            "frame": ([MISSING], "in-step"),  # its first line ends the line begun, its body is a text
+            "text": ([], "in-block"),
+            "junk": ([MISSING], "after-block"),
+            "line end": ([], "in-block"),
+            "no length": ([MISSING], "after-block"),
+            "time-out": ([MALFORMED], "doubt-whole"),
+            "end": ([MALFORMED], "in-step"),
+        },
+    ),
+    "in a body": (
+        [CUT_BODY],
+        "in-body",
+        {"time-out": ([], "doubt-cut"), "end": ([MISMATCH], "in-step")},
+    ),
+    "in the body of a whole text": (
+        [b"Content-Length: 60\r\n\r\n{}"],
+        "in-body",
+        {"time-out": ([MISMATCH], "doubt-whole"), "end": ([MISMATCH], "in-step")},
+    ),
+    "skipping a body": (
+        [OVERSIZE],
+        "skipping-body",
+        {"time-out": ([TOO_LARGE], "doubt-whole"), "end": ([TOO_LARGE], "in-step")},
+    ),
+    "dropping a block": (
+        [b"no header"],
+        "dropping-block",
+        {
+            "frame": ([MALFORMED], "in-step"),
+            "junk": ([MALFORMED], "after-block"),
+            "no length": ([MALFORMED], "after-block"),
+            "rest": ([MALFORMED], "in-step"),
+            "end": ([MALFORMED], "in-step"),
+        },
+    ),
+    "in an unframed text": (
+        [b'{"a":1'],
+        "unframed",
+        {
+            "frame": ([], "quarantine"),
+            "junk": ([], "quarantine"),
+            "no length": ([], "quarantine"),
+            "rest": ([MISSING], "in-step"),
+            "end": ([MISSING], "in-step"),
+        },
+    ),
+    "in an unframed text behind a faulty block": (
+        [JUNK + b'{"a":1'],
+        "unframed",
+        {
+            "frame": ([], "quarantine"),
+            "junk": ([], "quarantine"),
+            "no length": ([], "quarantine"),
+            "rest": ([], "in-step"),
+            "end": ([], "in-step"),
+        },
+    ),
+    "in doubt behind a bad body": (
+        [BAD_FRAME],
+        "doubt-whole",
+        {
+            "frame": ([ONE], "in-step"),
+            "text": ([], "quarantine"),
+            "junk": ([], "quarantine"),
+            "no length": ([], "quarantine"),
+            "rest": ([], "in-step"),
+            "end": ([], "in-step"),
+        },
+    ),
+    "in doubt behind a cut body": (
+        [CUT_FRAME],
+        "doubt-cut",
+        {
+            "frame": ([INVALID, ONE], "in-step"),
+            "text": ([], "cut-text"),
+            "junk": ([], "quarantine"),
+            "no length": ([], "quarantine"),
+            "rest": ([INVALID], "in-step"),
+            "end": ([INVALID], "in-step"),
+        },
+    ),
+    "in doubt behind a body that timed out": (
+        [CUT_BODY, "time-out"],
+        "doubt-cut",
+        {
+            "frame": ([MISMATCH, ONE], "in-step"),
+            "text": ([], "cut-text"),
+            "junk": ([], "quarantine"),
+            "no length": ([], "quarantine"),
+            "rest": ([MISMATCH], "doubt-cut"),
+            "end": ([MISMATCH], "in-step"),
+        },
+    ),
+    "the same, reported": (
+        [CUT_BODY, "time-out", "rest"],
+        "doubt-cut",
+        {
+            "frame": ([ONE], "in-step"),
+            "text": ([], "cut-text"),
+            "junk": ([], "quarantine"),
+            "no length": ([], "quarantine"),
+            "end": ([], "in-step"),
+        },
+    ),
+    "in doubt behind a whole text that timed out": (
+        [b"Content-Length: 60\r\n\r\n{}", "time-out"],
+        "doubt-whole",
+        {
+            "frame": ([ONE], "in-step"),
+            "text": ([], "quarantine"),
+            "junk": ([], "quarantine"),
+            "no length": ([], "quarantine"),
+            "end": ([], "in-step"),
+        },
+    ),
+    "in a block in doubt behind a bad body": (
+        [BAD_FRAME + b"Y: "],
+        "in-block",
+        {
+            "frame": ([], "quarantine"),
+            "text": ([], "in-block"),
+            "junk": ([], "quarantine"),
+            "line end": ([], "in-block"),
+            "no length": ([], "quarantine"),
+            "rest": ([INVALID], "in-step"),
+            "time-out": ([], "quarantine"),
+            "end": ([INVALID], "in-step"),
+        },
+    ),
+    "in a block in doubt behind a cut body": (
+        [CUT_FRAME + b"1: "],
+        "in-block",
+        {
+            "frame": ([], "quarantine"),
+            "text": ([], "in-block"),
+            "junk": ([], "quarantine"),
+            "line end": ([], "in-block"),
+            "no length": ([], "quarantine"),
+            "rest": ([INVALID], "in-step"),
+            "time-out": ([], "cut-text"),
+            "end": ([INVALID], "in-step"),
+        },
+    ),
+    "in the rest of a cut text": (
+        [CUT_FRAME + b"[1"],
+        "cut-text",
+        {
+            "frame": ([], "quarantine"),
+            "junk": ([], "quarantine"),
+            "no length": ([], "quarantine"),
+            "rest": ([INVALID], "in-step"),
+            "end": ([INVALID], "in-step"),
+        },
+    ),
+    "in the late rest of a body that timed out": (
+        [CUT_BODY, "time-out", "rest", b"[1"],
+        "cut-text",
+        {
+            "frame": ([], "quarantine"),
+            "junk": ([], "quarantine"),
+            "no length": ([], "quarantine"),
+            "rest": ([MISMATCH], "in-step"),
+            "end": ([MISMATCH], "in-step"),
+        },
+    ),
+    "in quarantine": (
+        [BAD_FRAME + b"junk"],
+        "quarantine",
+        {"rest": ([INVALID], "in-step"), "end": ([INVALID], "in-step")},
+    ),
+}
+
+
+@pytest.mark.parametrize("given", INPUTS)
+@pytest.mark.parametrize("row", ROWS)
+def test_every_state_answers_every_input_as_the_table_says(drive: Any, outline: Any, row: str, given: str) -> None:
+    prefix, state, outcomes = ROWS[row]
+    parser = ContentLengthParser(LIMITS)
+    drive(parser, prefix)
+    assert parser.state == state
+    expected, after = outcomes.get(given, ([], state))
+    assert outline(drive(parser, [INPUTS[given]])) == expected
+    assert parser.state == after
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_rest_is_wanted_where_it_changes_something_and_nowhere_else(drive: Any, row: str) -> None:
+    prefix, _, outcomes = ROWS[row]
+    parser = ContentLengthParser(LIMITS)
+    drive(parser, prefix)
+    assert parser.wants_rest == ("rest" in outcomes)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_the_frame_deadline_runs_where_a_time_out_changes_something(drive: Any, row: str) -> None:
+    prefix, _, outcomes = ROWS[row]
+    parser = ContentLengthParser(LIMITS)
+    drive(parser, prefix)
+    assert parser.mid_frame == ("time-out" in outcomes)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_nothing_can_be_refused_where_no_frame_has_just_come(drive: Any, row: str) -> None:
+    prefix, _, _ = ROWS[row]
+    parser = ContentLengthParser(LIMITS)
+    drive(parser, prefix)
+    with pytest.raises(RuntimeError):
+        parser.refuse_body(ParseFailure("invalid-json"))
+
+
+def test_the_table_reaches_every_state() -> None:
+    reached = {state for _, state, _ in ROWS.values()}
+    assert reached | {"reporting"} == set(get_args(State))
+
+
+@pytest.mark.parametrize("given", ["rest", "time-out", "end", "frame"])
+def test_a_fault_that_waits_to_be_read_comes_before_everything_else(drive: Any, outline: Any, given: str) -> None:
+    parser = ContentLengthParser(LIMITS)
+    parser.receive_data(BAD_FRAME)
+    parser.next_event()
+    parser.refuse_body(ParseFailure("invalid-utf8"))
+    assert (parser.state, parser.wants_rest, parser.mid_frame) == ("reporting", False, False)
+    expected = ["invalid-utf8", ONE] if given == "frame" else ["invalid-utf8"]
+    assert outline(drive(parser, [INPUTS[given]])) == expected
+
+
+def test_silence_means_nothing_while_bytes_wait_to_be_read(drive: Any, outline: Any) -> None:
+    parser = ContentLengthParser(LIMITS)
+    drive(parser, [b"no header"])
+    parser.receive_data(b"\r\n\r\n" + A[:-1])
+    parser.input_rested()
+    parser.frame_timed_out()
+    assert outline(drive(parser, [A[-1:]])) == [MALFORMED, ONE]
+
+
+def test_chunks_may_pile_up_unread(drive: Any, outline: Any) -> None:
+    parser = ContentLengthParser(LIMITS)
+    for byte in A + A:
+        parser.receive_data(bytes([byte]))
+    assert parser.pending == len(A + A)
+    assert outline(drive(parser, [A])) == [ONE, ONE, ONE]
+    assert parser.pending == 0
+
+
+def test_a_fault_covers_the_bytes_that_were_dropped(drive: Any) -> None:
+    stream = A + b"\r\n" + JUNK + ONE + b"\r\n" + OVERSIZE.ljust(len(OVERSIZE) + 200, b"x") + BAD_FRAME + b"junk"
+    faults = [event for event in drive(ContentLengthParser(LIMITS), [stream, "end"]) if isinstance(event, Fault)]
+    spans = [stream[fault.offset : fault.offset + fault.size] for fault in faults]
+    assert spans == [JUNK, OVERSIZE.ljust(len(OVERSIZE) + 200, b"x"), b"{]x", b"junk"]
+
+
+def test_an_oversize_body_restarts_the_frame_deadline_as_it_streams_by(drive: Any) -> None:
+    parser = ContentLengthParser(LIMITS)
+    drive(parser, [OVERSIZE])
+    before = parser.progress
+    drive(parser, [b"x"])
+    assert parser.mid_frame
+    assert parser.progress == before + 1
+    assert parser.pending == 0
+
+
+def test_a_body_within_the_limit_does_not_restart_the_frame_deadline(drive: Any) -> None:
+    parser = ContentLengthParser(LIMITS)
+    drive(parser, [CUT_BODY])
+    before = parser.progress
+    drive(parser, [b"x"])
+    assert parser.mid_frame
+    assert parser.progress == before
+
+
+def test_bytes_after_the_end_and_empty_chunks_are_programming_errors() -> None:
+    parser = ContentLengthParser(LIMITS)
+    with pytest.raises(ValueError, match="end_of_input"):
+        parser.receive_data(b"")
+    assert parser.next_event() is NEED_DATA
+    parser.end_of_input()
+    with pytest.raises(RuntimeError):
+        parser.receive_data(A)
+
+
+def test_limits_that_no_frame_could_meet_are_refused() -> None:
+    for body, header in ((0, 8192), (1024, 63)):
+        with pytest.raises(ValueError, match="at least"):
+            Limits(max_body=body, max_header=header)
