@@ -1,0 +1,1 @@
+"""The daemon: it reads requests, runs operations and answers each request once."""

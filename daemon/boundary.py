@@ -1,0 +1,68 @@
+"""Where a handler's outcome becomes an answer. The only place that catches everything.
+
+Whatever a handler does ends here as result bytes or as a `Failure`; nothing of an exception's text goes on to the
+wire, and what is unexpected is logged with its traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import TYPE_CHECKING, TypeAlias
+
+from ..errors.exceptions import FailureError, OperationError
+from ..errors.failures import Failure, Internal
+from ..errors.wire import failure_of
+from .logs import log
+from .workers import in_context
+
+if TYPE_CHECKING:
+    from .operations.context import Context
+    from .operations.spec import OperationSpec
+    from .request import Request
+    from .rpc.envelope import Call
+
+Outcome: TypeAlias = bytes | Failure
+"""The result's JSON text, or why there is none."""
+
+
+def run(spec: OperationSpec, call: Call, context: Context) -> Outcome:
+    """Decode, call and encode a handler that is no coroutine, in a context of its own. Never raises."""
+    try:
+        args = spec.input.decode(call.params)
+        return spec.encode_output(copy_context().run(spec.invoke, context, args))
+    except BaseException as exc:  # noqa: BLE001 - the boundary: a SystemExit of a handler is a fault like any other
+        return context.ended_by or outcome_of(exc, spec, call)
+
+
+async def run_async(request: Request, context: Context, before_wait: Callable[[], None]) -> Outcome:
+    """The same for a coroutine. Never raises: of a request that was ended from outside nothing is left to say."""
+    spec, call = request.spec, request.call
+    try:
+        work = spec.invoke(context, spec.input.decode(call.params))
+        return spec.encode_output(await in_context(work, copy_context(), before_wait))
+    except BaseException as exc:  # noqa: BLE001 - the boundary, for the task that hosts the handler too
+        return request.ended_by or outcome_of(exc, spec, call)
+
+
+def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
+    """The failure that an exception of this operation stands for."""
+    found = _single(exc)
+    if isinstance(found, FailureError):
+        return found.failure
+    if isinstance(found, OperationError):
+        try:
+            return failure_of(found, spec.errors)
+        except Exception as fault:  # noqa: BLE001 - details that the declaration does not allow
+            exc = fault
+    log.error("handler.failed", method=spec.name, id=call.id, exc=exc)
+    return Internal()
+
+
+def _single(exc: BaseException) -> BaseException:
+    """What a group of exactly one holds, however deep; anything else is itself."""
+    while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
+        exc = exc.exceptions[0]
+    return exc
+
+

@@ -1,0 +1,247 @@
+"""One daemon over one byte transport: the parts wired together, and the order in which they begin and end.
+
+Knows nothing of the process around it (descriptors, signals, log sinks), so that it runs in memory as it runs for real.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, final
+
+from ..framing.channel import Channel
+from ..framing.events import Limits
+from ..framing.parser import parser_for
+from ..framing.transport import ByteTransport
+from .builtins import Capabilities, builtins
+from .dispatcher import Dispatcher
+from .journal import note_timeout
+from .lifecycle import Event, Lifecycle, State
+from .logs import log
+from .notices import Notices, Room
+from .operations.registry import Registry
+from .operations.service import Service
+from .operations.spec import OperationSpec
+from .outbox import Outbox
+from .parents import Watch, watch_client
+from .reader import Reader
+from .rpc import envelope
+from .settings import Settings
+from .wakeup import Wakeup
+
+if TYPE_CHECKING:
+    import anyio
+    import anyio.abc
+
+FLUSH_SECONDS: Final = 0.5
+"""How much of the drain window is kept for sending the last replies and flushing the logs."""
+
+LINGER_SECONDS: Final = 0.25
+"""How long a daemon with nothing left to do stays after `shutdown`, for the `exit` that LSP's clients send next."""
+
+IGNORING: Final[frozenset[Event]] = frozenset({"signal", "exit", "parent-gone"})
+"""Reasons to end after which no more input is awaited."""
+
+
+@final
+class Daemon:
+    """Serves `services` and the built-in methods over `transport`.
+
+    `begin()` answers what has arrived already as far as that needs no event loop; `run()` does the rest and returns
+    the exit status. `ask_to_end()` may be called from signal handlers and threads. `on_ending()` is called on
+    the loop when the end begins. Raises `DeclarationError` for names that are declared twice.
+    """
+
+    def __init__(
+        self,
+        services: Sequence[Service],
+        transport: ByteTransport,
+        settings: Settings,
+        *,
+        version: str,
+        on_ending: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.version = version
+        self.lifecycle = Lifecycle(self._on_state)
+        self._settings = settings
+        self._on_ending = on_ending
+        self._wakeup = Wakeup()
+        self._asked: Event | None = None
+        self._watches: list[Watch] = []
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._changed: anyio.Event | None = None
+        self._registry = Registry([builtins(self), *services])
+        limits = Limits(settings.max_message_bytes, settings.max_header_bytes)
+        self._channel = Channel(
+            transport,
+            parser_for(settings.framing, limits),
+            frame_timeout=settings.frame_timeout,
+            on_timeout=note_timeout,
+        )
+        self._outbox = Outbox(self._channel, lambda: self.end("reader-gone"))
+        self._dispatcher = Dispatcher(
+            self._registry,
+            self._outbox,
+            self,
+            limit=1 if settings.ordered else settings.max_concurrency,
+            request_timeout=settings.request_timeout,
+            notify_loop=self._wakeup.notify,
+        )
+        self._reader = Reader(self._channel, self._dispatcher, self._outbox, lambda reply: False)
+        self._notices = Notices(self._outbox, self._dispatcher.threads)
+        self._outbox.on_room = self._on_room
+        self._dispatcher.on_change = self._look_again
+
+    # -- life --------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Answer what can be answered before any event loop is loaded."""
+        self.lifecycle.apply("ready")
+        self._reader.begin()
+
+    def finished(self) -> bool:
+        """True when the input has ended and all of it is answered: `run` would have nothing to do."""
+        if not (self._reader.ended and self._dispatcher.idle and not self._channel.unsent):
+            return False
+        self.lifecycle.apply("end-of-input")
+        self.lifecycle.apply("drained")
+        return True
+
+    async def run(self) -> int:
+        """Serve until the end; the exit status. Call `begin` before."""
+        import anyio  # late: `begin` has answered by now
+
+        self._changed = anyio.Event()
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            tasks.start_soon(self._dispatcher.deadlines.run)
+            tasks.start_soon(self._listen)
+            for watch in self._watches:
+                tasks.start_soon(watch.ended, self._on_process_gone)
+            self._dispatcher.workers.start(tasks)
+            async with anyio.create_task_group() as inner:
+                inner.start_soon(self._outbox.run)
+                reading = anyio.CancelScope()
+                inner.start_soon(self._read, reading)
+                await self._until(lambda: self.lifecycle.draining)
+                await self._drain(reading)
+                inner.cancel_scope.cancel()
+            await self._send_last()
+            tasks.cancel_scope.cancel()
+        return self.lifecycle.status
+
+    async def _read(self, scope: anyio.CancelScope) -> None:
+        with scope:
+            await self._reader.run()
+            self.end("end-of-input")
+
+    async def _drain(self, reading: anyio.CancelScope) -> None:
+        """Let what runs finish, within the window; then answer for it."""
+        import anyio  # late, as above
+
+        if self.lifecycle.reason in IGNORING:
+            reading.cancel()
+            self._reader.read_nowait(at_most_what_fits=False)  # it was read: it gets its answer
+            self._outbox.flush()
+        if self.lifecycle.state == "stopped":
+            return
+        window = self._settings.drain_timeout
+        with anyio.move_on_after(window - min(FLUSH_SECONDS, window / 4)) as scope:
+            await self._until(lambda: self._dispatcher.idle)
+            if self.lifecycle.reason == "shutdown":
+                with anyio.move_on_after(min(LINGER_SECONDS, window / 4)):
+                    await self._until(lambda: self._reader.ended or self._asked == "exit")
+        if scope.cancelled_caught:
+            log.warning("daemon.window_closed", unanswered=self._dispatcher.unanswered)
+            self._dispatcher.abandon()
+        self.lifecycle.apply("window-closed" if scope.cancelled_caught else "drained")
+
+    async def _send_last(self) -> None:
+        import anyio  # late, as above
+
+        with anyio.move_on_after(min(FLUSH_SECONDS, self._settings.drain_timeout / 4)):
+            await self._outbox.wait_sent()
+
+    async def _until(self, reached: Callable[[], bool]) -> None:
+        """Wait until a condition on the daemon's own state holds, or the daemon has stopped."""
+        import anyio  # late, as above
+
+        while not (reached() or self.lifecycle.state == "stopped"):
+            self._changed = anyio.Event()
+            await self._changed.wait()
+
+    async def _listen(self) -> None:
+        """Take what worker threads and signal handlers have to say."""
+        while True:
+            await self._wakeup.wait()
+            self._dispatcher.collect()
+            if self._asked is not None:
+                self.end(self._asked)
+
+    # -- reasons to end ----------------------------------------------------------------------------------------
+
+    def ask_to_end(self, event: Event) -> None:
+        """End soon, for this reason. From any thread or signal handler."""
+        self._asked = event
+        self._wakeup.notify()
+
+    def end(self, event: Event) -> None:
+        """Apply a reason to end, on the loop."""
+        self.lifecycle.apply(event)
+
+    def watch(self, watch: Watch) -> None:
+        """End when this process has ended."""
+        self._watches.append(watch)
+        if self._tasks is not None:
+            self._tasks.start_soon(watch.ended, self._on_process_gone)
+
+    def _on_process_gone(self) -> None:
+        self.end("parent-gone")
+
+    def _on_state(self, state: State) -> None:
+        log.info(f"daemon.{state}", reason=self.lifecycle.reason)
+        if state != "serving":
+            self._dispatcher.close()
+            self._on_ending()
+        self._look_again()
+
+    def _on_room(self) -> None:
+        self._notices.give_room()
+        self._dispatcher.pump()
+
+    def _look_again(self) -> None:
+        self._reader.look_again()
+        if self._changed is not None:
+            self._changed.set()
+
+    # -- what the built-in methods ask for ---------------------------------------------------------------------
+
+    def operations(self) -> Iterable[OperationSpec]:
+        return self._registry
+
+    def capabilities(self) -> Capabilities:
+        return Capabilities(cancel_request=True, progress=True, max_message_bytes=self._settings.max_message_bytes)
+
+    def set_log_level(self, level: str) -> str:
+        return log.set_level(level)
+
+    def begin_shutdown(self) -> None:
+        self.end("shutdown")
+
+    def exit(self) -> None:
+        self._asked = "exit"
+        if not self.lifecycle.apply("exit"):
+            self._look_again()
+
+    def watch_client(self, pid: int) -> None:
+        if any(watch.pid == pid for watch in self._watches):
+            return
+        watch = watch_client(pid)
+        if watch is None:
+            log.info("client.unknown_process", pid=pid)
+        else:
+            self.watch(watch)
+
+    # -- what contexts ask for ---------------------------------------------------------------------------------
+
+    def notify(self, method: str, params: object) -> Room:
+        return self._notices.send(envelope.encode_notification(method, params))

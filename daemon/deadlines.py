@@ -1,0 +1,65 @@
+"""When running requests must be answered at the latest. One sleeping task for all of them, no timer per request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Final, final
+
+from .request import Request
+
+_FOREVER: Final = float("inf")
+
+
+@final
+class Deadlines:
+    """Requests with a deadline, filed by their time limit.
+
+    Requests of one limit expire in the order in which they were added, so only the first of each needs a look, and
+    adding and removing cost the same however many there are. `expire(request)` is called for each that is overdue.
+    """
+
+    def __init__(self, expire: Callable[[Request], None]) -> None:
+        self._expire = expire
+        self._by_limit: dict[float, dict[Request, None]] = {}
+        self._wakes_at = _FOREVER
+        self._wake: Callable[[], None] | None = None
+
+    def add(self, request: Request, limit: float) -> None:
+        """Expect an answer within `limit` seconds from now."""
+        request.deadline = deadline = monotonic() + limit
+        lane = self._by_limit.get(limit)
+        if lane is None:
+            lane = self._by_limit[limit] = {}
+        lane[request] = None
+        if deadline < self._wakes_at and self._wake is not None:
+            self._wake()
+
+    def remove(self, request: Request, limit: float) -> None:
+        """The request has ended; nothing is expected any more."""
+        del self._by_limit[limit][request]
+
+    def _sweep(self) -> float:
+        """Expire what is overdue; return when the next one is due."""
+        now, following = monotonic(), _FOREVER
+        for lane in self._by_limit.values():
+            for request in list(lane):
+                if request.ended_by is not None:
+                    continue
+                deadline = request.deadline or now
+                if deadline > now:
+                    following = min(following, deadline)
+                    break
+                self._expire(request)
+        return following
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        import anyio  # late: the first replies leave without an event loop
+
+        while True:
+            event = anyio.Event()
+            self._wake = event.set
+            self._wakes_at = self._sweep()
+            with anyio.move_on_after(max(0.0, self._wakes_at - monotonic())):
+                await event.wait()

@@ -1,0 +1,81 @@
+"""Where the daemon is in its life, as a table. What is not in the table changes nothing.
+
+        starting ──ready──▶ serving ──any reason to end──▶ draining ──drained──▶ stopped
+
+The first reason to end stands; a second signal, or the window's end, stops at once. Nothing leads back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Literal, TypeAlias, final
+
+State: TypeAlias = Literal["starting", "serving", "draining", "stopped"]
+
+Event: TypeAlias = Literal[
+    "ready",
+    "end-of-input",
+    "signal",
+    "second-signal",
+    "shutdown",
+    "exit",
+    "parent-gone",
+    "reader-gone",
+    "failed",
+    "drained",
+    "window-closed",
+]
+
+_ENDINGS: Final[tuple[Event, ...]] = ("end-of-input", "signal", "shutdown", "exit", "parent-gone")
+
+_CUTS: Final[tuple[Event, ...]] = ("second-signal", "reader-gone", "failed")
+
+TABLE: Final[dict[tuple[State, Event], State]] = {
+    ("starting", "ready"): "serving",
+    **{(state, ending): "draining" for state in ("starting", "serving") for ending in _ENDINGS},
+    ("draining", "drained"): "stopped",
+    ("draining", "window-closed"): "stopped",
+    **{(state, cut): "stopped" for state in ("starting", "serving", "draining") for cut in _CUTS},
+}
+
+EXIT_OK: Final = 0
+EXIT_FAILED: Final = 1
+EXIT_USAGE: Final = 2
+
+_UNFORCED: Final[frozenset[Event]] = frozenset({"drained", "window-closed"})
+"""Ways to stop that leave the status of whatever began the end."""
+
+
+@final
+class Lifecycle:
+    """Applies the table. `reason` is the event that began the end, `status` the exit status it leads to.
+
+    `on_change` is called after every change with the new state; it must not block.
+    """
+
+    __slots__ = ("_on_change", "reason", "state", "status")
+
+    def __init__(self, on_change: Callable[[State], None] = lambda _: None) -> None:
+        self.state: State = "starting"
+        self.reason: Event | None = None
+        self.status = EXIT_OK
+        self._on_change = on_change
+
+    @property
+    def draining(self) -> bool:
+        """True once the end has begun: no request that is read from now on is run."""
+        return self.state in ("draining", "stopped")
+
+    def apply(self, event: Event) -> bool:
+        """Take an event; True when the state changed."""
+        following = TABLE.get((self.state, event))
+        if following is None:
+            return False
+        asked_to_end = self.state == "draining"
+        self.state = following
+        if self.reason is None and event != "ready":
+            self.reason = event
+        if following == "stopped" and event not in _UNFORCED:
+            self.status = EXIT_OK if event == "reader-gone" and asked_to_end else EXIT_FAILED
+        self._on_change(following)
+        return True

@@ -1,0 +1,159 @@
+"""Turns an event into one scrubbed line. Imported and run by the writer's thread alone, since it loads structlog.
+
+In this order: scrub every field; cut it and scrub what is left; render; scrub the line. What a caller
+sent can neither end a line, nor colour it, nor look like a field of its own: values are quoted and whatever is not
+printable is escaped in every form.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, final
+
+from ...errors.redaction import load_environment, scrub, scrub_exception, scrub_fields
+from ...errors.redaction.marks import CUT
+from .line import finished, head, word
+from .queue import Event
+from .sink import Form
+
+MAX_FIELD: Final = 8 * 1024
+"""Characters of one field, nested values together; what is longer is scrubbed, cut and scrubbed again."""
+
+_TRACEBACK_HEAD: Final = 2 * 1024
+"""Characters that are kept of the beginning of a traceback that is too long."""
+
+_FIRST: Final = ("method", "id")
+
+_TAKEN: Final = frozenset({"timestamp", "level", "event", "stack", "exception", "exc_info"})
+"""Names that the line or structlog's renderers use; a caller's field of such a name gets an underscore."""
+
+_BARE: Final = re.compile(r'[^\s="\\]+')
+
+
+@final
+class Renderer:
+    """Renders for one sink. Making one loads the scrubber's environment and structlog: tens of milliseconds."""
+
+    def __init__(self, form: Form, *, color: bool, environ: Mapping[str, str]) -> None:
+        load_environment(environ)
+        self._form = form
+        self._plain = _text_renderer(form, color=False)
+        self._colored = _text_renderer(form, color=True) if color and form == "console" else None
+
+    def line(self, event: Event) -> bytes:
+        """The line with its end. Raises whatever a value's own code raises; `line.minimal_line` is for that."""
+        entry: dict[str, object] = {**head(event), **_fields(event.fields)}
+        text = self._json(entry) if self._form == "json" else self._text(entry)
+        return finished(text, self._form, event)
+
+    def _text(self, entry: dict[str, object]) -> str:
+        shown = {key: _Shown(_show(value)) for key, value in entry.items()}
+        text = self._plain(shown)
+        safe = scrub(text)
+        if safe != text:
+            return _escape(safe)
+        return text if self._colored is None else self._colored(shown)
+
+    def _json(self, entry: dict[str, object]) -> str:
+        text = self._plain(entry)
+        safe = scrub(text)
+        if safe != text:
+            json.loads(safe)  # a scrubbed line that is no JSON any more is a fault
+        return safe
+
+
+def _text_renderer(form: Form, *, color: bool) -> Callable[[Mapping[str, object]], str]:
+    """structlog's renderer for a form. It changes the mapping that it is given, so that it gets a copy."""
+    from structlog.dev import ConsoleRenderer
+    from structlog.processors import JSONRenderer, KeyValueRenderer
+
+    match form:
+        case "console":
+            console = ConsoleRenderer(colors=color, sort_keys=False, repr_native_str=True)
+            return lambda entry: console(None, "", dict(entry))
+        case "json":
+            to_json = JSONRenderer()
+            return lambda entry: str(to_json(None, "", dict(entry)))
+        case "keyvalue" | "journald":
+            keyvalue = KeyValueRenderer(repr_native_str=True)
+            return lambda entry: keyvalue(None, "", dict(entry))
+
+
+def _fields(fields: Mapping[str, object]) -> dict[str, object]:
+    """The fields as they may be seen: scrubbed, cut, under names that forge nothing, the telling ones first."""
+    rest = dict(fields)
+    exc = rest.pop("exc", None)
+    seen = scrub_fields(rest if exc is None or isinstance(exc, BaseException) else fields, cap=MAX_FIELD)
+    assert isinstance(seen, dict)  # as every mapping becomes one
+    names = sorted(seen, key=lambda name: name not in _FIRST)  # stable: the others keep their order
+    result = {_key(name): _cut(seen[name]) for name in names}
+    if isinstance(exc, BaseException):
+        result["exc"] = _cut_traceback(scrub_exception(exc).rstrip())
+    return result
+
+
+def _key(name: str) -> str:
+    clean = word(name)
+    return f"{clean}_" if clean in _TAKEN else clean
+
+
+def _cut(value: object) -> object:
+    """A value whose text is too long as a whole becomes the beginning of that text: single texts are cut already."""
+    if isinstance(value, dict | list):
+        text = _compact(value)
+        return scrub(text, cap=MAX_FIELD) if len(text) > MAX_FIELD else _finite(value)
+    return _finite(value)
+
+
+def _finite(value: object) -> object:
+    """JSON has no NaN and no infinities: they become text."""
+    match value:
+        case float() if not math.isfinite(value):
+            return str(value)
+        case dict():
+            return {key: _finite(item) for key, item in value.items()}
+        case list():
+            return [_finite(item) for item in value]
+        case _:
+            return value
+
+
+def _cut_traceback(text: str) -> str:
+    """Whole lines from the beginning and, mostly, from the end, where the exception is named."""
+    if len(text) <= MAX_FIELD:
+        return text
+    head = text[:_TRACEBACK_HEAD].rpartition("\n")[0]
+    tail = text[_TRACEBACK_HEAD + len(CUT) - MAX_FIELD :].partition("\n")[2]
+    return scrub(f"{head}\n{CUT}\n{tail}", cap=MAX_FIELD)
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+class _Shown(str):
+    """Text that is rendered as it stands: structlog's renderers take the `repr` of every value."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str.__str__(self)
+
+
+def _show(value: object) -> str:
+    """One value on a line of text: a plain word as it is, anything else in double quotes with what is odd escaped."""
+    text = value if isinstance(value, str) else _compact(value)
+    if _BARE.fullmatch(text) and text.isprintable():
+        return text
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{_escape(quoted)}"'
+
+
+def _escape(text: str) -> str:
+    """Control characters, line and paragraph separators, direction marks and lone surrogates as Python escapes."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

@@ -1,0 +1,1 @@
+"""Operations: typed functions with declared contracts, and the registry that finds them by name."""

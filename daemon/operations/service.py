@@ -1,0 +1,149 @@
+"""How users write operations: typed functions, decorated.
+
+files = Service("files")
+
+@files.query(errors=[FileNotFound])
+async def read(ctx: Context, path: str, limit: int = 65536) -> FileContent:
+    '''Read one file under the workspace root.'''
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, final, get_type_hints
+
+from ...errors.exceptions import OperationError
+from .params import build_input
+from .spec import DEFAULT_TIMEOUT, Kind, Mode, OperationSpec, Timeout, Visibility, output_decoder
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_NAME = re.compile(r"[$A-Za-z_][\w.$-]*(?:/[\w.$-]+)*", re.ASCII)
+_NAME_RULE = "a name is letters, digits and _ . $ - with / between its parts"
+
+
+class DeclarationError(Exception):
+    """A service is declared wrongly; the message is one line that names the operation and what to change."""
+
+
+class Options(TypedDict, total=False):
+    """What a decorator takes, all of it optional.
+
+    `name` replaces the function's name. `errors` are the only typed errors that the handler may raise. `timeout` is
+    in seconds, None for no deadline; without it the daemon's setting holds. A plain `def` runs in a worker thread;
+    `inline=True` promises that it never blocks and runs it on the event loop. `serial=True` runs the operation one
+    at a time, in order; `keyed="param"` one at a time per value of that param. `visibility="internal"` hides it from
+    the wire. `description` replaces the first paragraph of the docstring. `at_once=True`, for inline handlers, runs a
+    call the moment it is read, before what waits and also when the daemon has been told to end.
+    """
+
+    name: str
+    errors: Sequence[type[OperationError]]
+    timeout: Timeout
+    inline: bool
+    serial: bool
+    keyed: str
+    visibility: Visibility
+    description: str
+    at_once: bool
+
+
+@final
+class Service:
+    """A namespace of operations. `Service("files")` names its operations `files/<function>`, `Service("")` just
+    `<function>`.
+
+    Raises `DeclarationError` where a service or one of its operations is declared wrongly.
+    """
+
+    def __init__(self, namespace: str, *, description: str = "") -> None:
+        if namespace and not _NAME.fullmatch(namespace):
+            raise DeclarationError(f"service {namespace!r}: {_NAME_RULE}")
+        self.namespace = namespace
+        self.description = description
+        self.operations: list[OperationSpec] = []
+
+    def query(self, **options: Unpack[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        """Declare an operation that only reads and may be repeated. Returns the function unchanged. See `Options`."""
+        return self._declare("query", options)
+
+    def mutation(self, **options: Unpack[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        """Declare an operation that changes something. Returns the function unchanged. See `Options`."""
+        return self._declare("mutation", options)
+
+    def _declare(self, kind: Kind, options: Options) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        def register(func: Callable[P, R]) -> Callable[P, R]:
+            verb = options.get("name") or func.__name__
+            name = f"{self.namespace}/{verb}" if self.namespace else verb
+            try:
+                self.operations.append(_specify(name, kind, func, options))
+            except (TypeError, ValueError, NameError) as exc:
+                raise DeclarationError(f"operation {name}: {exc}") from exc
+            return func
+
+        return register
+
+
+def _specify(name: str, kind: Kind, func: Callable[..., Any], options: Options) -> OperationSpec:
+    if not _NAME.fullmatch(name):
+        raise ValueError(_NAME_RULE)
+    mode = _mode(func, inline=options.get("inline", False))
+    if options.get("at_once") and mode != "inline":
+        raise ValueError("at_once=True needs inline=True")
+    model = build_input(func)
+    returns = get_type_hints(func, include_extras=True).get("return", Any)
+    return OperationSpec(
+        name=name,
+        kind=kind,
+        mode=mode,
+        input=model,
+        invoke=model.invoker(func),
+        returns=returns,
+        output=output_decoder(returns),
+        errors=_checked(options.get("errors", ())),
+        description=options.get("description") or _description(func),
+        timeout=options.get("timeout", DEFAULT_TIMEOUT),
+        lane=_lane(options, model.names),
+        visibility=options.get("visibility", "external"),
+        at_once=options.get("at_once", False),
+    )
+
+
+def _mode(func: Callable[..., Any], *, inline: bool) -> Mode:
+    if inspect.isasyncgenfunction(func) or inspect.isgeneratorfunction(func):
+        raise TypeError("a query or mutation returns one result; a generator is a subscription's handler")
+    if inspect.iscoroutinefunction(func):
+        if inline:
+            raise TypeError("inline=True is for plain functions; a coroutine runs on the loop anyway")
+        return "async"
+    return "inline" if inline else "thread"
+
+
+def _lane(options: Options, names: tuple[str, ...]) -> Literal[True] | str | None:
+    keyed = options.get("keyed")
+    if options.get("serial"):
+        if keyed is not None:
+            raise ValueError("serial and keyed exclude each other")
+        return True
+    if keyed is not None and keyed not in names:
+        raise ValueError(f"keyed={keyed!r} names no param of the handler")
+    return keyed
+
+
+def _checked(errors: Sequence[type[OperationError]]) -> tuple[type[OperationError], ...]:
+    codes: set[str] = set()
+    for cls in errors:
+        if not (isinstance(cls, type) and issubclass(cls, OperationError) and hasattr(cls, "definition")):
+            raise TypeError(f"errors=[…] takes subclasses of OperationError with a code, not {cls!r}")
+        if cls.definition.code in codes:
+            raise ValueError(f"error code {cls.definition.code} is declared twice")
+        codes.add(cls.definition.code)
+    return tuple(errors)
+
+
+def _description(func: Callable[..., Any]) -> str:
+    doc = inspect.getdoc(func) or ""
+    return doc.split("\n\n")[0].replace("\n", " ").strip()

@@ -1,0 +1,97 @@
+"""One operation as data: its name, kind, contract, and how its handler is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from ...errors.exceptions import OperationError
+from .params import InputModel, Values
+
+Kind: TypeAlias = Literal["query", "mutation"]
+Mode: TypeAlias = Literal["inline", "async", "thread"]
+Visibility: TypeAlias = Literal["external", "internal"]
+
+
+class DefaultTimeout(msgspec.Struct, frozen=True):
+    """The operation has no deadline of its own: the daemon's setting holds."""
+
+
+DEFAULT_TIMEOUT: Final = DefaultTimeout()
+
+Timeout: TypeAlias = float | None | DefaultTimeout
+
+_encode = msgspec.json.Encoder().encode
+
+
+class OperationSpec(msgspec.Struct, frozen=True, eq=False):
+    """What the registry knows of an operation.
+
+    `mode` says where the handler runs: on the loop at once (`inline`, it never blocks), as a coroutine (`async`), or
+    in a worker thread. `invoke(ctx, values)` calls the handler with what `input.decode` gave. `lane` runs it one at a time: True for all of its calls, a param's name for those with the same
+    value of it. `timeout` is in seconds, None for no deadline. `returns` is the type that the handler declares;
+    `output` decodes it where encoding alone would not prove it. `at_once` is for the way out itself.
+    """
+
+    name: str
+    kind: Kind
+    mode: Mode
+    input: InputModel
+    invoke: Callable[[Any, Values], Any]
+    returns: Any
+    output: msgspec.json.Decoder[Any] | None
+    errors: tuple[type[OperationError], ...]
+    description: str
+    timeout: Timeout = DEFAULT_TIMEOUT
+    lane: Literal[True] | str | None = None
+    visibility: Visibility = "external"
+    at_once: bool = False
+
+    def described_params(self) -> list[str]:
+        """The params for people, in order: `level: string`, `limit?: integer` where it may be left out."""
+        from msgspec import inspect  # late: only those who ask pay for it
+
+        from .shapes import members, phrase
+
+        node = inspect.type_info(self.input.type)
+        if not isinstance(node, inspect.StructType):
+            return []
+        return [
+            f"{name}{'' if field.required else '?'}: {phrase(field.type)}"
+            for name, field in members(node).items()
+            if name in self.input.names
+        ]
+
+    def described_result(self) -> str:
+        """The result's type for people."""
+        from msgspec import inspect  # late, as above
+
+        from .shapes import phrase
+
+        return phrase(inspect.type_info(self.returns))
+
+    def lane_of(self, args: Values) -> Hashable:
+        """Which calls must not run beside this one: those with an equal lane. Only where `lane` is not None."""
+        if not isinstance(self.lane, str):
+            return self.name
+        return self.name, _encode(self.input.value(args, self.lane))
+
+    def encode_output(self, result: object) -> bytes:
+        """The result as JSON text, checked against the declared type.
+
+        Raises `TypeError`, `ValueError` or `RecursionError` for what JSON can't hold and `msgspec.ValidationError`
+        for what was not declared.
+        """
+        encoded = _encode(result)
+        if self.output is not None:
+            self.output.decode(encoded)
+        return encoded
+
+
+def output_decoder(returns: Any) -> msgspec.json.Decoder[Any] | None:
+    """The check for a declared type; None where every JSON text passes. Raises `TypeError` for a type it can't take."""
+    if returns is Any or returns is msgspec.Raw or returns is object:
+        return None
+    return msgspec.json.Decoder(returns)

@@ -1,0 +1,92 @@
+"""Everything that leaves, in the order in which it was posted. The one writer of stdout.
+
+Whoever is about to give up control flushes first, so many replies share one write and none waits for another; what
+the reader does not take at once is left to one task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, final
+
+from ..framing.transport import PeerGone
+
+if TYPE_CHECKING:
+    import anyio
+
+    from ..framing.channel import Channel
+
+
+@final
+class Outbox:
+    """Used on the loop's thread only. `on_gone()` is called once, when the reader has gone."""
+
+    def __init__(self, channel: Channel, on_gone: Callable[[], None]) -> None:
+        self._channel = channel
+        self._on_gone = on_gone
+        self._left_over: anyio.Event | None = None
+        self._room: list[anyio.Event] = []
+        self.on_room: Callable[[], None] = lambda: None
+
+    @property
+    def congested(self) -> bool:
+        """True while producers should wait."""
+        return self._channel.congested
+
+    def post(self, body: bytes) -> None:
+        """Queue one message for the next flush. Never blocks."""
+        self._channel.post(body)
+
+    def flush(self) -> None:
+        """Send what the reader takes now; the rest follows as it reads. Never blocks, never raises."""
+        if self._channel.unsent:
+            try:
+                done = self._channel.flush()
+            except PeerGone:
+                self._on_gone()
+                self._wake_waiting()
+                return
+            if not done and self._left_over is not None:
+                self._left_over.set()
+
+    async def wait_for_room(self) -> None:
+        """Return when no longer congested; at once where there is no reader any more."""
+        import anyio  # late: the first replies leave without an event loop
+
+        while self._channel.congested:
+            event = anyio.Event()
+            self._room.append(event)
+            await event.wait()
+
+    async def wait_sent(self) -> None:
+        """Return when everything posted was taken, or no reader is left. Cancel `run` before."""
+        self.flush()
+        while self._channel.unsent:
+            await self._send_some()
+
+    async def run(self) -> None:
+        """Send what was left over, until cancelled."""
+        import anyio  # late, as above
+
+        while True:
+            self._left_over = anyio.Event()
+            if not self._channel.unsent:
+                await self._left_over.wait()
+            while self._channel.unsent:
+                await self._send_some()
+
+    async def _send_some(self) -> None:
+        try:
+            await self._channel.wait_sendable()
+        except PeerGone:
+            self._on_gone()
+            self._channel.drop()
+        self.flush()
+        if not self._channel.congested:
+            self._wake_waiting()
+
+    def _wake_waiting(self) -> None:
+        waiting, self._room = self._room, []
+        for event in waiting:
+            event.set()
+        self.on_room()

@@ -1,0 +1,64 @@
+"""One request on its way through the daemon: what came, what it will run, and how far it has got."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from .rpc.inflight import id_key
+
+if TYPE_CHECKING:
+    import threading
+
+    import anyio
+
+    from ..errors.failures import Failure
+    from .operations.spec import OperationSpec
+    from .rpc.envelope import Call
+
+
+@final
+class Request:
+    """A call and its operation. One object per request that can't be answered at once.
+
+    `ended_by` is why the answer was given before the handler had one (cancelled, timed out, unavailable): the
+    handler's own outcome is then dropped. It is set on the loop and read in worker threads.
+    """
+
+    __slots__ = ("answered", "call", "deadline", "done", "ended_by", "key", "lane", "scope", "spec", "stopped")
+
+    def __init__(self, call: Call, spec: OperationSpec) -> None:
+        self.call = call
+        self.spec = spec
+        self.key = b"" if call.id is None else id_key(call.id)
+        self.answered = call.id is None
+        self.done = False
+        self.ended_by: Failure | None = None
+        self.deadline: float | None = None
+        self.lane: object = None
+        self.scope: anyio.CancelScope | None = None
+        self.stopped: threading.Event | None = None
+
+    def stop_event(self) -> threading.Event:
+        """An event that is set when the request is ended. For the worker thread that runs it."""
+        if self.stopped is None:
+            import threading  # late: only handlers that wait in threads need it
+
+            self.stopped = threading.Event()
+            if self.ended_by is not None:  # ended between the two lines above
+                self.stopped.set()
+        return self.stopped
+
+    @property
+    def size(self) -> int:
+        """Bytes that the params hold while the request waits."""
+        params = self.call.params
+        return 0 if params is None else memoryview(params).nbytes
+
+    def end(self, failure: Failure) -> None:
+        """Tell whatever runs it to stop. Only the first reason counts."""
+        if self.ended_by is None:
+            self.ended_by = failure
+            if self.scope is not None:
+                self.scope.cancel()
+            if self.stopped is not None:
+                self.stopped.set()

@@ -1,0 +1,231 @@
+"""Bodies to messages and back. Never runs anything, never logs, and keeps ids and params as the bytes that came.
+
+JSON-RPC 2.0 sections 4 and 5, with these narrowings: no batches, and ids are strings, numbers or null. An id is
+echoed byte for byte, so it is never decoded; params wait for the one typed decoder of their operation.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from ...errors.failures import InvalidRequest, ParseFailure
+from .text import fault_of_text, scan_members, why_no_json
+
+NULL_ID: Final = b"null"
+
+
+class Call(msgspec.Struct, gc=False):
+    """A request, or a notification when `id` is None.
+
+    `id` and `params` are JSON texts as they came; `params` is None when absent or null. `metadata` holds the string
+    members of `serviceParams` under lower-case keys.
+    """
+
+    method: str
+    id: bytes | None
+    params: Raw | None
+    metadata: dict[str, str]
+
+
+class Reply(msgspec.Struct, gc=False):
+    """A response to a request that this side sent; exactly one of `result` and `error` is set."""
+
+    id: bytes
+    result: Raw | None
+    error: Raw | None
+
+
+class Refused(msgspec.Struct):
+    """A JSON text that is no proper message; `id` is the JSON text to answer with."""
+
+    id: bytes
+    failure: InvalidRequest
+
+
+class Dropped(msgspec.Struct):
+    """What can't be answered and is no use: a broken notification, or a response that is none."""
+
+
+class NoJson(msgspec.Struct):
+    """Not a JSON text at all: whether the stream is still in step is the parser's to find out."""
+
+    failure: ParseFailure
+
+
+Message: TypeAlias = Call | Reply | Refused | Dropped | NoJson
+
+
+class _Envelope(msgspec.Struct, gc=False):
+    """The good path: one pass, nothing but the method and the version decoded."""
+
+    method: str
+    jsonrpc: str
+    id: Raw | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    service_params: Raw | UnsetType = msgspec.field(name="serviceParams", default=UNSET)
+
+
+class _Members(msgspec.Struct, gc=False):
+    """Any JSON object: every member that matters, whatever its type."""
+
+    jsonrpc: Raw | UnsetType = UNSET
+    method: Raw | UnsetType = UNSET
+    id: Raw | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+_decode_envelope = msgspec.json.Decoder(_Envelope).decode
+_decode_members = msgspec.json.Decoder(_Members).decode
+_decode_metadata = msgspec.json.Decoder(dict[str, str]).decode
+_skip = msgspec.json.Decoder(Raw).decode
+_encode = msgspec.json.Encoder().encode
+
+_NO_METADATA: dict[str, str] = {}
+_STARTS_NO_ID: Final = b"{[tf"
+"""First bytes of objects, arrays and booleans: what JSON allows and an id may not be."""
+_STARTS_CONTAINER: Final = b"{["
+_STARTS_NULL: Final = 0x6E
+_BACKSLASH: Final = 0x5C
+
+
+def decode(body: bytes) -> Message:
+    """Read one body. Total: any bytes give a message. Linear in the body's length."""
+    try:
+        envelope = _decode_envelope(body)
+    except msgspec.ValidationError:
+        return _diagnose(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return NoJson(why_no_json(body))
+    except RecursionError:
+        return _too_deep(body)
+    if not (body.isascii() and _BACKSLASH not in body) and (failure := fault_of_text(body)):
+        return NoJson(failure)
+    params = envelope.params
+    call_id = None if envelope.id is UNSET else bytes(envelope.id)
+    if (
+        envelope.jsonrpc != "2.0"
+        or params is UNSET
+        or memoryview(params)[0] not in _STARTS_CONTAINER
+        or (call_id is not None and call_id[0] in _STARTS_NO_ID)
+        or envelope.service_params is not UNSET
+    ):
+        return _with_care(envelope, call_id)
+    return Call(envelope.method, call_id, params, _NO_METADATA)
+
+
+def _with_care(envelope: _Envelope, call_id: bytes | None) -> Message:
+    """An object with a string method and a string version, of which something else is missing, rare or wrong."""
+    if call_id is not None and call_id[0] in _STARTS_NO_ID:
+        return Refused(NULL_ID, InvalidRequest("invalid-id-type"))
+    params = None if isinstance(envelope.params, UnsetType) else envelope.params
+    metadata = _metadata(envelope.service_params)
+    if params is not None and memoryview(params)[0] == _STARTS_NULL:
+        params = None
+    if (
+        envelope.jsonrpc != "2.0"
+        or metadata is None
+        or (params is not None and memoryview(params)[0] not in _STARTS_CONTAINER)
+    ):
+        return _malformed(call_id)
+    return Call(envelope.method, call_id, params, metadata)
+
+
+def _metadata(raw: Raw | UnsetType) -> dict[str, str] | None:
+    """`serviceParams` with lower-case keys; None when it is no object of strings."""
+    if isinstance(raw, UnsetType) or memoryview(raw)[0] == _STARTS_NULL:
+        return _NO_METADATA
+    try:
+        return {key.lower(): value for key, value in _decode_metadata(raw).items()}
+    except msgspec.DecodeError:
+        return None
+
+
+def _malformed(call_id: bytes | None) -> Message:
+    """A broken envelope that has a method: without an id it is a notification, and those are never answered."""
+    if call_id is None:
+        return Dropped()
+    return Refused(call_id, InvalidRequest("malformed-envelope"))
+
+
+def _diagnose(body: bytes) -> Message:
+    """JSON of another shape than a call's: a response, a batch, or a broken envelope. The text may still be broken."""
+    if failure := fault_of_text(body):
+        return NoJson(failure)
+    try:
+        members = _decode_members(body)
+    except msgspec.ValidationError:  # no object
+        batch = body.lstrip().startswith(b"[")
+        if not _is_json(body):
+            return NoJson(ParseFailure("invalid-json"))
+        return Refused(NULL_ID, InvalidRequest("batch-not-supported" if batch else "malformed-envelope"))
+    except msgspec.DecodeError:
+        return NoJson(ParseFailure("invalid-json"))
+    except RecursionError:
+        return _too_deep(body)
+    raw_id = None if isinstance(members.id, UnsetType) else bytes(members.id)
+    if raw_id is not None and raw_id[0] in _STARTS_NO_ID:
+        return Refused(NULL_ID, InvalidRequest("invalid-id-type"))
+    if isinstance(members.method, UnsetType) and (members.result is not UNSET or members.error is not UNSET):
+        return _reply(members, raw_id)
+    if raw_id is None and not isinstance(members.method, UnsetType) and bytes(members.method)[:1] == b'"':
+        return Dropped()
+    return Refused(raw_id or NULL_ID, InvalidRequest("malformed-envelope"))
+
+
+def _reply(members: _Members, raw_id: bytes | None) -> Message:
+    result = None if isinstance(members.result, UnsetType) else members.result
+    error = None if isinstance(members.error, UnsetType) else members.error
+    if raw_id is None or (result is None) == (error is None):
+        return Dropped()
+    return Reply(raw_id, result, error)
+
+
+def _is_json(body: bytes) -> bool:
+    try:
+        _skip(body)
+    except msgspec.DecodeError:
+        return False
+    except RecursionError:
+        return scan_members(body).complete
+    return True
+
+
+def _too_deep(body: bytes) -> Message:
+    """Nested deeper than the decoder goes (RFC 8259 section 9 allows a limit): answered under its id if it has one."""
+    if failure := fault_of_text(body):
+        return NoJson(failure)
+    scan = scan_members(body)
+    if not scan.complete:
+        return NoJson(ParseFailure("invalid-json"))
+    if scan.is_array:
+        return Refused(NULL_ID, InvalidRequest("batch-not-supported"))
+    if scan.id is None:
+        return Dropped() if scan.has_method else Refused(NULL_ID, InvalidRequest("malformed-envelope"))
+    if scan.id[0] in _STARTS_NO_ID:
+        return Refused(NULL_ID, InvalidRequest("invalid-id-type"))
+    return Refused(scan.id, InvalidRequest("malformed-envelope"))
+
+
+def encode_result(call_id: bytes, result: bytes) -> bytes:
+    """A response; both arguments are JSON texts."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (call_id, result)
+
+
+def encode_error(call_id: bytes, error: bytes) -> bytes:
+    """An error response; both arguments are JSON texts."""
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (call_id, error)
+
+
+def encode_notification(method: str, params: object) -> bytes:
+    """A notification; `params` is anything that msgspec encodes to an object or an array."""
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_encode(method), _encode(params))
+
+
+def encode_request(call_id: int, method: str, params: object) -> bytes:
+    """A request that this side sends."""
+    return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}' % (call_id, _encode(method), _encode(params))

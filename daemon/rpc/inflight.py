@@ -1,0 +1,70 @@
+"""Who still waits for an answer. The one place that knows, and the reason why nobody gets two.
+
+A request is admitted once and settled once. Whoever settles first (the handler's result, a cancel, a deadline, the
+end of the drain window) gives the answer; everyone later is told that there is nothing left to answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Generic, Protocol, TypeVar, final
+
+import msgspec
+
+_BACKSLASH = 0x5C
+
+
+class Answerable(Protocol):
+    """What the table holds: a request that knows its id's key and whether it was answered."""
+
+    key: bytes
+    answered: bool
+
+
+def id_key(raw: bytes) -> bytes:
+    """Under which key an id's JSON text is filed.
+
+    Texts that spell one string differently share a key. Numbers are compared as they are written: `1` and `1.0` are
+    two ids here, as the reply to each echoes its own spelling.
+    """
+    if _BACKSLASH in raw:
+        return msgspec.json.encode(msgspec.json.decode(raw))
+    return raw
+
+
+R = TypeVar("R", bound=Answerable)
+
+
+@final
+class Inflight(Generic[R]):
+    """Requests by id, from the moment they are admitted until they are answered."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: dict[bytes, R] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._waiting
+
+    def __iter__(self) -> Iterator[R]:
+        return iter(list(self._waiting.values()))
+
+    def admit(self, request: R) -> bool:
+        """File a request; False when its id is still in flight (the first request stands)."""
+        return self._waiting.setdefault(request.key, request) is request
+
+    def settle(self, request: R) -> bool:
+        """Take the right to answer; True exactly once per admitted request."""
+        if request.answered:
+            return False
+        request.answered = True
+        del self._waiting[request.key]
+        return True
+
+    def find(self, key: bytes) -> R | None:
+        """The request that waits under this key."""
+        return self._waiting.get(key)

@@ -1,0 +1,166 @@
+"""The process around a daemon: descriptors, logs, signals, the parent, and the way out. The composition root."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Final, final
+
+from .. import __version__
+from ..framing import guard
+from ..framing.descriptors import StdoutClosed
+from ..framing.stdio import StdioTransport
+from ..framing.stray import StrayReader
+from .core import FLUSH_SECONDS, Daemon
+from .hosting import AppError, load
+from .lifecycle import EXIT_FAILED, EXIT_USAGE
+from .logs import LogSettings, install_hooks, install_logging, log, loop_exception_handler, start, stray
+from .operations.service import DeclarationError, Service
+from .parents import watch_client, watch_parent
+from .settings import Settings
+from .signals import Signals
+from .watchdog import Watchdog
+
+STRAY_SECONDS: Final = 0.1
+"""How long the last stray text is waited for on the way out."""
+
+
+def serve(settings: Settings) -> int:
+    """Serve stdin and stdout until the end; returns the exit status (section 12 of docs/protocol.md).
+
+    Takes the standard descriptors before any user code is imported and gives them back at the end. What is wrong with
+    the apps is one line on stderr and status 2.
+    """
+    try:
+        streams = guard.seize()
+    except StdoutClosed as exc:
+        return _complain(2, str(exc))
+    process = _Process(settings, streams)
+    try:
+        return process.run()
+    except (AppError, DeclarationError) as exc:
+        return _complain(streams.stderr, str(exc))
+    finally:
+        process.leave()
+        guard.release()
+
+
+@final
+class _Process:
+    """What surrounds the daemon from the first descriptor to the last log line."""
+
+    def __init__(self, settings: Settings, streams: guard.Streams) -> None:
+        self._parent = watch_parent()  # first: it may die while we start, and then its number tells nothing any more
+        self._settings = settings
+        self._streams = streams
+        self._daemon: Daemon | None = None
+        self._watchdog = Watchdog(settings.drain_timeout, self._last_words)
+        self._strays = StrayReader(streams.stray_out, streams.stray_err)
+        self._strays.start()
+        self._logs = start(_log_settings(settings), streams.stderr, os.environ, version=__version__)
+        self._strays.deliver_to(stray)
+        install_hooks()
+
+    def run(self) -> int:
+        hint = guard.hint_for_tty(self._streams.stdin)
+        if hint:
+            _complain(self._streams.stderr, hint)
+        with Signals(self._on_first_signal, self._on_second_signal):
+            services = self._services()
+            install_hooks()  # once more: the apps may have imported what has hooks of its own
+            transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
+            self._daemon = daemon = Daemon(
+                services, transport, self._settings, version=__version__, on_ending=self._watchdog.arm
+            )
+            daemon.begin()
+            if daemon.finished():
+                return daemon.lifecycle.status
+            self._watch_processes(daemon)
+            return self._serve(daemon)
+
+    def _services(self) -> Sequence[Service]:
+        if self._settings.apps:
+            return load(self._settings.apps, os.getcwd())
+        from .services.files import file_service  # late: only where nothing else is served
+
+        try:
+            return [file_service(self._settings.root, allow_write=self._settings.allow_write)]
+        except OSError:
+            raise AppError(f"root {self._settings.root!r} can't be opened") from None
+
+    def _watch_processes(self, daemon: Daemon) -> None:
+        if self._parent is not None:
+            daemon.watch(self._parent)
+        if self._settings.parent_pid is not None:
+            named = watch_client(self._settings.parent_pid)
+            if named is None:
+                log.warning("parent.unknown", pid=self._settings.parent_pid)
+            else:
+                daemon.watch(named)
+
+    def _serve(self, daemon: Daemon) -> int:
+        import anyio  # late: the first replies have left by now
+
+        install_logging()  # the event loops log through it, and have imported it
+        try:
+            return anyio.run(self._main, daemon, backend=self._settings.backend)
+        except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, never as a traceback
+            log.error("daemon.failed", exc=exc)
+            return EXIT_FAILED
+
+    async def _main(self, daemon: Daemon) -> int:
+        if self._settings.backend == "asyncio":
+            import asyncio
+
+            asyncio.get_running_loop().set_exception_handler(loop_exception_handler)
+        return await daemon.run()
+
+    # -- the way out -------------------------------------------------------------------------------------------
+
+    def _on_first_signal(self) -> None:
+        self._watchdog.arm()  # here, because a handler may be keeping the loop from ever hearing of it
+        if self._daemon is not None:
+            self._daemon.ask_to_end("signal")
+        else:
+            raise SystemExit(0)
+
+    def _on_second_signal(self) -> None:
+        _end_children(0.0)
+        os._exit(EXIT_FAILED)
+
+    def _last_words(self) -> int:
+        _end_children(0.0)
+        self._logs.close(FLUSH_SECONDS / 5)
+        stopped = self._daemon is not None and self._daemon.lifecycle.state == "stopped"
+        return self._daemon.lifecycle.status if self._daemon is not None and stopped else EXIT_FAILED
+
+    def leave(self) -> None:
+        _end_children(STRAY_SECONDS)
+        guard.flush_text_streams()
+        self._strays.stop(STRAY_SECONDS)
+        self._logs.close(FLUSH_SECONDS)
+
+
+def _end_children(grace: float) -> None:
+    from .children import end_children  # late: needed at the end only
+
+    end_children(grace)
+
+
+def _log_settings(settings: Settings) -> LogSettings:
+    return LogSettings(
+        level=settings.log_level,
+        format=settings.log_format,
+        file=settings.log_file,
+        color=False if settings.no_color else None,
+    )
+
+
+def _complain(stderr: int, message: str) -> int:
+    """One line where a person reads it; returns the status for wrong usage."""
+    line = " ".join(f"discreet: {message}".split())
+    try:
+        os.write(stderr, line.encode("utf-8", "backslashreplace") + b"\n")
+    except OSError:  # nobody reads stderr: the status still tells
+        pass
+    return EXIT_USAGE

@@ -1,0 +1,129 @@
+"""Settings out of the command line: the flags of `serve`, built from the table."""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NoReturn
+
+from msgspec import Struct
+
+from .option import Given, Option, UsageError
+from .sources import nearest
+from .table import OPTIONS
+
+_WIDTH: Final = 100
+"""Columns of help text. Fixed, because asking the terminal costs an import, and so that help reads the same anywhere."""
+
+_METAVARS: Final = {"integer": "N", "seconds": "SECONDS", "directory": "DIR", "file": "FILE", "words": "WORD"}
+
+
+class Flag(Struct, frozen=True):
+    """What completion and documentation have to know of one flag. No `value` means that it takes none."""
+
+    names: tuple[str, ...]
+    help: str
+    value: str = ""
+    choices: tuple[str, ...] = ()
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=32, width=_WIDTH)
+
+
+class FlagParser(argparse.ArgumentParser):
+    """argparse, which raises `UsageError` where it would exit, and takes no shortened flags.
+
+    Flags and positional arguments may stand in any order.
+    """
+
+    def __init__(self, prog: str, usage: str, **texts: Any) -> None:
+        super().__init__(
+            prog, f"{prog} {usage}".rstrip(), add_help=False, allow_abbrev=False, formatter_class=_Formatter, **texts
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """A command line that cannot be read."""
+        raise UsageError(message)
+
+    def read(self, argv: Sequence[str]) -> argparse.Namespace:
+        """The arguments. Raises `UsageError`, which names the nearest flag for an unknown one."""
+        takes_rest = any(action.nargs in (argparse.REMAINDER, argparse.PARSER) for action in self._actions)
+        parse = self.parse_known_args if takes_rest else self.parse_known_intermixed_args
+        args, unknown = parse(list(argv))
+        for word in unknown:
+            name = word.partition("=")[0]
+            if name.startswith("-"):
+                meant = nearest(name, [known for flag in self.flags() for known in flag.names])
+                raise UsageError(f"{name}: unknown flag; nearest: {meant}")
+            raise UsageError(f"{word}: one argument too many")
+        return args
+
+    def words(self) -> tuple[str, ...]:
+        """What positional arguments may be, where that is a closed list."""
+        return tuple(
+            str(word) for action in self._actions if not action.option_strings for word in action.choices or ()
+        )
+
+    def flags(self) -> Iterator[Flag]:
+        """All flags that this parser takes."""
+        for action in self._actions:
+            if action.option_strings and action.help is not argparse.SUPPRESS:
+                value = "" if action.nargs == 0 else str(action.metavar or action.dest.upper())
+                choices = value.strip("{}").split(",") if value.startswith("{") else action.choices or ()
+                yield Flag(tuple(action.option_strings), action.help or "", value, tuple(map(str, choices)))
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `serve` to a parser. Values stay text, so that each source gives the same messages."""
+    groups: dict[str, argparse._ArgumentGroup] = {}
+    for option in OPTIONS:
+        title = option.detail.group
+        if title not in groups:
+            groups[title] = parser.add_argument_group(title)
+        _add(groups[title], option)
+    parser.add_argument("--stdio", action="store_true", help="accepted, as editors send it; stdio is all there is")
+
+
+def from_flags(args: argparse.Namespace) -> dict[str, Given]:
+    """What the command line sets, by field."""
+    found: dict[str, Given] = {}
+    for option in OPTIONS:
+        value = getattr(args, option.field)
+        if isinstance(value, list):
+            value = " ".join(value) if value or option.kind == "words" else None
+        if value is not None:
+            source = "/".join((option.flag, *option.detail.other_flags))
+            found[option.field] = Given(value, source, typed=option.kind == "switch")
+    return found
+
+
+def to_argv(given: Mapping[str, Given]) -> list[str]:
+    """A command line that gives the same."""
+    argv: list[str] = []
+    for option in OPTIONS:
+        if option.field not in given:
+            continue
+        text = str(given[option.field].value)
+        match option.kind:
+            case "switch":
+                argv.append(option.flag)
+            case "apps":
+                argv += text.split()
+            case _:
+                argv.append(f"{option.flag}={text}")
+    return argv
+
+
+def _add(group: "argparse._ArgumentGroup", option: Option) -> None:
+    help_text = f"{option.detail.help} (default: {option.default_text})".replace("%", "%%")
+    names = (option.flag, *option.detail.other_flags)
+    match option.kind:
+        case "apps":
+            group.add_argument(option.field, nargs="*", metavar=option.flag, help=help_text)
+        case "switch":
+            group.add_argument(*names, dest=option.field, action="store_true", default=None, help=option.detail.help)
+        case "words":
+            group.add_argument(*names, dest=option.field, action="append", metavar="WORD", help=help_text)
+        case kind:
+            metavar = f"{{{','.join(option.choices)}}}" if option.choices else _METAVARS[kind]
+            group.add_argument(*names, dest=option.field, metavar=metavar, help=help_text)

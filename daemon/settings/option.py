@@ -1,0 +1,192 @@
+"""What one setting is, and how what a user wrote becomes a value of it. Knows no setting by name."""
+
+import os
+from types import NoneType
+from typing import Any, Final, Literal, TypeAlias, assert_never, final, get_args, get_origin
+
+from msgspec import Struct
+
+Kind: TypeAlias = Literal["switch", "integer", "seconds", "choice", "directory", "file", "words", "apps"]
+
+PREFIX: Final = "DISCREET_"
+_LONGEST_INTEGER: Final = 18
+"""Digits. More than any limit here needs, and far from where `int` itself refuses."""
+_SWITCH_WORDS: Final = {"1": True, "true": True, "yes": True, "on": True} | {
+    "0": False,
+    "false": False,
+    "no": False,
+    "off": False,
+}
+
+
+@final
+class UsageError(Exception):
+    """What the user gave cannot be used. `str()` is one sentence for a person; the exit status is 2."""
+
+
+class Detail(Struct, frozen=True, kw_only=True):
+    """What a setting's type cannot say. Stands in the `Annotated[...]` of its field."""
+
+    group: str
+    help: str
+    unit: str = ""
+    least: float = 0
+    most: float = 0
+    kind: Kind | None = None
+    """Where the type leaves it open: a string is a `directory` or a `file`, a tuple holds `words` or `apps`."""
+    key: str = ""
+    """The name that users write, when it is not the field's."""
+    variable: str = ""
+    """The environment variable, when it is not made from the key."""
+    presence: str = ""
+    """Another environment variable; set to anything but nothing it turns the switch on."""
+    other_flags: tuple[str, ...] = ()
+    none_word: str = ""
+    """The word for None; zero means it too."""
+    default_text: str = ""
+    """The default in words, where the value does not tell."""
+
+
+class Option(Struct, frozen=True, kw_only=True):
+    """One row of the table of settings, with all its names."""
+
+    field: str
+    key: str
+    kind: Kind
+    choices: tuple[str, ...]
+    default: Any  # of the field's type
+    detail: Detail
+
+    @property
+    def flag(self) -> str:
+        """The flag; for the positional argument its name in the help."""
+        return "APP" if self.kind == "apps" else f"--{self.key}"
+
+    @property
+    def variable(self) -> str:
+        """The environment variable."""
+        return self.detail.variable or PREFIX + self.key.replace("-", "_").upper()
+
+    @property
+    def default_text(self) -> str:
+        """The default as the documentation says it."""
+        if self.detail.default_text:
+            return self.detail.default_text
+        return str(self.default).lower() if self.kind == "switch" else str(self.default).removesuffix(".0")
+
+    @property
+    def expected(self) -> str:
+        """What a value has to be, as a phrase that follows "expected"."""
+        reach = f"from {self.detail.least:.15g} to {self.detail.most:.15g}"
+        match self.kind:
+            case "switch":
+                return "true or false"
+            case "integer":
+                return f"a whole number {reach}"
+            case "seconds":
+                return f"seconds {reach}" + (f", or {self.detail.none_word}" if self.detail.none_word else "")
+            case "choice":
+                return f"one of {', '.join(self.choices)}"
+            case "directory":
+                return "an existing directory"
+            case "file":
+                return "a file name, or - for stderr"
+            case "words":
+                return "words without blanks or commas"
+            case "apps":
+                return "pkg.module:service"
+            case _:
+                assert_never(self.kind)
+
+    def in_range(self, number: float) -> bool:
+        """Whether a number is within the setting's limits; false for NaN."""
+        return self.detail.least <= number <= self.detail.most
+
+
+class Given(Struct, frozen=True):
+    """A value as some source gave it: as text, which still has to be read, or `typed`."""
+
+    value: object
+    source: str
+    typed: bool = False
+
+
+def option_of(field: str, annotation: object, default: object) -> Option:
+    """The row that `field: Annotated[type, Detail(...)] = default` makes."""
+    declared, detail = get_args(annotation)
+    union = get_args(declared) if NoneType in get_args(declared) else (declared,)
+    plain = next(member for member in union if member is not NoneType)
+    choices = get_args(plain) if get_origin(plain) is Literal else ()
+    plain_kinds: dict[object, Kind] = {bool: "switch", int: "integer", float: "seconds"}
+    kind: Kind = detail.kind or ("choice" if choices else plain_kinds[plain])
+    key = detail.key or field.replace("_", "-")
+    return Option(field=field, key=key, kind=kind, choices=choices, default=default, detail=detail)
+
+
+def value_of(option: Option, given: Given, directory: str) -> object:
+    """The checked value, paths made absolute.
+
+    Raises `UsageError`, which names the source and what was expected, never the value.
+    """
+    value = given.value if given.typed else _read(option.kind, str(given.value))
+    match option.kind, value:
+        case "switch", bool():
+            return value
+        case _, bool():
+            pass  # a bool is an int to Python, but no number to a user
+        case "seconds", 0 | option.detail.none_word if option.detail.none_word:
+            return None
+        case "integer", int() if option.in_range(value):
+            return value
+        case "seconds", int() | float() if option.in_range(value):
+            return float(value)
+        case "choice", str() if value.lower() in option.choices:
+            return value.lower()
+        case "directory", str() if value and os.path.isdir(absolute(value, directory)):
+            return absolute(value, directory)
+        case "file", "-":
+            return ""
+        case "file", str() if value:
+            return absolute(value, directory)
+        case ("words", list()) if all(_is_word(word) for word in value):
+            return tuple(value)
+        case ("apps", list()) if all(_is_app(word) for word in value):
+            return tuple(value)
+        case _:
+            pass
+    raise UsageError(f"{given.source}: expected {option.expected}")
+
+
+def absolute(path: str, directory: str) -> str:
+    """The path seen from the directory. Links and `..` stay as they are: only the file system can resolve them."""
+    return directory if path == os.curdir else os.path.join(directory, path)
+
+
+def _read(kind: Kind, text: str) -> object:
+    """The typed value that a text stands for; the text itself where it stands for none."""
+    match kind:
+        case "switch":
+            return _SWITCH_WORDS.get(text.lower(), text)
+        case "integer":
+            return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST_INTEGER else text
+        case "seconds":
+            try:
+                return float(text)
+            except ValueError:
+                return text.lower()
+        case "words" | "apps":
+            return text.replace(",", " ").split()
+        case "choice" | "directory" | "file":
+            return text
+        case _:
+            assert_never(kind)
+
+
+def _is_word(word: object) -> bool:
+    return isinstance(word, str) and [word] == word.replace(",", " ").split()
+
+
+def _is_app(word: object) -> bool:
+    if not isinstance(word, str) or word.count(":") != 1:
+        return False
+    return all(part.isidentifier() for part in word.replace(":", ".").split("."))

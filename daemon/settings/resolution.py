@@ -1,0 +1,51 @@
+"""Which source wins: flags, then the environment, then the file, then the default."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from .option import Given, UsageError, absolute, value_of
+from .sources import from_environment, from_file
+from .table import OPTIONS, Settings
+
+
+class Resolved(Struct, frozen=True):
+    """Settings, and for each that is not a default the source that set it, by field."""
+
+    settings: Settings
+    sources: dict[str, str]
+
+
+def load(argv: Sequence[str], environ: Mapping[str, str], directory: str) -> Settings:
+    """The settings of `discreet serve ARGV` with this environment in this directory (an absolute path).
+
+    Raises `UsageError`. Reads at most `discreet.toml` or `pyproject.toml` of the directory, and asks whether the
+    root is a directory; touches nothing else.
+    """
+    from .flags import FlagParser, add_flags, from_flags  # late: argparse, which tests of the rest do without
+
+    parser = FlagParser("discreet serve", "[APP ...] [FLAG ...]")
+    add_flags(parser)
+    return resolve(from_flags(parser.read(argv)), environ, directory).settings
+
+
+def resolve(flags: Mapping[str, Given], environ: Mapping[str, str], directory: str) -> Resolved:
+    """The settings, flags already read. Raises as `load` does."""
+    ranked = (flags, from_environment(environ), from_file(directory))
+    given = {field: value for source in reversed(ranked) for field, value in source.items()}
+    values: dict[str, Any] = {  # checked: `value_of` gives what the option's field declares
+        option.field: value_of(option, given[option.field], directory) for option in OPTIONS if option.field in given
+    }
+    values.setdefault("root", absolute(Settings().root, directory))
+    settings = Settings(**values)
+    if settings.backend == "trio":
+        _require_trio(given["backend"].source)
+    return Resolved(settings, {field: value.source for field, value in given.items()})
+
+
+def _require_trio(source: str) -> None:
+    from importlib.util import find_spec  # late: only the advanced choice needs it
+
+    if find_spec("trio") is None:
+        raise UsageError(f"{source}: trio is not installed")

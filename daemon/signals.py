@@ -1,0 +1,45 @@
+"""The signals that end the daemon. The first asks it to end, the second ends it at once.
+
+Handlers of our own rather than the loop's: they stand from the first line on, before any loop runs, and they still
+work when a handler keeps the loop busy. What was ignored when the process started (nohup, a background job) stays so.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, final
+
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+"""SIGHUP is POSIX's, SIGBREAK Windows'; a platform takes those that it has."""
+
+
+@final
+class Signals:
+    """While entered, the first signal calls `on_first()`, every further one `on_second()`, both in the main thread."""
+
+    def __init__(self, on_first: Callable[[], None], on_second: Callable[[], None]) -> None:
+        self._on_first = on_first
+        self._on_second = on_second
+        self._before: dict[int, Any] = {}  # Any: whatever `signal.signal` says stood there
+        self._seen = False
+
+    def __enter__(self) -> Signals:
+        for name in _NAMES:
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._seen:
+            self._on_second()
+        else:
+            self._seen = True
+            self._on_first()

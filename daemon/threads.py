@@ -1,0 +1,68 @@
+"""The threads that run plain `def` handlers. Results come home in batches, one wake-up of the loop for many.
+
+The threads are daemonic: a handler that never returns can't keep the process alive past its drain window.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, final  # Any: outcomes and arguments pass through unread
+
+from .request import Request
+
+
+@final
+class Threads:
+    """Runs requests in at most `limit` threads, started when needed and kept, in the order of `submit`.
+
+    `perform(request)` runs in a thread and never raises; `finish(request, outcome)` then runs on the loop, when
+    `collect()` is called there. `notify()` is called from any thread and makes the loop do that soon.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        *,
+        perform: Callable[[Request], Any],
+        finish: Callable[[Request, Any], None],
+        notify: Callable[[], None],
+    ) -> None:
+        self._limit = limit
+        self._perform = perform
+        self._finish = finish
+        self._notify = notify
+        self._waiting: SimpleQueue[Request] = SimpleQueue()
+        self._done: deque[tuple[Callable[..., None], *tuple[Any, ...]]] = deque()
+        self._started = 0
+        self._busy = 0
+
+    def submit(self, request: Request) -> None:
+        """Run it as soon as a thread is free. Called on the loop."""
+        self._busy += 1
+        self._waiting.put(request)
+        if self._started < min(self._busy, self._limit):
+            self._started += 1
+            threading.Thread(target=self._work, name=f"discreet-handler-{self._started}", daemon=True).start()
+
+    def call_on_loop(self, function: Callable[..., None], *args: Any) -> None:
+        """Have something called on the loop, in order with what else this thread hands over."""
+        self._done.append((function, *args))
+        self._notify()
+
+    def collect(self) -> None:
+        """Do what the threads handed over. Called on the loop."""
+        while self._done:
+            function, *args = self._done.popleft()
+            function(*args)
+
+    def _work(self) -> None:
+        while True:
+            request = self._waiting.get()
+            self.call_on_loop(self._ended, request, self._perform(request))
+
+    def _ended(self, request: Request, outcome: Any) -> None:
+        self._busy -= 1
+        self._finish(request, outcome)

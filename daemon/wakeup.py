@@ -1,0 +1,41 @@
+"""Wakes the loop from where it can't be called: worker threads and signal handlers. One pipe, one byte at a time.
+
+A pipe of our own instead of either event loop's way, because a signal may come before there is a loop.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import final
+
+
+@final
+class Wakeup:
+    """`notify()` from any thread or signal handler makes one `wait()` return, soon or at once; many may fold into one."""
+
+    def __init__(self) -> None:
+        self._reading, self._writing = _pair()
+        self._pending = False
+
+    def notify(self) -> None:
+        if not self._pending:
+            self._pending = True
+            os.write(self._writing, b"\0")
+
+    async def wait(self) -> None:
+        """Wait for the next `notify`, or take the one that came meanwhile. What is new is to be looked for afterwards."""
+        import anyio  # late: the first replies leave without an event loop
+
+        await anyio.wait_readable(self._reading)
+        os.read(self._reading, 512)
+        self._pending = False  # before anyone looks, so that what comes later notifies again
+
+
+def _pair() -> tuple[int, int]:
+    if sys.platform == "win32":  # only sockets can be polled there
+        import socket
+
+        first, second = socket.socketpair()
+        return first.detach(), second.detach()
+    return os.pipe()

@@ -1,0 +1,27 @@
+"""Keeps secrets, paths and account names out of logs and out of declared details."""
+
+from .scrubber import (
+    Scrubber,
+    finds_secret,
+    load_environment,
+    register,
+    scrub,
+    scrub_details,
+    scrub_exception,
+    scrub_fields,
+    scrub_secrets,
+    unregister,
+)
+
+__all__ = [
+    "Scrubber",
+    "finds_secret",
+    "load_environment",
+    "register",
+    "scrub",
+    "scrub_details",
+    "scrub_exception",
+    "scrub_fields",
+    "scrub_secrets",
+    "unregister",
+]

@@ -1,0 +1,143 @@
+"""The layers in their order over one text, line by line, within a work budget, until a round changes nothing."""
+
+from __future__ import annotations
+
+from .entropy import RUN_LENGTH, scrub_runs
+from .known import KnownSecrets
+from .marks import CUT, REDACTED
+from .names import scrub_names, scrub_names_above
+from .paths import Paths
+from .prefilter import Prefilter
+from .scrubber import TEXT_CHARACTERS
+from .shapes import Shape, length_rules, literal_rules, scrub_pem
+from .words import STEMS
+
+_ROUNDS = 6  # of one line or text; two are the rule: one that changes it and one that confirms
+_HITS = 4096  # replacements that any text may cost …
+_HITS_PER_CHARACTER = 1 / 12  # … and what its length adds: a secret with its name is rarely shorter
+_CUT_BACK = 256  # characters: how far back a cut looks for white space, so that no secret is cut in two
+
+_NAMES = "names"  # wakes layer 2
+
+
+class _Exhausted(Exception):
+    """The work budget is used up."""
+
+
+class _Work:
+    """Counts the replacements of one call."""
+
+    def __init__(self, characters: int) -> None:
+        self.hits = 0
+        self._left = _HITS + int(characters * _HITS_PER_CHARACTER)
+
+    def replace(self, _secret: str) -> str:
+        self.hits += 1
+        self._left -= 1
+        if self._left < 0:
+            raise _Exhausted
+        return REDACTED
+
+
+class Pipeline:
+    """The five layers, with the secrets and names that were made known."""
+
+    def __init__(self, *, fast: bool = True) -> None:
+        self.known = KnownSecrets()
+        self.paths = Paths()
+        literals: list[tuple[str, Shape | str]] = [(stem, _NAMES) for stem in STEMS]
+        literals += literal_rules()
+        self._prefilter: Prefilter[Shape | str] = Prefilter(literals, automaton=fast)
+        self._long = length_rules()
+        self._longest = min(RUN_LENGTH, *(length for length, _ in self._long))
+
+    def scrub(self, text: str, *, cap: int | None = None) -> str:
+        """All layers; at most `cap` characters."""
+        limit = TEXT_CHARACTERS if cap is None else min(TEXT_CHARACTERS, 16 * cap + _CUT_BACK)
+        scrubbed = self._settle(_shorten(text, limit), _Work(min(len(text), limit)), paths=True)
+        while cap is not None and len(scrubbed) > cap:
+            scrubbed = self._settle(_shorten(scrubbed, cap), _Work(cap), paths=True)
+            cap -= len(CUT)  # a round can lengthen what it shortens; the next one gets less
+        return scrubbed
+
+    def scrub_secrets(self, text: str) -> tuple[str, int]:
+        """Layers 1 to 4, and the number of replacements."""
+        work = _Work(len(text))
+        return self._settle(_shorten(text, TEXT_CHARACTERS), work, paths=False), work.hits
+
+    def _settle(self, text: str, work: _Work, *, paths: bool) -> str:
+        """Rounds over the whole text until one changes nothing; cut where that does not come to an end."""
+        if "\n" not in text:
+            return self._settle_line(text, work, paths=paths)
+        settled: set[str] = set()
+        for _ in range(_ROUNDS):
+            before = text
+            text = self._blocks(text, work)
+            text = "\n".join(self._lines(text.split("\n"), settled, work, paths=paths))
+            if text == before:
+                return text
+        return CUT
+
+    def _blocks(self, text: str, work: _Work) -> str:
+        """What takes more than one line: known secrets, PEM blocks, values below their names."""
+        try:
+            text = self.known.scrub(text, work.replace)
+            if "BEGIN" in text:
+                text = scrub_pem(text, work.replace)
+            low = lower(text)
+            return scrub_names_above(text, low, work.replace) if any(stem in low for stem in STEMS) else text
+        except _Exhausted:
+            return CUT
+
+    def _lines(self, lines: list[str], settled: set[str], work: _Work, *, paths: bool) -> list[str]:
+        result: list[str] = []
+        for line in lines:
+            if line not in settled:
+                line = self._settle_line(line, work, paths=paths)
+                settled.add(line)
+            result.append(line)
+        return result
+
+    def _settle_line(self, line: str, work: _Work, *, paths: bool) -> str:
+        try:
+            for _ in range(_ROUNDS):
+                before = line
+                line = self._line(line, work, paths=paths)
+                if line == before:
+                    return line
+        except _Exhausted:
+            pass
+        return CUT
+
+    def _line(self, line: str, work: _Work, *, paths: bool) -> str:
+        replace = work.replace
+        line = self.known.scrub(line, replace)
+        if "BEGIN" in line:
+            line = scrub_pem(line, replace)
+        low = lower(line)
+        for rule in self._prefilter.awake(low):
+            line = scrub_names(line, low, replace) if isinstance(rule, str) else rule.scrub(line, replace)
+        longest = max(map(len, line.split()), default=0)
+        if longest >= self._longest:
+            for length, shape in self._long:
+                if longest >= length:
+                    line = shape.scrub(line, replace)
+            line = scrub_runs(line, replace)
+        return self.paths.scrub(line) if paths else line
+
+
+def lower(text: str) -> str:
+    """Lower case, character for character: the one letter that would become two is spelt with one."""
+    return text.lower() if text.isascii() else text.replace("\u0130", "i").lower()
+
+
+def _shorten(text: str, limit: int) -> str:
+    """At most `limit` characters with the mark at the end, cut at white space where there is some nearby."""
+    if len(text) <= limit:
+        return text
+    kept = text[: max(0, limit - len(CUT))]
+    head = kept[-_CUT_BACK:].rstrip()
+    space = max(head.rfind(" "), head.rfind("\n"), head.rfind("\t"))
+    if space > 0:
+        kept = kept[: len(kept) - len(kept[-_CUT_BACK:]) + space + 1]
+    return kept + CUT

@@ -1,0 +1,76 @@
+"""Layer 3: applies the table of shapes. A rule is compiled when a line first holds one of its literals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+
+from .entropy import looks_random
+from .marks import nothing_left
+from .rules import PATTERNS, PEM, PREFIXES, Pattern, Prefix
+
+Replace = Callable[[str], str]
+
+# Where a token may begin: behind no letter or digit, except behind an escape (`\n`, `%20`, a terminal's colour).
+_START = (
+    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf0])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9a-f]{4})"
+    r"|(?<=\[[0-9]m)|(?<=[;\[][0-9]{2}m))"
+)
+_NO_SECRET_USERS = frozenset({"git", "hg", "svn", "anonymous", "ftp"})
+"""Accounts that stand in URLs to choose a protocol, without a password."""
+
+
+class Shape:
+    """One rule of the table, ready to be applied."""
+
+    def __init__(self, rule: Prefix | Pattern) -> None:
+        self.rule = rule
+        self.random = rule.random
+
+    def __repr__(self) -> str:
+        return f"<Shape {self.rule.family}>"
+
+    def scrub(self, text: str, replace: Replace) -> str:
+        def judge(match: re.Match[str]) -> str:
+            secret = match["s"]
+            if nothing_left(secret) or secret in _NO_SECRET_USERS:
+                return match[0]
+            if self.random and not looks_random(match["t"] if isinstance(self.rule, Prefix) else secret):
+                return match[0]
+            return text[match.start() : match.start("s")] + replace(secret) + text[match.end("s") : match.end()]
+
+        return _compiled(self.rule).sub(judge, text)
+
+
+@cache
+def _compiled(rule: Prefix | Pattern) -> re.Pattern[str]:
+    if isinstance(rule, Pattern):
+        return re.compile(rule.pattern, re.ASCII)
+    prefixes = "|".join(re.escape(prefix) for prefix in sorted(rule.prefixes.split(), key=len, reverse=True))
+    start = "" if rule.anywhere else _START
+    return re.compile(rf"{start}(?P<s>(?:{prefixes})(?P<t>{rule.tail}{{{rule.shortest},}}+))", re.ASCII)
+
+
+def literal_rules() -> Iterable[tuple[str, Shape]]:
+    """Every literal in lower case with the shape that it wakes."""
+    for rule in (*PREFIXES, *PATTERNS):
+        shape = Shape(rule)
+        literals = rule.prefixes if isinstance(rule, Prefix) else rule.literals
+        for literal in literals.lower().split():
+            yield literal.replace("^", " "), shape
+
+
+def length_rules() -> list[tuple[int, Shape]]:
+    """The shapes without a literal, each with the length of a word that wakes it."""
+    return [(rule.longest, Shape(rule)) for rule in PATTERNS if not rule.literals]
+
+
+@cache
+def _pem() -> re.Pattern[str]:
+    return re.compile(PEM, re.DOTALL)
+
+
+def scrub_pem(text: str, replace: Replace) -> str:
+    """PEM blocks of any kind, over as many lines as they take."""
+    return _pem().sub(lambda match: replace(match[0]), text)

@@ -1,0 +1,503 @@
+"""What a client sees of dispatch: one answer per request, order, limits, lanes, cancellation and deadlines."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
+from typing import Any
+
+import anyio
+import pytest
+
+from discreet import Context, OperationError, Service, Stopped
+
+pytestmark = pytest.mark.anyio
+
+Serving = Callable[..., AbstractAsyncContextManager[Any]]
+
+SECONDS = 5.0
+
+
+class Gate:
+    """Handlers that wait until the test lets them go, and tell when they have started."""
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+        self.ended: list[str] = []
+        self._open: dict[str, anyio.Event] = {}
+        self.service = Service("gate")
+
+        @self.service.query(timeout=None)
+        async def wait(name: str) -> str:
+            return await self._hold(name)
+
+        @self.service.query(timeout=None, serial=True)
+        async def serial(name: str) -> str:
+            return await self._hold(name)
+
+        @self.service.query(timeout=None, keyed="key")
+        async def keyed(name: str, key: str) -> str:
+            return await self._hold(name)
+
+        @self.service.query(inline=True)
+        def note(name: str) -> str:
+            self.started.append(name)
+            return name
+
+    async def _hold(self, name: str) -> str:
+        self.started.append(name)
+        try:
+            await self._gate(name).wait()
+        finally:
+            self.ended.append(name)
+        return name
+
+    def _gate(self, name: str) -> anyio.Event:
+        return self._open.setdefault(name, anyio.Event())
+
+    def open(self, *names: str) -> None:
+        for name in names:
+            self._gate(name).set()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let the daemon run until something holds; fails instead of waiting for ever."""
+    with anyio.fail_after(SECONDS):
+        while not condition():
+            await anyio.lowlevel.checkpoint()
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate()
+
+
+def modes() -> Service:
+    """The same operation in each of the three ways to run."""
+    service = Service("echo")
+
+    @service.query(inline=True)
+    def inline(**params: Any) -> dict[str, Any]:
+        return params
+
+    @service.query()
+    async def coroutine(**params: Any) -> dict[str, Any]:
+        await anyio.lowlevel.checkpoint()
+        return params
+
+    @service.query()
+    def thread(**params: Any) -> dict[str, Any]:
+        return params
+
+    return service
+
+
+MODES = ["echo/inline", "echo/coroutine", "echo/thread"]
+
+
+@pytest.mark.parametrize("method", MODES)
+async def test_every_mode_answers_under_the_request_id(serving: Serving, method: str) -> None:
+    async with serving(modes()) as wire:
+        assert await wire.call(method, {"a": [1, None]}) == {"jsonrpc": "2.0", "id": 1, "result": {"a": [1, None]}}
+        assert await wire.end() == 0
+
+
+@pytest.mark.parametrize("method", MODES)
+async def test_a_thousand_pipelined_requests_get_a_thousand_answers(serving: Serving, method: str) -> None:
+    async with serving(modes()) as wire:
+        requests = [wire.request(method, {"n": n}) for n in range(1000)]
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wire.send, *requests)
+            replies = await wire.receive_all(1000)
+        assert sorted(reply["id"] for reply in replies) == [request["id"] for request in requests]
+        assert all(reply["result"]["n"] == reply["id"] - 1 for reply in replies)
+        await wire.nothing_more()
+
+
+@pytest.mark.parametrize("method", MODES)
+async def test_a_notification_runs_and_is_never_answered(serving: Serving, method: str) -> None:
+    async with serving(modes()) as wire:
+        await wire.send({"jsonrpc": "2.0", "method": method, "params": {}})
+        await wire.send({"jsonrpc": "2.0", "method": "no/such"})
+        await wire.send({"jsonrpc": "2.0", "method": "gate/note", "params": {"wrong": 1}})
+        await wire.nothing_more()
+
+
+async def test_requests_start_in_the_order_read_whatever_their_mode(serving: Serving, gate: Gate) -> None:
+    async with serving(gate.service) as wire:
+        await wire.send(
+            wire.request("gate/wait", {"name": "a"}),
+            wire.request("gate/note", {"name": "b"}),
+            wire.request("gate/wait", {"name": "c"}),
+            wire.request("gate/note", {"name": "d"}),
+        )
+        await until(lambda: len(gate.started) == 4)
+        assert gate.started[0] == "a"
+        gate.open("c", "a")
+        assert {reply["result"] for reply in await wire.receive_all(4)} == {"a", "b", "c", "d"}
+
+
+async def test_replies_go_out_as_requests_finish(serving: Serving, gate: Gate) -> None:
+    async with serving(gate.service) as wire:
+        await wire.send(wire.request("gate/wait", {"name": "slow"}), wire.request("gate/wait", {"name": "fast"}))
+        gate.open("fast")
+        assert (await wire.receive())["result"] == "fast"
+        gate.open("slow")
+        assert (await wire.receive())["result"] == "slow"
+
+
+async def test_ordered_runs_one_at_a_time_in_order(serving: Serving, gate: Gate) -> None:
+    async with serving(gate.service, ordered=True) as wire:
+        await wire.send(wire.request("gate/wait", {"name": "a"}), wire.request("gate/note", {"name": "b"}))
+        await until(lambda: gate.started == ["a"])
+        gate.open("a")
+        assert [reply["result"] for reply in await wire.receive_all(2)] == ["a", "b"]
+
+
+async def test_no_more_than_the_limit_run_at_once_and_none_is_lost(serving: Serving, gate: Gate) -> None:
+    async with serving(gate.service, max_concurrency=3) as wire:
+        names = [f"n{n}" for n in range(10)]
+        await wire.send(*(wire.request("gate/wait", {"name": name}) for name in names))
+        await until(lambda: len(gate.started) == 3)
+        assert gate.started == names[:3]
+        gate.open(*names)
+        assert {reply["result"] for reply in await wire.receive_all(10)} == set(names)
+        assert gate.started == names
+
+
+async def test_serial_operations_run_one_at_a_time_and_hold_nothing_else_up(serving: Serving, gate: Gate) -> None:
+    async with serving(gate.service, max_concurrency=2) as wire:
+        await wire.send(*(wire.request("gate/serial", {"name": name}) for name in "abc"))
+        await until(lambda: gate.started == ["a"])
+        assert (await wire.call("gate/note", {"name": "free"}))["result"] == "free"
+        gate.open("b", "c", "a")
+        assert [reply["result"] for reply in await wire.receive_all(3)] == ["a", "b", "c"]
+
+
+async def test_keyed_operations_wait_for_the_same_key_only(serving: Serving, gate: Gate) -> None:
+    async with serving(gate.service) as wire:
+        for name, key in (("a1", "a"), ("a2", "a"), ("b1", "b")):
+            await wire.send(wire.request("gate/keyed", {"name": name, "key": key}))
+        await until(lambda: len(gate.started) == 2)
+        assert gate.started == ["a1", "b1"]
+        gate.open("a1", "a2")
+        assert [reply["result"] for reply in await wire.receive_all(2)] == ["a1", "a2"]
+        gate.open("b1")
+        assert (await wire.receive())["result"] == "b1"
+
+
+async def test_a_keyed_request_with_wrong_params_is_explained_and_blocks_nobody(serving: Serving, gate: Gate) -> None:
+    async with serving(gate.service) as wire:
+        reply = await wire.call("gate/keyed", {"name": "a", "key": 5})
+        assert reply["error"]["data"] == {"param": "key", "expected": "string", "received": "number"}
+
+
+async def test_duplicate_id_is_refused_and_first_answer_stands(serving: Serving, gate: Gate) -> None:
+    async with serving(gate.service, modes()) as wire:
+        await wire.send(wire.request("gate/wait", {"name": "a"}, id=7))
+        await until(lambda: gate.started == ["a"])
+        for method in ("gate/wait", "echo/inline"):
+            reply = await wire.call(method, {"name": "b"}, id=7)
+            assert reply["error"] == {
+                "code": -32600, "message": "Invalid Request", "data": {"reason": "duplicate-id"},
+            }  # fmt: skip
+        gate.open("a")
+        assert (await wire.receive())["result"] == "a"
+        assert (await wire.call("echo/inline", {}, id=7))["result"] == {}
+
+
+async def test_a_running_request_is_cancelled_and_answered_once(serving: Serving, gate: Gate) -> None:
+    async with serving(gate.service) as wire:
+        await wire.send(wire.request("gate/wait", {"name": "a"}, id="x"))
+        await until(lambda: gate.started == ["a"])
+        await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "x"}})
+        assert await wire.receive() == {
+            "jsonrpc": "2.0", "id": "x", "error": {"code": -32800, "message": "Request cancelled"},
+        }  # fmt: skip
+        await until(lambda: gate.ended == ["a"])
+        await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "x"}})
+        await wire.nothing_more()
+
+
+async def test_a_request_not_yet_started_is_dropped_when_cancelled(serving: Serving, gate: Gate) -> None:
+    async with serving(gate.service, max_concurrency=1) as wire:
+        await wire.send(wire.request("gate/wait", {"name": "a"}), wire.request("gate/wait", {"name": "b"}, id="b"))
+        await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "b"}})
+        assert (await wire.receive())["error"]["code"] == -32800
+        gate.open("a", "b")
+        assert (await wire.receive())["result"] == "a"
+        await wire.nothing_more()
+        assert gate.started == ["a"]
+
+
+@pytest.mark.parametrize("params", [{"id": 99}, {"id": None}, {}, [], {"id": {"a": 1}}, None])
+async def test_a_cancel_of_nothing_is_ignored(serving: Serving, params: Any) -> None:
+    async with serving() as wire:
+        await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": params})
+        await wire.nothing_more()
+
+
+async def test_an_id_spelled_with_escapes_can_be_cancelled_by_its_plain_spelling(serving: Serving, gate: Gate) -> None:
+    async with serving(gate.service) as wire:
+        await wire.send(b'{"jsonrpc":"2.0","id":"\\u0061","method":"gate/wait","params":{"name":"a"}}')
+        await until(lambda: gate.started == ["a"])
+        await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "a"}})
+        assert (await wire.receive())["error"]["code"] == -32800
+
+
+async def test_a_cancelled_task_harms_no_later_request(serving: Serving, gate: Gate) -> None:
+    async with serving(gate.service, modes()) as wire:
+        for round_ in range(20):
+            await wire.send(wire.request("gate/wait", {"name": f"w{round_}"}, id="w"))
+            await until(lambda: len(gate.started) == round_ + 1)
+            await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "w"}})
+            assert (await wire.receive())["error"]["code"] == -32800
+            assert (await wire.call("echo/coroutine", {"n": round_}))["result"] == {"n": round_}
+
+
+class Threaded:
+    """A handler in a worker thread that looks at its context."""
+
+    def __init__(self) -> None:
+        self.service = Service("thread")
+        self.started = threading.Event()
+        self.stopped = threading.Event()
+
+        @self.service.query(timeout=None)
+        def wait(ctx: Context) -> bool:
+            self.started.set()
+            try:
+                while not ctx.wait_cancelled(SECONDS):
+                    pass
+                ctx.check_cancelled()
+            except Stopped:
+                self.stopped.set()
+                raise
+            return False
+
+        @self.service.query(timeout=0.02)
+        def late(ctx: Context) -> bool:
+            assert ctx.time_left is not None
+            self.stopped.set() if ctx.wait_cancelled(SECONDS) else None
+            return ctx.cancelled
+
+
+async def test_cancellation_reaches_a_worker_thread(serving: Serving) -> None:
+    threaded = Threaded()
+    async with serving(threaded.service) as wire:
+        await wire.send(wire.request("thread/wait", id=1))
+        await anyio.to_thread.run_sync(threaded.started.wait, SECONDS)
+        await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 1}})
+        assert (await wire.receive())["error"]["code"] == -32800
+        assert await anyio.to_thread.run_sync(threaded.stopped.wait, SECONDS)
+        await wire.nothing_more()
+
+
+TIMEOUT = {
+    "code": -32000,
+    "message": "Request timed out",
+    "data": {"code": "TIMEOUT", "retryable": True},
+}
+
+
+async def test_a_thread_past_its_deadline_is_answered_for_and_told(serving: Serving) -> None:
+    threaded = Threaded()
+    async with serving(threaded.service) as wire:
+        assert (await wire.call("thread/late"))["error"] == TIMEOUT
+        assert await anyio.to_thread.run_sync(threaded.stopped.wait, SECONDS)
+
+
+async def test_a_deadline_of_the_setting_holds_where_an_operation_has_none(serving: Serving) -> None:
+    service = Service("slow")
+    cancelled = anyio.Event()
+
+    @service.query()
+    async def forever(ctx: Context) -> None:
+        assert ctx.time_left is not None
+        try:
+            await anyio.sleep_forever()
+        finally:
+            cancelled.set()
+
+    @service.query(timeout=None)
+    async def free(ctx: Context) -> float | None:
+        return ctx.time_left
+
+    async with serving(service, request_timeout=0.02) as wire:
+        assert (await wire.call("slow/forever"))["error"] == TIMEOUT
+        with anyio.fail_after(SECONDS):
+            await cancelled.wait()
+        assert (await wire.call("slow/free"))["result"] is None
+
+
+class NoRoom(OperationError, code="NO_ROOM", http_status=507, retryable=True):
+    """There is no room."""
+
+    free: int
+
+
+class Hidden(OperationError, code="HIDDEN"):
+    """Nobody declared this."""
+
+    path: str
+
+
+def failing(mode: str) -> Service:
+    service = Service("fail")
+    secret = "/home/me/secret.txt"
+
+    def raised(how: str) -> Any:
+        match how:
+            case "declared":
+                raise NoRoom(free=0)
+            case "undeclared":
+                raise Hidden(path=secret)
+            case "group":
+                raise ExceptionGroup("one", [NoRoom(free=1)])
+            case "two":
+                raise ExceptionGroup("two", [NoRoom(free=1), NoRoom(free=2)])
+            case "bad-details":
+                raise NoRoom(free="many")  # type: ignore[arg-type]
+            case "exit":
+                raise SystemExit(3)
+            case "interrupt":
+                raise KeyboardInterrupt
+            case "wrong-output":
+                return "text"
+            case "unserialisable":
+                return object()
+            case _:
+                raise ValueError(secret)
+
+    def plain(how: str) -> int:
+        result: int = raised(how)
+        return result
+
+    async def coroutine(how: str) -> int:
+        await anyio.lowlevel.checkpoint()
+        return plain(how)
+
+    if mode == "async":
+        service.query(errors=[NoRoom], name="it")(coroutine)
+    else:
+        service.query(errors=[NoRoom], name="it", inline=mode == "inline")(plain)
+    return service
+
+
+INTERNAL = {"code": -32603, "message": "Internal error"}
+ROOM = {"code": -32000, "message": "There is no room"}
+
+
+@pytest.mark.parametrize("mode", ["inline", "async", "thread"])
+@pytest.mark.parametrize(
+    ("how", "error"),
+    [
+        ("declared", {**ROOM, "data": {"code": "NO_ROOM", "retryable": True, "details": {"free": 0}}}),
+        ("group", {**ROOM, "data": {"code": "NO_ROOM", "retryable": True, "details": {"free": 1}}}),
+        ("undeclared", {**INTERNAL, "data": {"code": "HIDDEN"}}),
+        ("two", INTERNAL),
+        ("bad-details", INTERNAL),
+        ("exit", INTERNAL),
+        ("interrupt", INTERNAL),
+        ("wrong-output", INTERNAL),
+        ("unserialisable", INTERNAL),
+        ("other", INTERNAL),
+    ],
+)
+async def test_whatever_a_handler_does_is_answered_and_the_daemon_lives_on(
+    serving: Serving, mode: str, how: str, error: dict[str, Any]
+) -> None:
+    async with serving(failing(mode)) as wire:
+        assert (await wire.call("fail/it", {"how": how}))["error"] == error
+        await wire.nothing_more()
+
+
+async def test_a_cancelled_error_of_the_handlers_own_making_is_an_internal_error(serving: Serving) -> None:
+    service = Service("odd")
+
+    @service.query()
+    async def strange() -> None:
+        raise anyio.get_cancelled_exc_class() if anyio.get_cancelled_exc_class().__name__ == "CancelledError" else OSError
+
+    async with serving(service) as wire:
+        assert (await wire.call("odd/strange"))["error"] == INTERNAL
+        assert (await wire.call("odd/strange"))["error"] == INTERNAL
+
+
+async def test_context_variables_do_not_pass_from_one_request_to_the_next(serving: Serving) -> None:
+    variable: ContextVar[str] = ContextVar("variable", default="unset")
+    service = Service("vars")
+
+    def swap(value: str) -> str:
+        before = variable.get()
+        variable.set(value)
+        return before
+
+    async def coroutine(value: str) -> str:
+        before = swap(value)
+        await anyio.lowlevel.checkpoint()
+        assert variable.get() == value
+        return before
+
+    service.query(name="inline", inline=True)(swap)
+    service.query(name="thread")(swap)
+    service.query(name="coroutine")(coroutine)
+    async with serving(service) as wire:
+        for method in ("vars/inline", "vars/thread", "vars/coroutine") * 2:
+            assert (await wire.call(method, {"value": method}))["result"] == "unset"
+
+
+async def test_unknown_methods_are_not_found_and_a_leading_slash_is_dropped(serving: Serving) -> None:
+    service = Service("deep")
+    service.query(name="hidden", inline=True, visibility="internal")(lambda: None)
+    async with serving(service, modes()) as wire:
+        for method in ("echo/none", "", "/", "deep/hidden", "//echo/inline"):
+            assert (await wire.call(method, {}))["error"] == {"code": -32601, "message": "Method not found"}
+        assert (await wire.call("/echo/inline", {}))["result"] == {}
+
+
+async def test_progress_is_sent_where_a_token_came_and_before_the_result(serving: Serving) -> None:
+    service = Service("work")
+
+    @service.query()
+    async def coroutine(ctx: Context) -> str:
+        for step in range(3):
+            ctx.progress({"step": step})
+        return "done"
+
+    @service.query()
+    def thread(ctx: Context) -> str:
+        for step in range(3):
+            ctx.progress({"step": step})
+        return "done"
+
+    async with serving(service) as wire:
+        for method in ("work/coroutine", "work/thread"):
+            assert (await wire.call(method))["result"] == "done"
+            for params in ({"_meta": {"progressToken": "t"}}, {"workDoneToken": "t"}):
+                await wire.send(wire.request(method, params))
+                messages = await wire.receive_all(4)
+                assert [m["params"] for m in messages[:3]] == [{"token": "t", "value": {"step": n}} for n in range(3)]
+                assert messages[3]["result"] == "done"
+
+
+async def test_a_thread_that_notifies_waits_for_a_client_that_does_not_read(serving: Serving) -> None:
+    service = Service("flood")
+    sent: list[int] = []
+
+    @service.query()
+    def flood(ctx: Context) -> int:
+        for number in range(2000):
+            ctx.notify("n", {"number": number, "pad": "x" * 1000})
+            sent.append(number)
+        return len(sent)
+
+    async with serving(service) as wire:
+        await wire.send(wire.request("flood/flood"))
+        first = await wire.receive()
+        assert len(sent) < 2000
+        messages = [first, *await wire.receive_all(2000)]
+        assert [m["params"]["number"] for m in messages[:2000]] == list(range(2000))
+        assert messages[2000]["result"] == 2000

@@ -1,0 +1,190 @@
+"""Bodies to messages: every shape of envelope, ids as they came, and texts that the decoder can't reach."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.daemon.rpc.envelope import (
+    Call,
+    Dropped,
+    NoJson,
+    Refused,
+    Reply,
+    decode,
+    encode_error,
+    encode_notification,
+    encode_result,
+)
+from discreet.errors import InvalidRequest, ParseFailure
+
+DEEP = b"[" * 100_000 + b"]" * 100_000
+
+
+def call(**members: object) -> bytes:
+    return msgspec.json.encode({"jsonrpc": "2.0", "method": "m", **members})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1", "-0", "1.0", "1e400", "9007199254740993", "1" * 5000, '"1"', '""', '"\\u0061"', '"\\ud83d\\ude00"', "null"],
+)
+def test_an_id_is_echoed_byte_for_byte(text: str) -> None:
+    message = decode(b'{"jsonrpc":"2.0","id": %b ,"method":"m"}' % text.encode())
+    assert isinstance(message, Call)
+    assert message.id == text.encode()
+    assert encode_result(message.id, b"null") == b'{"jsonrpc":"2.0","id":%b,"result":null}' % text.encode()
+
+
+def test_without_the_member_id_it_is_a_notification() -> None:
+    message = decode(call())
+    assert isinstance(message, Call)
+    assert message.id is None
+
+
+def test_params_stay_the_text_that_came_and_null_counts_as_absent() -> None:
+    with_params = decode(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a" : [1, 2]}}')
+    assert isinstance(with_params, Call)
+    assert with_params.params is not None
+    assert bytes(with_params.params) == b'{"a" : [1, 2]}'
+    for body in (call(id=1), call(id=1, params=None)):
+        without = decode(body)
+        assert isinstance(without, Call)
+        assert without.params is None
+
+
+def test_duplicate_keys_the_last_wins() -> None:
+    message = decode(b'{"jsonrpc":"2.0","id":1,"method":"a","id":2,"method":"b"}')
+    assert isinstance(message, Call)
+    assert (message.id, message.method) == (b"2", "b")
+
+
+def test_service_params_travel_with_keys_in_lower_case() -> None:
+    message = decode(call(id=1, serviceParams={"Authorization": "Bearer x", "TraceParent": "t"}))
+    assert isinstance(message, Call)
+    assert message.metadata == {"authorization": "Bearer x", "traceparent": "t"}
+
+
+REFUSED: list[tuple[bytes, bytes, str]] = [
+    (b"[]", b"null", "batch-not-supported"),
+    (b' [{"jsonrpc":"2.0","id":1,"method":"m"}]', b"null", "batch-not-supported"),
+    (DEEP, b"null", "batch-not-supported"),
+    (call(id=[1]), b"null", "invalid-id-type"),
+    (call(id={"a": 1}), b"null", "invalid-id-type"),
+    (call(id=True), b"null", "invalid-id-type"),
+    (b"5", b"null", "malformed-envelope"),
+    (b'"text"', b"null", "malformed-envelope"),
+    (b"null", b"null", "malformed-envelope"),
+    (b"{}", b"null", "malformed-envelope"),
+    (b'{"id":7}', b"7", "malformed-envelope"),
+    (b'{"jsonrpc":"1.0","id":7,"method":"m"}', b"7", "malformed-envelope"),
+    (b'{"jsonrpc":2.0,"id":7,"method":"m"}', b"7", "malformed-envelope"),
+    (b'{"id":7,"method":"m"}', b"7", "malformed-envelope"),
+    (b'{"jsonrpc":"2.0","id":7}', b"7", "malformed-envelope"),
+    (b'{"jsonrpc":"2.0","id":7,"method":1}', b"7", "malformed-envelope"),
+    (b'{"jsonrpc":"2.0","method":1,"params":"bar"}', b"null", "malformed-envelope"),
+    (call(id=7, params="text"), b"7", "malformed-envelope"),
+    (call(id=7, params=1), b"7", "malformed-envelope"),
+    (call(id=7, serviceParams={"a": 1}), b"7", "malformed-envelope"),
+    (call(id=7, serviceParams=[]), b"7", "malformed-envelope"),
+    (b'{"jsonrpc":"2.0","id":"deep","method":"m","params":%b}' % DEEP, b'"deep"', "malformed-envelope"),
+    (b'{"jsonrpc":"2.0","method":"m","params":{"id":1,"x":%b},"id":[2]}' % DEEP, b"null", "invalid-id-type"),
+]
+
+
+@pytest.mark.parametrize(("body", "call_id", "reason"), REFUSED, ids=[body[:50].decode() for body, *_ in REFUSED])
+def test_a_broken_envelope_is_refused_under_the_id_that_it_has(body: bytes, call_id: bytes, reason: str) -> None:
+    message = decode(body)
+    assert isinstance(message, Refused)
+    assert (message.id, message.failure) == (call_id, InvalidRequest(reason))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"jsonrpc":"2.0","method":"m","params":5}',
+        b'{"jsonrpc":"1.0","method":"m"}',
+        b'{"method":"m"}',
+        b'{"jsonrpc":"2.0","method":"m","serviceParams":5}',
+        b'{"jsonrpc":"2.0","result":1}',
+        b'{"jsonrpc":"2.0","id":1,"result":1,"error":{}}',
+        b'{"jsonrpc":"2.0","method":"m","params":%b}' % DEEP,
+    ],
+)
+def test_a_broken_notification_or_response_is_dropped_without_an_answer(body: bytes) -> None:
+    assert isinstance(decode(body), Dropped)
+
+
+NO_JSON = [
+    (b"", "invalid-json"),
+    (b"hello", "invalid-json"),
+    (b'{"a":', "invalid-json"),
+    (b'{"jsonrpc":"2.0","id":1,"method":"m"} x', "invalid-json"),
+    (b'{"jsonrpc":5} x', "invalid-json"),
+    (b"[1,", "invalid-json"),
+    (b"[" * 100_000, "invalid-json"),
+    (b'{"params":' + b"[" * 100_000, "invalid-json"),
+    (b"\xef\xbb\xbf{}", "invalid-json"),
+    (b'{"jsonrpc":"2.0","id":"\xff","method":"m"}', "invalid-utf8"),
+    (b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"\xc3\x28"}}', "invalid-utf8"),
+    (b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"\xed\xa0\x80"}}', "invalid-utf8"),
+    (b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"\\ud800"}}', "invalid-utf8"),
+    (b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"\\uDC00\\ud800"}}', "invalid-utf8"),
+    (b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"\\\\\\ud800"}}', "invalid-utf8"),
+    ('{"a":1}'.encode("utf-16"), "invalid-utf8"),
+]
+
+
+@pytest.mark.parametrize(("body", "reason"), NO_JSON, ids=[repr(body[:40]) for body, _ in NO_JSON])
+def test_what_is_no_json_text_says_why(body: bytes, reason: str) -> None:
+    message = decode(body)
+    assert isinstance(message, NoJson)
+    assert message.failure == ParseFailure(reason)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", [r"\\ud800", r"\ud83d\ude00", r"\uD83D\uDE00 \\\\udc00"])
+def test_an_escaped_backslash_before_ud800_is_no_surrogate(text: str) -> None:
+    assert isinstance(decode(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"%b"}}' % text.encode()), Call)
+
+
+def test_a_response_is_told_from_a_request() -> None:
+    good = decode(b'{"jsonrpc":"2.0","id":3,"result":null}')
+    assert isinstance(good, Reply)
+    assert (good.id, good.error, good.result is not None) == (b"3", None, True)
+    bad = decode(b'{"jsonrpc":"2.0","id":3,"error":{"code":1,"message":""}}')
+    assert isinstance(bad, Reply)
+    assert bad.result is None
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_give_a_message(body: bytes) -> None:
+    assert isinstance(decode(body), Call | Reply | Refused | Dropped | NoJson)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@given(json_values.filter(lambda value: isinstance(value, dict | list)), st.booleans())
+def test_any_json_params_come_through_whatever_their_escapes(params: object, ascii_only: bool) -> None:
+    text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "m", "params": params}, ensure_ascii=ascii_only)
+    message = decode(text.encode())
+    assert isinstance(message, Call)
+    assert message.params is not None
+    assert json.loads(bytes(message.params)) == params
+
+
+def test_encoders_write_json_that_reads_back() -> None:
+    assert json.loads(encode_error(b'"a"', b'{"code":1,"message":""}')) == {
+        "jsonrpc": "2.0", "id": "a", "error": {"code": 1, "message": ""},
+    }  # fmt: skip
+    assert json.loads(encode_notification('odd"name', {"a": 1})) == {
+        "jsonrpc": "2.0", "method": 'odd"name', "params": {"a": 1},
+    }  # fmt: skip

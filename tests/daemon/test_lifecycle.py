@@ -1,0 +1,76 @@
+"""Every state × every event."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import get_args
+
+import pytest
+
+from discreet.daemon.lifecycle import TABLE, Event, Lifecycle, State
+
+PATHS: dict[State, list[Event]] = {
+    "starting": [],
+    "serving": ["ready"],
+    "draining": ["ready", "end-of-input"],
+    "stopped": ["ready", "end-of-input", "drained"],
+}
+ENDINGS = {"end-of-input", "signal", "shutdown", "exit", "parent-gone"}
+CUTS = {"second-signal", "reader-gone", "failed"}
+
+
+def after(*events: Event) -> Lifecycle:
+    life = Lifecycle()
+    for event in events:
+        life.apply(event)
+    return life
+
+
+def expected(state: State, event: Event) -> State:
+    if state == "stopped":
+        return "stopped"
+    if event in CUTS:
+        return "stopped"
+    if event in ENDINGS and state in ("starting", "serving"):
+        return "draining"
+    if event == "ready" and state == "starting":
+        return "serving"
+    if event in ("drained", "window-closed") and state == "draining":
+        return "stopped"
+    return state
+
+
+@pytest.mark.parametrize(("state", "event"), list(product(get_args(State), get_args(Event))))
+def test_every_event_in_every_state_leads_where_the_drawing_says(state: State, event: Event) -> None:
+    life = after(*PATHS[state])
+    assert life.state == state
+    changed = life.apply(event)
+    assert life.state == expected(state, event)
+    assert changed == (life.state != state) == ((state, event) in TABLE)
+
+
+@pytest.mark.parametrize(
+    ("events", "status"),
+    [
+        (["ready", "end-of-input", "drained"], 0),
+        (["ready", "signal", "window-closed"], 0),
+        (["ready", "shutdown", "reader-gone"], 0),
+        (["ready", "reader-gone"], 1),
+        (["ready", "failed"], 1),
+        (["ready", "signal", "second-signal"], 1),
+    ],
+)
+def test_the_status_tells_a_graceful_end_from_a_broken_one(events: list[Event], status: int) -> None:
+    assert after(*events).status == status
+
+
+def test_the_first_reason_to_end_stands() -> None:
+    assert after("ready", "shutdown", "end-of-input", "drained").reason == "shutdown"
+
+
+def test_listeners_hear_of_changes_only() -> None:
+    heard: list[State] = []
+    life = Lifecycle(heard.append)
+    for event in ("ready", "ready", "exit", "shutdown", "drained", "signal"):
+        life.apply(event)
+    assert heard == ["serving", "draining", "stopped"]

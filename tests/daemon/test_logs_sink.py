@@ -1,0 +1,149 @@
+"""Which sink, form, level and colour are chosen from what stderr is and what the environment says."""
+
+import os
+import pty
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from discreet.daemon.logs import Logger, LogSettings, start
+from discreet.daemon.logs.sink import Sink, open_sink, wants_color
+
+DEADLINE = 30.0
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    reading, writing = os.pipe()
+    yield reading, writing
+    os.close(reading)
+    os.close(writing)
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    ours, theirs = pty.openpty()
+    yield ours, theirs
+    os.close(ours)
+    os.close(theirs)
+
+
+def journal_of(fd: int) -> dict[str, str]:
+    status = os.fstat(fd)
+    return {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}
+
+
+def first_line(ends: tuple[int, int], settings: LogSettings, environ: dict[str, str]) -> bytes:
+    """What the other end of `ends` reads of one error."""
+    logger = Logger()
+    logs = start(settings, ends[1], environ, logger=logger)
+    logger.set_level("error")
+    logger.error("e", n=1)
+    logs.close(DEADLINE)
+    return os.read(ends[0], 65536).splitlines()[-1]
+
+
+def level_of(fd: int, environ: dict[str, str], settings: LogSettings | None = None) -> str:
+    logger = Logger()
+    start(settings or LogSettings(), fd, environ, logger=logger).close(DEADLINE)
+    return logger.level
+
+
+def test_a_pipe_gets_keyvalue_lines_from_warn_on(pipe: tuple[int, int]) -> None:
+    assert first_line(pipe, LogSettings(), {}).endswith(b"level=error event=e n=1")
+    assert level_of(pipe[1], {}) == "warn"
+
+
+def test_a_terminal_gets_console_lines_from_info_on(terminal: tuple[int, int]) -> None:
+    assert b"\x1b[" in first_line(terminal, LogSettings(), {})
+    assert level_of(terminal[1], {}) == "info"
+
+
+def test_the_journal_gets_priorities_from_info_on(pipe: tuple[int, int]) -> None:
+    environ = journal_of(pipe[1])
+    assert first_line(pipe, LogSettings(), environ).startswith(b"<3>timestamp=")
+    assert level_of(pipe[1], environ) == "info"
+
+
+@pytest.mark.parametrize("said", ["1:1", "", "x:y", "1"])
+def test_a_journal_that_is_not_behind_stderr_is_none(pipe: tuple[int, int], said: str) -> None:
+    assert first_line(pipe, LogSettings(), {"JOURNAL_STREAM": said}).startswith(b"timestamp=")
+
+
+def test_a_file_gets_keyvalue_lines_from_info_on(pipe: tuple[int, int], tmp_path: Path) -> None:
+    path = tmp_path / "daemon.log"
+    assert level_of(pipe[1], {"DISCREET_LOG": str(path)}) == "info"
+    assert "event=daemon.started" in path.read_text()
+
+
+def test_what_the_user_says_goes_before_what_the_sink_is(terminal: tuple[int, int]) -> None:
+    assert first_line(terminal, LogSettings(format="json"), {}).startswith(b'{"timestamp": ')
+    assert first_line(terminal, LogSettings(format="journald"), {}).startswith(b"<3>")
+    assert first_line(terminal, LogSettings(format="keyvalue"), {}).startswith(b"timestamp=")
+    assert level_of(terminal[1], {}, LogSettings(level="ERROR")) == "error"
+
+
+def test_a_pipe_gets_the_console_without_colour_unless_told(pipe: tuple[int, int]) -> None:
+    assert b"\x1b" not in first_line(pipe, LogSettings(format="console"), {})
+    assert b"\x1b" in first_line(pipe, LogSettings(format="console", color=True), {})
+
+
+@pytest.mark.parametrize(
+    ("settings", "environ", "colored"),
+    [
+        (LogSettings(), {}, True),
+        (LogSettings(), {"NO_COLOR": ""}, True),  # no-color.org: when present and not an empty string
+        (LogSettings(), {"NO_COLOR": "1"}, False),
+        (LogSettings(), {"TERM": "dumb"}, False),
+        (LogSettings(color=False), {}, False),
+        (LogSettings(color=True), {"NO_COLOR": "1"}, True),
+    ],
+)
+def test_a_terminal_is_coloured_unless_somebody_says_no(
+    terminal: tuple[int, int], settings: LogSettings, environ: dict[str, str], colored: bool
+) -> None:
+    sink, _ = open_sink(settings, terminal[1], environ)
+    assert wants_color(settings, sink, environ) is colored
+    sink.close()
+    assert (b"\x1b" in first_line(terminal, settings, environ)) is colored
+
+
+def test_an_empty_name_of_a_file_is_none(pipe: tuple[int, int]) -> None:
+    sink, fault = open_sink(LogSettings(), pipe[1], {"DISCREET_LOG": ""})
+    assert (sink.name, sink.kind, fault) == ("stderr", "stream", None)
+    sink.close()
+
+
+def test_a_closed_sink_takes_nothing_and_may_be_closed_again(pipe: tuple[int, int]) -> None:
+    sink = Sink(os.dup(pipe[1]), kind="stream", name="stderr")
+    assert sink.write(b"line\n")
+    sink.close()
+    sink.close()
+    assert not sink.write(b"line\n")
+    assert os.read(pipe[0], 100) == b"line\n"
+
+
+def test_a_full_disk_is_no_reason_to_be_silent_for_good_but_a_lost_reader_is() -> None:
+    full = Sink(os.open("/dev/full", os.O_WRONLY), kind="file", name="/dev/full")
+    assert (full.write(b"line\n"), full.silent) == (False, False)
+    full.close()
+    reading, writing = os.pipe()
+    os.close(reading)
+    gone = Sink(writing, kind="stream", name="stderr")
+    assert (gone.write(b"line\n"), gone.silent) == (False, True)
+    gone.close()
+
+
+def inheritable() -> set[int]:
+    open_now = [int(name) for name in os.listdir("/proc/self/fd")]
+    return {fd for fd in open_now if os.path.exists(f"/proc/self/fd/{fd}") and os.get_inheritable(fd)}
+
+
+def test_children_inherit_no_descriptor_of_the_logs(pipe: tuple[int, int], tmp_path: Path) -> None:
+    before = inheritable()
+    for environ in ({}, {"DISCREET_LOG": str(tmp_path / "daemon.log")}):
+        sink, _ = open_sink(LogSettings(), pipe[1], environ)
+        assert sink.write(b"line\n")
+        assert inheritable() == before
+        sink.close()

@@ -1,0 +1,516 @@
+"""The writer from `start` to `close`: nobody waits for it, and what it could not write is counted and said."""
+
+import errno
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from discreet.daemon.logs import Logger, Logs, LogSettings, start
+from discreet.daemon.logs.queue import MAX_EVENTS
+
+DEADLINE = 30.0
+"""Seconds after which a test that waits for something has failed."""
+
+JSON = LogSettings(level="debug", format="json")
+
+
+class Reader:
+    """The parent's end of stderr. It reads all the time, or from `read` on; `lines` is for when all was written."""
+
+    def __init__(self, *, reads: bool = True) -> None:
+        self.fd, self.stderr = os.pipe()
+        self._lines: list[dict[str, object]] = []
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        if reads:
+            self.read()
+        else:
+            fill(self.stderr)
+
+    def read(self) -> None:
+        self._thread.start()
+
+    def _read(self) -> None:
+        with open(self.fd, "rb") as file:
+            self._lines += [json.loads(line) for line in file if line.strip()]
+
+    def lines(self) -> list[dict[str, object]]:
+        os.close(self.stderr)
+        self._thread.join(DEADLINE)
+        assert not self._thread.is_alive(), "somebody else still holds the writing end"
+        return self._lines
+
+    def vanish(self) -> None:
+        """For a reader that never reads: gives the pipe back."""
+        os.close(self.fd)
+        os.close(self.stderr)
+
+
+def fill(fd: int) -> None:
+    """Leaves no room in a pipe."""
+    os.set_blocking(fd, False)
+    try:
+        while True:
+            os.write(fd, b"\n" * 4096)
+    except BlockingIOError:
+        os.set_blocking(fd, True)
+
+
+@pytest.fixture
+def logger() -> Logger:
+    return Logger()
+
+
+@pytest.fixture
+def started(logger: Logger) -> Iterator[Callable[[int], Logs]]:
+    """Starts logs as JSON from debug on and sees to it that they are closed."""
+    running: list[Logs] = []
+
+    def begin(fd: int, settings: LogSettings = JSON) -> Logs:
+        running.append(start(settings, fd, {}, version="1.2.3", logger=logger))
+        return running[-1]
+
+    yield begin
+    for logs in running:
+        logs.close(0)
+
+
+def within_deadline(call: Callable[[], object]) -> None:
+    """Fails instead of hanging when `call` blocks."""
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(DEADLINE)
+    assert not thread.is_alive(), "it blocked"
+
+
+def test_events_are_written_in_order_with_their_fields(logger: Logger, started: Callable[[int], Logs]) -> None:
+    reader = Reader()
+    logs = started(reader.stderr)
+    for number in range(300):
+        logger.info("tick", n=number, method="files/read", id=number)
+    assert logs.close(DEADLINE) == 0
+    _, *ticks = reader.lines()
+    assert [(line["event"], line["n"], line["method"], line["id"]) for line in ticks] == [
+        ("tick", number, "files/read", number) for number in range(300)
+    ]
+
+
+def test_the_first_line_says_version_pid_level_and_sink(logger: Logger, started: Callable[[int], Logs]) -> None:
+    reader = Reader()
+    logs = started(reader.stderr)
+    logs.close(DEADLINE)
+    line = reader.lines()[0]
+    assert line.pop("timestamp")
+    assert line == {
+        "level": "info",
+        "event": "daemon.started",
+        "version": "1.2.3",
+        "pid": os.getpid(),
+        "log_level": "debug",
+        "sink": "stderr",
+    }
+    assert logs.sink_name == "stderr"
+
+
+def test_the_timestamp_is_when_the_event_happened_and_not_when_it_was_written(
+    logger: Logger, started: Callable[[int], Logs]
+) -> None:
+    reader = Reader()
+    logger.record("error", "long.ago", {}, when=1_000_000_000.25)
+    started(reader.stderr).close(DEADLINE)
+    assert reader.lines()[0]["timestamp"] == "2001-09-09T01:46:40.250Z"
+
+
+def test_events_before_the_start_come_out_if_the_level_wants_them(logger: Logger) -> None:
+    reader = Reader()
+    logger.info("early.info")
+    logger.warning("early.warning")
+    start(LogSettings(format="json"), reader.stderr, {}, logger=logger).close(DEADLINE)  # piped, so from warn on
+    assert [line["event"] for line in reader.lines()] == ["early.warning"]
+
+
+def test_events_before_the_start_are_bounded_and_the_surplus_is_said(
+    logger: Logger, started: Callable[[int], Logs]
+) -> None:
+    reader = Reader()
+    for _ in range(MAX_EVENTS + 5):
+        logger.info("early")
+    assert started(reader.stderr).close(DEADLINE) >= 5
+    said = [line["count"] for line in reader.lines() if line["event"] == "logs.dropped"]
+    assert said
+    assert sum(said) >= 5  # type: ignore[arg-type]
+
+
+def test_events_after_close_are_dropped_in_silence(logger: Logger, started: Callable[[int], Logs]) -> None:
+    reader = Reader()
+    logs = started(reader.stderr)
+    logs.close(DEADLINE)
+    logger.error("too.late")
+    assert [line["event"] for line in reader.lines()] == ["daemon.started"]
+
+
+def test_closing_twice_says_the_same(logger: Logger, started: Callable[[int], Logs]) -> None:
+    reader = Reader(reads=False)
+    logs = started(reader.stderr)
+    logger.error("lost")
+    assert logs.close(0.01) == logs.close(0.01) == 2
+    reader.vanish()
+
+
+def test_a_reader_that_never_reads_blocks_no_caller_and_close_keeps_its_bound(
+    logger: Logger, started: Callable[[int], Logs]
+) -> None:
+    reader = Reader(reads=False)
+    logs = started(reader.stderr)
+    total = 3 * MAX_EVENTS
+
+    def talk() -> None:
+        for number in range(total):
+            logger.warning("noise", n=number, text="x" * 200)
+
+    within_deadline(talk)
+    dropped: list[int] = []
+    within_deadline(lambda: dropped.append(logs.close(0.05)))
+    assert dropped == [total + 1]  # with the start line
+    reader.vanish()
+
+
+def test_when_a_slow_reader_reads_again_every_line_is_there_or_counted_where_it_is_missing(
+    logger: Logger, started: Callable[[int], Logs]
+) -> None:
+    reader = Reader(reads=False)
+    logs = started(reader.stderr)
+    for number in range(2 * MAX_EVENTS):
+        logger.warning("noise", n=number)
+    reader.read()
+    wait_until(lambda: len(logger.backlog) == 0)
+    logger.error("afterwards")
+    dropped = logs.close(DEADLINE)
+    _, *lines = reader.lines()
+    seen = [line["n"] for line in lines if line["event"] == "noise"]
+    said = [line["count"] for line in lines if line["event"] == "logs.dropped"]
+    assert seen == list(range(len(seen)))
+    assert said == [dropped] == [2 * MAX_EVENTS - len(seen)]
+    assert [line["event"] for line in lines[-3:]] == ["noise", "logs.dropped", "afterwards"]
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    """Polls what no event tells of: that another thread has come so far."""
+    end = time.monotonic() + DEADLINE
+    while not reached():
+        assert time.monotonic() < end, "it did not come so far"
+        os.sched_yield()
+
+
+def test_a_reader_that_is_gone_makes_the_sink_silent(logger: Logger, started: Callable[[int], Logs]) -> None:
+    reader = Reader(reads=False)
+    os.close(reader.fd)
+    logs = started(reader.stderr)
+    for _ in range(10):
+        logger.error("nobody.reads")
+    assert logs.close(DEADLINE) == 11
+    os.close(reader.stderr)
+
+
+def test_a_stderr_that_was_never_open_is_silent(logger: Logger, started: Callable[[int], Logs]) -> None:
+    reader = Reader()
+    assert reader.lines() == []
+    logs = started(reader.stderr)  # closed by now
+    logger.error("nobody.reads")
+    assert logs.close(DEADLINE) == 2
+
+
+def test_a_stderr_that_somebody_made_non_blocking_still_gets_every_line(
+    logger: Logger, started: Callable[[int], Logs]
+) -> None:
+    reader = Reader(reads=False)
+    os.set_blocking(reader.stderr, False)
+    logs = started(reader.stderr)
+    for number in range(1000):
+        logger.info("tick", n=number, text="x" * 500)  # many times what a pipe holds
+    reader.read()
+    assert logs.close(DEADLINE) == 0
+    assert [line["n"] for line in reader.lines()[1:]] == list(range(1000))
+
+
+def test_the_callers_descriptor_stays_the_callers(logger: Logger, started: Callable[[int], Logs]) -> None:
+    reader = Reader()
+    logs = started(reader.stderr)
+    logger.info("tick")
+    logs.close(DEADLINE)
+    os.write(reader.stderr, b'{"still": "open"}\n')
+    assert reader.lines()[-1] == {"still": "open"}
+
+
+def test_a_full_disk_loses_lines_and_says_so_when_it_can() -> None:
+    """/dev/full takes nothing, ever: what can be seen from outside is that nothing is raised and all is counted."""
+    logger = Logger()
+    logs = start(LogSettings(level="debug", file="/dev/full"), 2, {}, logger=logger)
+    logger.error("lost")
+    assert logs.close(DEADLINE) == 2
+
+
+class Broken:
+    """A value whose every way to become text fails, each in another way."""
+
+    def __init__(self, fault: type[BaseException]) -> None:
+        self.fault = fault
+
+    def __repr__(self) -> str:
+        raise self.fault
+
+    __str__ = __repr__
+
+
+class BrokenDict(dict[str, object]):
+    def items(self) -> object:  # type: ignore[override]
+        raise SystemExit(3)
+
+    def __iter__(self) -> Iterator[str]:
+        raise SystemExit(3)
+
+    def keys(self) -> object:  # type: ignore[override]
+        raise SystemExit(3)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Broken(ZeroDivisionError),
+        Broken(RecursionError),
+        Broken(SystemExit),
+        Broken(KeyboardInterrupt),
+        BrokenDict(a=1),
+        10**5000,
+        float("nan"),
+        b"\xff\x00",
+        {1: {2: {3: object()}}},
+        memoryview(b"abc"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_value_that_can_t_be_rendered_costs_its_line_at_most_its_fields(
+    logger: Logger, started: Callable[[int], Logs], value: object
+) -> None:
+    reader = Reader()
+    logs = started(reader.stderr)
+    logger.error("odd", value=value)
+    logger.error("after")
+    assert logs.close(DEADLINE) == 0
+    assert [(line["event"], line["level"]) for line in reader.lines()] == [
+        ("daemon.started", "info"),
+        ("odd", "error"),
+        ("after", "error"),
+    ]
+
+
+def test_what_the_writer_causes_itself_does_not_feed_it_for_ever(
+    logger: Logger, started: Callable[[int], Logs]
+) -> None:
+    class TalkativeError(Exception):
+        def __str__(self) -> str:
+            logger.error("again", exc=TalkativeError())
+            return "said"
+
+    reader = Reader()
+    logs = started(reader.stderr)
+    logger.error("once", exc=TalkativeError())
+    assert logs.close(DEADLINE) == 0
+    _, line = reader.lines()
+    assert line["event"] == "once"
+    assert "said" in str(line["exc"])
+
+
+def test_the_thread_begins_with_the_first_accepted_event_and_ends_with_close(logger: Logger) -> None:
+    reader = Reader()
+    before = threads()
+    logs = start(LogSettings(level="error", format="json"), reader.stderr, {}, logger=logger)
+    logger.warning("below")
+    assert threads() == before
+    logger.error("above")
+    assert len(threads() - before) == 1
+    logs.close(DEADLINE)
+    wait_until(lambda: not threads() - before)
+    assert [line["event"] for line in reader.lines()] == ["above"]
+
+
+def threads() -> set[str]:
+    return set(os.listdir("/proc/self/task"))
+
+
+def test_the_level_can_change_while_it_runs(logger: Logger, started: Callable[[int], Logs]) -> None:
+    reader = Reader()
+    logs = started(reader.stderr)
+    logger.set_level("ERROR")
+    logger.warning("below")
+    logger.set_level("debug")
+    logger.debug("above")
+    logs.close(DEADLINE)
+    assert [line["event"] for line in reader.lines()] == ["daemon.started", "above"]
+
+
+def test_logs_start_once_and_again_after_close(logger: Logger, started: Callable[[int], Logs]) -> None:
+    first, second = Reader(), Reader()
+    logs = started(first.stderr)
+    with pytest.raises(RuntimeError):
+        start(JSON, second.stderr, {}, logger=logger)
+    logs.close(DEADLINE)
+    started(second.stderr).close(DEADLINE)
+    assert [len(reader.lines()) for reader in (first, second)] == [1, 1]
+
+
+def test_an_unknown_level_is_refused_at_the_start(logger: Logger) -> None:
+    with pytest.raises(ValueError, match="debug, info, warn, error"):
+        start(LogSettings(level="loud"), 2, {}, logger=logger)
+
+
+def test_an_exception_that_leaves_the_daemon_is_logged_before_the_logs_close(logger: Logger) -> None:
+    reader = Reader()
+    with pytest.raises(ZeroDivisionError), start(JSON, reader.stderr, {}, logger=logger):
+        raise ZeroDivisionError
+    line = reader.lines()[-1]
+    assert (line["event"], line["level"]) == ("daemon.failed", "error")
+    assert "ZeroDivisionError" in str(line["exc"])
+
+
+def test_a_forked_child_writes_its_own_events_and_not_its_parent_s() -> None:
+    script = """
+        import os, warnings
+        from discreet.daemon.logs import LogSettings, log, start
+        warnings.simplefilter("ignore")  # from Python 3.12 on, that a process with threads forks
+        logs = start(LogSettings(level="warn", format="json"), 2, {})
+        log.error("first")
+        child = os.fork()
+        if child == 0:
+            log.error("child")
+            os._exit(logs.close(20))
+        assert os.waitpid(child, 0)[1] == 0
+        log.error("parent")
+        assert logs.close(20) == 0
+    """
+    done = run(script)
+    events = sorted(json.loads(line)["event"] for line in done.stderr.splitlines())
+    assert events == ["child", "first", "parent"]
+
+
+def test_what_was_logged_is_written_when_the_process_ends_without_close() -> None:
+    done = run("""
+        from discreet.daemon.logs import LogSettings, log, start
+        start(LogSettings(level="warn", format="json"), 2, {})
+        log.error("last")
+    """)
+    assert [json.loads(line)["event"] for line in done.stderr.splitlines()] == ["last"]
+
+
+def test_a_quiet_start_imports_nothing_heavy_and_nothing_reaches_stdout() -> None:
+    done = run("""
+        import sys, msgspec
+        before = set(sys.modules)
+        from discreet.daemon.logs import LogSettings, log, start
+        logs = start(LogSettings(), 2, {})
+        log.info("below.the.level", n=1)
+        loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
+        heavy = {"threading", "logging", "structlog", "datetime", "json", "asyncio", "inspect", "dataclasses", "queue"}
+        assert not loaded & heavy, loaded & heavy
+        log.error("above.it")
+        logs.close(20)
+        assert "structlog" in sys.modules
+        assert "logging" not in before
+    """)
+    assert done.stdout == ""
+    assert re.fullmatch(r"timestamp=\S+ level=error event=above\.it\n", done.stderr)
+
+
+def run(script: str) -> subprocess.CompletedProcess[str]:
+    """Runs a script in a process of its own, whose stderr is a pipe; it must succeed."""
+    lines = script.strip("\n").splitlines()
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", "\n".join(line[indent:] for line in lines)],
+        env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_a_file_gets_the_lines_and_is_for_its_owner_alone(tmp_path: Path, logger: Logger) -> None:
+    reader, path = Reader(), tmp_path / "daemon.log"
+    path.write_bytes(b"kept\n")
+    path.unlink()
+    logs = start(LogSettings(file=str(path)), reader.stderr, {"DISCREET_LOG": "/elsewhere"}, logger=logger)
+    logger.info("tick")
+    assert logs.close(DEADLINE) == 0
+    assert [re.search(r"event=(\S+)", line)[1] for line in path.read_text().splitlines()] == ["daemon.started", "tick"]  # type: ignore[index]
+    assert path.stat().st_mode & 0o077 == 0
+    assert reader.lines() == []
+    assert logs.sink_name == str(path)
+
+
+def test_the_environment_may_name_the_file_which_is_appended_to(tmp_path: Path, logger: Logger) -> None:
+    reader, path = Reader(), tmp_path / "daemon.log"
+    path.write_text("kept\n")
+    start(LogSettings(format="json"), reader.stderr, {"DISCREET_LOG": str(path)}, logger=logger).close(DEADLINE)
+    first, second = path.read_text().splitlines()
+    assert (first, json.loads(second)["event"]) == ("kept", "daemon.started")
+    assert reader.lines() == []
+
+
+def _directory(tmp_path: Path) -> str:
+    return str(tmp_path)
+
+
+def _missing_folder(tmp_path: Path) -> str:
+    return str(tmp_path / "missing" / "daemon.log")
+
+
+def _fifo_without_reader(tmp_path: Path) -> str:
+    os.mkfifo(tmp_path / "fifo")
+    return str(tmp_path / "fifo")
+
+
+def _null_character(tmp_path: Path) -> str:
+    return str(tmp_path / "a\0b")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        (_directory, errno.EISDIR),
+        (_missing_folder, errno.ENOENT),
+        (_fifo_without_reader, errno.ENXIO),
+        (_null_character, errno.EINVAL),
+    ],
+)
+def test_a_file_that_can_t_be_written_is_a_warning_on_stderr(
+    tmp_path: Path, logger: Logger, name: Callable[[Path], str], reason: int
+) -> None:
+    reader = Reader()
+    settings = LogSettings(format="json", file=name(tmp_path))
+    start(settings, reader.stderr, {}, logger=logger).close(DEADLINE)
+    [line] = reader.lines()
+    assert (line["level"], line["event"], line["reason"]) == ("warn", "logs.file_unusable", errno.errorcode[reason])
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/stderr"])
+def test_a_standard_stream_named_as_a_file_is_stderr(name: str) -> None:
+    done = run(f"""
+        import os
+        from discreet.daemon.logs import LogSettings, log, start
+        logs = start(LogSettings(format="json"), 2, {{"DISCREET_LOG": "{name}"}})
+        log.error("tick")
+        assert logs.sink_name == "stderr"
+        logs.close(20)
+    """)
+    assert done.stdout == ""
+    assert [json.loads(line)["event"] for line in done.stderr.splitlines()] == ["tick"]

@@ -1,0 +1,432 @@
+"""What signatures mean as input: by name, by position, further members, defaults; and what is refused at the start."""
+
+import functools
+from collections.abc import Callable
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from discreet.daemon.operations.context import Context
+from discreet.daemon.operations.params import InputModel, build_input
+from discreet.errors.exceptions import FailureError
+from discreet.errors.failures import InvalidParams
+
+if TYPE_CHECKING:
+    from discreet.daemon.operations.context import Context as OnlyForCheckers
+
+CTX = object()
+
+
+class Filter(msgspec.Struct):
+    suffix: str = ""
+
+
+def read(ctx: Context, path: str, limit: int = 65536) -> object:
+    return (ctx, path, limit)
+
+
+def search(ctx: Context, text: str, *, depth: int = 3, kinds: list[str] = ["file"]) -> object:  # noqa: B006
+    return (ctx, text, depth, kinds)
+
+
+def no_params(ctx: Context) -> object:
+    return ctx
+
+
+def anything(ctx: Context, **params: Any) -> object:
+    return (ctx, params)
+
+
+def counted(**params: int) -> object:
+    return params
+
+
+def mixed(ctx: Context, name: str, size: int = 1, *, flag: bool = False, **labels: str) -> object:
+    return (ctx, name, size, flag, labels)
+
+
+def called(func: Callable[..., Any], raw: str | bytes | Raw | None) -> Any:
+    """What the handler returns for this input."""
+    model = build_input(func)
+    return model.invoker(func)(CTX, model.decode(raw.encode() if isinstance(raw, str) else raw))
+
+
+def refusal(func: Callable[..., Any], raw: str, prefix: str = "") -> InvalidParams:
+    with pytest.raises(FailureError) as caught:
+        build_input(func).decode(raw.encode(), prefix)
+    assert isinstance(caught.value.failure, InvalidParams)
+    return caught.value.failure
+
+
+def test_params_come_by_name() -> None:
+    assert called(read, '{"limit":10,"path":"a"}') == (CTX, "a", 10)
+
+
+def test_params_come_by_position_in_the_order_of_the_signature() -> None:
+    assert called(read, '["a",10]') == (CTX, "a", 10)
+    assert called(read, '["a"]') == (CTX, "a", 65536)
+    assert called(search, '["a",1,["dir"]]') == (CTX, "a", 1, ["dir"])
+
+
+def test_missing_params_take_their_defaults() -> None:
+    assert called(read, '{"path":"a"}') == (CTX, "a", 65536)
+
+
+def test_raw_params_of_the_envelope_are_taken_as_they_are() -> None:
+    assert called(read, Raw(b'{"path":"a"}')) == (CTX, "a", 65536)
+    assert called(read, Raw(b'["a"]')) == (CTX, "a", 65536)
+
+
+@pytest.mark.parametrize("raw", [None, "null", " null ", "{}", "[]", " [ ] "])
+@pytest.mark.parametrize(
+    ("func", "result"), [(no_params, CTX), (anything, (CTX, {})), (counted, {}), (lambda: "done", "done")]
+)
+def test_no_params_can_be_said_in_many_ways(func: Callable[..., Any], result: object, raw: str | None) -> None:
+    assert called(func, raw) == result
+
+
+@pytest.mark.parametrize("raw", [None, "null", "{}", "[]"])
+def test_absent_params_lack_what_is_required(raw: str | None) -> None:
+    with pytest.raises(FailureError) as caught:
+        build_input(read).decode(None if raw is None else raw.encode())
+    assert caught.value.failure == InvalidParams("path", "string", "missing")
+
+
+def test_a_fault_is_named_by_the_signature_whichever_way_params_came() -> None:
+    expected = InvalidParams("limit", "integer", "string")
+    assert refusal(read, '{"path":"a","limit":"zq"}') == expected
+    assert refusal(read, '["a","zq"]') == expected
+
+
+def test_too_many_positions_are_refused_with_their_number() -> None:
+    assert refusal(read, '["a",1,2]') == InvalidParams("$", "at most 2 params", "array")
+    assert refusal(no_params, "[1]") == InvalidParams("$", "object", "array")
+    assert refusal(anything, "[1]") == InvalidParams("$", "object", "array")
+
+
+@pytest.mark.parametrize("raw", ['"zq"', "1", "true"])
+@pytest.mark.parametrize("func", [read, no_params, anything, counted, mixed])
+def test_params_of_any_other_type_are_refused(func: Callable[..., Any], raw: str) -> None:
+    found = refusal(func, raw)
+    assert (found.param, found.expected) == ("$", "object")
+
+
+def test_unknown_params_are_refused() -> None:
+    assert refusal(read, '{"path":"a","lmit":1}') == InvalidParams("lmit", "one of", "unknown field", ("path", "limit"))
+    assert refusal(no_params, '{"path":"a"}') == InvalidParams("path", "no members", "unknown field")
+
+
+def test_the_prefix_stands_before_the_path_of_a_fault() -> None:
+    assert refusal(read, '{"path":1}', "input").param == "input.path"
+    assert refusal(read, "[1]", "input").param == "input.path"
+    assert refusal(read, "[1,2,3]", "input").param == "input"
+    assert refusal(counted, '{"zq":""}', "input").param == "input.*"
+    assert refusal(mixed, '{"name":1}', "input").param == "input.name"
+
+
+def test_of_a_repeated_param_the_last_counts() -> None:
+    assert called(read, '{"path":"a","path":"b"}') == (CTX, "b", 65536)
+    assert called(read, '{"path":1,"path":"b"}') == (CTX, "b", 65536)
+    assert refusal(read, '{"path":"b","path":1}') == InvalidParams("path", "string", "number")
+
+
+ASIDE = '"_meta":{"progressToken":1,"x":1e400},"workDoneToken":"t","partialResultToken":2'
+
+
+@pytest.mark.parametrize("func", [read, mixed])
+def test_progress_tokens_are_taken_and_left_out(func: Callable[..., Any]) -> None:
+    first = build_input(func).names[0]
+    assert called(func, f'{{{ASIDE},"{first}":"a"}}') == called(func, f'{{"{first}":"a"}}')
+    assert called(func, f'{{"{first}":"b",{ASIDE},"{first}":"a"}}') == called(func, f'{{"{first}":"a"}}')
+
+
+def test_progress_tokens_are_no_further_members_but_where_anything_goes() -> None:
+    assert called(counted, f'{{{ASIDE},"a":1}}') == {"a": 1}
+    assert called(counted, '{"partialResultToken":2,"a":1}') == {"a": 1}
+    assert called(anything, '{"workDoneToken":"t"}') == (CTX, {"workDoneToken": "t"})
+    assert called(no_params, f"{{{ASIDE}}}") is CTX
+
+
+def test_progress_tokens_are_not_among_the_params_that_a_fault_offers() -> None:
+    assert refusal(read, f'{{{ASIDE},"path":"a","lmit":1}}').accepted == ("path", "limit")
+
+
+def test_a_handler_may_declare_a_progress_token_for_itself() -> None:
+    def watch(workDoneToken: str, _meta: dict[str, int] = {}) -> object:  # noqa: B006
+        return workDoneToken, _meta
+
+    assert called(watch, '{"workDoneToken":"t","_meta":{"a":1},"partialResultToken":2}') == ("t", {"a": 1})
+    assert refusal(watch, '{"workDoneToken":1}') == InvalidParams("workDoneToken", "string", "number")
+    assert refusal(watch, "{}").param == "workDoneToken"
+
+
+def test_keyword_only_params_are_passed_by_keyword() -> None:
+    assert called(search, '{"text":"a","depth":1}') == (CTX, "a", 1, ["file"])
+
+
+def test_a_default_that_one_call_changes_is_whole_again_for_the_next() -> None:
+    def grow(items: list[int] = [1], seen: set[int] = set(), by: Filter = Filter("x")) -> object:  # noqa: B006, B008
+        items.append(2)
+        seen.add(1)
+        by.suffix += "y"
+        return items, seen, by.suffix
+
+    model = build_input(grow)
+    invoke = model.invoker(grow)
+    for _ in range(2):
+        assert invoke(CTX, model.decode(b"{}")) == ([1, 2], {1}, "xy")
+
+
+def test_a_default_that_is_no_collection_is_the_very_object() -> None:
+    sentinel: Any = object()
+
+    def given(value: Any = sentinel, unset: int | msgspec.UnsetType = msgspec.UNSET) -> object:
+        return value is sentinel and unset is msgspec.UNSET
+
+    assert called(given, "{}") is True
+
+
+def test_a_default_need_not_come_before_what_is_required() -> None:
+    def late(first: int = 1, *, second: str) -> object:
+        return first, second
+
+    assert called(late, '{"second":"b"}') == (1, "b")
+    assert called(late, '[5,"b"]') == (5, "b")
+    assert refusal(late, "[5]") == InvalidParams("second", "string", "missing")
+
+
+def test_further_members_of_one_type_are_checked() -> None:
+    assert called(counted, '{"a":1,"b":2}') == {"a": 1, "b": 2}
+    assert refusal(counted, '{"a":1,"b":"zq"}') == InvalidParams("*", "integer", "string")
+
+
+def test_named_and_further_members_are_told_apart() -> None:
+    assert called(mixed, '{"x":"1","name":"n","flag":true,"y":"2"}') == (CTX, "n", 1, True, {"x": "1", "y": "2"})
+    assert called(mixed, '["n",2,true]') == (CTX, "n", 2, True, {})
+    assert refusal(mixed, '{"x":"1"}') == InvalidParams("name", "string", "missing")
+    assert refusal(mixed, '{"name":"n","x":1}') == InvalidParams("*", "string", "number")
+    assert refusal(mixed, '["n",2,true,4]') == InvalidParams("$", "at most 3 params", "array")
+
+
+class Counter:
+    def add(self, ctx: Context, by: int = 1, **params: Any) -> object:
+        return (self, ctx, by, params)
+
+    def __call__(self, ctx: Context, by: "int" = 1) -> object:
+        return (self, ctx, by)
+
+
+def test_methods_and_callable_objects_are_handlers_too() -> None:
+    counter = Counter()
+    assert called(counter.add, '{"by":2,"x":3}') == (counter, CTX, 2, {"x": 3})
+    assert called(counter, '{"by":2}') == (counter, CTX, 2)
+
+
+def test_a_wrapped_handler_has_the_signature_of_the_one_inside() -> None:
+    @functools.wraps(read)
+    def wrapped(*args: Any, **kwargs: Any) -> object:
+        return read(*args, **kwargs)
+
+    assert called(wrapped, '{"path":"a"}') == (CTX, "a", 65536)
+
+
+def test_a_partial_call_is_a_handler_of_what_is_left() -> None:
+    assert called(functools.partial(read, limit=5), '{"path":"a"}') == (CTX, "a", 5)
+    assert called(functools.partial(Counter().add, by=5), '{"x":1}')[1:] == (CTX, 5, {"x": 1})
+
+
+def test_object_is_as_good_as_any() -> None:
+    def proxy(**params: object) -> object:
+        return params
+
+    assert called(proxy, '{"workDoneToken":[1]}') == {"workDoneToken": [1]}
+    assert refusal(proxy, '{"a":[1e400]}') == InvalidParams("*[0]", "number in range", "number")
+
+
+@pytest.mark.parametrize("name", ["ctx", "self"])
+def test_a_further_member_never_takes_the_place_of_the_context(name: str) -> None:
+    assert refusal(Counter().add, f'{{"{name}":1}}') == InvalidParams(name, "no members", "unknown field")
+
+
+def test_a_positional_only_context_leaves_its_name_free() -> None:
+    def proxy(ctx: Context, /, **params: Any) -> object:
+        return ctx, params
+
+    assert called(proxy, '{"ctx":1}') == (CTX, {"ctx": 1})
+
+
+def test_the_context_is_known_by_its_name_or_by_its_type() -> None:
+    def by_name(ctx, path: str) -> object:  # type: ignore[no-untyped-def]
+        return ctx, path
+
+    def by_type(request: Context, path: str) -> object:
+        return request, path
+
+    def by_text(request: "Context", path: str) -> object:
+        return request, path
+
+    def for_checkers(request: "OnlyForCheckers", path: str) -> object:
+        return request, path
+
+    for func in (by_name, by_type, by_text):
+        assert called(func, '{"path":"a"}') == (CTX, "a")
+    for_checkers.__annotations__["request"] = "somewhere.Context"
+    assert called(for_checkers, '{"path":"a"}') == (CTX, "a")
+
+
+def test_whether_there_is_a_context_can_be_said() -> None:
+    def plain(ctx: int, path: str) -> object:
+        return ctx, path
+
+    model = build_input(plain, skip_context=False)
+    assert model.names == ("ctx", "path")
+    assert model.invoker(plain)(CTX, model.decode(b'{"ctx":1,"path":"a"}')) == (1, "a")
+    assert build_input(plain, skip_context=True).names == ("path",)
+
+
+def test_the_model_tells_its_names_type_and_values() -> None:
+    model = build_input(read)
+    assert (model.names, model.rest, model.context, model.keywords) == (("path", "limit"), None, True, ())
+    assert model.value(model.decode(b'{"path":"a"}'), "limit") == 65536
+    with pytest.raises(ValueError, match="not in"):
+        model.value(model.decode(b'{"path":"a"}'), "zq")
+    assert build_input(anything).type == dict[str, Any]
+    assert build_input(mixed).rest is str
+    assert build_input(search).keywords == ("depth", "kinds")
+
+
+def test_the_type_gives_a_schema_without_progress_tokens() -> None:
+    schema = msgspec.json.schema(build_input(read).type)
+    assert schema["$defs"]["ReadInput"] == {
+        "title": "ReadInput",
+        "type": "object",
+        "properties": {"path": {"type": "string"}, "limit": {"type": "integer", "default": 65536}},
+        "required": ["path"],
+        "additionalProperties": False,
+    }
+
+
+def test_annotations_may_be_rich() -> None:
+    def rich(
+        when: date, size: Annotated[int, msgspec.Meta(ge=1)], kind: Literal["a", "b"] | None = None, by: Filter = Filter()  # noqa: B008
+    ) -> object:  # fmt: skip
+        return when, size, kind, by
+
+    assert called(rich, '{"when":"2020-01-02","size":1,"by":{"suffix":"x"}}') == (
+        date(2020, 1, 2),
+        1,
+        None,
+        Filter("x"),
+    )
+    assert refusal(rich, '{"when":"2020-01-02","size":0}') == InvalidParams("size", "integer >= 1", "number")
+    assert refusal(rich, '["zq"]') == InvalidParams("when", "date", "string")
+
+
+def no_annotation(ctx: Context, path) -> None: ...  # type: ignore[no-untyped-def]
+
+
+def no_annotation_of_rest(**params) -> None: ...  # type: ignore[no-untyped-def]
+
+
+def positional_only(path: str, /) -> None: ...
+
+
+def any_number(*paths: str) -> None: ...
+
+
+def two_underscores(__path: str) -> None: ...  # noqa: PYI063
+
+
+def nowhere(path: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+
+def no_type(path: "1 +") -> None: ...  # type: ignore[valid-type]
+
+
+def ambiguous(path: list[int] | set[int]) -> None: ...
+
+
+def context_by_name(*, ctx: Context, path: str) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("func", "named"),
+    [
+        (no_annotation, "'path' has no annotation"),
+        (no_annotation_of_rest, "'params' has no annotation"),
+        (positional_only, "'path' is positional-only"),
+        (any_number, "'paths' takes any number"),
+        (two_underscores, "'__path' can't begin"),
+        (nowhere, "'path' has an annotation that can't be used"),
+        (no_type, "'path' has an annotation that can't be used"),
+        (ambiguous, "'path' has an annotation that can't be used"),
+        (context_by_name, "the context must be the first positional"),
+    ],
+)
+def test_a_signature_that_can_be_no_input_is_refused_at_the_start(func: Callable[..., Any], named: str) -> None:
+    with pytest.raises(ValueError, match=named) as caught:
+        build_input(func)
+    assert str(caught.value).startswith(func.__qualname__ + ": ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_handler_that_should_take_a_context_must_have_room_for_it() -> None:
+    with pytest.raises(ValueError, match="the context must be the first positional"):
+        build_input(lambda: None, skip_context=True)
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+@pytest.mark.parametrize(
+    "raw", [DEEP, f'{{"path":{DEEP}}}', f'{{"x":{DEEP}}}', "9" * 10_000, f'{{"path":{"9" * 10_000}}}']
+)
+@pytest.mark.parametrize("func", [read, no_params, anything, counted, mixed])
+def test_depth_and_length_beyond_all_limits_are_refused(func: Callable[..., Any], raw: str) -> None:
+    if func is mixed and "{" in raw:
+        raw = raw.replace('"path"', '"name"')
+    assert refusal(func, raw).expected
+
+
+def test_a_set_of_what_can_not_be_in_a_set_is_refused() -> None:
+    def bag(items: set[Any]) -> None: ...
+
+    assert refusal(bag, '{"items":[[1]]}') == InvalidParams("items", "array", "array")
+
+
+def test_a_fault_carries_nothing_that_msgspec_said() -> None:
+    with pytest.raises(FailureError) as caught:
+        build_input(read).decode(b'{"path":"a","limit":"zq"}')
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+def test_an_error_of_a_type_s_own_making_is_no_fault_of_the_caller() -> None:
+    class Broken(msgspec.Struct):
+        def __post_init__(self) -> None:
+            raise KeyError
+
+    def use(broken: Broken) -> None: ...
+
+    use.__annotations__["broken"] = Broken
+    with pytest.raises(KeyError):
+        build_input(use).decode(b'{"broken":{}}')
+
+
+MODELS: list[InputModel] = [build_input(func) for func in (read, search, no_params, anything, counted, mixed)]
+
+
+@given(st.binary(max_size=30) | st.text(alphabet='{}[]",:0ae"', max_size=30).map(str.encode))
+def test_any_bytes_give_values_or_invalid_params(raw: bytes) -> None:
+    for model in MODELS:
+        try:
+            values = model.decode(raw)
+        except FailureError as error:
+            assert isinstance(error.failure, InvalidParams)
+        else:
+            assert len(values) == len(model.names) + (model.rest is not None)

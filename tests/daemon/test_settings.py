@@ -1,0 +1,434 @@
+"""Where settings come from, which source wins, and what is refused."""
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from discreet.daemon.settings import OPTIONS, Option, Settings, UsageError, load, resolve
+
+HERE = str(Path.cwd())
+
+
+class Sample(Struct, frozen=True):
+    """One setting as each source writes it, and the value that it has to become."""
+
+    flags: list[str]
+    text: str
+    toml: str
+    value: object
+
+
+SAMPLES = {
+    "apps": Sample(
+        ["app:one", "pkg.mod:two"], "app:one, pkg.mod:two", '["app:one", "pkg.mod:two"]', ("app:one", "pkg.mod:two")
+    ),
+    "root": Sample(["--root", "/"], "/", '"/"', "/"),
+    "allow_write": Sample(["--allow-write"], "yes", "true", True),
+    "scopes": Sample(["--scope", "a:r", "--scope=b:w"], "a:r b:w", '["a:r", "b:w"]', ("a:r", "b:w")),
+    "framing": Sample(["--framing", "newline"], "newline", '"newline"', "newline"),
+    "ordered": Sample(["--ordered"], "1", "true", True),
+    "max_concurrency": Sample(["--max-concurrency", "7"], "7", "7", 7),
+    "max_message_bytes": Sample(["--max-message-bytes", "1000"], "1000", "1000", 1000),
+    "max_header_bytes": Sample(["--max-header-bytes", "100"], "100", "100", 100),
+    "frame_timeout": Sample(["--frame-timeout", "0.5"], "0.5", "0.5", 0.5),
+    "request_timeout": Sample(["--request-timeout", "5"], "5", "5", 5.0),
+    "drain_timeout": Sample(["--drain-timeout", "0"], "0", "0", 0.0),
+    "parent_pid": Sample(["--parent-pid", "12"], "12", "12", 12),
+    "backend": Sample(["--backend", "trio"], "trio", '"trio"', "trio"),
+    "log_level": Sample(["--log-level", "WARN"], "Warn", '"warn"', "warn"),
+    "log_format": Sample(["--log-format", "json"], "json", '"json"', "json"),
+    "log_file": Sample(["--log-file", "/tmp/log"], "/tmp/log", '"/tmp/log"', "/tmp/log"),
+    "no_color": Sample(["--no-color"], "on", "true", True),
+}
+every_option = pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.key)
+
+
+def test_every_setting_has_a_sample() -> None:
+    assert set(SAMPLES) == {option.field for option in OPTIONS} == set(Settings.__struct_fields__)
+
+
+def test_names_are_unique_in_every_source() -> None:
+    for names in ([option.key for option in OPTIONS], [option.variable for option in OPTIONS]):
+        assert len(set(names)) == len(OPTIONS)
+
+
+def test_without_any_source_all_settings_are_defaults() -> None:
+    assert load([], {}, "/") == Settings(root="/")
+
+
+@every_option
+def test_every_setting_can_be_given_as_a_flag(option: Option) -> None:
+    sample = SAMPLES[option.field]
+    settings = load(sample.flags, {}, HERE)
+    assert getattr(settings, option.field) == sample.value
+    assert type(getattr(settings, option.field)) is type(sample.value)
+
+
+@every_option
+def test_every_setting_can_be_given_as_a_variable(option: Option) -> None:
+    sample = SAMPLES[option.field]
+    assert getattr(load([], {option.variable: sample.text}, HERE), option.field) == sample.value
+
+
+@every_option
+@pytest.mark.parametrize("section", ["", "[serve]\n"])
+def test_every_setting_can_be_given_in_the_file(option: Option, section: str, tmp_path: Path) -> None:
+    sample = SAMPLES[option.field]
+    (tmp_path / "discreet.toml").write_text(f"{section}{option.key} = {sample.toml}")
+    settings = load([], {}, str(tmp_path))
+    assert getattr(settings, option.field) == sample.value
+    assert type(getattr(settings, option.field)) is type(sample.value)
+
+
+def test_flags_win_over_variables_and_these_over_the_file_and_it_over_defaults(tmp_path: Path) -> None:
+    (tmp_path / "discreet.toml").write_text("max-concurrency = 1\nmax-header-bytes = 101\nmax-message-bytes = 301")
+    environ = {"DISCREET_MAX_CONCURRENCY": "2", "DISCREET_MAX_HEADER_BYTES": "102"}
+    found = resolve({}, environ, str(tmp_path))
+    assert load(["--max-concurrency=3"], environ, str(tmp_path)).max_concurrency == 3
+    assert (found.settings.max_concurrency, found.settings.max_header_bytes) == (2, 102)
+    assert found.settings.max_message_bytes == 301
+    assert found.settings.framing == "content-length"
+    assert found.sources == {
+        "max_concurrency": "DISCREET_MAX_CONCURRENCY",
+        "max_header_bytes": "DISCREET_MAX_HEADER_BYTES",
+        "max_message_bytes": "discreet.toml: max-message-bytes",
+    }
+
+
+def test_a_variable_turns_off_what_the_file_turns_on(tmp_path: Path) -> None:
+    (tmp_path / "discreet.toml").write_text("allow-write = true")
+    assert load([], {"DISCREET_ALLOW_WRITE": "0"}, str(tmp_path)).allow_write is False
+
+
+def test_a_bad_value_that_another_source_overrides_is_not_read() -> None:
+    assert load(["--framing=auto"], {"DISCREET_FRAMING": "bogus"}, HERE).framing == "auto"
+
+
+# Flags
+
+
+@pytest.mark.parametrize(
+    "argv", [["--clientProcessId=77"], ["--clientProcessId", "77"], ["--stdio", "--parent-pid=77"]]
+)
+def test_what_editors_add_to_the_command_line_is_accepted(argv: list[str]) -> None:
+    assert load(argv, {}, HERE).parent_pid == 77
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["a:b", "--ordered", "c:d"],
+        ["--ordered", "a:b", "c:d"],
+        ["a:b", "c:d", "--ordered"],
+        ["--ordered", "--", "a:b", "c:d"],
+    ],
+)
+def test_apps_and_flags_stand_in_any_order(argv: list[str]) -> None:
+    settings = load(argv, {}, HERE)
+    assert (settings.apps, settings.ordered) == (("a:b", "c:d"), True)
+
+
+def test_the_last_of_a_repeated_flag_wins() -> None:
+    assert load(["--framing=auto", "--framing=newline"], {}, HERE).framing == "newline"
+
+
+def test_an_empty_scope_grants_none() -> None:
+    assert load(["--scope", ""], {}, HERE).scopes == ()
+    assert load([], {}, HERE).scopes is None
+
+
+@pytest.mark.parametrize("text", ["0", "0.0", "none", "None"])
+def test_no_request_timeout_is_said_as_zero_or_none(text: str) -> None:
+    assert load(["--request-timeout", text], {}, HERE).request_timeout is None
+
+
+def test_an_unknown_flag_names_the_nearest_one() -> None:
+    with pytest.raises(UsageError, match=r"--max-concurency.*--max-concurrency"):
+        load(["--max-concurency=3"], {}, HERE)
+
+
+@pytest.mark.parametrize(
+    "argv", [["--root"], ["--fram=auto"], ["--ordered=yes"], ["--help"], ["-5"], ["--store", "memory"]]
+)
+def test_a_command_line_that_cannot_be_read_is_refused(argv: list[str]) -> None:
+    with pytest.raises(UsageError):
+        load(argv, {}, HERE)
+
+
+# Values
+
+
+@every_option
+@pytest.mark.parametrize("toml", ["{}", "1979-05-27", "[1]", "[true]", "[[]]"])
+def test_values_of_the_wrong_type_are_refused_and_the_place_is_named(option: Option, toml: str, tmp_path: Path) -> None:
+    (tmp_path / "discreet.toml").write_text(f"[serve]\n{option.key} = {toml}")
+    with pytest.raises(UsageError, match=f"^discreet.toml: serve.{option.key}: expected "):
+        load([], {}, str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "toml", ['max-concurrency = "64"', "max-concurrency = true", "drain-timeout = false", "ordered = 1", "apps = 'a:b'"]
+)
+def test_the_file_takes_no_lookalikes(toml: str, tmp_path: Path) -> None:
+    (tmp_path / "discreet.toml").write_text(toml)
+    with pytest.raises(UsageError):
+        load([], {}, str(tmp_path))
+
+
+numeric = pytest.mark.parametrize(
+    "option", [o for o in OPTIONS if o.kind in ("integer", "seconds")], ids=lambda o: o.key
+)
+
+
+@numeric
+def test_limits_themselves_are_accepted(option: Option) -> None:
+    for limit in (option.detail.least, option.detail.most):
+        assert getattr(load([f"{option.flag}={limit:.15g}"], {}, HERE), option.field) == limit
+
+
+@numeric
+def test_numbers_beyond_the_limits_are_refused(option: Option) -> None:
+    below = option.detail.least - 1 if option.kind == "integer" else option.detail.least - 0.0005
+    for number in (below, option.detail.most + 1, math.nan, math.inf, -math.inf):
+        with pytest.raises(UsageError, match=f"^{option.flag}.*: expected "):
+            load([f"{option.flag}={number:.15g}"], {}, HERE)
+
+
+@numeric
+@pytest.mark.parametrize("text", ["", "ten", "0x10", "1e", " ", "1 0", "9" * 5000])
+def test_what_is_no_number_is_refused(option: Option, text: str) -> None:
+    with pytest.raises(UsageError):
+        load([f"{option.flag}={text}"], {}, HERE)
+
+
+@pytest.mark.parametrize("text", ["1_0", "١٠", "+5", "5.0", "1e1"])
+def test_whole_numbers_are_digits(text: str) -> None:
+    with pytest.raises(UsageError):
+        load([f"--max-concurrency={text}"], {}, HERE)
+
+
+@pytest.mark.parametrize("app", ["a", "a:", ":b", "a:b:c", "a.:b", "a-b:c", "a:1", "./a.py:b"])
+def test_an_app_is_a_module_and_a_name(app: str) -> None:
+    with pytest.raises(UsageError, match="^APP: expected pkg.module:service"):
+        load([app], {}, HERE)
+
+
+def test_a_message_names_the_source_and_not_the_value(tmp_path: Path) -> None:
+    (tmp_path / "discreet.toml").write_text('framing = "hunter2"')
+    for argv, environ, source in (
+        (["--framing=hunter2"], {}, "--framing"),
+        ([], {"DISCREET_FRAMING": "hunter2"}, "DISCREET_FRAMING"),
+        ([], {}, "discreet.toml: framing"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            load(argv, environ, str(tmp_path))
+        assert str(caught.value).startswith(source)
+        assert "hunter2" not in str(caught.value)
+
+
+def test_trio_has_to_be_installed() -> None:
+    code = (
+        "import sys; sys.modules['trio'] = None\n"
+        "from discreet.daemon.settings import UsageError, load\n"
+        "try: load(['--backend=trio'], {}, '/')\n"
+        "except UsageError as exc: sys.exit(str(exc))\n"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=30, check=False)
+    assert done.stderr.startswith("--backend: trio")
+
+
+# Paths
+
+
+def test_paths_become_absolute_from_the_directory(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "discreet.toml").write_text('root = "docs"\nlog-file = "logs/x.log"')
+    settings = load([], {}, str(tmp_path))
+    assert settings.root == str(tmp_path / "docs")
+    assert settings.log_file == str(tmp_path / "logs/x.log")
+    assert load(["--root", "."], {}, str(tmp_path)).root == str(tmp_path)
+
+
+@pytest.mark.parametrize("root", ["no-such-directory", "discreet.toml", "", "a\0b"])
+def test_the_root_has_to_be_a_directory(root: str, tmp_path: Path) -> None:
+    (tmp_path / "discreet.toml").write_text("")
+    with pytest.raises(UsageError, match="^--root: "):
+        load([f"--root={root}"], {}, str(tmp_path))
+
+
+def test_stderr_as_log_file_overrides_a_file(tmp_path: Path) -> None:
+    assert load(["--log-file=-"], {"DISCREET_LOG": "x.log"}, str(tmp_path)).log_file == ""
+    assert load([], {}, str(tmp_path)).log_file is None
+
+
+# Variables
+
+
+def test_an_empty_variable_counts_as_unset() -> None:
+    assert load([], {option.variable: "" for option in OPTIONS}, "/") == Settings(root="/")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("DISCREET_MAX_CONCURENCY", "DISCREET_MAX_CONCURRENCY"),
+        ("DISCREET_LOG_FILE", "DISCREET_LOG"),
+        ("DISCREET_ALLOW_WRITES", "DISCREET_ALLOW_WRITE"),
+        ("DISCREET_SCOPES", "DISCREET_SCOPE"),
+        ("DISCREET_framing", "DISCREET_FRAMING"),
+    ],
+)
+def test_a_misspelt_variable_is_refused_and_the_meant_one_named(name: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=f"^{name}: .*{meant}$"):
+        load([], {name: "1"}, HERE)
+
+
+def test_variables_of_other_programs_are_left_alone() -> None:
+    environ = {"DISCREET_BOT_TOKEN_URL": "x", "DISCREETLY": "y", "ORDERED": "1"}
+    assert load([], environ, "/") == Settings(root="/")
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"NO_COLOR": "1"}, True),
+        ({"NO_COLOR": "0"}, True),
+        ({"NO_COLOR": ""}, False),
+        ({"NO_COLOR": "1", "DISCREET_NO_COLOR": "false"}, False),
+    ],
+)
+def test_no_color_is_set_by_being_there(environ: dict[str, str], expected: bool) -> None:
+    assert load([], environ, HERE).no_color is expected
+
+
+# Files
+
+
+def test_pyproject_is_read_where_there_is_no_file_of_our_own(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        "[tool.discreet]\nordered = true\n[tool.discreet.serve]\nmax-concurrency = 5"
+    )
+    settings = load([], {}, str(tmp_path))
+    assert (settings.ordered, settings.max_concurrency) == (True, 5)
+    (tmp_path / "discreet.toml").write_text("")
+    assert load([], {}, str(tmp_path)) == Settings(root=str(tmp_path))
+
+
+def test_a_pyproject_that_does_not_name_us_is_not_even_parsed(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.other\n")
+    assert load([], {}, str(tmp_path)) == Settings(root=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "text", ["name = 'discreet'", "tool = 'discreet'", "[tool.discreetly]\nx = 1", "[tool.discreet]"]
+)
+def test_a_pyproject_without_our_table_sets_nothing(text: str, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
+    assert load([], {}, str(tmp_path)) == Settings(root=str(tmp_path))
+
+
+def test_underscores_in_keys_are_hyphens(tmp_path: Path) -> None:
+    (tmp_path / "discreet.toml").write_text("max_concurrency = 9")
+    assert load([], {}, str(tmp_path)).max_concurrency == 9
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "words"),
+    [
+        ("discreet.toml", "max-concurency = 1", ("discreet.toml: max-concurency", "max-concurrency")),
+        ("discreet.toml", "[serve]\nscopes = []", ("discreet.toml: serve.scopes", "scope")),
+        ("discreet.toml", "[serve.serve]\nordered = true", ("discreet.toml: serve.serve",)),
+        ("discreet.toml", "serve = 1", ("discreet.toml: serve",)),
+        ("discreet.toml", "[server]\nordered = true", ("discreet.toml: server",)),
+        ("discreet.toml", '"" = 1', ("discreet.toml: ",)),
+        ("pyproject.toml", "[tool.discreet]\nordred = true", ("pyproject.toml: tool.discreet.ordred", "ordered")),
+        ("pyproject.toml", "[tool]\ndiscreet = 3", ("pyproject.toml: tool.discreet",)),
+        ("discreet.toml", "ordered = true\n[serve]\nordered = true", ("serve.ordered", "discreet.toml: ordered")),
+        ("discreet.toml", "max-concurrency = 1\nmax_concurrency = 1", ("max_concurrency", "max-concurrency")),
+    ],
+)
+def test_unknown_keys_and_keys_set_twice_are_refused_by_name(
+    file: str, text: str, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / file).write_text(text)
+    with pytest.raises(UsageError) as caught:
+        load([], {}, str(tmp_path))
+    assert all(word in str(caught.value) for word in words)
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        (b"ordered = true\nroot = hunter2\n", "line 2"),
+        (b"root = 'hunter2", "end"),
+        (b"root = '\xffhunter2'", "byte 8"),
+        (b"apps = " + b"[" * 100_000, ""),
+        (b"#" * 2_000_000, "1048576"),
+    ],
+)
+def test_a_file_that_cannot_be_parsed_is_named_with_the_place_and_without_content(
+    content: bytes, place: str, tmp_path: Path
+) -> None:
+    (tmp_path / "discreet.toml").write_bytes(content)
+    with pytest.raises(UsageError) as caught:
+        load([], {}, str(tmp_path))
+    assert str(caught.value).startswith("discreet.toml: ")
+    assert place in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    (tmp_path / "discreet.toml").mkdir()
+    with pytest.raises(UsageError, match="^discreet.toml: "):
+        load([], {}, str(tmp_path))
+
+
+# Any input
+
+
+@given(st.sampled_from(OPTIONS), st.text())
+def test_any_text_is_a_value_or_a_usage_error(option: Option, text: str) -> None:
+    try:
+        value = getattr(resolve({}, {option.variable: text}, "/").settings, option.field)
+    except UsageError as exc:
+        assert str(exc).startswith(option.variable)
+    else:
+        assert value is None or isinstance(value, (bool, int, float, str, tuple))
+
+
+@given(st.lists(st.one_of(st.text(), st.sampled_from([name for o in OPTIONS for name in (o.flag, o.key)]))))
+def test_any_command_line_is_settings_or_a_usage_error(argv: list[str]) -> None:
+    try:
+        assert isinstance(load(argv, {}, "/"), Settings)
+    except UsageError as exc:
+        assert str(exc)
+
+
+def test_loading_imports_nothing_that_only_errors_and_files_need(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom discreet.daemon.settings import load\n"
+        "load(['app:svc', '--ordered', '--stdio'], {}, sys.argv[1])\n"
+        "sys.stdout.write(' '.join(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=30, check=True
+    )
+    late = {
+        "tomllib",
+        "difflib",
+        "pathlib",
+        "shutil",
+        "logging",
+        "asyncio",
+        "anyio",
+        "structlog",
+        "importlib.util",
+        "json",
+    }
+    assert late.isdisjoint(done.stdout.split())

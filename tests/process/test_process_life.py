@@ -1,0 +1,211 @@
+"""How the real process begins and ends: end of input, signals, a parent or a reader that goes away."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.framing.encoder import encode_frame
+
+Spawn = Callable[..., Any]
+
+SECONDS = 20.0
+
+BACKENDS = ["asyncio", "trio"]
+
+
+def request(call_id: Any, method: str, params: Any = None) -> bytes:
+    import json
+
+    message = {"jsonrpc": "2.0", "id": call_id, "method": method}
+    return encode_frame(json.dumps(message if params is None else {**message, "params": params}).encode(), "content-length")
+
+
+def gone(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            return stat.read().rsplit(b")", 1)[1].split()[0] == b"Z"
+    except FileNotFoundError:
+        return True
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to hold"
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_requests_still_in_the_pipe_at_end_of_input_are_all_answered(spawn: Spawn, backend: str) -> None:
+    child = spawn("serve", "app:app", "--backend", backend)
+    child.write(b"".join(request(n, ("app/echo", "app/pid", "app/sleep")[n % 3], {} if n % 3 != 2 else {"seconds": 0.01}) for n in range(3000)))
+    child.close_stdin()
+    assert sorted(message["id"] for message in child.read_all()) == list(range(3000))
+    assert child.wait() == 0
+
+
+def test_end_of_input_before_anything_came_ends_gracefully(spawn: Spawn) -> None:
+    child = spawn()
+    assert child.end() == 0
+    assert child.read_all() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_signal_lets_running_requests_finish_and_ends_with_0(spawn: Spawn, number: signal.Signals, backend: str) -> None:
+    child = spawn("serve", "app:app", "--backend", backend)
+    child.write(request(1, "app/sleep", {"seconds": 0.3}) + request(2, "version"))
+    assert child.read()["id"] == 2
+    child.signal(number)
+    assert child.read() == {"jsonrpc": "2.0", "id": 1, "result": "slept"}
+    assert child.wait() == 0
+
+
+def test_a_signal_before_any_request_ends_with_0(spawn: Spawn) -> None:
+    child = spawn("serve", "app:app")
+    assert child.call(1, "version")["id"] == 1
+    child.signal(signal.SIGTERM)
+    assert child.wait() == 0
+
+
+def test_what_still_runs_at_the_end_of_the_window_is_answered_unavailable(spawn: Spawn) -> None:
+    child = spawn("serve", "app:app", "--drain-timeout", "0.4")
+    child.write(b"".join(request(n, m, {"seconds": 3600}) for n, m in enumerate(["app/sleep", "app/block"])))
+    child.write(request("s", "app/stubborn") + request("v", "version"))
+    assert child.read()["id"] == "v"
+    child.signal(signal.SIGTERM)
+    answers = {message["id"]: message["error"]["data"]["code"] for message in child.read_all()}
+    assert answers == {0: "UNAVAILABLE", 1: "UNAVAILABLE", "s": "UNAVAILABLE"}
+    assert child.wait() == 0
+
+
+def test_a_second_signal_ends_at_once(spawn: Spawn) -> None:
+    child = spawn("serve", "app:app", "--drain-timeout", "60", "--log-level", "info")
+    child.write(request(1, "app/sleep", {"seconds": 3600}) + request(2, "version"))
+    child.read()
+    child.signal(signal.SIGTERM)
+    while b"daemon.draining" not in child.process.stderr.readline():
+        pass
+    child.signal(signal.SIGTERM)
+    assert child.wait() == 1
+
+
+def test_a_handler_that_keeps_the_loop_busy_can_not_keep_the_process_alive(spawn: Spawn) -> None:
+    child = spawn("serve", "app:app", "--drain-timeout", "0.3")
+    child.write(request(1, "version"))
+    child.read()
+    child.write(request(2, "app/hog", {"seconds": 3600}))
+    time.sleep(0.2)
+    child.signal(signal.SIGTERM)
+    assert child.wait() == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_signal_that_was_ignored_at_the_start_stays_ignored(spawn: Spawn, number: signal.Signals) -> None:
+    child = spawn("serve", "app:app", preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
+    child.call(1, "version")
+    child.signal(number)
+    assert child.call(2, "version")["id"] == 2
+    assert child.end() == 0
+
+
+def test_shutdown_answers_drains_and_exits_without_waiting_for_the_client(spawn: Spawn) -> None:
+    child = spawn("serve", "app:app")
+    child.write(request(1, "app/sleep", {"seconds": 0.2}) + request(2, "shutdown") + request(3, "version"))
+    answers = {message["id"]: message for message in child.read_all()}
+    assert answers[2]["result"] == {"message": "Shutting down gracefully"}
+    assert answers[3]["error"] == {
+        "code": -32000, "message": "Shutting down", "data": {"code": "UNAVAILABLE", "retryable": True},
+    }  # fmt: skip
+    assert answers[1]["result"] == "slept"
+    assert child.wait() == 0
+
+
+def test_exit_may_follow_shutdown_as_editors_send_it(spawn: Spawn) -> None:
+    child = spawn()
+    child.call(1, "shutdown")
+    child.write(encode_frame(b'{"jsonrpc":"2.0","method":"exit"}', "content-length"))
+    assert child.wait() == 0
+
+
+def test_a_reader_that_goes_away_ends_the_daemon_quietly_with_1(spawn: Spawn) -> None:
+    child = spawn("serve", "app:app")
+    child.call(1, "version")
+    child.process.stdout.close()
+    child.write(request(2, "version"))
+    assert child.wait() == 1
+    assert "Traceback" not in child.stderr()
+
+
+def test_a_reader_that_goes_away_after_the_end_was_asked_for_is_no_failure(spawn: Spawn) -> None:
+    child = spawn("serve", "app:app")
+    child.write(request(1, "app/sleep", {"seconds": 0.3}) + request(2, "version"))
+    child.read()
+    child.process.stdout.close()
+    assert child.end() == 0
+
+
+PARENT = """
+import os, subprocess, sys
+child = subprocess.Popen([sys.executable, "-P", "-m", "discreet"], stdin=0, stdout=1)
+print(child.pid, file=sys.stderr, flush=True)
+child.wait()
+"""
+
+
+def test_the_parents_death_is_noticed_while_a_sibling_holds_stdin_open(tmp_path: Path) -> None:
+    stdin, stdin_kept_open = os.pipe()
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
+    )
+    try:
+        pid = int(parent.stderr.readline())  # type: ignore[union-attr]
+        os.write(stdin_kept_open, request(1, "version"))
+        assert b"result" in os.read(parent.stdout.fileno(), 4096)  # type: ignore[union-attr]
+        parent.kill()
+        parent.wait(SECONDS)
+        wait_until(lambda: gone(pid))
+    finally:
+        parent.kill()
+        parent.stdout.close()  # type: ignore[union-attr]
+        parent.stderr.close()  # type: ignore[union-attr]
+        for fd in (stdin, stdin_kept_open):
+            os.close(fd)
+
+
+def test_the_process_that_initialize_names_is_watched_too(spawn: Spawn) -> None:
+    other = subprocess.Popen(["sleep", "3600"])
+    try:
+        child = spawn()
+        child.call(1, "initialize", {"processId": other.pid})
+        other.kill()
+        other.wait()
+        assert child.wait() == 0
+    finally:
+        other.kill()
+        other.wait()
+
+
+@pytest.mark.parametrize("pid", [None, 0, -1, 2**22 + 12345, 2**70, "12", 1.5])
+def test_a_process_id_that_means_nothing_here_is_ignored(spawn: Spawn, pid: Any) -> None:
+    child = spawn()
+    assert "result" in child.call(1, "initialize", {"processId": pid, "rootUri": None, "capabilities": {}})
+    assert child.call(2, "version")["id"] == 2
+    assert child.end() == 0
+
+
+def test_children_of_handlers_are_ended_with_the_daemon(spawn: Spawn) -> None:
+    child = spawn("serve", "app:app")
+    pid = child.call(1, "app/spawn")["result"]
+    assert not gone(pid)
+    assert child.end() == 0
+    wait_until(lambda: gone(pid))
