@@ -1,0 +1,1 @@
+"""Services that come with the daemon, each hosted like any other."""

@@ -1,0 +1,21 @@
+"""The built-in service `fs`: the file operations, declared."""
+
+from __future__ import annotations
+
+from ..operations.service import Service
+from .fs import FileSystem
+from .fs_types import LIST_ERRORS, READ_ERRORS, SEARCH_ERRORS, STAT_ERRORS, WRITE_ERRORS
+from .root import Root
+
+
+def file_service(root: str, *, allow_write: bool) -> Service:
+    """The files below `root`, read only unless `allow_write`. Raises `OSError` for a root that can't be opened."""
+    files = FileSystem(Root(root))
+    service = Service("fs", description="The files below the root.")
+    service.query(errors=READ_ERRORS)(files.read)
+    service.query(errors=LIST_ERRORS)(files.list)
+    service.query(errors=STAT_ERRORS)(files.stat)
+    service.query(errors=SEARCH_ERRORS)(files.search)
+    if allow_write:
+        service.mutation(errors=WRITE_ERRORS, keyed="path")(files.write)
+    return service
