@@ -1,13 +1,11 @@
 """Decides what runs when, and gives every request its one answer.
 
 Requests start in the order in which they were read. An inline handler runs at once when nothing waits before it;
-everything else passes through one queue, bounded by `full`, which stops the reading. Lanes keep `serial` and `keyed`
-operations apart without holding a place among the running. Runs on the loop's thread; nothing here waits.
+everything else passes through the backlog. Runs on the loop's thread; nothing here waits.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Final, final
 
@@ -24,6 +22,7 @@ from ..errors.failures import (
 )
 from ..errors.wire import encode_error
 from . import boundary
+from .backlog import Backlog
 from .deadlines import Deadlines
 from .journal import note_failure, note_unanswered
 from .operations.context import Context, Host
@@ -36,10 +35,6 @@ from .rpc.envelope import Call
 from .rpc.inflight import Inflight, id_key
 from .threads import Threads
 from .workers import Workers
-
-BACKLOG_REQUESTS: Final = 1024
-BACKLOG_BYTES: Final = 16 * 1024 * 1024
-"""What may wait to be started before reading stops (section 4 of docs/protocol.md)."""
 
 CANCEL: Final = "$/cancelRequest"
 
@@ -68,10 +63,7 @@ class Dispatcher:
         self._limit = limit
         self._request_timeout = request_timeout
         self._inflight: Inflight[Request] = Inflight()
-        self._queue: deque[Request] = deque()
-        self._queued_bytes = 0
-        self._lanes: dict[Hashable, deque[Request]] = {}
-        self._laned = 0
+        self._backlog = Backlog()
         self._running: dict[Request, float | None] = {}
         self._pumping = False
         self._closed = False
@@ -85,16 +77,12 @@ class Dispatcher:
     @property
     def full(self) -> bool:
         """True while nothing more should be read."""
-        return (
-            self._outbox.congested
-            or len(self._queue) + self._laned >= BACKLOG_REQUESTS
-            or self._queued_bytes >= BACKLOG_BYTES
-        )
+        return self._outbox.congested or self._backlog.full
 
     @property
     def idle(self) -> bool:
         """True when nothing runs and nothing waits."""
-        return not (self._running or self._queue or self._laned)
+        return not (self._running or self._backlog)
 
     @property
     def unanswered(self) -> int:
@@ -104,7 +92,7 @@ class Dispatcher:
     @property
     def _nothing_before(self) -> bool:
         """True when a request that may start now would not overtake one that was read before."""
-        return not (self._queue or self.workers.waiting) and len(self._running) < self._limit
+        return not (self._backlog.ready or self.workers.waiting) and len(self._running) < self._limit
 
     def accept(self, call: Call) -> None:
         """Take a call: run it, queue it, or refuse it."""
@@ -135,7 +123,7 @@ class Dispatcher:
         """The drain window has closed: answer everything that still waits or runs, and tell it to stop."""
         for request in self._inflight:
             self._end(request, Unavailable())
-        for request in [*self._queue, *self._running]:  # notifications among them
+        for request in [*self._backlog.everything(), *self._running]:  # notifications among them
             request.end(Unavailable())
         self._outbox.flush()
 
@@ -150,15 +138,7 @@ class Dispatcher:
         if request.call.id is not None and not self._inflight.admit(request):
             return self.refuse(request.call.id, InvalidRequest("duplicate-id"))
         request.lane = self._lane_of(request)
-        self._queued_bytes += request.size
-        if request.lane is not None:
-            waiting = self._lanes.get(request.lane)
-            if waiting is not None:
-                waiting.append(request)
-                self._laned += 1
-                return
-            self._lanes[request.lane] = deque()
-        self._queue.append(request)
+        self._backlog.put(request)
         self.pump()
 
     def _lane_of(self, request: Request) -> Hashable:
@@ -175,13 +155,12 @@ class Dispatcher:
         if self._pumping:
             return
         self._pumping = True
-        while self._queue and len(self._running) < self._limit and not self._outbox.congested:
-            request = self._queue.popleft()
-            self._queued_bytes -= request.size
+        while self._backlog.ready and len(self._running) < self._limit and not self._outbox.congested:
+            request = self._backlog.take()
             if request.ended_by is None:
                 self._start(request)
             else:
-                self._leave_lane(request)
+                self._backlog.leave(request)
         self._pumping = False
         self.on_change()
 
@@ -205,18 +184,8 @@ class Dispatcher:
         if limit is not None:
             self.deadlines.remove(request, limit)
         self._settle(request, outcome)
-        self._leave_lane(request)
+        self._backlog.leave(request)
         self.pump()
-
-    def _leave_lane(self, request: Request) -> None:
-        if request.lane is None:
-            return
-        waiting = self._lanes[request.lane]
-        if waiting:
-            self._laned -= 1
-            self._queue.append(waiting.popleft())
-        else:
-            del self._lanes[request.lane]
 
     # -- running -----------------------------------------------------------------------------------------------
 

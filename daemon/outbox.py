@@ -76,11 +76,7 @@ class Outbox:
                 await self._send_some()
 
     async def _send_some(self) -> None:
-        try:
-            await self._channel.wait_sendable()
-        except PeerGone:
-            self._on_gone()
-            self._channel.drop()
+        await self._channel.wait_sendable()
         self.flush()
         if not self._channel.congested:
             self._wake_waiting()

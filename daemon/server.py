@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Sequence
 from typing import Final, final
@@ -21,6 +22,10 @@ from .settings import Settings
 from .signals import Signals
 from .watchdog import Watchdog
 
+GC_THRESHOLD: Final = 10_000
+"""Container objects made before the youngest are looked through. Python's 700 makes decoding a large request cost twice
+as much (measured: 8 MB of nested objects, 291 ms against 166 ms); apps may set their own."""
+
 STRAY_SECONDS: Final = 0.1
 """How long the last stray text is waited for on the way out."""
 
@@ -28,9 +33,10 @@ STRAY_SECONDS: Final = 0.1
 def serve(settings: Settings) -> int:
     """Serve stdin and stdout until the end; returns the exit status (section 12 of docs/protocol.md).
 
-    Takes the standard descriptors before any user code is imported and gives them back at the end. What is wrong with
-    the apps is one line on stderr and status 2.
+    Takes the standard descriptors before any user code is imported, and keeps them: what prints at the interpreter's
+    end must not reach the stream either. What is wrong with the apps is one line on stderr and status 2.
     """
+    gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
     try:
         streams = guard.seize()
     except StdoutClosed as exc:
@@ -42,7 +48,6 @@ def serve(settings: Settings) -> int:
         return _complain(streams.stderr, str(exc))
     finally:
         process.leave()
-        guard.release()
 
 
 @final
@@ -72,6 +77,7 @@ class _Process:
             self._daemon = daemon = Daemon(
                 services, transport, self._settings, version=__version__, on_ending=self._watchdog.arm
             )
+            gc.freeze()  # what is loaded by now stays: no collection needs to look through it again
             daemon.begin()
             if daemon.finished():
                 return daemon.lifecycle.status

@@ -56,7 +56,7 @@ class InputBuffer:
     def run_dry(self) -> bool:
         """The parser needs more than lies ahead: join what has come since. True if nothing has; then it must wait."""
         if not self._later:
-            self.starved = not self.ended
+            self.starved = True
             return True
         ahead = self.data[self.pos :]
         self._base += self.pos

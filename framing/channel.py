@@ -181,7 +181,7 @@ class Channel:
         self._outgoing.clear()
 
     async def wait_sendable(self) -> None:
-        """Wait until the reader takes more. Raises `PeerGone`."""
+        """Wait until the reader takes more, or has gone, which the next `flush` says."""
         await self._transport.wait_sendable()
 
     def close(self) -> None:

@@ -83,7 +83,7 @@ class ContentLengthParser:
             if event is NEED_DATA:
                 if not self._buffer.run_dry():
                     continue
-                return self._at_end() if self._buffer.ended else event
+                return self._at_end() if self._buffer.ended else NEED_DATA
             if event is not None:
                 return event
 
@@ -120,10 +120,8 @@ class ContentLengthParser:
         if not (self._buffer.starved and self.wants_rest):
             return
         after: State = self.state if self.state in DOUBT and self._outlasts_rests else "in-step"
-        if self._stop_dropping():
+        if self._stop_dropping(after):
             self._report_before(after)
-        else:
-            self.state = after
 
     def frame_timed_out(self) -> None:
         if not (self._buffer.starved and self.mid_frame):
@@ -152,7 +150,6 @@ class ContentLengthParser:
             return None
         if self.state == "in-step":
             self._loss.begin(InvalidRequest("missing-content-length"), buffer.here)
-        self._loss.go_on(buffer.here)
         self._begin_text()
         self.state = "unframed"
         return None
@@ -267,22 +264,23 @@ class ContentLengthParser:
             self._lexer.feed(buffer.data[start : buffer.pos])  # should the text go on, they were part of it
         if not more:
             return NEED_DATA
-        self._loss.go_on(buffer.here)
         self._begin_block(self.state)
         return None
 
     def _no_block(self) -> None:
         """What came in doubt is no block to go by. All of it still lies ahead."""
-        if self._block_in_doubt == "doubt-cut" and self._lexer.unfinished:
+        if self._block_in_doubt == "doubt-cut":
             self._outlasts_rests = False
             self.state = "cut-text"
         else:
             self._drop_until_rest()
 
-    def _stop_dropping(self) -> bool:
-        """Give up what is held; true when a fault is due, be it only for what a block or a text in doubt has dropped."""
+    def _stop_dropping(self, after: State) -> bool:
+        """Give up what is held; true when a fault is due, be it only for a block or a text in doubt that ends here."""
+        due = self._loss.due or self.state in {"in-block", "cut-text"}
         self._buffer.drop()
-        return self._loss.due or self.state in {"in-block", "cut-text"}
+        self.state = after
+        return due
 
     def _at_end(self) -> Fault | EndOfInput:
         here = self._buffer.here
@@ -290,15 +288,12 @@ class ContentLengthParser:
             self._loss.begin(ParseFailure("length-mismatch"), here - len(self._parts.join(b"")))
         elif self.state == "in-block" and self._block_in_doubt is None:
             self._loss.begin(InvalidRequest("malformed-header"), here)
-        due = self._stop_dropping()
-        self.state = "in-step"
-        return self._loss.report(self._buffer.here) if due else END_OF_INPUT
+        return self._loss.report(self._buffer.here) if self._stop_dropping("in-step") else END_OF_INPUT
 
     def _report_before(self, after: State) -> None:
         """The next event is the fault of the loss up to here; `after` is the state behind it."""
         self._after = after
         self.state = "reporting"
-        self._buffer.starved = False
 
     def _reporting(self) -> Fault:
         self.state = self._after

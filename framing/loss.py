@@ -29,11 +29,6 @@ class Loss:
         self.start = start
         self.due = True
 
-    def go_on(self, start: int) -> None:
-        """More is dropped. If the loss has been reported, what counts from now on begins at `start`."""
-        if not self.due:
-            self.start = start
-
     def report(self, end: int) -> Fault:
         """The fault that covers everything from `start` up to `end`."""
         fault = Fault(self._failure, end - self.start, self.start)

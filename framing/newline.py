@@ -72,7 +72,7 @@ class NewlineParser:
             if event is not NEED_DATA:
                 return event
             if self._buffer.run_dry():
-                return self._at_end() if self._buffer.ended else event
+                return self._at_end() if self._buffer.ended else NEED_DATA
 
     @property
     def mid_frame(self) -> bool:
@@ -162,7 +162,6 @@ class NewlineParser:
 
     def _report_next(self) -> None:
         self.state = "reporting"
-        self._buffer.starved = False
 
     def _at_end(self) -> Event:
         if self.state == "in-line":

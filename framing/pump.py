@@ -16,7 +16,7 @@ from .descriptors import READ_BYTES, Inlet, Outlet
 if TYPE_CHECKING:
     from queue import Queue
 
-FLUSH_SECONDS = 1.0
+FLUSH_SECONDS = 0.5
 """How long closing an outlet waits for bytes that were taken but are not written; part of the drain window."""
 
 

@@ -61,7 +61,7 @@ class StrayReader:
     def __init__(self, stray_out: int, stray_err: int, *, inbox: Callable[[int, int], Inbox] | None = None) -> None:
         import threading  # late: this class is first needed when the first reply may already have left
 
-        self._voices = {stray_out: _Voice("stdout"), stray_err: _Voice("stderr")}
+        self._voices = {stray_out: Voice("stdout"), stray_err: Voice("stderr")}
         self._inbox = (inbox or _open_inbox)(stray_out, stray_err)
         self._lock = threading.Lock()  # over the listener and what is kept for it
         self._listener: OnText | None = None
@@ -150,7 +150,7 @@ class StrayReader:
 
 
 @final
-class _Voice:
+class Voice:
     """One stream with its clock: when what is held has to be handed over."""
 
     def __init__(self, stream: Stream) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, final, g
 
 from ...errors.exceptions import OperationError
 from .params import build_input
-from .spec import DEFAULT_TIMEOUT, Kind, Mode, OperationSpec, Timeout, Visibility, output_decoder
+from .spec import DEFAULT_TIMEOUT, Kind, Mode, OperationSpec, Timeout, Visibility, output_check
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -102,7 +102,7 @@ def _specify(name: str, kind: Kind, func: Callable[..., Any], options: Options) 
         input=model,
         invoke=model.invoker(func),
         returns=returns,
-        output=output_decoder(returns),
+        output=output_check(returns),
         errors=_checked(options.get("errors", ())),
         description=options.get("description") or _description(func),
         timeout=options.get("timeout", DEFAULT_TIMEOUT),

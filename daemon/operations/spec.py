@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
 
@@ -32,7 +32,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     `mode` says where the handler runs: on the loop at once (`inline`, it never blocks), as a coroutine (`async`), or
     in a worker thread. `invoke(ctx, values)` calls the handler with what `input.decode` gave. `lane` runs it one at a time: True for all of its calls, a param's name for those with the same
     value of it. `timeout` is in seconds, None for no deadline. `returns` is the type that the handler declares;
-    `output` decodes it where encoding alone would not prove it. `at_once` is for the way out itself.
+    `output` checks it where encoding alone would not prove it. `at_once` is for the way out itself.
     """
 
     name: str
@@ -41,7 +41,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     input: InputModel
     invoke: Callable[[Any, Values], Any]
     returns: Any
-    output: msgspec.json.Decoder[Any] | None
+    output: Callable[[bytes], object] | None
     errors: tuple[type[OperationError], ...]
     description: str
     timeout: Timeout = DEFAULT_TIMEOUT
@@ -86,12 +86,27 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
         """
         encoded = _encode(result)
         if self.output is not None:
-            self.output.decode(encoded)
+            self.output(encoded)
         return encoded
 
 
-def output_decoder(returns: Any) -> msgspec.json.Decoder[Any] | None:
-    """The check for a declared type; None where every JSON text passes. Raises `TypeError` for a type it can't take."""
-    if returns is Any or returns is msgspec.Raw or returns is object:
+def output_check(returns: Any) -> Callable[[bytes], object] | None:
+    """What proves that a JSON text is of a declared type, by raising where it is not; None where every text is.
+
+    Raises `TypeError` for a type that can't be checked.
+    """
+    if returns in (Any, object, msgspec.Raw):
         return None
-    return msgspec.json.Decoder(returns)
+    if get_origin(returns) in _CONTAINERS and get_args(returns)[-1] in (Any, object, msgspec.Raw):
+        opening = _CONTAINERS[get_origin(returns)]
+        return lambda encoded: _require(encoded.startswith(opening))
+    return msgspec.json.Decoder(returns).decode
+
+
+_CONTAINERS: Final = {dict: b"{", list: b"["}
+"""Types of which the first byte proves everything, when what they hold may be anything."""
+
+
+def _require(declared: bool) -> None:
+    if not declared:
+        raise msgspec.ValidationError

@@ -15,6 +15,9 @@ from ...errors.failures import ParseFailure
 _INVALID_UTF8 = ParseFailure("invalid-utf8")
 _INVALID_JSON = ParseFailure("invalid-json")
 
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]").search
+"""Where half a character may be escaped; one pass of this costs less than a look for each spelling."""
+
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F])|.)", re.DOTALL)
 """One escape of a JSON string, a surrogate pair taken as one; group 1 is a half without its other half."""
 
@@ -29,7 +32,7 @@ def fault_of_text(body: bytes) -> ParseFailure | None:
             body.decode()
         except UnicodeDecodeError:
             return _INVALID_UTF8
-    if (b"\\ud" in body or b"\\uD" in body) and any(m[1] for m in _ESCAPE.finditer(body)):
+    if _SURROGATE(body) and any(m[1] for m in _ESCAPE.finditer(body)):
         return _INVALID_UTF8
     return None
 

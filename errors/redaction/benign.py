@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import assert_never
 
-from .entropy import looks_random
+from .entropy import is_uuid, looks_random
 from .marks import nothing_left
 from .words import Verdict, judge
 
@@ -31,6 +32,7 @@ _TYPE = re.compile(r"(?:Optional|Union|List|Dict|Sequence|Secret|list|dict|tuple
 _IDENTIFIER = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)*")
 _WORD = re.compile(r"[A-Za-z][a-z']{0,20}[.,;:!?)]?")
 _MORE_PROSE = re.compile(r"\s[A-Za-z][a-z']{0,20}(?:[\s.,;:!?]|$)")
+_LONG_NUMBER = 12  # digits: past any counter
 _PASSWORDS = ("password", "passwd", "passphrase", "pwd")
 
 
@@ -41,7 +43,17 @@ def is_secret(value: str, verdict: Verdict) -> bool:
     rest = _PLACEHOLDER.sub(" ", value) if "{" in value else value
     if nothing_left(rest):
         return False
-    return looks_random(rest) if verdict is Verdict.SUSPECT else value.lower() not in _CONSTANTS
+    match verdict:
+        case Verdict.PLAIN:
+            return False
+        case Verdict.SUSPECT:
+            return looks_random(rest)
+        case Verdict.LIKELY:
+            return looks_random(rest) or is_uuid(value) or (value.isdigit() and len(value) >= _LONG_NUMBER)
+        case Verdict.SECRET:
+            return value.lower() not in _CONSTANTS
+        case _:
+            assert_never(verdict)
 
 
 def is_placeholder(value: str) -> bool:

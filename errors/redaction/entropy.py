@@ -13,10 +13,14 @@ RUN_LENGTH = 32
 """Characters that a run needs before the net looks at it: below, chance and identifiers are too alike."""
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{32,}+={0,2}")
 _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]++|[0-9A-F]++)")
 _JOINTS = re.compile(r"[^A-Za-z0-9]+")
-_PLAIN = re.compile(r"\d{0,12}(?:(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+)\d{0,2})*+[A-Za-z]?\d{0,10}[a-zA-Z]{0,2}")
+_PLAIN = re.compile(
+    r"\d{0,12}(?:[A-Z]?[a-z]{3,}+\d{0,3}|[A-Z]{3,}+\d{0,3}|(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+)(?!\d))*+"
+    r"[A-Za-z]{0,2}\d{0,10}[A-Za-z]{0,2}"
+)
 _PAIR = re.compile(r"(?=([a-z]{2}))")
 _CHANGE = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[a-z0-9])|[0-9](?=[A-Za-z])")
 _DIGEST_LABELS = ("sha1:", "sha256:", "sha384:", "sha512:", "md5:", "h1:", "sha1-", "sha256-", "sha384-", "sha512-")
@@ -36,8 +40,10 @@ _CHANGES_SHARE = 0.3  # of the characters: random base62 changes class at six of
 
 def looks_random(value: str) -> bool:
     """Whether a suspect value of 8 characters or more is no word, number, date, UUID or chain of such."""
-    if len(value) < 8 or _UUID.fullmatch(value) or value.startswith(("0x", "0X")):
+    if len(value) < 8 or _UUID.fullmatch(value) or _NUMBER.fullmatch(value):
         return False
+    if len(value) >= 16 and not spells_words(value) and any(map(str.isdigit, value)):
+        return True
     for part in _JOINTS.split(value):
         if len(part) >= 6 and (_PLAIN.fullmatch(part) is None or (len(part) >= 12 and not spells_words(part))):
             return True
@@ -45,7 +51,7 @@ def looks_random(value: str) -> bool:
 
 
 def spells_words(text: str) -> bool:
-    """Whether the letters follow each other as they do in words. True for what has hardly any letters."""
+    """Whether the letters follow each other as they do in words; also true for what has hardly any letters."""
     pairs = _PAIR.findall(text.lower())
     return len(pairs) < 4 or sum(pair in _COMMON_PAIRS for pair in pairs) >= _WORDS_SHARE * len(pairs)
 

@@ -10,7 +10,6 @@ import re
 from functools import lru_cache
 
 from .benign import is_code, is_placeholder, is_prose, is_secret
-from .entropy import is_uuid
 from .marks import ANY, nothing_left
 from .words import Verdict
 
@@ -85,8 +84,7 @@ def bare(text: str, at: int, name: str, verdict: Verdict, *, joint: str, in_quot
     if is_placeholder(value):
         return None
     value = value.rstrip(_TRAILING)
-    side_by_side = joint[:1].isspace() and "=" not in joint and ":" not in joint
-    if side_by_side and (value.startswith("-") or is_uuid(value)):
+    if joint.isspace() and value.startswith("-"):
         return None
     if not is_secret(value, verdict) or is_code(value, name, text, begin, joint=joint, in_quotes=in_quotes):
         return None

@@ -22,8 +22,7 @@ _TYPES = r"(?:string|str|&str|bytes|secretstr|text|varchar|char|nsstring|bytestr
 
 # A telling stem, the rest of its name, and what joins a name to a value. Runs over lower-cased text. The name of the
 # group that matched is the kind of joint.
-_NAME = re.compile(
-    rf"""
+_TEMPLATE = rf"""
     (?:{_STEM})(?P<rest>[a-z0-9_.\-]{{0,{_NAME_LENGTH}}}+)
     (?P<close>\\{{0,8}}+["'`])?+ (?:\]|%5d)?+ (?:\x1b\[[0-9;]{{0,8}}m)?+
     (?:
@@ -32,14 +31,14 @@ _NAME = re.compile(
         (?:=>|->|:{{1,3}}=|\?\?=|\|\|=|[?+.|!]=|={{1,3}}|%3d)\s{{0,8}})
     | (?P<colon>\s{{0,4}}:\s{{0,8}})
     | (?P<element>>\s{{0,8}})
-    | (?P<comma>\s{{0,2}},\s{{0,4}})
-    | (?P<call>\(\s{{0,2}})
-    | (?P<verb>\ (?:is|was|of)(?::|\ =)?\ )
-    | (?P<space>[\ \t]{{1,4}})
-    )
-    """,
-    re.VERBOSE,
-)
+    | (?P<comma>\s{{0,2}},\s{{0,4}}(?=[bru]?\\{{0,8}}["'`])|,(?=[\w+/=.:-]{{10}}))
+    | (?P<call>\(\s{{0,2}}(?=[bru]?\\{{0,8}}["'`]))
+    | (?P<verb>\ (?:is|was)(?::|\ =)?\ (?=["'`]|\S{{0,32}}?\d))
+    | (?P<space>[\ \t]{{1,4}}SPACE)
+    )"""
+# Side by side, a name and a value are seldom one: the value then needs a quote or a digit, unless there are flags.
+_NAME = re.compile(_TEMPLATE.replace("SPACE", r"(?=[\"'`]|\S{0,32}?\d)"), re.VERBOSE)
+_NAME_OR_FLAG = re.compile(_TEMPLATE.replace("SPACE", r"(?=[^\s-])"), re.VERBOSE)
 # The same where the value stands on the next line: YAML block scalars, XML, wrapped assignments.
 _NAME_ABOVE = re.compile(
     rf"""
@@ -50,6 +49,7 @@ _NAME_ABOVE = re.compile(
     """,
     re.VERBOSE,
 )
+_FLAG = re.compile(r"-(?<![\w.]-)[a-z\-]")
 _HEADER_NAME = re.compile(r"(?:[a-z]+[-_])*(?:authorization|cookie2?)")
 _TUPLE = re.compile(r"(?<!\w)[(\[]\s?[bru]?[\"'`]$")
 _KEY_OWNERS = frozenset(
@@ -63,7 +63,7 @@ Replace = Callable[[str], str]
 
 def scrub_names(text: str, low: str, replace: Replace) -> str:
     """Layer 2 over one line. `low` is the text in lower case, character for character."""
-    return _scrub(_NAME, text, low, replace)
+    return _scrub(_NAME_OR_FLAG if "-" in text and _FLAG.search(low) else _NAME, text, low, replace)
 
 
 def scrub_names_above(text: str, low: str, replace: Replace) -> str:
@@ -129,23 +129,23 @@ def _value(text: str, start: int, match: re.Match[str], name: str, verdict: Verd
 
 def _trust(text: str, start: int, match: re.Match[str], name: str, *, in_quotes: bool) -> Verdict:
     """How far what joins a name and a value lets the name speak for the value. `in_quotes`: the value is quoted."""
-    side_by_side = Verdict.SUSPECT if judge(name) is Verdict.SECRET else Verdict.PLAIN
+    side_by_side = Verdict.LIKELY if judge(name) is Verdict.SECRET else Verdict.PLAIN
     match match.lastgroup:
         case "assign":
             is_comparison = "==" in match["assign"] or "!=" in match["assign"]
-            return Verdict.SUSPECT if is_comparison else Verdict.SECRET
+            return Verdict.LIKELY if is_comparison else Verdict.SECRET
         case "colon" | "pair":
             return Verdict.SECRET
         case "element":
             return Verdict.SECRET if start and text[start - 1] == "<" else Verdict.PLAIN
         case "comma":
-            if match["close"] is None or not in_quotes:
-                return Verdict.PLAIN
-            return Verdict.SECRET if _TUPLE.search(text, max(0, start - 4), start) else side_by_side
+            return Verdict.SECRET if in_quotes and match["close"] and _TUPLE.search(text, max(0, start - 4), start) else side_by_side
         case "space":
             if name.startswith("-") and (start == 0 or text[start - 1] in " \t\"'`,[=("):
                 return Verdict.SECRET
             is_told = in_quotes and name.lower().endswith(("password", "passwd", "passphrase"))
-            return Verdict.SECRET if is_told else side_by_side
+            return Verdict.SECRET if is_told else min(side_by_side, Verdict.SUSPECT)
+        case "verb":
+            return min(side_by_side, Verdict.SUSPECT)
         case _:
             return side_by_side

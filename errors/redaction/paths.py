@@ -10,23 +10,23 @@ import re
 
 from .marks import PATH, USER
 
-_BEFORE = r"[^\s\"'`=(\[{,;|:>@\x00]"  # negated below: what a path may follow
+_BEFORE = r"[^\s\"'`=(\[{,;|:<>@\x00]"  # what a path may not follow, except in flags such as `-I/usr/include`
 _MARK = r"<(?:redacted|user|cut)>"
 _PART = rf"(?:{_MARK}|\\ |=(?!/)|[^\s/\\\"'`<>|*?,;:=()\[\]{{}}\x00])"
 # A space within a directory's name: more capitalised words must follow, and then a slash (`Application Support/`).
 _SPACED = r"(?: (?=(?:[A-Z(&][\w.()&'-]{0,40} ?){1,4}/)|\((?=[\w ]{1,16}\)/)|(?<=\w)\)(?=/))"
 
-_POSIX = re.compile(rf"/(?<!{_BEFORE}/)(?<!<path>/)(?=[\w.<@+~-])(?:(?:{_PART}|{_SPACED})++/++)++{_PART}*+")
+_POSIX = re.compile(rf"/(?:(?<!{_BEFORE}/)|(?<=\s-[A-Za-z]/))(?<!<path>/)(?=[\w.<@+~-])(?:(?:{_PART}|{_SPACED})++/++)++{_PART}*+")
 _QUOTED = re.compile(rf"(?<=[\"'`])/(?=[\w.<@+~-])[^\"'`\n<>*?|]{{1,255}}(?=([\"'`]))")
 _FILE = re.compile(rf"(?i)\bfile:/{{1,3}}+(?:{_MARK}|[^\s\"'`<>()\[\]{{}},;]){{1,4096}}+")
-_TILDE = re.compile(rf"(?<![\w/~.<>:@-])~(?:[A-Za-z_][\w.-]{{0,31}})?(?:/{_PART}++)++/?")
+_TILDE = re.compile(rf"(?<![\w/~.@-])~(?:[A-Za-z_][\w.-]{{0,31}})?(?:/{_PART}++)++/?")
 _WINDOWS_PART = r"(?:<(?:redacted|user|cut)>|[^\\/:*?\"<>|\r\n\t'`\x00])"
 _WINDOWS = re.compile(
     rf"(?<![A-Za-z0-9_%])(?:\\{{2,4}}[?.]\\{{1,2}})?[A-Za-z]:(?:\\{{1,4}}|/)(?!/)"
     rf"(?:{_WINDOWS_PART}{{1,255}}(?:\\{{1,4}}|/))*(?:<(?:redacted|user|cut)>|[^\\/:*?\"<>|\s'`,;)\]}}\x00])*"
 )
 _UNC = re.compile(
-    rf"(?<![\w\\:}})%])\\{{2,4}}(?!u[0-9a-fA-F]{{4}}|U000|x[0-9a-fA-F]{{2}})(?:[?.]\\{{1,2}}UNC\\{{1,2}})?[A-Za-z0-9][\w.$-]{{1,62}}\\{{1,2}}"
+    rf"(?<![\w\\}})%])(?<!\b[A-Za-z]:)\\{{2,4}}(?!u[0-9a-fA-F]{{4}}|U000|x[0-9a-fA-F]{{2}})(?:[?.]\\{{1,2}}UNC\\{{1,2}})?[A-Za-z0-9][\w.$-]{{1,62}}\\{{1,2}}"
     rf"(?:{_WINDOWS_PART}{{1,255}}\\{{1,2}})*(?:<(?:redacted|user|cut)>|[^\\/:*?\"<>|\s'`,;)\]}}\x00])+"
 )
 _SEPARATORS = re.compile(r"(?:/|\\(?! ))+")
@@ -40,7 +40,7 @@ _ROOTS = frozenset(
 _SHARED_ROOTS = frozenset(
     "app apps data work workspace workspaces code src source build builds project projects repo repos go logs log"
     " config configs secrets net github runner pgdata efs nfs db backup backups vol volume volumes shared share usr2"
-    " home2 c d e Program%20Files venv env site-packages node_modules out output input target checkout ci jenkins"
+    " home2 venv env site-packages node_modules out output input target checkout ci jenkins"
     " deploy releases current www htdocs content datasets models checkpoints results experiments".split()
 )
 """First parts that file systems have, and web sites too."""
@@ -52,15 +52,15 @@ _WEB_ROOTS = frozenset(
 _HOMES = frozenset({"home", "users", "documents and settings", "profiles"})
 
 _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,9}$")
+_JOINTS = " \t\"'`=:({["
 _ROUTE = re.compile(
-    r"(?:\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|TRACE|CONNECT|HTTP/\d(?:\.\d)?)|(?i:\b(?:route|routes|uri|url|href"
-    r"|endpoint|referer|referrer|location|request|requested|redirect|redirecting to|proxy|mapped|path|upstream)))"
-    r"[\"']?[\s:=\"'({\[]{1,4}$"
+    r"(?:^|[^A-Za-z])(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|TRACE|CONNECT|HTTP/[\d.]{1,3}|(?i:routes?|uri|url|href"
+    r"|endpoint|referr?er|location|request(?:ed)?|redirect(?:ing to)?|proxy|mapped|upstream))$"
 )
 _FILES = re.compile(
-    r"(?i)(?:\b(?:file|filename|files|dir|directory|folder|cwd|chdir|open|opened|opening|read|reading|write|writing"
-    r"|load|loaded|loading|save|saved|exec|cd|ls|cat|rm|cp|mv|mkdir|rmdir|chmod|chown|touch|stat|unlink|mount|import"
-    r"|module|script|interpreter|executable|errno \d+\]?[^/]{0,60}|enoent[^/]{0,60}|eacces[^/]{0,60}))[\"']?[\s:=\"'(]{1,4}$"
+    r"(?i)(?:^|[^a-z])(?:file(?:name|s)?|dir|directory|folder|cwd|chdir|open(?:ed|ing)?|read(?:ing)?|writ(?:e|ing)"
+    r"|load(?:ed|ing)?|sav(?:ed?|ing)|exec|cd|ls|cat|rm|cp|mv|mkdir|rmdir|chmod|chown|touch|stat|unlink|mount|script"
+    r"|interpreter|executable|(?:errno \d+\]|enoent|eacces)[^/]{0,60})$"
 )
 
 
@@ -81,15 +81,17 @@ class Paths:
             self._users = re.compile(rf"(?<![\w<])(?:{names})(?![\w>])")
 
     def scrub(self, text: str) -> str:
+        """Layer 5 over one line."""
         if "\\" in text:
             text = _UNC.sub(self._windows, _WINDOWS.sub(self._windows, text))
         if "/" in text:
-            if ":/" in text:
-                text = _WINDOWS.sub(self._windows, _FILE.sub(_reduced, text))
+            if text.count(":/") > text.count("://"):
+                text = _WINDOWS.sub(self._windows, text)
+            if ":/" in text and "file:/" in text.lower():
+                text = _FILE.sub(_reduced, text)
             if "~" in text:
                 text = _TILDE.sub(_reduced, text)
-            text = self._posix(_QUOTED, text)
-            text = self._posix(_POSIX, text)
+            text = self._posix(_POSIX, self._posix(_QUOTED, text))
         if self._users is not None and any(name in text for name in self._names):
             text = self._users.sub(USER, text)
         return text
@@ -101,25 +103,28 @@ class Paths:
 
     def _posix(self, pattern: re.Pattern[str], text: str) -> str:
         def judge(match: re.Match[str]) -> str:
-            path = match[0]
-            return _reduced(match) if self._is_path(path, text[max(0, match.start() - 80) : match.start()]) else path
+            before = text[max(0, match.start() - 80) : match.start()].rstrip(_JOINTS)
+            return _reduced(match) if self._is_path(_parts(match[0]), before) else match[0]
 
         return pattern.sub(judge, text)
 
-    def _is_path(self, path: str, before: str) -> bool:
-        parts = _parts(path)
-        if len(parts) < 2 or (parts[0] == "dev" and len(parts) == 2):  # a device tells nothing
+    def _is_path(self, parts: list[str], before: str) -> bool:
+        """Whether the parts of what looks like a POSIX path are one, given the text that leads to it."""
+        first = parts[0] if parts else ""
+        if len(parts) < 2 or (first == "dev" and len(parts) == 2):  # a device tells nothing
             return False
-        route = _ROUTE.search(before) is not None
-        if parts[0] in self._roots:
-            return not route or len(parts) > 2 or parts[0] not in ("home", "media", "run")
-        if route:
-            return False
-        if parts[0] in _SHARED_ROOTS or any(part[0] == "." and part[1:2].isalpha() for part in parts[:-1]):
+        if first in self._roots:
+            return first not in ("home", "media", "run") or len(parts) > 2 or not _ROUTE.search(before[-16:])
+        if len(first) == 1 and parts[1].lower() in _HOMES:  # `/c/Users/…`, a Windows drive as Git's shell spells it
             return True
-        if parts[0] in _WEB_ROOTS:
+        is_hidden = any(part[0] == "." and part[1:2].isalpha() for part in parts[:-1])
+        if is_hidden or first in _SHARED_ROOTS:
+            return not _ROUTE.search(before[-16:])
+        if first in _WEB_ROOTS:
             return False
-        return _EXTENSION.search(parts[-1]) is not None or _FILES.search(before) is not None
+        if _EXTENSION.search(parts[-1].rstrip(".")):
+            return not _ROUTE.search(before[-16:])
+        return _FILES.search(before) is not None
 
 
 def reduce_path(path: str) -> str:

@@ -49,7 +49,6 @@ class Pipeline:
         literals += literal_rules()
         self._prefilter: Prefilter[Shape | str] = Prefilter(literals, automaton=fast)
         self._long = length_rules()
-        self._longest = min(RUN_LENGTH, *(length for length, _ in self._long))
 
     def scrub(self, text: str, *, cap: int | None = None) -> str:
         """All layers; at most `cap` characters."""
@@ -115,10 +114,9 @@ class Pipeline:
         if "BEGIN" in line:
             line = scrub_pem(line, replace)
         low = lower(line)
-        for rule in self._prefilter.awake(low):
+        for rule in self._prefilter.awake(line, low):
             line = scrub_names(line, low, replace) if isinstance(rule, str) else rule.scrub(line, replace)
-        longest = max(map(len, line.split()), default=0)
-        if longest >= self._longest:
+        if (longest := max(map(len, line.split()), default=0)) >= RUN_LENGTH:
             for length, shape in self._long:
                 if longest >= length:
                     line = shape.scrub(line, replace)

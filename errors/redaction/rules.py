@@ -17,7 +17,7 @@ class Prefix(NamedTuple):
     """As they are spelt, with spaces between."""
     tail: str = r"[\w-]"
     """The class of the characters that follow."""
-    shortest: int = 6
+    shortest: int = 4
     """How many of them make it a token, or the beginning of one."""
     random: bool = False
     """True where words may follow the prefix too: what follows must then look random."""
@@ -26,11 +26,11 @@ class Prefix(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """A shape that is more than a prefix. The group `s` of the pattern is the secret."""
+    """A shape that is more than a prefix. The group `s` of the pattern is the secret; `START` is where a token may begin."""
 
     family: str
     literals: str
-    """With spaces between, in lower case, `^` for a space: one of them must be in the line. Empty: any line."""
+    """With spaces between, in lower case, `^` for a space: one of them must be in the line. Empty: `longest` decides."""
     pattern: str
     random: bool = False
     """True where the secret must also look random."""
@@ -46,14 +46,14 @@ HEX = r"[0-9a-f-]"
 PREFIXES: tuple[Prefix, ...] = (
     Prefix("GitHub", "ghp_ gho_ ghu_ ghs_ ghr_", r"\w"),
     Prefix("GitHub fine-grained", "github_pat_", r"\w", anywhere=True),
-    Prefix("GitLab", "glpat- gldt- glft- glffct- glimt- glagent- gloas- glptt- glrt- glcbt- glsoat-", r"[\w.-]", 6),
-    Prefix("GitLab runner registration", "GR1348941", anywhere=True),
+    Prefix("GitLab", "glpat- gldt- glft- glffct- glimt- glagent- gloas- glptt- glrt- glcbt- glsoat-", r"[\w.-]"),
+    Prefix("GitLab runner registration", "GR1348941", shortest=3, anywhere=True),
     Prefix("Slack", "xoxb- xoxp- xoxa- xoxr- xoxs- xoxo- xoxe- xoxc- xoxd- xoxe. xapp-", r"[\w%.-]", anywhere=True),
     Prefix("Stripe, Paystack, Clerk", "sk_live_ sk_test_ sk_prod_ rk_live_ rk_test_ rk_prod_ whsec_", BASE64),
     Prefix("OpenAI, Anthropic, OpenRouter", "sk-proj- sk-svcacct- sk-admin- sk-ant- sk-or- sk-lf-"),
     Prefix("OpenAI and look-alikes", "sk- sess-", shortest=8, random=True),
     Prefix("other AI services", "gsk_ xai- pplx- nvapi- tvly- lsv2_pt_ lsv2_sk_ ABSK r8_ e2b_ csk- jina_", BASE64, 8, True),
-    Prefix("Google", "AIza GOCSPX- ya29. 1//0", r"[\w.-]", 8),
+    Prefix("Google", "AIza GOCSPX- ya29. 1//0", r"[\w.-]"),
     Prefix("npm, PyPI, RubyGems", "npm_ rubygems_ pypi-Ag", shortest=8, random=True),
     Prefix("Clojars", "CLOJARS_ clojars_", LETTERS, 10, True),
     Prefix("DigitalOcean", "dop_v1_ doo_v1_ dor_v1_", anywhere=True),
@@ -72,10 +72,10 @@ PREFIXES: tuple[Prefix, ...] = (
     Prefix("Sentry", "sntrys_ sntryu_ sntrya_ sntryi_", BASE64, anywhere=True),
     Prefix("age", "AGE-SECRET-KEY-", anywhere=True),
     Prefix("Vault", "hvs. hvb. hvr.", r"[\w.-]"),
-    Prefix("Vault before 1.10", "s.", LETTERS, 16, True),
-    Prefix("Pulumi, Infracost, Mailgun", "pul- ico- key- pubkey-", LETTERS, 10, True),
+    Prefix("Vault before 1.10", "s.", LETTERS, 12, True),
+    Prefix("Pulumi, Infracost, Mailgun", "pul- ico- key- pubkey-", LETTERS, 8, True),
     Prefix("Sourcegraph, SonarQube", "sgp_ slk_ squ_ sqp_ sqa_", r"\w", 8, True),
-    Prefix("SettleMint", "sm_aat_ sm_pat_ sm_sat_"),
+    Prefix("SettleMint", "sm_aat_ sm_pat_ sm_sat_", shortest=4),
     Prefix("Shippo, Duffel", "shippo_live_ shippo_test_ duffel_live_ duffel_test_", r"[\w=-]"),
     Prefix("Lob, GoCardless", "live_ test_ live_pub_ test_pub_", LETTERS, 14, True),
     Prefix("PlanetScale", "pscale_tkn_ pscale_pw_ pscale_oauth_", DOTTED),
@@ -83,26 +83,24 @@ PREFIXES: tuple[Prefix, ...] = (
     Prefix("Postman", "PMAK- PMAT-"),
     Prefix("Scalingo, Intra42", "tk-us- s-s4t2ud- s-s4t2af-"),
     Prefix("Brevo", "xkeysib- xsmtpsib-", anywhere=True),
-    Prefix("Flutterwave", "FLWSECK_TEST- FLWSECK- FLWPUBK_TEST- FLWPUBK-", anywhere=True),
+    Prefix("Flutterwave", "FLWSECK_TEST- FLWSECK- FLWPUBK_TEST- FLWPUBK-", shortest=2, anywhere=True),
     Prefix("EasyPost", "EZAK EZTK", LETTERS, 10),
     Prefix("Dynatrace", "dt0c01. dt0s01. dt0s02. dt0s08. dt0s16.", r"[\w.-]", anywhere=True),
-    Prefix("Octopus Deploy", "API-", r"[A-Z0-9]", 10, True),
+    Prefix("Octopus Deploy", "API-", r"[A-Z0-9]", 8, True),
     Prefix("Adobe", "p8e-", LETTERS, 8),
     Prefix("1Password", "ops_eyJ", BASE64),
-    Prefix("1Password secret key", "A3-", r"[A-Z0-9-]", 10, True),
     Prefix("Heroku", "HRKU-"),
     Prefix("Alibaba, Tencent", "LTAI AKID", LETTERS, 8, True),
     Prefix("AWS", "AKIA", r"[A-Z0-9]", 8),
-    Prefix("AWS, temporary", "ASIA ABIA ACCA A3T", r"[A-Z0-9]", 8, True),
     Prefix("Artifactory", "AKCp cmVmd", LETTERS, 10),
     Prefix("Frame.io", "fio-u-", r"[\w=-]"),
     Prefix("Fly.io", "fo1_ fm1a_ fm1r_ fm2_", BASE64),
-    Prefix("Razorpay", "rzp_live_ rzp_test_"),
+    Prefix("Razorpay", "rzp_live_ rzp_test_", shortest=3),
     Prefix("Square", "sq0atp- sq0csp- sq0idp-", anywhere=True),
     Prefix("Square, Facebook", "EAA", shortest=18, random=True),
     Prefix("Supabase, Figma", "sbp_ sb_secret_ figd_ figo_"),
     Prefix("Contentful", "CFPAT-"),
-    Prefix("Docker", "dckr_pat_ dckr_oat_", anywhere=True),
+    Prefix("Docker", "dckr_pat_ dckr_oat_", shortest=3, anywhere=True),
     Prefix("Netlify, PostHog, Adafruit", "nfp_ nfc_ phx_ phs_ aio_", LETTERS, 8, True),
     Prefix("Resend", "re_", LETTERS, 8, True),
     Prefix("Buildkite, MailerSend", "bkua_ bkct_ mlsn."),
@@ -112,69 +110,74 @@ PREFIXES: tuple[Prefix, ...] = (
     Prefix("HubSpot", "pat-na1- pat-eu1- pat-na2-"),
     Prefix("Harness, Dropbox", "pat. sat. sl.", r"[\w.-]", 18, True),
     Prefix("Plaid, Stytch", "access-sandbox- access-development- access-production- secret-test- secret-live-", HEX, 8),
-    Prefix("Twilio", "AC SK", r"[0-9a-f]", 14),
-    Prefix("ClickHouse Cloud", "4b1d", LETTERS, 24, True),
+    Prefix("Twilio", "AC SK", r"[0-9a-f]", 10),
+    Prefix("ClickHouse Cloud", "4b1d", LETTERS, 16, True),
     Prefix("Fernet", "gAAAAA", r"[\w=-]", 12),
     Prefix("JWT, JWE", "eyJ", DOTTED, 8, True),
     Prefix("JWT in base64", "ZXlK", BASE64, 12, True),
-    Prefix("extended private keys", "xprv yprv zprv tprv", LETTERS, 20),
+    Prefix("extended private keys", "xprv tprv", LETTERS, 20),
 )  # fmt: skip
 
 _ARGUMENT = r"(?P<s>'[^'\n]*+'|\"[^\"\n]*+\"|[^\s\"'<-][^\s\"']*+)"
 
 PATTERNS: tuple[Pattern, ...] = (
-    Pattern("auth schemes", "bearer basic negotiate ntlm",
+    Pattern("auth schemes", "bearer^ basic^ negotiate^ ntlm^",
             r"(?i)(?<![a-z0-9])(?:bearer|basic|negotiate|ntlm)\s{1,4}(?P<s>[\w.~+/%:=-]{8,}+)", True),
-    Pattern("signed headers", "digest^username aws4-hmac hawk^id oauth_ signature^keyid",
+    Pattern("signed headers", "digest^username= aws4-hmac- hawk^id= oauth_ signature^keyid=",
             r"(?i)(?:digest\s+username|aws4-hmac-sha256\s+credential|hawk\s+id|signature\s+keyid|oauth\s+oauth_\w{3,40})"
             r"=(?P<s>[^\r\n<]++)"),
-    Pattern("SSH keys", "ssh-rsa ssh-dss ssh-ed25519 ecdsa-sha2",
+    Pattern("SSH keys", "ssh-rsa^ ssh-dss^ ssh-ed25519^ ecdsa-sha2-",
             r"(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-\w{1,20})\s{1,4}(?P<s>AAAA[\w+/=]{8,}+)"),
-    Pattern("Slack webhooks", "hooks.slack",
+    Pattern("Slack webhooks", "hooks.slack. hooks.slack-",
             r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers|commands)/(?P<s>[\w+/-]{4,}+)"),
     Pattern("Discord webhooks", "/api/webhooks/", r"/api/webhooks/(?P<s>\d{4,}(?:/[\w-]*+)?)"),
-    Pattern("Teams webhooks", "office.com/webhook", r"office\.com/webhook(?:b2)?/(?P<s>[\w@/-]{8,}+)"),
-    Pattern("other webhooks", "hooks.zapier ifttt.com",
+    Pattern("Teams webhooks", "/webhook/ /webhookb2/", r"office\.com/webhook(?:b2)?/(?P<s>[\w@/-]{8,}+)"),
+    Pattern("other webhooks", "hooks.zapier. ifttt.com/",
             r"(?:hooks\.zapier\.com/hooks/catch|maker\.ifttt\.com/trigger/[\w-]{1,80}/with/key)/(?P<s>[\w/-]{4,}+)"),
-    Pattern("Telegram", ":aa bot", r"(?<![\w.])(?P<s>(?:bot)?\d{6,12}:(?:AA[\w-]{6,}+|[\w-]{30,}+))"),
+    Pattern("Telegram", ":AA", r":(?<=\d{6}:)(?P<s>AA[\w-]{6,}+)"),
+    Pattern("Telegram of other kinds", "", r"START(?P<s>(?:bot)?\d{6,12}:[\w-]{30,}+)", False, 37),
     Pattern("Discord", "",
-            r"(?<![\w-])(?P<s>mfa\.[\w-]{20,}+|[MNO][\w-]{22,27}\.[\w-]{5,7}\.[\w-]{8,}+)", True, 36),
+            r"START(?P<s>mfa\.[\w-]{20,}+|[MNO][\w-]{22,27}\.[\w-]{5,7}\.[\w-]{8,}+)", True, 36),
+    Pattern("1Password", "A3-", r"START(?P<s>A3-(?=[A-Z0-9-]{0,40}?\d)[A-Z0-9]{6}-[A-Z0-9-]{2,}+)"),
+    Pattern("AWS, temporary", "ASIA ABIA ACCA A3T",
+            r"START(?P<s>(?:ASIA|ABIA|ACCA|A3T[A-Z0-9])(?:[A-Z0-9]{16}(?![A-Za-z0-9])|(?=[A-Z]{0,16}\d)[A-Z0-9]{7,}+))"),
     Pattern("Terraform", ".atlasv1.", r"(?P<s>[A-Za-z0-9]{4,40}\.atlasv1\.[\w=-]*+)"),
     Pattern("Mailchimp", "-us", r"(?<![0-9a-f])(?P<s>[0-9a-f]{16,40}-us\d{1,2})\b"),
-    Pattern("Mailgun signing key", "", r"(?<![\w-])(?P<s>[0-9a-h]{32}-[0-9a-h]{8}-[0-9a-h]{8})(?![\w-])", False, 50),
+    Pattern("Mailgun signing key", "", r"START(?P<s>[0-9a-h]{32}-[0-9a-h]{8}-[0-9a-h]{8})(?![\w-])", False, 50),
     Pattern("MaxMind", "_mmk", r"(?P<s>[A-Za-z0-9]{6}_[A-Za-z0-9]{20,40}_mmk)"),
-    Pattern("Azure AD", "q~", r"(?<![\w~.-])(?P<s>[\w~.-]{3}\dQ~[\w~.-]{8,}+)"),
+    Pattern("Azure AD", "q~", r"(?<![\w~.])(?P<s>(?:(?<=\\)[nrt])?[\w~.]{3}\dQ~[\w~.-]{8,}+)"),
     Pattern("Facebook", "|", r"(?<!\d)(?P<s>\d{13,17}(?:\||%7C)[\w-]{16,}+)", False, 30),
-    Pattern("Airtable", "pat", r"(?<!\w)(?P<s>pat[A-Za-z0-9]{14}\.[0-9a-f]{8,}+)"),
-    Pattern("Asana", "1/1 0/ 2/1", r"(?<![\w/.])(?P<s>[0-2]/\d{12,}(?:/\d{12,})?:[0-9a-f]{8,}+)"),
-    Pattern("Okta", "ssws", r"(?i)\bssws\s{1,4}(?P<s>[\w=-]{8,}+)"),
+    Pattern("Airtable", "pat", r"START(?P<s>pat[A-Za-z0-9]{14}\.[0-9a-f]{8,}+)"),
+    Pattern("Asana", "1/ 0/ 2/", r"/(?<![\w/.][0-2]/)(?<=[0-2]/)(?P<s>\d{12,}(?:/\d{12,})?:[0-9a-f]{8,}+)"),
+    Pattern("Okta", "ssws^", r"(?i)\bssws\s{1,4}(?P<s>[\w=-]{8,}+)"),
     Pattern("Authress", ".acc_ .acc-",
-            r"\b(?P<s>(?:sc|ext|scauth|authress)_[A-Za-z0-9]{5,30}\.[A-Za-z0-9]{4,6}\.acc[_-][\w+/=.-]{10,}+)"),
+            r"START(?P<s>(?:sc|ext|scauth|authress)_[A-Za-z0-9]{5,30}\.[A-Za-z0-9]{4,6}\.acc[_-][\w+/=.-]{10,}+)"),
     Pattern("Sidekiq", "contribsys", r"(?i)contribsys(?:__|\.)com[\"'\s:=]{1,4}(?P<s>[0-9a-f]{8}:[0-9a-f]{1,8})"),
-    Pattern("Twitter", "aaaaaaaaaaaaaaaaaa", r"(?P<s>(?<!A)A{18,22}[A-Za-z0-9%]{20,}+)", True),
-    Pattern("password hashes", "$2 $5$ $6$ $y$ $1$ $argon2 $apr1$ $scrypt $pbkdf2",
+    Pattern("Twitter", "", r"(?P<s>(?<!A)A{18,22}[A-Za-z0-9%]{20,}+)", True, 40),
+    Pattern("password hashes", "$",
             r"(?P<s>\$(?:2[abxy]|[156y]|apr1|argon2(?:id?|d)|scrypt|pbkdf2[\w-]{0,20})\$[\w./$=,+-]{12,}+)"),
-    Pattern("LDAP hashes", "{ssha {sha {md5} {smd5", r"\{S?(?:SHA|MD5)\d{0,3}\}(?P<s>[\w+/=]{12,}+)"),
+    Pattern("LDAP hashes", "{ssha {sha {md5 {smd5", r"\{S?(?:SHA|MD5)\d{0,3}\}(?P<s>[\w+/=]{12,}+)"),
     Pattern("user info of URLs", "://", r"://(?P<s>[^\s/?#@\"'`<>\\]{1,256}(?:@[^\s/?#@\"'`<>\\]{1,256}){0,4})@"),
     Pattern("user info of databases", "://",
-            r"(?<!http)(?<!https)(?<!file)://[\w.%+-]{0,64}:(?!\d{1,5}/)(?P<s>[^\s\"'`<>]{1,256})"
+            r"://(?<!http://)(?<!https://)(?<!file://)[\w.%+-]{0,64}:(?!\d{1,5}/)(?P<s>[^\s\"'`<>]{1,256})"
             r"@(?=[\w.-]{2,253}(?:[:/?,\s]|$)|\[)"),
     Pattern("encoded URLs", "%3a%2f%2f", r"(?i)%3a%2f%2f(?P<s>[^\s\"'<>&%]{1,80}%3a[^\s\"'<>&]{1,200}?)%40"),
     Pattern("user:password@host", "@",
             r"(?<![\w.:/@+-])[\w.+-]{1,64}:(?P<s>[^\s:@/\"'<>,;()]{4,128})"
             r"@(?=[A-Za-z][\w-]{0,62}(?:\.[A-Za-z]|[:/])|\d{1,3}(?:\.\d{1,3}){3})", True),
-    Pattern("Oracle", "jdbc:oracle", r"jdbc:oracle:\w{2,8}:(?P<s>[^\s/@\"'<]{1,64}/[^\s@\"'<]{1,64})@"),
-    Pattern("curl", "curl",
+    Pattern("Oracle", "jdbc:oracle:", r"jdbc:oracle:\w{2,8}:(?P<s>[^\s/@\"'<]{1,64}/[^\s@\"'<]{1,64})@"),
+    Pattern("curl", "^-u --user --proxy-user",
             r"(?<=\s)(?:-u|-U|--user|--proxy-user)[\s=]{0,4}(?P<s>\"[^\"\n]{1,128}\"(?::\"[^\"\n]{1,128}\")?|'[^'\n]{1,256}'"
             r"|[^\s\"':<]{0,128}:(?:'[^'\n]{1,128}'|\"[^\"\n]{1,128}\"|[^\s\"'<]{1,256}))"),
-    Pattern("MySQL clients", "mysql mariadb", r"(?<=\s)-p(?P<s>[^\s\"'<-][^\s\"']*+|'[^'\n]*+'|\"[^\"\n]*+\")"),
-    Pattern("sshpass", "sshpass", r"\bsshpass\s+-p\s*" + _ARGUMENT),
+    Pattern("MySQL clients", "^-p",
+            r"\b(?:mysql|mariadb)\w{0,12}\s[^\n|;]{0,160}?(?<=\s)-p(?P<s>[^\s\"'<-][^\s\"']*+|'[^'\n]*+'|\"[^\"\n]*+\")"),
+    Pattern("sshpass", "sshpass^", r"\bsshpass\s+-p\s*" + _ARGUMENT),
     Pattern("logins", "login^",
             r"\b(?:docker|podman|helm|oc|az|npm|crane|skopeo|nerdctl)\s[^\n|;]{0,40}?\blogin\s[^\n|;]{0,160}?(?<=\s)-p[\s=]\s?"
             + _ARGUMENT),
-    Pattern("database clients", "redis-cli mongo",
+    Pattern("database clients", "^-a^ ^-p^",
             r"\b(?:redis-cli\s[^\n|;]{0,160}?(?<=\s)-a|mongo\w{0,8}\s[^\n|;]{0,160}?(?<=\s)-p)\s{1,2}" + _ARGUMENT),
-    Pattern("LDAP clients", "ldap",
+    Pattern("LDAP clients", "^-w^",
             r"\bldap(?:search|add|modify|delete|whoami|passwd)\s[^\n|;]{0,160}?(?<=\s)-w\s{1,2}" + _ARGUMENT),
     Pattern("Samba clients", "^-u", r"(?<=\s)-U\s{0,2}[\w.\\/-]{1,64}%(?P<s>[^\s\"'<]{1,128})"),
     Pattern("OpenSSL", "pass:", r"(?<=\s)pass:(?P<s>[^\s\"'<]{3,128})"),

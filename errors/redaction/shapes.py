@@ -46,18 +46,18 @@ class Shape:
 @cache
 def _compiled(rule: Prefix | Pattern) -> re.Pattern[str]:
     if isinstance(rule, Pattern):
-        return re.compile(rule.pattern, re.ASCII)
+        return re.compile(rule.pattern.replace("START", _START), re.ASCII)
     prefixes = "|".join(re.escape(prefix) for prefix in sorted(rule.prefixes.split(), key=len, reverse=True))
     start = "" if rule.anywhere else _START
     return re.compile(rf"{start}(?P<s>(?:{prefixes})(?P<t>{rule.tail}{{{rule.shortest},}}+))", re.ASCII)
 
 
 def literal_rules() -> Iterable[tuple[str, Shape]]:
-    """Every literal in lower case with the shape that it wakes."""
+    """Every literal with the shape that it wakes."""
     for rule in (*PREFIXES, *PATTERNS):
         shape = Shape(rule)
         literals = rule.prefixes if isinstance(rule, Prefix) else rule.literals
-        for literal in literals.lower().split():
+        for literal in literals.split():
             yield literal.replace("^", " "), shape
 
 

@@ -19,7 +19,9 @@ class Verdict(IntEnum):
     """No secret by its name."""
     SUSPECT = 1
     """A secret when the value looks random: the name is used for both kinds."""
-    SECRET = 2
+    LIKELY = 2
+    """A secret when the value is no word: a name that tells, but only stands beside it."""
+    SECRET = 3
     """A secret whatever the value."""
 
 

@@ -24,8 +24,6 @@ from discreet.errors import FailureError, InvalidParams, OperationError
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="symbolic links, FIFOs and dir_fd are POSIX")
 
 SECRET = "the secret outside"
-RACE_READS = 20_000
-RACE_ENOUGH = 100
 
 
 class Request:

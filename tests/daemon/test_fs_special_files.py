@@ -23,9 +23,6 @@ from discreet.errors import OperationError
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="FIFOs, devices and permission bits are POSIX")
 
-RACE_READS = 20_000
-RACE_ENOUGH = 100
-
 
 class Request:
     """A request that nobody cancels."""
@@ -101,7 +98,7 @@ def finishes(act: Callable[[], object]) -> BaseException | None:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    thread.join(timeout=30)
+    thread.join(timeout=60)
     assert raised, "blocked"
     return raised[0]
 

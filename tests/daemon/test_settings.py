@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from discreet.daemon.settings import OPTIONS, Option, Settings, UsageError, load, resolve
+from discreet.daemon.settings.flags import FlagParser, add_flags, from_flags, to_argv
 
-HERE = str(Path.cwd())
+HERE = "/"
+"""A directory without a settings file."""
 
 
 class Sample(Struct, frozen=True):
@@ -136,6 +138,14 @@ def test_apps_and_flags_stand_in_any_order(argv: list[str]) -> None:
 
 def test_the_last_of_a_repeated_flag_wins() -> None:
     assert load(["--framing=auto", "--framing=newline"], {}, HERE).framing == "newline"
+
+
+@every_option
+def test_flags_can_be_written_again(option: Option) -> None:
+    parser = FlagParser("again", "")
+    add_flags(parser)
+    once = from_flags(parser.read(SAMPLES[option.field].flags))
+    assert from_flags(parser.read(to_argv(once))) == once
 
 
 def test_an_empty_scope_grants_none() -> None:

@@ -1,18 +1,24 @@
-"""Drives a parser as a channel does: reads it dry after every step, and refuses bodies that are no JSON."""
+"""Drives a parser as a channel does: reads it dry after every step, and refuses bodies that are no JSON.
+
+Steps are chunks of bytes and what else a driver may say. In the outline of events a frame is its body, a fault its reason.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import count, repeat
+from random import Random
 from typing import Literal, TypeAlias
 
 import msgspec
 import pytest
 
 from discreet.errors.failures import ParseFailure
-from discreet.framing.parser import END_OF_INPUT, NEED_DATA, Event, Frame, Parser
+from discreet.framing.parser import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, Parser
 
 Step: TypeAlias = bytes | Literal["rest", "time-out", "end"]
 Drive: TypeAlias = Callable[[Parser, Iterable[Step]], list[Event]]
+EveryChunking: TypeAlias = Callable[[Callable[[], Parser], Iterable[Step]], list[Event]]
 Outline: TypeAlias = Callable[[Iterable[Event]], list[bytes | str]]
 
 
@@ -26,36 +32,64 @@ def read_dry(parser: Parser) -> Iterator[Event]:
                 parser.refuse_body(ParseFailure("invalid-json"))
 
 
+def run(parser: Parser, steps: Iterable[Step]) -> list[Event]:
+    events: list[Event] = []
+    for step in steps:
+        match step:
+            case "rest":
+                parser.input_rested()
+            case "time-out":
+                parser.frame_timed_out()
+            case "end":
+                parser.end_of_input()
+            case data:
+                parser.receive_data(data)
+        events += read_dry(parser)
+    return events
+
+
+def cut(steps: Iterable[Step], sizes: Iterator[int]) -> Iterator[Step]:
+    """The same steps, with the bytes in chunks of the next size each."""
+    for step in steps:
+        if isinstance(step, str):
+            yield step
+            continue
+        while step:
+            size = next(sizes)
+            yield step[:size]
+            step = step[size:]
+
+
 @pytest.fixture(scope="session")
 def drive() -> Drive:
     """Takes a parser and steps; returns the frames and faults in their order."""
-
-    def run(parser: Parser, steps: Iterable[Step]) -> list[Event]:
-        events: list[Event] = []
-        for step in steps:
-            match step:
-                case "rest":
-                    parser.input_rested()
-                case "time-out":
-                    parser.frame_timed_out()
-                case "end":
-                    parser.end_of_input()
-                case data:
-                    parser.receive_data(data)
-            events += read_dry(parser)
-        return events
-
     return run
 
 
 @pytest.fixture(scope="session")
-def outline() -> Outline:
-    """Events in short: a frame is its body, a fault is its reason."""
+def every_chunking() -> EveryChunking:
+    """Drives new parsers over the steps as they are, byte by byte and in other chunks; the events must be the same."""
 
+    def check(make: Callable[[], Parser], steps: Iterable[Step]) -> list[Event]:
+        steps = list(steps)
+        whole = run(make(), steps)
+        for size in (1, 2, 3, 7):
+            assert run(make(), cut(steps, repeat(size))) == whole, f"in chunks of {size}"
+        for seed in range(8):
+            random = Random(seed)
+            sizes = (random.randint(1, 40) for _ in count())
+            assert run(make(), cut(steps, sizes)) == whole, f"with seed {seed}"
+        return whole
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def outline() -> Outline:
     def shorten(event: Event) -> bytes | str:
         if isinstance(event, Frame):
             return event.body
-        failure = getattr(event, "failure")
-        return str(failure.reason)
+        assert isinstance(event, Fault)
+        return event.failure.reason
 
     return lambda events: [shorten(event) for event in events]

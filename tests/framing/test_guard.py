@@ -19,7 +19,18 @@ from hypothesis import strategies as st
 from discreet.framing.guard import hint_for_tty
 from discreet.framing.polled import PolledInbox
 from discreet.framing.pump import PumpedInbox
-from discreet.framing.stray import CUT_NOTE, KEPT_TEXTS, TEXT_BYTES, Gatherer, Inbox, StrayReader, Stream
+from discreet.framing.stray import (
+    AGE_SECONDS,
+    CUT_NOTE,
+    KEPT_TEXTS,
+    REST_SECONDS,
+    TEXT_BYTES,
+    Gatherer,
+    Inbox,
+    StrayReader,
+    Stream,
+    Voice,
+)
 
 DEADLINE = 60
 """Seconds; bounds a test that hangs, says nothing of speed."""
@@ -244,12 +255,12 @@ first, opened = standing(), count()
 """
     _, facts = run(
         """
-taken = standing()
+changed = standing()[0] != first[0]
 print("held back", end="")
 assert reader.stop(60)
 release()
 release()
-facts = [standing() == first, taken != first, count() == opened]
+facts = [standing() == first, changed, count() == opened]
 streams = seize()
 reader = StrayReader(streams.stray_out, streams.stray_err)
 reader.start()
@@ -377,6 +388,23 @@ def test_texts_before_the_listener_are_kept_up_to_a_bound_and_the_rest_counted(p
 
 
 # -- texts ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_stream_is_heard_when_it_rests_and_at_least_once_in_a_while() -> None:
+    voice = Voice("stdout")
+    assert voice.due is None
+    now = 100.0
+    while now < 100 + AGE_SECONDS:  # it never rests
+        assert voice.feed(b"tick\n...", now) == []
+        assert voice.due_texts(now) == []
+        assert voice.due is not None
+        assert now < voice.due <= 100 + AGE_SECONDS
+        now += REST_SECONDS / 2
+    (aged,) = voice.due_texts(100 + AGE_SECONDS)
+    assert aged.endswith("...tick")
+    assert voice.due == now - REST_SECONDS / 2 + REST_SECONDS
+    assert voice.due_texts(voice.due) == ["..."]
+    assert voice.due is None
 
 
 def gather(*chunks: bytes) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from discreet.errors.failures import ParseFailure
 from discreet.framing.content_length import ContentLengthParser
 from discreet.framing.encoder import encode_frame
-from discreet.framing.parser import NEED_DATA, Fault, Limits
+from discreet.framing.parser import NEED_DATA, Fault, Frame, Limits
 from discreet.framing.states import State
 
 LIMITS = Limits(max_body=200, max_header=128)
@@ -39,7 +39,7 @@ MISMATCH, TOO_LARGE = "length-mismatch", "oversize"
 # (what leads there, the state, {input: (what comes out, the state behind it)}); an input left out changes nothing.
 ROWS: dict[str, tuple[list[Any], State, dict[str, tuple[list[Any], State]]]] = {
     "in step": (
-        [],
+        [A],
         "in-step",
         {
             "frame": ([ONE], "in-step"),
@@ -230,7 +230,7 @@ ROWS: dict[str, tuple[list[Any], State, dict[str, tuple[list[Any], State]]]] = {
         },
     ),
     "in quarantine": (
-        [BAD_FRAME + b"junk"],
+        [BAD_FRAME + b"{"],
         "quarantine",
         {"rest": ([INVALID], "in-step"), "end": ([INVALID], "in-step")},
     ),
@@ -290,13 +290,23 @@ def test_a_fault_that_waits_to_be_read_comes_before_everything_else(drive: Any, 
     assert outline(drive(parser, [INPUTS[given]])) == expected
 
 
-def test_silence_means_nothing_while_bytes_wait_to_be_read(drive: Any, outline: Any) -> None:
+@pytest.mark.parametrize(
+    ("before", "unread", "expected"),
+    [
+        (b"no header", b"\r\n\r\n" + A, [MALFORMED, ONE]),
+        (b"[", b"]" + A, [MISSING, ONE]),
+        (A[:-3], A[-3:] + A, [ONE, ONE]),
+    ],
+)
+def test_silence_means_nothing_while_bytes_wait_to_be_read(
+    drive: Any, outline: Any, before: bytes, unread: bytes, expected: Any
+) -> None:
     parser = ContentLengthParser(LIMITS)
-    drive(parser, [b"no header"])
-    parser.receive_data(b"\r\n\r\n" + A[:-1])
+    drive(parser, [before])
+    parser.receive_data(unread[:-1])
     parser.input_rested()
     parser.frame_timed_out()
-    assert outline(drive(parser, [A[-1:]])) == [MALFORMED, ONE]
+    assert outline(drive(parser, [unread[-1:]])) == expected
 
 
 def test_chunks_may_pile_up_unread(drive: Any, outline: Any) -> None:
@@ -306,6 +316,15 @@ def test_chunks_may_pile_up_unread(drive: Any, outline: Any) -> None:
     assert parser.pending == len(A + A)
     assert outline(drive(parser, [A])) == [ONE, ONE, ONE]
     assert parser.pending == 0
+
+
+def test_chunks_that_come_between_two_frames_keep_their_order(drive: Any, outline: Any) -> None:
+    parser = ContentLengthParser(LIMITS)
+    two, three = (encode_frame(body, "content-length") for body in (b"2", b"3"))
+    parser.receive_data(A)
+    parser.receive_data(two)
+    assert parser.next_event() == Frame(ONE)
+    assert outline(drive(parser, [three])) == [b"2", b"3"]
 
 
 def test_a_fault_covers_the_bytes_that_were_dropped(drive: Any) -> None:

@@ -162,6 +162,24 @@ async def test_a_full_disk_is_peer_gone() -> None:
     transport.close()
 
 
+def test_what_was_cut_is_not_mended_when_there_is_room_again(tmp_path: Path) -> None:
+    import resource
+
+    transport = StdioTransport(null_device(), os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5, limits[1]))
+    try:
+        assert transport.send_nowait(b"a frame") == 5
+        with pytest.raises(PeerGone) as refused:
+            transport.send_nowait(b"me")
+        assert isinstance(refused.value.__cause__, OSError)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with pytest.raises(PeerGone):
+        transport.send_nowait(b"me")
+    transport.close()
+
+
 @on_linux
 async def test_a_device_that_can_not_be_polled_is_read_by_a_thread() -> None:
     transport = StdioTransport(os.open("/dev/zero", os.O_RDONLY), null_device())
@@ -376,6 +394,22 @@ def test_a_process_speaks_through_whatever_its_parent_gives_it(
         feed()
     if stdout_kind == "terminal":
         os.close(stdout)
+
+
+def test_closing_waits_for_what_a_thread_has_yet_to_write() -> None:
+    script = """
+import os, sys
+from discreet.framing.pump import pumped_outlet
+from discreet.framing.stdio import StdioTransport
+transport = StdioTransport(0, 1, outlet=pumped_outlet)
+taken = 0
+while taken < 20_000:
+    taken += transport.send_nowait(bytes(20_000 - taken))
+transport.close()
+os._exit(0)
+"""
+    child = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, timeout=DEADLINE, check=True)
+    assert (len(child.stdout), child.stderr) == (20_000, b"")
 
 
 def test_a_process_without_stdin_finds_the_end_of_input() -> None:

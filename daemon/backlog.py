@@ -1,0 +1,75 @@
+"""Requests that wait to be started: one queue in the order of reading, and lanes beside it.
+
+Requests of one lane (`serial`, `keyed`) start one after the other; those behind the first wait beside the queue, where
+they hold nobody up. Full means that reading should stop; nothing is ever dropped.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable
+from typing import Final, final
+
+from .request import Request
+
+MOST_REQUESTS: Final = 1024
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""What may wait, whichever is reached first (section 4 of docs/protocol.md)."""
+
+
+@final
+class Backlog:
+    """Holds requests from `put` to `take`. A lane is taken by its first request until that one's `leave`."""
+
+    __slots__ = ("_bytes", "_lanes", "_queue", "_waiting")
+
+    def __init__(self) -> None:
+        self._queue: deque[Request] = deque()
+        self._lanes: dict[Hashable, deque[Request]] = {}
+        self._waiting = 0
+        self._bytes = 0
+
+    @property
+    def full(self) -> bool:
+        return self._waiting >= MOST_REQUESTS or self._bytes >= MOST_BYTES
+
+    @property
+    def ready(self) -> bool:
+        """True while a request waits that may be started."""
+        return bool(self._queue)
+
+    def __len__(self) -> int:
+        return self._waiting
+
+    def put(self, request: Request) -> None:
+        """Add a request behind all others; `request.lane` says which of them it must not overlap."""
+        self._waiting += 1
+        self._bytes += request.size
+        if request.lane is None:
+            self._queue.append(request)
+        elif request.lane in self._lanes:
+            self._lanes[request.lane].append(request)
+        else:
+            self._lanes[request.lane] = deque()
+            self._queue.append(request)
+
+    def take(self) -> Request:
+        """The next request that may be started. Only while `ready`."""
+        request = self._queue.popleft()
+        self._waiting -= 1
+        self._bytes -= request.size
+        return request
+
+    def leave(self, request: Request) -> None:
+        """A request that was taken has ended: the next one of its lane may go."""
+        if request.lane is None:
+            return
+        behind = self._lanes[request.lane]
+        if behind:
+            self._queue.append(behind.popleft())
+        else:
+            del self._lanes[request.lane]
+
+    def everything(self) -> list[Request]:
+        """All that wait, those in lanes too."""
+        return [*self._queue, *(request for behind in self._lanes.values() for request in behind)]

@@ -1,0 +1,230 @@
+"""`discreet call`: one request from a shell, its result on stdout, and an exit status that says how it went.
+
+stdout carries results only: one JSON document, or one line per event. What went wrong is one line on stderr.
+"""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+import anyio
+import msgspec
+from msgspec import Raw
+
+from ...client import (
+    ClientError,
+    OperationFailed,
+    OperationTypeMismatch,
+    Peer,
+    RemoteError,
+    RequestTimeout,
+    connect,
+)
+from ...errors.codes import row_of
+from ...framing.events import Framing
+from ..lifecycle import EXIT_OK
+from ..settings import UsageError
+from .out import complain, out
+
+EXIT_DOMAIN: Final = 6
+EXIT_TIMEOUT: Final = 7
+EXIT_CONNECTION: Final = 10
+EXIT_INTERRUPTED: Final = 130
+"""128 and the number of SIGINT, as shells have it."""
+
+EXIT_OF_HTTP: Final = {400: 3, 404: 4, 401: 5, 403: 5, 504: EXIT_TIMEOUT, 429: 8, 499: 8, 503: 8, 500: 9}
+"""The exit status of an error by the HTTP status that the table of errors gives it. Domain errors are `EXIT_DOMAIN`."""
+
+MEANINGS: Final = {
+    0: "the result, or the stream's last event, was printed",
+    1: "nobody reads stdout any more",
+    2: "the command line is wrong; nothing was called",
+    3: "the request or its params are wrong",
+    4: "there is no such method",
+    5: "not authenticated, or not permitted",
+    EXIT_DOMAIN: "the operation failed with an error that it declares",
+    EXIT_TIMEOUT: "no answer in time, here or on the server",
+    8: "not now: overloaded, shutting down, or cancelled on the server",
+    9: "an internal error of the server",
+    EXIT_CONNECTION: "the server could not be started, went away, or wrote what is no reply",
+    EXIT_INTERRUPTED: "interrupted",
+}
+"""Every exit status; docs/call.md says the same."""
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What is to be asked of whom. `timeout` is in seconds, for the answer or for each event; None for no limit."""
+
+    command: Sequence[str]
+    framing: Framing
+    method: str
+    params: object
+    stream: bool
+    timeout: float | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The method, its params, and the server."""
+    parser.add_argument("method", metavar="METHOD", help="the method, such as fs/read")
+    parser.add_argument(
+        "params",
+        metavar="NAME=VALUE",
+        nargs="*",
+        help="params; a value is JSON if it parses as such, else text. Or all params as one JSON text",
+    )
+    parser.add_argument("--json", metavar="JSON", help="all params as one JSON object or array")
+    parser.add_argument("--stream", action="store_true", help="subscribe, and print each event on a line of its own")
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=_seconds,
+        default=argparse.SUPPRESS,
+        help="how long to wait for the result, or for each event; or none (default: 30, for events none)",
+    )
+    server = parser.add_argument_group("server")
+    server.add_argument("--server", metavar="COMMAND", help="the server's command line (default: discreet serve)")
+    server.add_argument("--app", metavar="APP", action="append", default=[], help="an app for discreet serve to host")
+    server.add_argument("--root", metavar="DIR", help="the root of the file service")
+    server.add_argument(
+        "--framing",
+        choices=("content-length", "newline"),
+        default="content-length",
+        help="how messages are told apart (default: content-length)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Call and print. Returns an exit status out of `MEANINGS`; raises `UsageError` before anything is started."""
+    request = request_of(args)
+    try:
+        return anyio.run(_perform, request)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+
+
+def request_of(args: argparse.Namespace) -> Request:
+    """The command line as a request. Raises `UsageError`."""
+    return Request(
+        command=_command(args),
+        framing=args.framing,
+        method=_utf8(args.method),
+        params=params_of(args.params, args.json),
+        stream=args.stream,
+        timeout=getattr(args, "timeout", None if args.stream else 30.0),
+    )
+
+
+def params_of(words: Sequence[str], text: str | None = None) -> Raw | dict[str, object] | None:
+    """The params that the words, or the one JSON text, stand for; None for none. Raises `UsageError`."""
+    if text is not None and words:
+        raise UsageError("params either with --json or as arguments, not both")
+    if text is None and len(words) == 1 and words[0].lstrip()[:1] in ("{", "["):
+        text = words[0]
+    if text is None:
+        return _named(words) or None
+    params = _as_json(text)
+    if params is None or bytes(params)[:1] not in (b"{", b"["):
+        raise UsageError("params must be a JSON object or array")
+    return params
+
+
+def exit_status(error: ClientError) -> int:
+    """The exit status for what a call raised."""
+    match error:
+        case OperationFailed():
+            return EXIT_DOMAIN
+        case RemoteError(failure=failure):
+            return EXIT_OF_HTTP[row_of(failure).http_status]
+        case RequestTimeout():
+            return EXIT_TIMEOUT
+        case _:
+            return EXIT_CONNECTION
+
+
+async def _perform(request: Request) -> int:
+    try:
+        async with connect(request.command, framing=request.framing) as peer:
+            await _ask(peer, request)
+    except ClientError as error:
+        complain(f"{request.method}: {error}{_hint(error, request)}")
+        return exit_status(error)
+    return EXIT_OK
+
+
+async def _ask(peer: Peer, request: Request) -> None:
+    if not request.stream:
+        _print(await peer.call(request.method, request.params, type=Raw, timeout=request.timeout))
+        return
+    async with peer.subscribe(request.method, request.params, type=Raw, timeout=request.timeout) as events:
+        async for event in events:
+            _print(event, line=True)
+
+
+def _hint(error: ClientError, request: Request) -> str:
+    if not isinstance(error, OperationTypeMismatch):
+        return ""
+    return "; it is no subscription: leave out --stream" if request.stream else "; a subscription needs --stream"
+
+
+def _print(text: Raw, *, line: bool = False) -> None:
+    """Blocks while nobody reads, so that a slow reader of a stream slows its producer."""
+    indented = not line and sys.stdout is not None and sys.stdout.isatty()
+    out(msgspec.json.format(bytes(text), indent=2 if indented else -1).decode(errors="replace"))
+
+
+def _command(args: argparse.Namespace) -> list[str]:
+    if args.server is None:
+        command = [sys.executable, "-P", "-m", "discreet", "serve", *args.app, f"--framing={args.framing}"]
+        return command if args.root is None else [*command, f"--root={args.root}"]
+    if args.app or args.root is not None:
+        raise UsageError("--app and --root are for discreet serve; put what your server needs into --server")
+    try:
+        command = shlex.split(args.server)
+    except ValueError as exc:
+        raise UsageError(f"--server: {exc}") from exc
+    if not command:
+        raise UsageError("--server: the command is empty")
+    return command
+
+
+def _named(words: Sequence[str]) -> dict[str, object]:
+    params: dict[str, object] = {}
+    for word in words:
+        name, equals, value = _utf8(word).partition("=")
+        if not equals or not name:
+            raise UsageError(f"{word}: neither NAME=VALUE nor the only argument, a JSON object or array")
+        if name in params:
+            raise UsageError(f"{name}: given twice")
+        params[name] = value if (parsed := _as_json(value)) is None else parsed
+    return params
+
+
+def _as_json(text: str) -> Raw | None:
+    """The text as compact JSON, its numbers as they were written; None when it is no JSON."""
+    try:
+        msgspec.json.decode(_utf8(text), type=Raw)  # checks the grammar and leaves the numbers alone
+        return Raw(msgspec.json.format(text.encode(), indent=-1))
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _utf8(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as exc:
+        raise UsageError("the arguments must be UTF-8") from exc
+    return text
+
+
+def _seconds(text: str) -> float | None:
+    if text == "none":
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text}: must be a number above 0, or none")
+    return seconds

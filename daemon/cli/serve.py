@@ -1,0 +1,29 @@
+"""`discreet serve`: settings, then the daemon. Nothing else is imported on the way to the first reply."""
+
+import argparse
+import os
+
+from ..settings import Resolved, UsageError, resolve
+from ..settings.flags import add_flags, from_flags
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of the daemon, from the table of settings."""
+    add_flags(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until the end. Raises `UsageError` before anything is served."""
+    settings = resolved(args).settings
+    from ..server import serve  # late: a usage error need not wait for the whole daemon
+
+    return serve(settings)
+
+
+def resolved(args: argparse.Namespace) -> Resolved:
+    """The settings of this process, in its environment and its working directory. Raises `UsageError`."""
+    try:
+        directory = os.getcwd()
+    except OSError as exc:
+        raise UsageError("the working directory is gone") from exc
+    return resolve(from_flags(args), os.environ, directory)

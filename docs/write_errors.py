@@ -1,0 +1,80 @@
+"""Writes the tables of errors.md from the table of errors: `python docs/write_errors.py`."""
+
+import sys
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import get_args
+
+from discreet.errors.codes import BATCH_MESSAGE, INVALID_REQUEST, PARSE_ERROR, RESERVED_CODES, TABLE, Row, grpc_of_http
+from discreet.errors.failures import OPERATION_TYPE_REASON, ParseReason, RequestReason
+
+PAGE = Path(__file__).with_name("errors.md")
+BEGIN = "<!-- The tables are written by write_errors.py. -->\n"
+END = "<!-- End of the tables. -->\n"
+
+REASONS = {
+    PARSE_ERROR: get_args(ParseReason),
+    INVALID_REQUEST: (*get_args(RequestReason), OPERATION_TYPE_REASON),
+}
+
+
+def with_tables(page: str) -> str:
+    """The page with its tables as the code has them."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return before + BEGIN + "\n".join(_tables()) + "\n\n" + END + after
+
+
+def _tables() -> Iterator[str]:
+    yield "\n## On the wire\n"
+    yield "| code | message | protocol code | when | `error.data` | retryable |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    yield from map(_wire_row, TABLE)
+    yield f"\nA refused batch has the message `{BATCH_MESSAGE}` instead.\n"
+    yield "## Reasons\n"
+    yield "| code | `reason` |"
+    yield "| --- | --- |"
+    for code, reasons in REASONS.items():
+        yield f"| {_number(code)} | {', '.join(f'`{reason}`' for reason in reasons)} |"
+    yield "\n## Elsewhere\n"
+    yield "| protocol code | message | HTTP | gRPC | logged at |"
+    yield "| --- | --- | --- | --- | --- |"
+    yield from map(_gateway_row, TABLE)
+    yield "\nThe gRPC status of a declared error follows its HTTP status, and is INTERNAL where the table has none:\n"
+    yield "| gRPC | HTTP |"
+    yield "| --- | --- |"
+    by_status = sorted((grpc_of_http(http), http) for http in range(400, 600) if grpc_of_http(http) != "INTERNAL")
+    for grpc, pairs in groupby(by_status, lambda pair: pair[0]):
+        yield f"| {grpc} | {', '.join(str(http) for _, http in pairs)} |"
+    yield f"\nNo operation can declare these codes: {', '.join(f'`{code}`' for code in sorted(RESERVED_CODES))}."
+
+
+def _wire_row(row: Row) -> str:
+    data = row.data.replace("{code} of", "`{code}` of") if " of " in row.data else f"`{row.data}`" if row.data else "none"
+    declared = not row.protocol_code
+    retryable = "as declared" if declared else "yes" if row.retryable else "no"
+    return _line(_number(row.code), row.message or "its own", _code(row), row.when, data, retryable)
+
+
+def _gateway_row(row: Row) -> str:
+    if not row.protocol_code:
+        return _line(_code(row), "its own", f"as declared, else {row.http_status}", "see below", row.log_level)
+    return _line(_code(row), row.message, str(row.http_status), row.grpc_status, row.log_level)
+
+
+def _code(row: Row) -> str:
+    return f"`{row.protocol_code}`" if row.protocol_code else "its own"
+
+
+def _number(code: int) -> str:
+    return f"−{-code}"
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    sys.stdout.write(f"{PAGE.name}: {len(TABLE)} rows\n")

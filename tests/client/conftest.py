@@ -1,0 +1,75 @@
+"""A peer wired to a server that the test plays by hand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, TypeAlias
+
+import anyio
+import msgspec
+import pytest
+
+from discreet.client import Peer, attach
+from discreet.framing.transport import MemoryTransport, memory_pair
+
+DEADLINE_SECONDS = 20.0
+"""Bounds a test that hangs; no test waits for it."""
+
+
+class HandServer:
+    """The other end: reads the client's messages one by one and writes what it is told."""
+
+    def __init__(self, transport: MemoryTransport) -> None:
+        self.transport = transport
+        self._held = b""
+
+    async def read(self) -> dict[str, Any]:
+        while b"\r\n\r\n" not in self._held:
+            await self._more()
+        header, _, self._held = self._held.partition(b"\r\n\r\n")
+        length = int(header.removeprefix(b"Content-Length: "))
+        while len(self._held) < length:
+            await self._more()
+        body, self._held = self._held[:length], self._held[length:]
+        message: dict[str, Any] = msgspec.json.decode(body)
+        return message
+
+    async def _more(self) -> None:
+        chunk = await self.transport.receive()
+        assert chunk, "the client has gone"
+        self._held += chunk
+
+    async def write(self, message: object) -> None:
+        await self.write_body(msgspec.json.encode(message))
+
+    async def write_body(self, body: bytes) -> None:
+        await self.transport.send(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+
+    async def reply(self, request: dict[str, Any], result: object) -> None:
+        await self.write({"jsonrpc": "2.0", "id": request["id"], "result": result})
+
+    async def fail(self, request: dict[str, Any], error: object) -> None:
+        await self.write({"jsonrpc": "2.0", "id": request["id"], "error": error})
+
+    async def event(self, request: dict[str, Any], seq: int, value: object) -> None:
+        params = {"id": request["id"], "seq": seq, "value": value}
+        await self.write({"jsonrpc": "2.0", "method": "stream/event", "params": params})
+
+    async def complete(self, request: dict[str, Any], events: int) -> None:
+        await self.reply(request, {"completed": True, "events": events})
+
+
+Wired: TypeAlias = Callable[..., AbstractAsyncContextManager[tuple[Peer, HandServer]]]
+
+
+@pytest.fixture
+def wired() -> Wired:
+    @asynccontextmanager
+    async def wire(*, capacity: int = 65536, **options: Any) -> AsyncIterator[tuple[Peer, HandServer]]:
+        ours, theirs = memory_pair(capacity)
+        with anyio.fail_after(DEADLINE_SECONDS):
+            async with attach(ours, **options) as peer:
+                yield peer, HandServer(theirs)
+
+    return wire

@@ -1,0 +1,36 @@
+"""What importing the client costs, and what it must never load."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import discreet
+import discreet.client
+
+HEAVY = ("asyncio", "trio", "structlog", "logging", "ssl", "socket", "tempfile")
+
+
+def loaded_by(statement: str) -> set[str]:
+    assert discreet.__file__
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", f"{statement}\nimport sys\nprint(*sys.modules)"],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(discreet.__file__))},
+    )
+    return set(done.stdout.split())
+
+
+def test_the_client_loads_no_daemon_and_nothing_heavy() -> None:
+    without, loaded = loaded_by("pass"), loaded_by("import discreet.client")
+    new = loaded - without
+    assert "discreet.client.peer" in new
+    assert not {name for name in new if name.startswith("discreet.daemon")}
+    assert not new & set(HEAVY)
+
+
+def test_everything_that_is_promised_is_there() -> None:
+    assert all(hasattr(discreet.client, name) for name in discreet.client.__all__)

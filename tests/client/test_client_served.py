@@ -1,0 +1,147 @@
+"""What the server asks of the client: requests to handlers, notifications to handlers, cancellation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from discreet.client import ConnectionFailed, connection
+from discreet.errors import FailureError, InvalidParams, OperationError
+
+pytestmark = pytest.mark.anyio
+
+
+class Refused(OperationError, code="REFUSED"):
+    """The user said no."""
+
+    why: str
+
+
+def request(method: str, request_id: Any = "s-1", params: Any = None) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
+
+
+async def test_a_request_without_a_handler_is_method_not_found_and_its_id_is_echoed(wired: Any) -> None:
+    async with wired() as (_, server):
+        await server.write(request("ask", 1.5))
+        reply = await server.read()
+    assert (reply["id"], reply["error"]["code"]) == (1.5, -32601)
+
+
+async def test_a_handlers_result_is_the_answer(wired: Any) -> None:
+    async def double(params: Any) -> int:
+        return int(params["n"]) * 2
+
+    async with wired() as (peer, server):
+        peer.on_request("double", double)
+        await server.write(request("double", "a", {"n": 21}))
+        assert await server.read() == {"jsonrpc": "2.0", "id": "a", "result": 42}
+
+
+async def test_a_handler_may_call_back(wired: Any) -> None:
+    async with wired() as (peer, server):
+
+        async def ask_back(_: Any) -> Any:
+            return await peer.call("back")
+
+        peer.on_request("ask", ask_back)
+        await server.write(request("ask"))
+        call = await server.read()
+        await server.reply(call, "deep")
+        assert (await server.read())["result"] == "deep"
+
+
+async def test_a_handlers_typed_errors_are_error_replies(wired: Any) -> None:
+    async def refuse(_: Any) -> None:
+        raise Refused(why="no")
+
+    async def complain(_: Any) -> None:
+        raise FailureError(InvalidParams("n", "integer", "missing"))
+
+    async with wired() as (peer, server):
+        peer.on_request("refuse", refuse)
+        peer.on_request("complain", complain)
+        await server.write(request("refuse"))
+        refused = (await server.read())["error"]
+        await server.write(request("complain"))
+        invalid = (await server.read())["error"]
+    assert (refused["code"], refused["data"]) == (
+        -32000,
+        {"code": "REFUSED", "retryable": False, "details": {"why": "no"}},
+    )
+    assert (invalid["code"], invalid["data"]["param"]) == (-32602, "n")
+
+
+async def test_what_else_a_handler_raises_ends_the_connection_and_is_seen(wired: Any) -> None:
+    async def broken(_: Any) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        async with wired() as (peer, server):
+            peer.on_request("ask", broken)
+            await server.write(request("ask"))
+            await anyio.sleep_forever()
+
+
+async def test_the_server_may_cancel_its_request(wired: Any) -> None:
+    async def forever(_: Any) -> None:
+        await anyio.sleep_forever()
+
+    async with wired() as (peer, server):
+        peer.on_request("ask", forever)
+        await server.write(request("ask", 7))
+        await server.write({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 8}})
+        await server.write({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}})
+        reply = await server.read()
+    assert (reply["id"], reply["error"]["code"]) == (7, -32800)
+
+
+async def test_notifications_reach_their_handlers_in_order_and_others_are_ignored(wired: Any) -> None:
+    heard: list[Any] = []
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+        peer.on_notification("$/progress", heard.append)
+
+        async def serve() -> None:
+            call = await server.read()
+            for value in (1, 2, 3):
+                await server.write({"jsonrpc": "2.0", "method": "$/progress", "params": [value]})
+                await server.write({"jsonrpc": "2.0", "method": "other", "params": [value]})
+            await server.reply(call, None)
+
+        tasks.start_soon(serve)
+        await peer.call("m")
+    assert heard == [[1], [2], [3]]
+
+
+async def test_requests_are_answered_while_the_server_does_not_read(wired: Any) -> None:
+    async with wired(capacity=64) as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            call = await server.read()
+            for number in range(50):
+                await server.write(request("ask", number))
+            replies = [await server.read() for _ in range(50)]
+            assert sorted(reply["id"] for reply in replies) == list(range(50))
+            await server.reply(call, "done")
+
+        tasks.start_soon(serve)
+        assert await peer.call("m", timeout=None) == "done"
+
+
+async def test_a_server_that_asks_without_end_has_lost_the_connection(wired: Any) -> None:
+    async def forever(_: Any) -> None:
+        await anyio.sleep_forever()
+
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+        peer.on_request("ask", forever)
+
+        async def serve() -> None:
+            await server.read()
+            for number in range(connection.SERVED_AT_ONCE + 1):
+                await server.write(request("ask", number))
+
+        tasks.start_soon(serve)
+        with pytest.raises(ConnectionFailed):
+            await peer.call("m", timeout=None)

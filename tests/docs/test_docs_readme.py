@@ -1,0 +1,102 @@
+"""What the README shows is what happens."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+SECONDS = 60
+
+FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = [(match[1], match[2]) for match in FENCED.finditer(README)]
+FILE_NAMED = re.compile(r"# (\w+\.py)\n")
+
+
+def blocks(language: str) -> list[str]:
+    return [text for found, text in BLOCKS if found == language]
+
+
+def sessions() -> list[tuple[str, str]]:
+    """Each command of the console blocks with the output shown below it."""
+    found: list[tuple[str, str]] = []
+    for block in blocks("console"):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, *rest = part.splitlines()
+            while rest and rest[0].startswith("> "):
+                command += "\n" + rest.pop(0).removeprefix("> ")
+            found.append((command, "\n".join(rest)))
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The files of the README, and the two programs that it calls."""
+    for block in blocks("python"):
+        if name := FILE_NAMED.match(block):
+            (tmp_path / name[1]).write_text(block, encoding="utf-8")
+            os.utime(tmp_path / name[1], (1767225600, 1767225600))  # 2026-01-01
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, arguments in (("discreet", "-P -m discreet"), ("python", "-P")):
+        (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
+        (programs / name).chmod(0o755)
+    return tmp_path
+
+
+def run(command: list[str], folder: Path, **more: str) -> tuple[str, str]:
+    """stdout, and what the programs themselves said on stderr, without the log."""
+    search = os.pathsep.join((str(folder / "bin"), os.environ["PATH"]))
+    paths = [str(Path(entry).resolve()) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    environment = {**os.environ, "PATH": search, "PYTHONPATH": os.pathsep.join(paths), **more}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS
+    )
+    said = "".join(line for line in done.stderr.splitlines(keepends=True) if line.startswith("discreet: "))
+    return done.stdout, said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the console blocks are for a POSIX shell")
+@pytest.mark.parametrize(("command", "shown"), sessions())
+def test_a_command_of_the_readme_prints_what_is_shown(command: str, shown: str, folder: Path) -> None:
+    stdout, said = run(["sh", "-c", command], folder)
+    assert (stdout + said).strip() == shown
+
+
+def test_the_readme_shows_commands_and_programs() -> None:
+    assert len(sessions()) >= 6
+    assert [name[1] for block in blocks("python") if (name := FILE_NAMED.match(block))] == ["shop.py", "client.py"]
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
+
+
+@needs("emacs")
+def test_the_emacs_snippet_of_the_readme_works(folder: Path) -> None:
+    (folder / "shop.el").write_text(blocks("elisp")[0] + '(princ (jsonrpc-request shop \'version nil))')
+    stdout, _ = run(["emacs", "--batch", "-Q", "-l", "shop.el"], folder)
+    assert stdout == "(:version 0.1.0)"
+
+
+@needs("nvim")
+def test_the_neovim_snippet_of_the_readme_works(folder: Path) -> None:
+    told = blocks("lua")[0].replace("print(err and err.message or result)", 'io.write(result) vim.cmd("qa!")')
+    (folder / "shop.lua").write_text(told + "vim.wait(30000, function() return false end)\n")
+    stdout, _ = run(["nvim", "--headless", "-u", "NONE", "-c", "luafile shop.lua"], folder)
+    assert stdout == "80"
+
+
+@needs("node")
+def test_the_node_snippet_of_the_readme_works(folder: Path) -> None:
+    (folder / "probe.js").write_text('try { require("vscode-jsonrpc/node") } catch { process.stdout.write("missing") }')
+    if run(["node", "probe.js"], folder)[0]:
+        pytest.skip("vscode-jsonrpc is not installed; NODE_PATH may name where it is")
+    (folder / "shop.js").write_text(blocks("js")[0])
+    assert run(["node", "shop.js"], folder)[0] == "80\n"

@@ -1,0 +1,120 @@
+"""Where a JSON text ends, in any chunks, and where it turns out to be none."""
+
+from __future__ import annotations
+
+import json
+from typing import TypeAlias
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.framing.lexer import JsonLexer
+
+Layout: TypeAlias = tuple[bool, int | None]
+
+
+def read(data: bytes, size: int) -> tuple[str, int]:
+    """The phase in the end, and how many bytes belonged to the text."""
+    lexer = JsonLexer()
+    consumed = 0
+    for at in range(0, len(data), size):
+        chunk = data[at : at + size]
+        consumed += lexer.feed(chunk)
+        if not lexer.unfinished:
+            break
+    return lexer.phase, consumed
+
+
+# (data, phase, bytes that belong to the text); None: all of them
+CASES: dict[str, tuple[bytes, str, int | None]] = {
+    "object": (b'{"a":1}rest', "ended", 7),
+    "array": (b"[[],{}] ", "ended", 7),
+    "leading-white-space": (b" \t\r\n[]", "ended", None),
+    "nothing": (b"", "before", None),
+    "white-space": (b" \r\n", "before", None),
+    "plain-text": (b"text", "broken", 0),
+    "scalar": (b"12", "broken", 0),
+    "string": (b'"{}"', "broken", 0),
+    "closing-first": (b"}", "broken", 0),
+    "byte-order-mark": (b"\xef\xbb\xbf{}", "broken", 0),
+    "unfinished-object": (b'{"a":[1,{', "outside", None),
+    "unfinished-string": (b'["abc', "string", None),
+    "unfinished-escape": (b'["abc\\', "escape", None),
+    "brackets-in-a-string": (b'["]}{["]x', "ended", 8),
+    "escaped-quote": (b'["\\"]"]x', "ended", 7),
+    "escaped-backslash": (b'["\\\\"]x', "ended", 6),
+    "escaped-letters": (b'["\\u0022]\\n\\r"]x', "ended", 15),
+    "line-ends-between": (b'{\r\n"a"\n:\r[\n]}x', "ended", 13),
+    "every-literal": (b"[true,false,null,-1.5E+3,1e-3]x", "ended", 30),
+    "mismatched-pair": (b"[}x", "ended", 2),
+    "letters-on-one-line": (b"{not json}x", "ended", 10),
+    "letters-and-a-string": (b'{x "}" y}z', "ended", 9),
+    "non-ascii-letters": (b"{\xc3\xa9}x", "ended", 4),
+    "letters-then-lf": (b"{not\n}", "broken", 4),
+    "letters-then-cr": (b"{not\r}", "broken", 4),
+    "letters-and-more-then-lf": (b'{not [1] "s" 2\n}', "broken", 14),
+    "header-line": (b"{Content-Length: 5\r\n\r\n}", "broken", 18),
+    "lower-case-header-line": (b"{content-length: 5\r\n\r\n}", "broken", 18),
+    "lf-in-a-string": (b'["a\n"]', "broken", 3),
+    "cr-in-a-string": (b'["a\r"]', "broken", 3),
+    "escaped-line-end": (b'["a\\\n"]', "broken", 4),
+    "many-escapes": (b'["' + b'\\"' * 2000 + b'"]x', "ended", 4004),
+    "many-strings": (b"[" + b'"x",' * 2000 + b'"]"]x', "ended", 8005),
+    "deep": (b"[" * 100_000 + b"]" * 100_000 + b"x", "ended", 200_000),
+}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 1000, 10**6])
+@pytest.mark.parametrize("name", CASES)
+def test_a_text_ends_where_its_brackets_do(name: str, size: int) -> None:
+    data, phase, length = CASES[name]
+    if size < 3 and len(data) > 10_000:
+        data, length = b"[" * 1000 + b"]" * 1000 + b"x", 2000
+    assert read(data, size) == (phase, len(data) if length is None else length)
+
+
+def test_a_text_can_start_anywhere_in_a_chunk() -> None:
+    lexer = JsonLexer()
+    assert lexer.feed(b"xx[1]xx", 2) == 5
+    assert lexer.feed(b"more") == 0
+
+
+values = st.recursive(
+    st.text() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans() | st.none(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+containers = st.lists(values, max_size=4) | st.dictionaries(st.text(), values, max_size=4)
+layouts = st.tuples(st.booleans(), st.none() | st.integers(0, 3))
+
+
+@settings(max_examples=300, deadline=None)
+@given(value=containers, layout=layouts, size=st.integers(1, 40), behind=st.binary(max_size=9))
+def test_every_json_text_ends_with_its_last_byte(value: object, layout: Layout, size: int, behind: bytes) -> None:
+    text = dumps(value, layout)
+    assert read(text + behind, size) == ("ended", len(text))
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data(), value=containers, layout=layouts)
+def test_no_beginning_of_a_json_text_is_itself_complete(data: st.DataObject, value: object, layout: Layout) -> None:
+    text = dumps(value, layout)
+    lexer = JsonLexer()
+    lexer.feed(text[: data.draw(st.integers(0, len(text) - 1))])
+    assert lexer.unfinished
+
+
+def dumps(value: object, layout: Layout) -> bytes:
+    ascii_only, indent = layout
+    return json.dumps(value, ensure_ascii=ascii_only, indent=indent).encode("utf-8", "surrogatepass")
+
+
+@settings(max_examples=300, deadline=None)
+@given(beginning=st.lists(st.sampled_from([b"{", b"[", b'"', b"\\", b"1", b",", b"x"]), max_size=8), behind=st.binary())
+def test_no_text_goes_on_behind_a_content_length_line(beginning: list[bytes], behind: bytes) -> None:
+    lexer = JsonLexer()
+    lexer.feed(b"{" + b"".join(beginning))
+    if lexer.unfinished:
+        lexer.feed(b"Content-Length: 5\r\n\r\n" + behind)
+        assert lexer.phase == "broken"

@@ -1,0 +1,183 @@
+"""Newline framing, and the choice between the framings by the first byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from discreet.errors.failures import ParseFailure
+from discreet.framing.auto import AutoParser
+from discreet.framing.content_length import ContentLengthParser
+from discreet.framing.encoder import encode_frame
+from discreet.framing.newline import NewlineParser
+from discreet.framing.parser import END_OF_INPUT, NEED_DATA, Fault, Limits, parser_for
+
+LIMITS = Limits(max_body=20, max_header=64)
+
+ONE, TWO, BAD = b'{"id":1}', b'{"id":2}', b'{"id":}'
+LONG = b'"' + b"x" * 19 + b'"'
+FULL = b'"' + b"x" * 18 + b'"'
+
+
+def line_cases() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
+    """Name, steps, what comes out."""
+    yield "one-line", [ONE + b"\n"], [ONE]
+    yield "two-lines", [ONE + b"\n" + TWO + b"\n"], [ONE, TWO]
+    yield "crlf", [ONE + b"\r\n" + TWO + b"\r\n"], [ONE, TWO]
+    yield "blank-lines", [b"\n\r\n  \n\t\r\n" + ONE + b"\n\n" + TWO + b"\n \n", "end"], [ONE, TWO]
+    yield "white-space-around", [b" \t" + ONE + b" \t\r\n" + TWO + b"\n"], [ONE, TWO]
+    yield "last-line-without-its-end", [ONE + b"\n" + TWO, "end"], [ONE, TWO]
+    yield "last-line-without-its-end-and-bad", [ONE + b"\n" + BAD, "end"], [ONE, BAD, "invalid-json"]
+    yield "nothing", ["end"], []
+    yield "nothing-but-blanks", [b" \r\n\t ", "end"], []
+    yield "bad-line", [BAD + b"\n" + TWO + b"\n"], [BAD, "invalid-json", TWO]
+    yield "cut-line", [b'{"a":"\n' + TWO + b"\n"], [b'{"a":"', "invalid-json", TWO]
+    yield "other-control-bytes", [b"\x00\x0b\x0c\n" + TWO + b"\n"], [b"\x00\x0b\x0c", "invalid-json", TWO]
+    yield "headers", [b"Content-Length: 8\r\n\r\n" + TWO + b"\n"], [b"Content-Length: 8", "invalid-json", TWO]
+    yield "line-at-the-limit", [FULL + b"\n" + FULL + b"\r\n" + FULL, "end"], [FULL, FULL, FULL]
+    yield "line-one-beyond-the-limit", [LONG + b"\n" + LONG + b"\r\n" + TWO + b"\n"], ["oversize", "oversize", TWO]
+    yield "oversize-last-line", [LONG, "end"], ["oversize"]
+    yield "oversize", [LONG * 3 + b"\n" + TWO + b"\n"], ["oversize", TWO]
+    yield "oversize-of-blanks-behind", [ONE + b" " * 30 + b"\n" + TWO + b"\n"], ["oversize", TWO]
+    yield "end-in-an-oversize-line", [LONG * 3, "end"], ["oversize"]
+    yield "rest-in-a-line", [ONE[:4], "rest", ONE[4:] + b"\n"], [ONE]
+    yield "rest-in-an-oversize-line", [LONG * 2, "rest", ONE + b"\n" + TWO + b"\n"], ["oversize", TWO]
+    yield "time-out-in-a-line", [ONE[:4], "time-out", ONE + b"\n" + TWO + b"\n"], ["length-mismatch", TWO]
+    yield "time-out-then-a-rest", [ONE[:4], "time-out", "rest", TWO + b"\n"], ["length-mismatch", TWO]
+    yield (
+        "time-out-then-a-rest-then-the-tail",
+        [ONE[:4], "time-out", "rest", ONE[4:] + b"\n" + TWO + b"\n"],
+        [
+            "length-mismatch",
+            ONE[4:],
+            "invalid-json",
+            TWO,
+        ],
+    )
+    yield "time-out-then-the-end", [ONE[:4], "time-out", "end"], ["length-mismatch"]
+    yield "time-out-in-an-oversize-line", [LONG * 2, "time-out", "rest", TWO + b"\n"], ["oversize", TWO]
+    yield "time-out-twice", [ONE[:4], "time-out", "time-out", "rest", TWO + b"\n"], ["length-mismatch", TWO]
+    yield (
+        "time-out-then-an-oversize-line",
+        [ONE[:4], "time-out", b"\n" + LONG * 2, "rest", ONE + b"\n" + TWO + b"\n"],
+        [
+            "length-mismatch",
+            "oversize",
+            TWO,
+        ],
+    )
+    yield "time-out-between-lines-is-none", [ONE + b"\n ", "time-out", TWO + b"\n"], [ONE, TWO]
+
+
+@pytest.mark.parametrize(("steps", "expected"), [pytest.param(*case[1:], id=case[0]) for case in line_cases()])
+def test_lines_give_these_frames_and_faults_in_any_chunks(
+    every_chunking: Any, outline: Any, steps: Any, expected: Any
+) -> None:
+    assert outline(every_chunking(lambda: NewlineParser(LIMITS), steps)) == expected
+
+
+# (steps, state, mid_frame, wants_rest)
+STATES: dict[str, tuple[list[Any], str, bool, bool]] = {
+    "a line is due": ([b"\n "], "in-step", False, False),
+    "in a line": ([ONE], "in-line", True, False),
+    "in an oversize line": ([LONG * 2], "dropping", True, False),
+    "behind a time-out": ([ONE, "time-out"], "dropping", False, True),
+    "behind a time-out in an oversize line": ([LONG * 2, "time-out"], "dropping", False, True),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_silence_means_what_the_state_says(drive: Any, name: str) -> None:
+    steps, *expected = STATES[name]
+    parser = NewlineParser(LIMITS)
+    drive(parser, steps)
+    assert [parser.state, parser.mid_frame, parser.wants_rest] == expected
+
+
+def test_an_oversize_line_is_not_held_and_restarts_the_frame_deadline(drive: Any) -> None:
+    parser = NewlineParser(LIMITS)
+    drive(parser, [LONG * 2])
+    before = parser.progress
+    drive(parser, [b"x" * 100])
+    assert parser.progress == before + 100
+    assert parser.pending == 0
+
+
+def test_a_fault_covers_its_line(drive: Any) -> None:
+    stream = b"\n" + ONE + b"\n  " + BAD + b"\r\n" + LONG + b"\n" + TWO + b"\n" + BAD
+    faults = [event for event in drive(NewlineParser(LIMITS), [stream, "end"]) if isinstance(event, Fault)]
+    assert [stream[fault.offset : fault.offset + fault.size] for fault in faults] == [BAD + b"\r\n", LONG + b"\n", BAD]
+
+
+def test_a_line_is_refused_once_and_only_while_it_is_the_last_event(drive: Any) -> None:
+    parser = NewlineParser(LIMITS)
+    drive(parser, [ONE + b"\n"])
+    with pytest.raises(RuntimeError):
+        parser.refuse_body(ParseFailure("invalid-json"))
+    parser.receive_data(ONE + b"\n")
+    parser.next_event()
+    parser.refuse_body(ParseFailure("invalid-utf8"))
+    with pytest.raises(RuntimeError):
+        parser.refuse_body(ParseFailure("invalid-utf8"))
+    assert parser.next_event() == Fault(ParseFailure("invalid-utf8"), len(ONE) + 1, len(ONE) + 1)
+
+
+FRAME = encode_frame(ONE, "content-length")
+
+
+@pytest.mark.parametrize(
+    ("steps", "framing", "expected"),
+    [
+        ([ONE + b"\n"], "newline", [ONE]),
+        ([b"[1]\n"], "newline", [b"[1]"]),
+        ([b" \r\n\t\n" + ONE + b"\n"], "newline", [ONE]),
+        ([b" \r\n", b"\t" + ONE + b"\n" + FRAME + b"\n"], "newline", [ONE, b"Content-Length: 8", "invalid-json", ONE]),
+        ([FRAME], "content-length", [ONE]),
+        ([b" \r\n\t" + FRAME], "content-length", [ONE]),
+        ([b"\r", b"\n", FRAME + ONE + b"\n"], "content-length", [ONE, "missing-content-length"]),
+        ([b"junk\n", "rest", ONE], "content-length", ["malformed-header", "missing-content-length"]),
+        ([b'"text"\n', "rest"], "content-length", ["malformed-header"]),
+        ([FRAME[:-1], "time-out", FRAME], "content-length", ["length-mismatch", ONE]),
+        ([b" \r\n"], None, []),
+        ([b"\n", "end"], None, []),
+        (["end"], None, []),
+    ],
+)
+def test_the_first_byte_that_is_not_blank_decides(
+    drive: Any, outline: Any, steps: Any, framing: Any, expected: Any
+) -> None:
+    parser = parser_for("auto", LIMITS)
+    assert outline(drive(parser, steps)) == expected
+    assert parser.framing == framing
+
+
+def test_the_choice_keeps_the_offsets_of_the_stream(drive: Any) -> None:
+    stream = b" \n " + FRAME + b"junk \r\n\r\n"
+    fault = drive(AutoParser(LIMITS), [stream[:2], stream[2:]])[-1]
+    assert stream[fault.offset : fault.offset + fault.size] == b"junk \r\n\r\n"
+
+
+def test_before_the_choice_nothing_is_held_and_no_silence_means_anything() -> None:
+    parser = AutoParser(LIMITS)
+    parser.receive_data(b" \r\n")
+    assert parser.next_event() is NEED_DATA
+    assert (parser.pending, parser.mid_frame, parser.wants_rest, parser.progress) == (0, False, False, 0)
+
+
+@pytest.mark.parametrize("framing", ["content-length", "newline", "auto"])
+def test_bytes_after_the_end_are_a_programming_error(framing: Any) -> None:
+    parser = parser_for(framing, LIMITS)
+    parser.end_of_input()
+    assert parser.next_event() is END_OF_INPUT
+    with pytest.raises(RuntimeError):
+        parser.receive_data(FRAME)
+    with pytest.raises(ValueError, match="end_of_input"):
+        parser_for(framing, LIMITS).receive_data(b"")
+
+
+def test_the_framing_is_what_was_asked_for() -> None:
+    assert isinstance(parser_for("content-length"), ContentLengthParser)
+    assert parser_for("content-length").framing == "content-length"
+    assert parser_for("newline").framing == "newline"

@@ -1,0 +1,271 @@
+"""What holds for any bytes: no surprise, no frame from inside a payload, no loss behind a rest, bounded work."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.framing.content_length import ContentLengthParser
+from discreet.framing.encoder import encode_frame
+from discreet.framing.newline import NewlineParser
+from discreet.framing.parser import END_OF_INPUT, NEED_DATA, Fault, Frame, Limits, Parser, parser_for
+
+LIMITS = Limits(max_body=120, max_header=80)
+
+
+def f(body: bytes) -> bytes:
+    return encode_frame(body, "content-length")
+
+
+ONE, TWO, EVIL = b'{"id":1}', b'{"id":2}', b'{"id":666}'
+A, B, EVIL_FRAME = f(ONE), f(TWO), f(EVIL)
+
+FRAGMENTS = [
+    *(
+        b"Content-Length",
+        b"content-length: 8\r\n",
+        b"Content-Length: 500\r\n\r\n",
+        b"Content-Length: 8\r\n\r\n",
+        b"X: y\r\n",
+    ),
+    *(
+        b"Content-Type: text/plain\r\n",
+        b": ",
+        b"\r\n",
+        b"\r\n\r\n",
+        b"\n",
+        b"\r",
+        b" ",
+        b"\t",
+        b"\x00",
+        b"\xff",
+        b"junk",
+    ),
+    *(b"{", b"}", b"[", b"]", b'"', b"\\", b'\\"', b'{"a":"', b'"}', b"true", b"1", b","),
+    *(A, A[:-1], A[:7], EVIL_FRAME, f(b""), f(b"{]"), f(b'{"a":"x'), f(b"y" * 130), b"x" * 90),
+]
+junk = st.lists(st.sampled_from(FRAGMENTS) | st.binary(max_size=12), max_size=12).map(b"".join)
+steps = st.lists(junk.filter(bool) | st.sampled_from(["rest", "time-out"]), max_size=8)
+framings = st.sampled_from(["content-length", "newline", "auto"])
+
+
+@settings(max_examples=600, deadline=None)
+@given(framing=framings, before=steps, after=st.sampled_from([[], ["end"], ["end", "rest", "time-out", "end"]]))
+def test_any_bytes_give_frames_faults_or_a_need_for_more(drive: Any, framing: Any, before: Any, after: Any) -> None:
+    parser = parser_for(framing, LIMITS)
+    for step in before + after:
+        events = drive(parser, [step])
+        assert all(isinstance(event, Frame | Fault) for event in events)
+        assert parser.pending <= LIMITS.max_body + LIMITS.max_header
+    assert parser.next_event() is (END_OF_INPUT if after else NEED_DATA)
+
+
+@settings(max_examples=100, deadline=None)
+@given(framing=framings, before=steps)
+def test_chunks_never_matter(every_chunking: Any, framing: Any, before: Any) -> None:
+    assert every_chunking(lambda: parser_for(framing, LIMITS), before) is not None
+
+
+@settings(max_examples=600, deadline=None)
+@given(before=steps)
+def test_every_frame_behind_a_rest_comes_out_once_whatever_came_before(drive: Any, outline: Any, before: Any) -> None:
+    parser = ContentLengthParser(LIMITS)
+    drive(parser, before)
+    while parser.mid_frame:
+        drive(parser, ["time-out"])
+    drive(parser, ["rest"])
+    assert outline(drive(parser, [A + B])) == [ONE, TWO]
+
+
+@settings(max_examples=300, deadline=None)
+@given(before=st.lists(st.sampled_from([A, B]), max_size=4), junk=junk.filter(bool))
+def test_every_frame_before_junk_comes_out(drive: Any, outline: Any, before: Any, junk: bytes) -> None:
+    bodies = [ONE if frame is A else TWO for frame in before]
+    events = outline(drive(ContentLengthParser(LIMITS), [b"".join(before) + junk]))
+    assert events[: len(bodies)] == bodies
+
+
+@settings(max_examples=300, deadline=None)
+@given(steps=steps)
+def test_faults_are_spans_of_the_stream_that_do_not_overlap(drive: Any, steps: Any) -> None:
+    events = drive(ContentLengthParser(LIMITS), [*steps, "end"])
+    received = sum(len(step) for step in steps if isinstance(step, bytes))
+    end = 0
+    for fault in (event for event in events if isinstance(event, Fault)):
+        assert end <= fault.offset
+        end = fault.offset + fault.size
+    assert end <= received
+
+
+words = st.sampled_from(
+    [EVIL_FRAME.decode(), EVIL.decode(), '"', "\\", "\r\n\r\n", "é", "€", "}", "]", "{", "\u2028", "a"]
+)
+strings = st.lists(words, max_size=4).map("".join)
+values = st.recursive(
+    strings | st.integers() | st.booleans() | st.none(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(strings, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@st.composite
+def texts(draw: Any) -> bytes:
+    """JSON objects and arrays that carry a frame in their strings, in many layouts."""
+    value = draw(st.lists(values, max_size=3) | st.dictionaries(strings, values, max_size=3))
+    indent = draw(st.none() | st.integers(0, 2))
+    text = json.dumps(value, ensure_ascii=draw(st.booleans()), indent=indent)
+    return text.replace("\n", draw(st.sampled_from(["\n", "\r\n"]))).encode()
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=texts(), gap=st.sampled_from([b"", b"\n", b"\r\n"]))
+def test_an_unframed_text_is_one_loss_and_the_next_frame_comes(
+    drive: Any, outline: Any, text: bytes, gap: bytes
+) -> None:
+    assert outline(drive(ContentLengthParser(LIMITS), [text + gap + B])) == ["missing-content-length", TWO]
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data(), text=texts(), gap=st.sampled_from([b"", b"\n", b"\r\n"]))
+def test_a_length_that_is_too_short_is_one_loss_and_the_next_frame_comes(
+    drive: Any, outline: Any, data: Any, text: bytes, gap: bytes
+) -> None:
+    size = data.draw(st.integers(0, len(text) - 1))
+    stream = b"Content-Length: %d\r\n\r\n" % size + text + gap + B
+    assert outline(drive(ContentLengthParser(Limits()), [stream])) == [text[:size], "invalid-json", TWO]
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data(), text=texts())
+def test_the_late_tail_of_a_body_that_timed_out_is_skipped(drive: Any, outline: Any, data: Any, text: bytes) -> None:
+    size = data.draw(st.integers(0, len(text) - 1))
+    silence = data.draw(st.sampled_from([["time-out"], ["time-out", "rest"], ["time-out", "rest", "rest"]]))
+    begun = b"Content-Length: %d\r\n\r\n" % len(text) + text[:size]
+    assert outline(drive(ContentLengthParser(Limits()), [begun, *silence, text[size:] + B])) == ["length-mismatch", TWO]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    data=st.data(), text=texts(), wrap=st.sampled_from(["unframed", "too long", "too short", "oversize", "bare header"])
+)
+def test_a_frame_inside_a_json_payload_never_runs(drive: Any, outline: Any, data: Any, text: bytes, wrap: str) -> None:
+    text = b'{"payload":"' + EVIL_FRAME.replace(b'"', b'\\"').replace(b"\r\n", b"\\r\\n") + b'","more":' + text + b"}"
+    declared = {
+        "too long": len(text) + data.draw(st.integers(1, 30)),
+        "too short": data.draw(st.integers(0, len(text) - 1)),
+        "oversize": 10**6,
+    }
+    match wrap:
+        case "unframed":
+            stream = text
+        case "bare header":
+            stream = b"X: y\r\n\r\n" + text
+        case _:
+            stream = b"Content-Length: %d\r\n\r\n" % declared[wrap] + text
+    silence = data.draw(st.lists(st.sampled_from(["rest", "time-out"]), max_size=2))
+    at = data.draw(st.integers(0, len(stream)))
+    halves = [half for half in (stream[:at], stream[at:]) if half]
+    events = drive(
+        ContentLengthParser(Limits(max_body=500_000)), [halves[0], *silence, *halves[1:], A, "rest", B, "end"]
+    )
+    assert EVIL not in outline(events)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    before=texts(), data=st.data(), after=st.lists(st.sampled_from([b'"', b"}", b"]", b"\r\n", b"x", B]), max_size=6)
+)
+def test_a_raw_frame_inside_what_began_as_a_text_never_runs(
+    drive: Any, outline: Any, before: bytes, data: Any, after: Any
+) -> None:
+    beginning = before[: data.draw(st.integers(1, len(before) - 1))]
+    raw = beginning + f(b"not json" + EVIL_FRAME) + b"".join(after)
+    assert EVIL not in outline(drive(ContentLengthParser(Limits()), [raw, "rest", A, "end"]))
+    assert EVIL not in outline(drive(ContentLengthParser(Limits()), [b"X: y\r\n\r\n" + raw, "rest", A, "end"]))
+
+
+@settings(max_examples=200, deadline=None)
+@given(bodies=st.lists(st.binary(min_size=0, max_size=120), max_size=6), size=st.integers(1, 50))
+def test_what_is_encoded_is_decoded_as_it_was(bodies: list[bytes], size: int) -> None:
+    stream = b"".join(f(body) for body in bodies)
+    assert decoded(ContentLengthParser(LIMITS), stream, size) == bodies
+
+
+@settings(max_examples=200, deadline=None)
+@given(bodies=st.lists(values, max_size=6), size=st.integers(1, 50))
+def test_what_is_encoded_on_lines_is_decoded_as_it_was(bodies: list[Any], size: int) -> None:
+    stream = b"".join(encode_frame(json.dumps(body, indent=1).encode(), "newline") for body in bodies)
+    assert [json.loads(body) for body in decoded(NewlineParser(Limits()), stream, size)] == bodies
+
+
+def decoded(parser: Parser, stream: bytes, size: int) -> list[bytes]:
+    bodies = []
+    for at in range(0, len(stream), size):
+        parser.receive_data(stream[at : at + size])
+        while isinstance(event := parser.next_event(), Frame):
+            bodies.append(event.body)
+        assert event is NEED_DATA
+    return bodies
+
+
+HOSTILE = {
+    "small frames": A,
+    "blocks": b"junk\r\n\r\n",
+    "line ends": b"\r\n",
+    "texts": b"{}",
+    "brackets": b"[",
+    "quotes": b'["\\"',
+    "odd lines": b"{x\n",
+    "junk": b"\xff",
+    "headers": b"X: y\r\n",
+    "doubts": f(b"{]"),
+    "cut bodies": f(b'["') + b'"]',
+}
+
+
+@pytest.mark.parametrize("chunk", [1, 64])
+@pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE)
+def test_twice_the_bytes_take_about_twice_the_calls(drive: Any, piece: bytes, chunk: int) -> None:
+    few, many = (calls_for(drive, piece * count, chunk) for count in (200, 400))
+    assert many < 2.1 * few + 50
+
+
+def calls_for(drive: Any, stream: bytes, chunk: int) -> int:
+    calls = 0
+
+    def count(*_: Any) -> None:
+        nonlocal calls
+        calls += 1
+
+    chunks = [stream[at : at + chunk] for at in range(0, len(stream), chunk)]
+    sys.setprofile(count)
+    try:
+        drive(ContentLengthParser(LIMITS), chunks)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_a_large_body_in_many_chunks_takes_little_more_memory_than_itself(drive: Any) -> None:
+    size, chunk = 4_000_000, b"1" * 50_000
+    parser = ContentLengthParser(Limits())
+    tracemalloc.start()
+    try:
+        parser.receive_data(b"Content-Length: %d\r\n\r\n" % size)
+        assert parser.next_event() is NEED_DATA
+        for _ in range(size // len(chunk) - 1):
+            parser.receive_data(chunk)
+            assert parser.next_event() is NEED_DATA
+        parser.receive_data(chunk)
+        event = parser.next_event()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert event == Frame(chunk * (size // len(chunk)))
+    assert peak < size * 1.3

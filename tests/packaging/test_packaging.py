@@ -1,0 +1,155 @@
+"""What is built and installed is what stands in the tree: all of it, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("client", "daemon", "errors", "framing")
+FACE = ROOT / "src" / "discreet"
+BUILT_FROM = ("pyproject.toml", "README.md", "LICENSE")
+
+BUILD = """
+from setuptools import build_meta
+import sys
+getattr(build_meta, sys.argv[1])(sys.argv[2])
+"""
+
+
+def sources() -> dict[str, Path]:
+    """Every module of the tree, by its place below the installed package's parent."""
+    found = {f"discreet/{path.name}": path for path in FACE.glob("*.py")}
+    for folder in FOLDERS:
+        for path in (ROOT / folder).rglob("*.py"):
+            found[f"discreet/{path.relative_to(ROOT).as_posix()}"] = path
+    return found
+
+
+def copy_tree(to: Path, *, links: bool) -> Path:
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("src", *FOLDERS):
+        shutil.copytree(ROOT / name, to / name, symlinks=True, ignore=ignored)
+    for name in BUILT_FROM:
+        shutil.copy(ROOT / name, to / name)
+    if not links:
+        for folder in FOLDERS:
+            (to / "src" / "discreet" / folder).unlink(missing_ok=True)
+    return to
+
+
+def run(arguments: Sequence[str], *, cwd: Path, path: Path | None = None) -> str:
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    if path is not None:
+        environment["PYTHONPATH"] = str(path)
+    command = [sys.executable, "-P", *arguments]
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source distribution, built in a copy of the tree with its links."""
+    tree = copy_tree(tmp_path_factory.mktemp("tree"), links=True)
+    run(["-c", BUILD, "build_sdist", "dist"], cwd=tree)
+    (found,) = (tree / "dist").iterdir()
+    return found
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from what the source distribution holds."""
+    place = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(place, filter="data")
+    (tree,) = place.iterdir()
+    run(["-c", BUILD, "build_wheel", "dist"], cwd=tree)
+    (found,) = (tree / "dist").iterdir()
+    return found
+
+
+def test_the_wheel_holds_every_module_of_the_tree_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        held = {name for name in archive.namelist() if ".dist-info/" not in name}
+        contents = {name: archive.read(name) for name in held}
+    expected = sources()
+    assert held == {*expected, "discreet/py.typed"}
+    assert {name for name, path in expected.items() if contents[name] != path.read_bytes()} == set()
+
+
+def test_the_wheel_says_what_pyproject_says(wheel: Path) -> None:
+    import discreet
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (archive.read(name).decode() for name in archive.namelist() if name.endswith("/METADATA"))
+        (entries,) = (archive.read(name).decode() for name in archive.namelist() if name.endswith("/entry_points.txt"))
+        licenses = [name for name in archive.namelist() if name.endswith("/licenses/LICENSE")]
+    lines = metadata.splitlines()
+    assert f"Version: {discreet.__version__}" in lines
+    assert {line for line in lines if line.startswith("Requires-Dist: ") and "extra ==" not in line} == {
+        f"Requires-Dist: {requirement}" for requirement in project["dependencies"]
+    }
+    assert entries.split() == ["[console_scripts]", "discreet", "=", "discreet.__main__:main"]
+    assert len(licenses) == 1
+
+
+def test_the_sdist_holds_each_module_once_and_no_tests(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        members = archive.getmembers()
+    names = [member.name.partition("/")[2] for member in members if member.isfile()]
+    modules = sorted(name for name in names if name.endswith(".py") and name != "setup.py")
+    assert modules == sorted(path.relative_to(ROOT).as_posix() for path in sources().values())
+    assert [member.name for member in members if member.issym() or member.islnk()] == []
+
+
+def test_a_checkout_without_the_links_installs_and_serves(tmp_path: Path) -> None:
+    tree = copy_tree(tmp_path / "tree", links=False)
+    site = tmp_path / "site"
+    pip = ["-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"]
+    run([*pip, "install", "--no-deps", "--no-build-isolation", "--no-index", "--target", str(site), "."], cwd=tree)
+    where = "import discreet.client, discreet.daemon.core; print(discreet.__file__, discreet.Service.__module__)"
+    assert run(["-c", where], cwd=tmp_path, path=site).split() == [
+        str(site / "discreet" / "__init__.py"),
+        "discreet.daemon.operations.service",
+    ]
+    assert run(["-m", "discreet", "--version"], cwd=tmp_path, path=site).startswith("discreet ")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="git checks links out as text files there, unless told otherwise")
+def test_the_links_lead_to_the_folders() -> None:
+    links = {path.name: path.readlink().as_posix() for path in FACE.iterdir() if path.is_symlink()}
+    assert links in ({}, {folder: f"../../{folder}" for folder in FOLDERS})
+
+
+def test_no_module_imports_our_folders_by_their_bare_names() -> None:
+    bare = {
+        f"{name}:{node.lineno}"
+        for name, path in sources().items()
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        for imported in imports_of(node)
+        if imported.partition(".")[0] in (*FOLDERS, "discreet")
+    }
+    assert bare == set()
+
+
+def imports_of(node: ast.AST) -> list[str]:
+    """The absolute names that a statement imports."""
+    match node:
+        case ast.Import(names=names):
+            return [alias.name for alias in names]
+        case ast.ImportFrom(module=str(module), level=0):
+            return [module]
+        case _:
+            return []
