@@ -100,7 +100,7 @@ class Daemon:
 
     def finished(self) -> bool:
         """True when the input has ended and all of it is answered: `run` would have nothing to do."""
-        if not (self._reader.ended and self._dispatcher.idle and not self._channel.unsent):
+        if not (self._reader.ended and self._dispatcher.idle and not self._outbox.unsent):
             return False
         self.lifecycle.apply("end-of-input")
         self.lifecycle.apply("drained")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
 from ..framing.transport import PeerGone
+from .streams import Streams
 
 if TYPE_CHECKING:
     import anyio
@@ -26,6 +27,7 @@ class Outbox:
         self._on_gone = on_gone
         self._left_over: anyio.Event | None = None
         self._room: list[anyio.Event] = []
+        self.streams = Streams()
         self.on_room: Callable[[], None] = lambda: None
 
     @property
@@ -39,15 +41,25 @@ class Outbox:
 
     def flush(self) -> None:
         """Send what the reader takes now; the rest follows as it reads. Never blocks, never raises."""
-        if self._channel.unsent:
+        while self._channel.unsent or self.streams.ready:
+            if not self._channel.unsent:
+                for message in self.streams.take_turn():
+                    self._channel.post(message)
             try:
                 done = self._channel.flush()
             except PeerGone:
                 self._on_gone()
                 self._wake_waiting()
                 return
-            if not done and self._left_over is not None:
-                self._left_over.set()
+            if not done:
+                if self._left_over is not None:
+                    self._left_over.set()
+                return
+
+    @property
+    def unsent(self) -> bool:
+        """True while something waits for the reader."""
+        return bool(self._channel.unsent or self.streams.ready)
 
     async def wait_for_room(self) -> None:
         """Return when no longer congested; at once where there is no reader any more."""
@@ -61,7 +73,7 @@ class Outbox:
     async def wait_sent(self) -> None:
         """Return when everything posted was taken, or no reader is left. Cancel `run` before."""
         self.flush()
-        while self._channel.unsent:
+        while self.unsent:
             await self._send_some()
 
     async def run(self) -> None:
@@ -70,9 +82,9 @@ class Outbox:
 
         while True:
             self._left_over = anyio.Event()
-            if not self._channel.unsent:
+            if not self.unsent:
                 await self._left_over.wait()
-            while self._channel.unsent:
+            while self.unsent:
                 await self._send_some()
 
     async def _send_some(self) -> None:

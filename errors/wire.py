@@ -12,7 +12,7 @@ from typing import assert_never
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from .codes import BATCH_MESSAGE, SERVER_ERROR, row_of, rows_of_code
+from .codes import BATCH_MESSAGE, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, SERVER_ERROR, row_of, rows_of_code
 from .exceptions import OperationError
 from .failures import (
     OPERATION_TYPE_REASON,
@@ -163,7 +163,15 @@ def _failure(error: ErrorObject) -> Failure:
             continue
         if built is not None:
             return built
-    return Internal()
+    return _BY_NUMBER.get(error.code, Internal())
+
+
+_BY_NUMBER: dict[int, Failure] = {
+    PARSE_ERROR: ParseFailure("invalid-json"),
+    INVALID_REQUEST: InvalidRequest("malformed-envelope"),
+    INVALID_PARAMS: InvalidParams("$", expected="", received=""),
+}
+"""What a standard number means when a peer of another make says nothing more."""
 
 
 def _from_data(kind: type, data: Raw | UnsetType) -> Failure | None:

@@ -136,6 +136,10 @@ class Logs:
             return  # somebody else has just done it
 
     def _begin(self) -> None:
+        # `threading` takes the thread that imports it for the main thread, and the interpreter's end waits for that one.
+        # So it is loaded here, in the thread that logs, before the writer's imports come to it.
+        import threading  # noqa: F401
+
         try:
             _thread.start_new_thread(self._run, ())
         except RuntimeError:  # no more threads, or the interpreter is ending: the next event tries again

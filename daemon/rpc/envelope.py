@@ -226,6 +226,11 @@ def encode_notification(method: str, params: object) -> bytes:
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_encode(method), _encode(params))
 
 
+def encode_event(call_id: bytes, seq: int, value: bytes) -> bytes:
+    """One event of a subscription; `call_id` and `value` are JSON texts (section 5 of docs/protocol.md)."""
+    return b'{"jsonrpc":"2.0","method":"stream/event","params":{"id":%b,"seq":%d,"value":%b}}' % (call_id, seq, value)
+
+
 def encode_request(call_id: int, method: str, params: object) -> bytes:
     """A request that this side sends."""
     return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}' % (call_id, _encode(method), _encode(params))

@@ -24,12 +24,12 @@ _TYPES = r"(?:string|str|&str|bytes|secretstr|text|varchar|char|nsstring|bytestr
 # group that matched is the kind of joint.
 _TEMPLATE = rf"""
     (?:{_STEM})(?P<rest>[a-z0-9_.\-]{{0,{_NAME_LENGTH}}}+)
-    (?P<close>\\{{0,8}}+["'`])?+ (?:\]|%5d)?+ (?:\x1b\[[0-9;]{{0,8}}m)?+
+    (?P<close>\\{{0,8}}+["'`]|%22)?+ (?:\]|%5d)?+ (?:\x1b\[[0-9;]{{0,8}}m)?+
     (?:
       (?P<pair>\s{{0,4}}[,;]?\s{{0,4}}\\{{0,8}}["']?value\\{{0,8}}["']?\s{{0,4}}[:=]\s{{0,4}})
     | (?P<assign>(?:\s{{0,2}}:?\s{{0,4}}{_TYPES}\b[\w\[\]?]{{0,12}})?\s{{0,8}}
         (?:=>|->|:{{1,3}}=|\?\?=|\|\|=|[?+.|!]=|={{1,3}}|%3d)\s{{0,8}})
-    | (?P<colon>\s{{0,4}}:\s{{0,8}})
+    | (?P<colon>\s{{0,4}}(?::|%3a)\s{{0,8}}(?:%22)?)
     | (?P<element>>\s{{0,8}})
     | (?P<comma>\s{{0,2}},\s{{0,4}}(?=[bru]?\\{{0,8}}["'`])|,(?=[\w+/=.:-]{{10}}))
     | (?P<call>\(\s{{0,2}}(?=[bru]?\\{{0,8}}["'`]))
@@ -45,10 +45,12 @@ _NAME_ABOVE = re.compile(
     (?:{_STEM})(?P<rest>[a-z0-9_.\-]{{0,{_NAME_LENGTH}}}+) (?P<close>["'])?+
     (?: (?P<assign>[ \t]{{0,4}}(?::|[:?+]?=|=>)[ \t]{{0,4}}\\?\r?\n[ \t]{{1,32}}(?=["'`]))
       | (?P<colon>[ \t]{{0,4}}:[ \t]{{0,4}}[|>][-+]?[0-9]?[ \t]{{0,4}}\r?\n[ \t]{{1,32}})
+      | (?P<pair>[ \t]{{0,4}},?\r?\n[ \t]{{1,32}}["']?value["']?[ \t]{{0,4}}[:=][ \t]{{0,8}})
       | (?P<element>>[ \t]{{0,4}}\r?\n[ \t]{{0,32}}) )
     """,
     re.VERBOSE,
 )
+_LINE_BREAK = re.compile(r"[:=>|\\+0-9-][ \t]{0,4}\r?\n[ \t]|>[ \t]{0,4}\r?\n|\n[ \t]{1,32}[\"']?value")
 _FLAG = re.compile(r"-(?<![\w.]-)[a-z\-]")
 _HEADER_NAME = re.compile(r"(?:[a-z]+[-_])*(?:authorization|cookie2?)")
 _TUPLE = re.compile(r"(?<!\w)[(\[]\s?[bru]?[\"'`]$")
@@ -68,7 +70,7 @@ def scrub_names(text: str, low: str, replace: Replace) -> str:
 
 def scrub_names_above(text: str, low: str, replace: Replace) -> str:
     """The same for values that stand on the line after their name."""
-    return _scrub(_NAME_ABOVE, text, low, replace)
+    return _scrub(_NAME_ABOVE, text, low, replace) if _LINE_BREAK.search(low) else text
 
 
 def names_value(name: str, value: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .entropy import RUN_LENGTH, scrub_runs
 from .known import KnownSecrets
+from .manifests import scrub_manifests
 from .marks import CUT, REDACTED
 from .names import scrub_names, scrub_names_above
 from .paths import Paths
@@ -66,53 +67,48 @@ class Pipeline:
 
     def _settle(self, text: str, work: _Work, *, paths: bool) -> str:
         """Rounds over the whole text until one changes nothing; cut where that does not come to an end."""
-        if "\n" not in text:
-            return self._settle_line(text, work, paths=paths)
-        settled: set[str] = set()
+        settled: set[str] = set()  # lines that a round over them alone leaves as they are
         for _ in range(_ROUNDS):
             before = text
             text = self._blocks(text, work)
-            text = "\n".join(self._lines(text.split("\n"), settled, work, paths=paths))
+            if "\n" in text:
+                text = "\n".join([self._settle_line(line, settled, work, paths=paths) for line in text.split("\n")])
+            else:
+                text = self._settle_line(text, settled, work, paths=paths)
             if text == before:
                 return text
         return CUT
 
     def _blocks(self, text: str, work: _Work) -> str:
-        """What takes more than one line: known secrets, PEM blocks, values below their names."""
+        """What may take more than one line: known secrets, PEM blocks, manifests, values below their names."""
         try:
             text = self.known.scrub(text, work.replace)
             if "BEGIN" in text:
                 text = scrub_pem(text, work.replace)
-            low = lower(text)
-            return scrub_names_above(text, low, work.replace) if any(stem in low for stem in STEMS) else text
+            if "kind" in text:
+                text = scrub_manifests(text, work.replace)
+            return scrub_names_above(text, lower(text), work.replace) if "\n" in text else text
         except _Exhausted:
             return CUT
 
-    def _lines(self, lines: list[str], settled: set[str], work: _Work, *, paths: bool) -> list[str]:
-        result: list[str] = []
-        for line in lines:
-            if line not in settled:
-                line = self._settle_line(line, work, paths=paths)
-                settled.add(line)
-            result.append(line)
-        return result
-
-    def _settle_line(self, line: str, work: _Work, *, paths: bool) -> str:
+    def _settle_line(self, line: str, settled: set[str], work: _Work, *, paths: bool) -> str:
+        if line in settled:
+            return line
         try:
             for _ in range(_ROUNDS):
                 before = line
                 line = self._line(line, work, paths=paths)
                 if line == before:
-                    return line
+                    break
+            else:
+                line = CUT
         except _Exhausted:
-            pass
-        return CUT
+            line = CUT
+        settled.add(line)
+        return line
 
     def _line(self, line: str, work: _Work, *, paths: bool) -> str:
         replace = work.replace
-        line = self.known.scrub(line, replace)
-        if "BEGIN" in line:
-            line = scrub_pem(line, replace)
         low = lower(line)
         for rule in self._prefilter.awake(line, low):
             line = scrub_names(line, low, replace) if isinstance(rule, str) else rule.scrub(line, replace)

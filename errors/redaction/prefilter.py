@@ -65,9 +65,10 @@ class _Search:
         self._search = re.compile(_expression(_trie(words), shortest=True)).search
 
     def places(self, text: str) -> Iterable[int]:
-        if self._search(text) is None:
+        first = self._search(text)
+        if first is None:
             return ()
-        return {place for word in set(self._findall(text)) for place in self._wakes[word]}
+        return {place for word in set(self._findall(text, first.start())) for place in self._wakes[word]}
 
 
 def _trie(literals: Iterable[str]) -> _Trie:

@@ -157,9 +157,9 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("password hashes", "$",
             r"(?P<s>\$(?:2[abxy]|[156y]|apr1|argon2(?:id?|d)|scrypt|pbkdf2[\w-]{0,20})\$[\w./$=,+-]{12,}+)"),
     Pattern("LDAP hashes", "{ssha {sha {md5 {smd5", r"\{S?(?:SHA|MD5)\d{0,3}\}(?P<s>[\w+/=]{12,}+)"),
-    Pattern("user info of URLs", "://", r"://(?P<s>[^\s/?#@\"'`<>\\]{1,256}(?:@[^\s/?#@\"'`<>\\]{1,256}){0,4})@"),
-    Pattern("user info of databases", "://",
-            r"://(?<!http://)(?<!https://)(?<!file://)[\w.%+-]{0,64}:(?!\d{1,5}/)(?P<s>[^\s\"'`<>]{1,256})"
+    Pattern("user info of URLs", "@", r"://(?P<s>[^\s/?#@\"'`<>\\]{1,256}(?:@[^\s/?#@\"'`<>\\]{1,256}){0,4})@"),
+    Pattern("user info of databases", "@",
+            r"://(?<!http://)(?<!https://)(?<!file://)[\w.%+-]{0,64}:(?!\d{1,5}/)(?P<s>[^\s\"'`<>]{1,160})"
             r"@(?=[\w.-]{2,253}(?:[:/?,\s]|$)|\[)"),
     Pattern("encoded URLs", "%3a%2f%2f", r"(?i)%3a%2f%2f(?P<s>[^\s\"'<>&%]{1,80}%3a[^\s\"'<>&]{1,200}?)%40"),
     Pattern("user:password@host", "@",
@@ -170,15 +170,15 @@ PATTERNS: tuple[Pattern, ...] = (
             r"(?<=\s)(?:-u|-U|--user|--proxy-user)[\s=]{0,4}(?P<s>\"[^\"\n]{1,128}\"(?::\"[^\"\n]{1,128}\")?|'[^'\n]{1,256}'"
             r"|[^\s\"':<]{0,128}:(?:'[^'\n]{1,128}'|\"[^\"\n]{1,128}\"|[^\s\"'<]{1,256}))"),
     Pattern("MySQL clients", "^-p",
-            r"\b(?:mysql|mariadb)\w{0,12}\s[^\n|;]{0,160}?(?<=\s)-p(?P<s>[^\s\"'<-][^\s\"']*+|'[^'\n]*+'|\"[^\"\n]*+\")"),
+            r"\b(?:mysql|mariadb)\w{0,12}\s[^\n|;]{0,100}?(?<=\s)-p(?P<s>[^\s\"'<-][^\s\"']*+|'[^'\n]*+'|\"[^\"\n]*+\")"),
     Pattern("sshpass", "sshpass^", r"\bsshpass\s+-p\s*" + _ARGUMENT),
     Pattern("logins", "login^",
-            r"\b(?:docker|podman|helm|oc|az|npm|crane|skopeo|nerdctl)\s[^\n|;]{0,40}?\blogin\s[^\n|;]{0,160}?(?<=\s)-p[\s=]\s?"
+            r"\b(?:docker|podman|helm|oc|az|npm|crane|skopeo|nerdctl)\s[^\n|;]{0,40}?\blogin\s[^\n|;]{0,100}?(?<=\s)-p[\s=]\s?"
             + _ARGUMENT),
     Pattern("database clients", "^-a^ ^-p^",
-            r"\b(?:redis-cli\s[^\n|;]{0,160}?(?<=\s)-a|mongo\w{0,8}\s[^\n|;]{0,160}?(?<=\s)-p)\s{1,2}" + _ARGUMENT),
+            r"\b(?:redis-cli\s[^\n|;]{0,100}?(?<=\s)-a|mongo\w{0,8}\s[^\n|;]{0,100}?(?<=\s)-p)\s{1,2}" + _ARGUMENT),
     Pattern("LDAP clients", "^-w^",
-            r"\bldap(?:search|add|modify|delete|whoami|passwd)\s[^\n|;]{0,160}?(?<=\s)-w\s{1,2}" + _ARGUMENT),
+            r"\bldap(?:search|add|modify|delete|whoami|passwd)\s[^\n|;]{0,100}?(?<=\s)-w\s{1,2}" + _ARGUMENT),
     Pattern("Samba clients", "^-u", r"(?<=\s)-U\s{0,2}[\w.\\/-]{1,64}%(?P<s>[^\s\"'<]{1,128})"),
     Pattern("OpenSSL", "pass:", r"(?<=\s)pass:(?P<s>[^\s\"'<]{3,128})"),
     Pattern("netrc", "machine^", r"\bmachine\s+\S{1,253}\s+login\s+\S{1,128}\s+password\s+(?P<s>[^\s<]++)"),

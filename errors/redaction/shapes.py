@@ -12,11 +12,9 @@ from .rules import PATTERNS, PEM, PREFIXES, Pattern, Prefix
 
 Replace = Callable[[str], str]
 
-# Where a token may begin: behind no letter or digit, except behind an escape (`\n`, `%20`, a terminal's colour).
-_START = (
-    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf0])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9a-f]{4})"
-    r"|(?<=\[[0-9]m)|(?<=[;\[][0-9]{2}m))"
-)
+# What a token may follow: no letter or digit, except that of an escape (`\n`, `%20`, a terminal's colour).
+_BEFORE = (r"(?<![A-Za-z0-9]{})", r"(?<=\\[nrtbf0]{})", r"(?<=%[0-9A-Fa-f]{{2}}{})", r"(?<=[;\[][0-9]{{1}}m{})",
+           r"(?<=[;\[][0-9]{{2}}m{})")  # fmt: skip
 _NO_SECRET_USERS = frozenset({"git", "hg", "svn", "anonymous", "ftp"})
 """Accounts that stand in URLs to choose a protocol, without a password."""
 
@@ -46,10 +44,16 @@ class Shape:
 @cache
 def _compiled(rule: Prefix | Pattern) -> re.Pattern[str]:
     if isinstance(rule, Pattern):
-        return re.compile(rule.pattern.replace("START", _START), re.ASCII)
-    prefixes = "|".join(re.escape(prefix) for prefix in sorted(rule.prefixes.split(), key=len, reverse=True))
-    start = "" if rule.anywhere else _START
-    return re.compile(rf"{start}(?P<s>(?:{prefixes})(?P<t>{rule.tail}{{{rule.shortest},}}+))", re.ASCII)
+        return re.compile(rule.pattern.replace("START", _beginning("")), re.ASCII)
+    prefixes = [re.escape(prefix) for prefix in sorted(rule.prefixes.split(), key=len, reverse=True)]
+    if not rule.anywhere:  # looked at behind the prefix, so that the search can be for the prefix
+        prefixes = [prefix + _beginning(prefix) for prefix in prefixes]
+    return re.compile(rf"(?P<s>(?:{'|'.join(prefixes)})(?P<t>{rule.tail}{{{rule.shortest},}}+))", re.ASCII)
+
+
+def _beginning(prefix: str) -> str:
+    """Holds behind a prefix (a pattern of fixed length) where a token may begin with it."""
+    return f"(?:{'|'.join(before.format(prefix) for before in _BEFORE)})"
 
 
 def literal_rules() -> Iterable[tuple[str, Shape]]:

@@ -21,6 +21,8 @@ from discreet.framing.transport import memory_pair
 
 pytestmark = pytest.mark.anyio
 
+NOT_FOUND = {"code": -32601, "message": "Method not found"}
+
 
 async def test_calls_fail_when_the_server_ends(wired: Any) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:

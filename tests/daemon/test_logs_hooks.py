@@ -15,12 +15,12 @@ SECRET = "correct-horse-battery-9"
 PREAMBLE = """\
 import sys
 from discreet.daemon.logs import *
-logs = start(LogSettings(level="debug", format="json"), 2, {"DEPLOY_TOKEN": "correct-horse-battery-9"})
+logs = start(LogSettings(level=LEVEL, format="json"), 2, {"DEPLOY_TOKEN": "correct-horse-battery-9"})
 SECRET = "correct-horse-battery-9"
 """
 
 
-def events(script: str, *, status: int = 0, options: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+def events(script: str, *, status: int = 0, level: str = "debug") -> list[dict[str, Any]]:
     """Runs the script after the preamble; every line on stderr must be an event, and stdout must stay empty.
 
     Returns the events without the start line.
@@ -28,7 +28,7 @@ def events(script: str, *, status: int = 0, options: tuple[str, ...] = ()) -> li
     lines = script.strip("\n").splitlines()
     indent = len(lines[0]) - len(lines[0].lstrip())
     done = subprocess.run(
-        [sys.executable, "-P", *options, "-c", PREAMBLE + "\n".join(line[indent:] for line in lines)],
+        [sys.executable, "-P", "-c", "\n".join([f"LEVEL = {level!r}", PREAMBLE, *(line[indent:] for line in lines)])],
         env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         capture_output=True,
         text=True,
@@ -38,7 +38,8 @@ def events(script: str, *, status: int = 0, options: tuple[str, ...] = ()) -> li
     assert done.returncode == status, done.stderr
     assert done.stdout == ""
     assert SECRET not in done.stderr
-    return [json.loads(line) for line in done.stderr.splitlines()][1:]
+    found = [json.loads(line) for line in done.stderr.splitlines()]
+    return [event for event in found if event["event"] != "daemon.started"]
 
 
 def only(found: list[dict[str, Any]]) -> dict[str, Any]:
@@ -257,7 +258,6 @@ def test_the_loop_s_unhandled_exceptions_are_events() -> None:
     event = only(
         events("""
         import asyncio
-        log.set_level("error")
         async def main():
             loop = asyncio.get_running_loop()
             loop.set_exception_handler(loop_exception_handler)
@@ -273,16 +273,19 @@ def test_the_loop_s_unhandled_exceptions_are_events() -> None:
 
 
 def test_no_door_loads_what_nobody_needs_and_a_second_call_closes_the_doors_that_came_later() -> None:
-    found = events("""
-        log.set_level("error")
+    found = events(
+        """
         install_hooks()
-        assert "logging" not in sys.modules and "threading" not in sys.modules
+        assert not {"logging", "threading", "structlog"} & set(sys.modules)
         import logging, threading
         install_hooks()
         install_hooks()
-        logging.error("text")
         assert len(logging.getLogger().handlers) == 1
-    """)
+        assert threading.excepthook is not threading.__excepthook__
+        logging.error("text")
+    """,
+        level="error",
+    )
     assert [event["message"] for event in found] == ["text"]
 
 

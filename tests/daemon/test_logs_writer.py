@@ -400,6 +400,20 @@ def test_a_forked_child_writes_its_own_events_and_not_its_parent_s() -> None:
     assert events == ["child", "first", "parent"]
 
 
+def test_the_main_thread_stays_the_main_thread_though_the_writer_imports() -> None:
+    run("""
+        import sys
+        from discreet.daemon.logs import LogSettings, log, start
+        logs = start(LogSettings(), 2, {})
+        assert "threading" not in sys.modules
+        log.error("first")
+        logs.close(20)
+        import threading
+        assert "structlog" in sys.modules
+        assert threading.current_thread() is threading.main_thread()
+    """)
+
+
 def test_what_was_logged_is_written_when_the_process_ends_without_close() -> None:
     done = run("""
         from discreet.daemon.logs import LogSettings, log, start

@@ -149,6 +149,16 @@ def test_an_unknown_code_is_internal_and_keeps_its_number(code: int) -> None:
     assert not row_of(failure).retryable
 
 
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [(-32700, ParseFailure), (-32600, InvalidRequest), (-32602, InvalidParams), (-32603, Internal)],
+)
+@pytest.mark.parametrize("data", [None, "text", {"of": "another make"}])
+def test_a_standard_number_keeps_its_meaning_whatever_data_comes_with_it(code: int, kind: type, data: Any) -> None:
+    _, failure = read_error(msgspec.json.encode({"code": code, "message": "x", "data": data}))
+    assert isinstance(failure, kind)
+
+
 def test_a_declared_error_brings_its_checked_details() -> None:
     failure = failure_of(FileNotFound(path="notes.txt"), [FileNotFound])
     assert error(failure)["data"] == {

@@ -1,0 +1,58 @@
+"""Spawn a server, call it, and get typed results and errors back."""
+
+from .connect import connect
+from .failures import (
+    AuthenticationRequired,
+    ClientError,
+    ConnectionFailed,
+    InsufficientPermissions,
+    InternalError,
+    InvalidParams,
+    InvalidReply,
+    InvalidRequest,
+    Loss,
+    MethodNotFound,
+    OperationFailed,
+    OperationTimedOut,
+    OperationTypeMismatch,
+    Overloaded,
+    ParseFailed,
+    RemoteError,
+    RequestCancelled,
+    RequestTimeout,
+    StreamOverrun,
+    Unavailable,
+)
+from .peer import Peer, attach
+from .process import EndBounds, ServerProcess, spawn
+from .subscription import Subscription
+
+__all__ = [
+    "AuthenticationRequired",
+    "ClientError",
+    "ConnectionFailed",
+    "EndBounds",
+    "InsufficientPermissions",
+    "InternalError",
+    "InvalidParams",
+    "InvalidReply",
+    "InvalidRequest",
+    "Loss",
+    "MethodNotFound",
+    "OperationFailed",
+    "OperationTimedOut",
+    "OperationTypeMismatch",
+    "Overloaded",
+    "ParseFailed",
+    "Peer",
+    "RemoteError",
+    "RequestCancelled",
+    "RequestTimeout",
+    "ServerProcess",
+    "StreamOverrun",
+    "Subscription",
+    "Unavailable",
+    "attach",
+    "connect",
+    "spawn",
+]

@@ -1,0 +1,92 @@
+"""What the server asks of this side: its requests are answered by handlers, its notifications handed to them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias, final
+
+import msgspec
+from anyio import CancelScope
+from msgspec import Raw
+
+from ..errors.exceptions import FailureError, OperationError
+from ..errors.failures import Cancelled, Failure, MethodNotFound, ParseFailure
+from ..errors.wire import encode_error as error_text
+from ..errors.wire import failure_of
+from .messages import (
+    CANCEL_REQUEST,
+    UNREADABLE,
+    CancelParams,
+    ServerNotification,
+    ServerRequest,
+    encode_error,
+    encode_result,
+)
+
+RequestHandler: TypeAlias = Callable[[Any], Awaitable[Any]]  # JSON values in, anything that msgspec encodes out
+NotificationHandler: TypeAlias = Callable[[Any], object]  # JSON values in
+
+
+@final
+class Served:
+    """Handlers by method. Requests of methods without a handler are answered METHOD_NOT_FOUND."""
+
+    def __init__(self) -> None:
+        self.requests: dict[str, RequestHandler] = {}
+        self.notifications: dict[str, NotificationHandler] = {}
+        self._running: dict[bytes, CancelScope] = {}
+
+    def notify(self, message: ServerNotification) -> None:
+        """Hand a notification over. What the handler raises is not caught."""
+        if message.method == CANCEL_REQUEST:
+            self._cancel(message.params)
+        elif handler := self.notifications.get(message.method):
+            try:
+                values = _values(message.params)
+            except FailureError:
+                return  # nobody is told of a broken notification
+            handler(values)
+
+    def admit(self, request: ServerRequest) -> CancelScope:
+        """Take note of a request, so that the server can cancel it from now on. The scope is for `answer`."""
+        self._running[request.id] = scope = CancelScope()
+        return scope
+
+    async def answer(self, request: ServerRequest, scope: CancelScope) -> bytes:
+        """Run the request's handler; the body of the reply.
+
+        `OperationError` and `FailureError` become error replies; anything else that a handler raises is its author's
+        to see and is not caught.
+        """
+        with scope:
+            try:
+                handler = self.requests.get(request.method)
+                if handler is None:
+                    return _refusal(request, MethodNotFound())
+                return encode_result(request.id, await handler(_values(request.params)))
+            except OperationError as exc:
+                return _refusal(request, failure_of(exc, (type(exc),)))
+            except FailureError as exc:
+                return _refusal(request, exc.failure)
+            finally:
+                self._running.pop(request.id, None)
+        return _refusal(request, Cancelled())
+
+    def _cancel(self, params: Raw | None) -> None:
+        try:
+            wanted = bytes(msgspec.json.decode(params or b"", type=CancelParams).id)
+        except msgspec.DecodeError:
+            return
+        if scope := self._running.get(wanted):
+            scope.cancel()
+
+
+def _refusal(request: ServerRequest, failure: Failure) -> bytes:
+    return encode_error(request.id, error_text(failure))
+
+
+def _values(params: Raw | None) -> Any:  # JSON
+    try:
+        return None if params is None else msgspec.json.decode(params)
+    except UNREADABLE as exc:
+        raise FailureError(ParseFailure("invalid-json")) from exc

@@ -1,0 +1,79 @@
+"""Links lead somewhere, citations name what there is, and the project speaks only of itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("bench", "client", "daemon", "docs", "errors", "framing", "src", "tests", ".ci")
+MADE = {"node_modules", "__pycache__", "results"}
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
+CITED = re.compile(r"[Ss]ection\s+([0-9]+(?:\.[0-9]+)?)\s+of\s+docs/protocol\.md|docs/protocol\.md,\s+section\s+([0-9.]*[0-9])")
+MACHINE = re.compile(r"(?<![\w./])/(?:work|root|tmp/[a-z]|home/[a-z]+/)(?![\w-])")
+
+
+def texts(*endings: str) -> Iterator[Path]:
+    for path in (*ROOT.glob("*"), *(found for folder in FOLDERS for found in (ROOT / folder).rglob("*"))):
+        if path.is_file() and path.suffix in endings and not MADE.intersection(path.parts):
+            yield path
+
+
+PAGES = sorted(texts(".md"))
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as forges make them."""
+    found: set[str] = set()
+    for heading in HEADING.findall(re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)):
+        kept = re.sub(r"[^\w\- ]", "", heading.lower())
+        found.add(kept.replace(" ", "-"))
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    broken: list[str] = []
+    for target in LINK.findall(CODE.sub("", page.read_text(encoding="utf-8"))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        found = (page.parent / path).resolve() if path else page
+        if not found.exists() or (anchor and anchor not in anchors(found)):
+            broken.append(target)
+    assert broken == []
+
+
+def test_the_pages_that_matter_are_read() -> None:
+    assert {"README.md", "docs/protocol.md", "docs/errors.md"} <= {named(page) for page in PAGES}
+
+
+def test_every_section_of_the_protocol_that_is_cited_exists() -> None:
+    protocol = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+    sections = {heading.split()[0].rstrip(".") for heading in HEADING.findall(protocol)}
+    cited: dict[str, str] = {}
+    for path in texts(".py", ".md"):
+        for first, second in CITED.findall(path.read_text(encoding="utf-8")):
+            cited[first or second] = named(path)
+    assert len(cited) >= 5
+    assert {section: where for section, where in cited.items() if section not in sections} == {}
+
+
+def test_no_page_or_module_names_places_of_one_machine() -> None:
+    found = {
+        f"{named(path)}: {match[0]}"
+        for path in texts(".md", ".py", ".toml", ".sh", "")
+        for match in MACHINE.finditer(path.read_text(encoding="utf-8", errors="replace"))
+        if "tests" not in path.parts
+    }
+    assert found == set()
