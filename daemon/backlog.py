@@ -19,12 +19,16 @@ MOST_BYTES: Final = 16 * 1024 * 1024
 
 @final
 class Backlog:
-    """Holds requests from `put` to `take`. A lane is taken by its first request until that one's `leave`."""
+    """Holds requests from `put` to `take`. A lane is taken by its first request until that one's `leave`.
 
-    __slots__ = ("_bytes", "_lanes", "_queue", "_waiting")
+    Calls between operations go first: somebody who runs waits for them.
+    """
+
+    __slots__ = ("_bytes", "_free", "_lanes", "_queue", "_waiting")
 
     def __init__(self) -> None:
         self._queue: deque[Request] = deque()
+        self._free: deque[Request] = deque()
         self._lanes: dict[Hashable, deque[Request]] = {}
         self._waiting = 0
         self._bytes = 0
@@ -35,8 +39,8 @@ class Backlog:
 
     @property
     def ready(self) -> bool:
-        """True while a request waits that may be started."""
-        return bool(self._queue)
+        """True while a request waits that its lane does not hold back."""
+        return bool(self._queue or self._free)
 
     def __len__(self) -> int:
         return self._waiting
@@ -45,17 +49,24 @@ class Backlog:
         """Add a request behind all others; `request.lane` says which of them it must not overlap."""
         self._waiting += 1
         self._bytes += request.size
-        if request.lane is None:
-            self._queue.append(request)
-        elif request.lane in self._lanes:
+        if request.lane is not None and request.lane in self._lanes:
             self._lanes[request.lane].append(request)
-        else:
+            return
+        if request.lane is not None:
             self._lanes[request.lane] = deque()
-            self._queue.append(request)
+        self._line_up(request)
 
-    def take(self) -> Request:
-        """The next request that may be started. Only while `ready`."""
-        request = self._queue.popleft()
+    def _line_up(self, request: Request) -> None:
+        (self._queue if request.on_done is None else self._free).append(request)
+
+    def take(self, *, any_place: bool) -> Request | None:
+        """The next request that may be started; without a place for it, the next that needs none. None if there is none."""
+        if self._free:
+            request = self._free.popleft()
+        elif self._queue and (any_place or not self._queue[0].takes_a_place):
+            request = self._queue.popleft()
+        else:
+            return None
         self._waiting -= 1
         self._bytes -= request.size
         return request
@@ -66,10 +77,10 @@ class Backlog:
             return
         behind = self._lanes[request.lane]
         if behind:
-            self._queue.append(behind.popleft())
+            self._line_up(behind.popleft())
         else:
             del self._lanes[request.lane]
 
     def everything(self) -> list[Request]:
         """All that wait, those in lanes too."""
-        return [*self._queue, *(request for behind in self._lanes.values() for request in behind)]
+        return [*self._free, *self._queue, *(request for behind in self._lanes.values() for request in behind)]

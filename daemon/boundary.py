@@ -6,9 +6,11 @@ wire, and what is unexpected is logged with its traceback.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from contextvars import copy_context
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
 
 from ..errors.exceptions import FailureError, OperationError
 from ..errors.failures import Failure, Internal
@@ -21,15 +23,23 @@ if TYPE_CHECKING:
     from .operations.spec import OperationSpec
     from .request import Request
     from .rpc.envelope import Call
+    from .streams import Stream
 
 Outcome: TypeAlias = bytes | Failure
 """The result's JSON text, or why there is none."""
 
 
+class Completed(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a subscription that has come to its end."""
+
+    completed: bool = True
+    events: int
+
+
 def run(spec: OperationSpec, call: Call, context: Context) -> Outcome:
     """Decode, call and encode a handler that is no coroutine, in a context of its own. Never raises."""
     try:
-        args = spec.input.decode(call.params)
+        args = spec.input.decode(call.params, call.prefix)
         return spec.encode_output(copy_context().run(spec.invoke, context, args))
     except BaseException as exc:  # noqa: BLE001 - the boundary: a SystemExit of a handler is a fault like any other
         return context.ended_by or outcome_of(exc, spec, call)
@@ -39,10 +49,39 @@ async def run_async(request: Request, context: Context, before_wait: Callable[[]
     """The same for a coroutine. Never raises: of a request that was ended from outside nothing is left to say."""
     spec, call = request.spec, request.call
     try:
-        work = spec.invoke(context, spec.input.decode(call.params))
+        work = spec.invoke(context, spec.input.decode(call.params, call.prefix))
         return spec.encode_output(await in_context(work, copy_context(), before_wait))
     except BaseException as exc:  # noqa: BLE001 - the boundary, for the task that hosts the handler too
         return request.ended_by or outcome_of(exc, spec, call)
+
+
+async def run_stream(
+    request: Request, context: Context, stream: Stream, before_wait: Callable[[], None]
+) -> Outcome:
+    """The same for an asynchronous generator, whose values go out as events; the outcome counts them."""
+    spec, call = request.spec, request.call
+    try:
+        generator = spec.invoke(context, spec.input.decode(call.params, call.prefix))
+        await in_context(_send_events(spec, generator, stream, before_wait), copy_context(), before_wait)
+        return msgspec.json.encode(Completed(events=stream.events))
+    except BaseException as exc:  # noqa: BLE001 - the boundary, as above
+        return request.ended_by or outcome_of(exc, spec, call)
+
+
+async def _send_events(
+    spec: OperationSpec, generator: AsyncGenerator[Any, None], stream: Stream, before_wait: Callable[[], None]
+) -> None:
+    from anyio.lowlevel import checkpoint  # late: the first replies leave without an event loop
+
+    try:
+        async for value in generator:
+            stream.put(spec.encode_output(value))
+            if stream.full:  # also the moment to let others run, for a producer that never waits
+                before_wait()
+                await checkpoint()
+                await stream.wait_for_room()
+    finally:
+        await generator.aclose()
 
 
 def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:

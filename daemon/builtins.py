@@ -39,6 +39,7 @@ class Capabilities(msgspec.Struct, frozen=True, rename="camel"):
 
     cancel_request: bool
     progress: bool
+    streams: bool
     max_message_bytes: int
 
 

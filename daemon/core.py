@@ -5,25 +5,33 @@ Knows nothing of the process around it (descriptors, signals, log sinks), so tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from ..framing.channel import Channel
 from ..framing.events import Limits
 from ..framing.parser import parser_for
 from ..framing.transport import ByteTransport
+from .asking import Asking
 from .builtins import Capabilities, builtins
+from .composition import Composer
+from .discovery import discovery, rpc_discovery
 from .dispatcher import Dispatcher
+from .from_threads import FromThreads
 from .journal import note_timeout
 from .lifecycle import Event, Lifecycle, State
 from .logs import log
 from .notices import Notices, Room
+from .operations.access import PARENT, Access, Identity
+from .operations.context import Context
 from .operations.registry import Registry
 from .operations.service import Service
 from .operations.spec import OperationSpec
 from .outbox import Outbox
 from .parents import Watch, watch_client
 from .reader import Reader
+from .request import Request
+from .router import Router
 from .rpc import envelope
 from .settings import Settings
 from .wakeup import Wakeup
@@ -31,6 +39,8 @@ from .wakeup import Wakeup
 if TYPE_CHECKING:
     import anyio
     import anyio.abc
+
+T = TypeVar("T")
 
 FLUSH_SECONDS: Final = 0.5
 """How much of the drain window is kept for sending the last replies and flushing the logs."""
@@ -58,18 +68,23 @@ class Daemon:
         settings: Settings,
         *,
         version: str,
+        access: Access | None = None,
+        capabilities: Mapping[str, str] | None = None,
         on_ending: Callable[[], None] = lambda: None,
     ) -> None:
         self.version = version
         self.lifecycle = Lifecycle(self._on_state)
         self._settings = settings
         self._on_ending = on_ending
+        self._capabilities = capabilities or {}
         self._wakeup = Wakeup()
         self._asked: Event | None = None
         self._watches: list[Watch] = []
         self._tasks: anyio.abc.TaskGroup | None = None
         self._changed: anyio.Event | None = None
-        self._registry = Registry([builtins(self), *services])
+        self._registry = Registry([builtins(self), discovery(self), rpc_discovery(self), *services])
+        self._services = services
+        self._access = access or Access(PARENT)
         limits = Limits(settings.max_message_bytes, settings.max_header_bytes)
         self._channel = Channel(
             transport,
@@ -79,14 +94,17 @@ class Daemon:
         )
         self._outbox = Outbox(self._channel, lambda: self.end("reader-gone"))
         self._dispatcher = Dispatcher(
-            self._registry,
+            Router(self._registry, self._access),
             self._outbox,
             self,
             limit=1 if settings.ordered else settings.max_concurrency,
             request_timeout=settings.request_timeout,
             notify_loop=self._wakeup.notify,
         )
-        self._reader = Reader(self._channel, self._dispatcher, self._outbox, lambda reply: False)
+        self._asking = Asking(self._outbox)
+        self._composer = Composer(self._registry, self._dispatcher)
+        self._from_threads = FromThreads(self._dispatcher.threads, lambda: self._tasks)
+        self._reader = Reader(self._channel, self._dispatcher, self._outbox, self._asking.take)
         self._notices = Notices(self._outbox, self._dispatcher.threads)
         self._outbox.on_room = self._on_room
         self._dispatcher.on_change = self._look_again
@@ -218,8 +236,19 @@ class Daemon:
     def operations(self) -> Iterable[OperationSpec]:
         return self._registry
 
+    def offered(self, context: Context) -> Iterator[OperationSpec]:
+        identity = context.identity
+        return (
+            spec
+            for service in self._services
+            for spec in service.operations
+            if spec.visibility == "external" and spec.access.allows(identity)
+        )
+
     def capabilities(self) -> Capabilities:
-        return Capabilities(cancel_request=True, progress=True, max_message_bytes=self._settings.max_message_bytes)
+        return Capabilities(
+            cancel_request=True, progress=True, streams=True, max_message_bytes=self._settings.max_message_bytes
+        )
 
     def set_log_level(self, level: str) -> str:
         return log.set_level(level)
@@ -245,3 +274,21 @@ class Daemon:
 
     def notify(self, method: str, params: object) -> Room:
         return self._notices.send(envelope.encode_notification(method, params))
+
+    async def call(
+        self, caller: OperationSpec, parent: Request | None, name: str, params: object, *, continue_running: bool
+    ) -> bytes:
+        return await self._composer.call(caller, parent, name, params, continue_running=continue_running)
+
+    async def ask(self, method: str, params: object, timeout: float) -> bytes:
+        return await self._asking.ask(method, params, timeout)
+
+    def run_from_thread(self, work: Callable[[], Awaitable[T]]) -> T:
+        return self._from_threads.run(work)
+
+    def identify(self, metadata: Mapping[str, str]) -> Identity | None:
+        return self._access.identify(metadata)
+
+    def capabilities_of(self, namespace: str) -> Mapping[str, str]:
+        granted = frozenset[str]().union(*(s.capabilities for s in self._services if s.namespace == namespace))
+        return {name: value for name, value in self._capabilities.items() if name in granted}

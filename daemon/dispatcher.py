@@ -6,6 +6,7 @@ everything else passes through the backlog. Runs on the loop's thread; nothing h
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Final, final
 
@@ -16,7 +17,7 @@ from ..errors.failures import (
     Cancelled,
     Failure,
     InvalidRequest,
-    MethodNotFound,
+    Overloaded,
     TimedOut,
     Unavailable,
 )
@@ -26,15 +27,18 @@ from .backlog import Backlog
 from .deadlines import Deadlines
 from .journal import note_failure, note_unanswered
 from .operations.context import Context, Host
-from .operations.registry import Registry
 from .operations.spec import DefaultTimeout, OperationSpec
 from .outbox import Outbox
 from .request import Request
+from .router import Router
 from .rpc import envelope
 from .rpc.envelope import Call
 from .rpc.inflight import Inflight, id_key
 from .threads import Threads
 from .workers import Workers
+
+MOST_STREAMS: Final = 1024
+"""Subscriptions that may run at the same time; they don't count among the requests that do."""
 
 CANCEL: Final = "$/cancelRequest"
 
@@ -49,7 +53,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        registry: Registry,
+        router: Router,
         outbox: Outbox,
         host: Host,
         *,
@@ -57,7 +61,7 @@ class Dispatcher:
         request_timeout: float | None,
         notify_loop: Callable[[], None],
     ) -> None:
-        self._registry = registry
+        self._router = router
         self._outbox = outbox
         self._host = host
         self._limit = limit
@@ -65,6 +69,9 @@ class Dispatcher:
         self._inflight: Inflight[Request] = Inflight()
         self._backlog = Backlog()
         self._running: dict[Request, float | None] = {}
+        self._places = 0
+        self._streaming = 0
+        self._present: Counter[str] = Counter()
         self._pumping = False
         self._closed = False
         self.deadlines = Deadlines(self._expire)
@@ -92,20 +99,20 @@ class Dispatcher:
     @property
     def _nothing_before(self) -> bool:
         """True when a request that may start now would not overtake one that was read before."""
-        return not (self._backlog.ready or self.workers.waiting) and len(self._running) < self._limit
+        return not (self._backlog.ready or self.workers.waiting) and self._places < self._limit
 
     def accept(self, call: Call) -> None:
         """Take a call: run it, queue it, or refuse it."""
-        method = call.method
-        if method == CANCEL:
+        if call.method == CANCEL:
             return self._cancel(call)
-        spec = self._registry.find(method)
-        if spec is not None and spec.at_once:
+        route = self._router.route(call)
+        if not isinstance(route, tuple):
+            return self._answer(call, Unavailable() if self._closed else route)
+        call, spec = route
+        if spec.at_once:
             return self._run_inline(call, spec)
         if self._closed:
             return self._answer(call, Unavailable())
-        if spec is None:
-            return self._answer(call, MethodNotFound())
         if spec.mode == "inline" and spec.lane is None and self._nothing_before:
             return self._run_inline(call, spec)
         self._enqueue(Request(call, spec))
@@ -113,6 +120,10 @@ class Dispatcher:
     def refuse(self, call_id: bytes, failure: Failure) -> None:
         """Answer what never became a call."""
         note_failure(None, call_id, failure)
+        self.say(call_id, failure)
+
+    def say(self, call_id: bytes, failure: Failure) -> None:
+        """Send an error for something that is in no table and in the log already."""
         self._outbox.post(envelope.encode_error(call_id, encode_error(failure)))
 
     def close(self) -> None:
@@ -132,14 +143,33 @@ class Dispatcher:
         self.threads.collect()
         self._outbox.flush()
 
-    # -- the queue ---------------------------------------------------------------------------------------------
+    def call(self, request: Request) -> None:
+        """Run a call between operations; `request.on_done` gets its outcome."""
+        self._queue(request)
+
+    # -- waiting and starting ----------------------------------------------------------------------------------
 
     def _enqueue(self, request: Request) -> None:
-        if request.call.id is not None and not self._inflight.admit(request):
-            return self.refuse(request.call.id, InvalidRequest("duplicate-id"))
+        call, spec = request.call, request.spec
+        if spec.mode == "stream" and (call.id is None or self._streaming >= MOST_STREAMS):
+            return self._answer(call, Overloaded())  # events of a notification would belong to nothing
+        if spec.limit is not None and self._present[spec.name] >= spec.limit:
+            return self._answer(call, Overloaded())
+        if call.id is not None and not self._inflight.admit(request):
+            return self.refuse(call.id, InvalidRequest("duplicate-id"))
+        self._queue(request)
+
+    def _queue(self, request: Request) -> None:
+        self._count(request, 1)
         request.lane = self._lane_of(request)
         self._backlog.put(request)
         self.pump()
+
+    def _count(self, request: Request, change: int) -> None:
+        if request.spec.limit is not None:
+            self._present[request.spec.name] += change
+        if request.spec.mode == "stream":
+            self._streaming += change
 
     def _lane_of(self, request: Request) -> Hashable:
         spec = request.spec
@@ -155,12 +185,14 @@ class Dispatcher:
         if self._pumping:
             return
         self._pumping = True
-        while self._backlog.ready and len(self._running) < self._limit and not self._outbox.congested:
-            request = self._backlog.take()
+        while self._backlog.ready and not self._outbox.congested:
+            request = self._backlog.take(any_place=self._places < self._limit)
+            if request is None:
+                break
             if request.ended_by is None:
                 self._start(request)
             else:
-                self._backlog.leave(request)
+                self._leave(request)
         self._pumping = False
         self.on_change()
 
@@ -170,9 +202,10 @@ class Dispatcher:
         if spec.mode == "inline":
             limit = None  # nothing could interrupt it
         self._running[request] = limit
+        self._places += request.takes_a_place
         if limit is not None:
             self.deadlines.add(request, limit)
-        if spec.mode == "async" or self.workers.waiting:  # what waits for a task was read before
+        if spec.mode in ("async", "stream") or self.workers.waiting:  # what waits for a task was read before
             self.workers.submit(request)
         elif spec.mode == "thread":
             self.threads.submit(request)
@@ -181,35 +214,46 @@ class Dispatcher:
 
     def _finish(self, request: Request, outcome: boundary.Outcome) -> None:
         limit = self._running.pop(request)
+        self._places -= request.takes_a_place
         if limit is not None:
             self.deadlines.remove(request, limit)
-        self._settle(request, outcome)
-        self._backlog.leave(request)
+        if request.on_done is not None:
+            request.on_done(outcome)
+        else:
+            self._settle(request, outcome)
+        self._leave(request)
         self.pump()
+
+    def _leave(self, request: Request) -> None:
+        self._count(request, -1)
+        self._backlog.leave(request)
 
     # -- running -----------------------------------------------------------------------------------------------
 
     def _context(self, request: Request) -> Context:
-        return Context(request.spec.name, request.call, self._host, request)
+        return Context(request.spec, request.call, self._host, request)
 
     def _run_inline(self, call: Call, spec: OperationSpec) -> None:
         if call.id is not None and len(self._inflight) and id_key(call.id) in self._inflight:
             return self.refuse(call.id, InvalidRequest("duplicate-id"))
-        outcome = boundary.run(spec, call, Context(spec.name, call, self._host))
-        if isinstance(outcome, bytes) and call.id is not None:
-            self._outbox.post(envelope.encode_result(call.id, outcome))
-        elif not isinstance(outcome, bytes):
+        outcome = boundary.run(spec, call, Context(spec, call, self._host))
+        if not isinstance(outcome, bytes):
             self._answer(call, outcome)
+        elif call.id is not None:
+            self._outbox.post(envelope.encode_result(call.id, outcome))
 
     def _perform(self, request: Request) -> boundary.Outcome:
         """A handler that is no coroutine: on the loop, or in a worker thread."""
         return boundary.run(request.spec, request.call, self._context(request))
 
     async def _perform_in_task(self, request: Request) -> None:
+        flush = self._outbox.flush
         match request.spec.mode:
             case "async":
-                outcome = await boundary.run_async(request, self._context(request), self._outbox.flush)
-                self._finish(request, outcome)
+                self._finish(request, await boundary.run_async(request, self._context(request), flush))
+            case "stream":
+                stream = request.stream = self._outbox.streams.open(request.call.id or envelope.NULL_ID)
+                self._finish(request, await boundary.run_stream(request, self._context(request), stream, flush))
             case "thread":
                 self.threads.submit(request)
             case "inline":
@@ -222,22 +266,30 @@ class Dispatcher:
         if call.id is None:
             if not isinstance(outcome, bytes):
                 note_failure(call.method, None, outcome)
-        elif self._inflight.settle(request):
-            if isinstance(outcome, bytes):
-                self._outbox.post(envelope.encode_result(call.id, outcome))
-            else:
-                self._answer(call, outcome)
-        else:
+        elif not self._inflight.settle(request):
             note_unanswered(call)
+        elif isinstance(outcome, bytes):
+            self._respond(request, envelope.encode_result(call.id, outcome))
+        else:
+            note_failure(call.method, call.id, outcome)
+            self._respond(request, envelope.encode_error(call.id, encode_error(outcome)))
+
+    def _respond(self, request: Request, response: bytes) -> None:
+        if request.stream is None:
+            self._outbox.post(response)
+        else:
+            request.stream.finish(response)
 
     def _answer(self, call: Call, failure: Failure) -> None:
         note_failure(call.method, call.id, failure)
         if call.id is not None:
-            self._outbox.post(envelope.encode_error(call.id, encode_error(failure)))
+            self.say(call.id, failure)
 
     def _end(self, request: Request, failure: Failure) -> None:
         """Answer before the handler does, and tell it to stop."""
         if request.call.id is not None and self._inflight.settle(request):
+            if request.stream is not None:
+                request.stream.discard()
             self._answer(request.call, failure)
         request.end(failure)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -31,16 +32,23 @@ def load(paths: Sequence[str], directory: str) -> list[Service]:
     return services
 
 
-def _load_one(path: str) -> Service:
+def load_object(path: str) -> object:
+    """Whatever `pkg.module:attribute` names. Raises `AppError`."""
     module_name, colon, attribute = path.partition(":")
     if not (module_name and colon and attribute):
         raise AppError(f"app {path!r} must look like package.module:service")
-    module = _import(module_name, path)
-    found: object = module
+    found = _import(module_name, path)
     for name in attribute.split("."):
         found = getattr(found, name, None)
+    if found is None:
+        raise AppError(f"app {path!r}: there is no {attribute}")
+    return found
+
+
+def _load_one(path: str) -> Service:
+    found = load_object(path)
     if not isinstance(found, Service):
-        raise AppError(f"app {path!r}: {'there is no ' + attribute if found is None else 'not a Service'}")
+        raise AppError(f"app {path!r}: not a Service but a {type(found).__name__}")
     return found
 
 
@@ -55,4 +63,15 @@ def _import(name: str, path: str) -> object:
             raise AppError(f"app {path!r}: no module named {missing}") from None
         raise AppError(f"app {path!r}: its import failed ({type(exc).__name__}: no module named {missing})") from exc
     except BaseException as exc:  # noqa: BLE001 - user code at import: whatever it raises is its own fault
-        raise AppError(f"app {path!r}: its import failed ({type(exc).__name__})") from exc
+        raise AppError(f"app {path!r}: its import failed ({_scrubbed(exc)})") from exc
+
+
+def _scrubbed(exc: BaseException) -> str:
+    """What went wrong and in which line, in a few words that may be shown."""
+    from ..errors.redaction import scrub  # late: only a failure pays for it
+
+    trace = exc.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = f" at {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else ""
+    return scrub(f"{type(exc).__name__}: {' '.join(str(exc).split())[:200]}{where}")

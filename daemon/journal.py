@@ -36,7 +36,8 @@ def note_unanswered(call: Call) -> None:
 def note_fault(fault: Fault) -> None:
     """Bytes were lost. Their number and place are said, never what they were."""
     if log.wants("warning"):
-        log.warning("frame.dropped", reason=fault.failure.reason, size=fault.size, offset=fault.offset)
+        code = row_of(fault.failure).code
+        log.warning("frame.dropped", code=code, reason=fault.failure.reason, size=fault.size, offset=fault.offset)
 
 
 def note_timeout(size: int) -> None:

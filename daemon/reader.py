@@ -91,7 +91,7 @@ class Reader:
 
     def _take_fault(self, fault: Fault) -> None:
         note_fault(fault)
-        self._dispatcher.refuse(NULL_ID, fault.failure)
+        self._dispatcher.say(NULL_ID, fault.failure)
 
     def _take_rare(self, message: Reply | Refused | Dropped | NoJson) -> None:
         match message:

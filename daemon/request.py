@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
 from .rpc.inflight import id_key
@@ -12,8 +13,10 @@ if TYPE_CHECKING:
     import anyio
 
     from ..errors.failures import Failure
+    from .boundary import Outcome
     from .operations.spec import OperationSpec
     from .rpc.envelope import Call
+    from .streams import Stream
 
 
 @final
@@ -24,19 +27,56 @@ class Request:
     handler's own outcome is then dropped. It is set on the loop and read in worker threads.
     """
 
-    __slots__ = ("answered", "call", "deadline", "done", "ended_by", "key", "lane", "scope", "spec", "stopped")
+    __slots__ = (
+        "answered",
+        "call",
+        "children",
+        "deadline",
+        "ended_by",
+        "key",
+        "lane",
+        "on_done",
+        "scope",
+        "spec",
+        "stopped",
+        "stream",
+    )
 
     def __init__(self, call: Call, spec: OperationSpec) -> None:
         self.call = call
         self.spec = spec
         self.key = b"" if call.id is None else id_key(call.id)
         self.answered = call.id is None
-        self.done = False
         self.ended_by: Failure | None = None
         self.deadline: float | None = None
         self.lane: object = None
         self.scope: anyio.CancelScope | None = None
         self.stopped: threading.Event | None = None
+        self.stream: Stream | None = None
+        self.children: list[Request] | None = None
+        self.on_done: Callable[[Outcome], None] | None = None
+
+    @property
+    def takes_a_place(self) -> bool:
+        """Whether it counts among those that run at the same time.
+
+        Subscriptions don't, or a handful of watchers would stop all calls. Calls between operations don't either: who
+        waits for them has a place already, and would wait for ever for a second one.
+        """
+        return self.on_done is None and self.spec.mode != "stream"
+
+    def adopt(self, child: Request) -> None:
+        """From now on the child ends when this request is ended, at once if it has been."""
+        if self.children is None:
+            self.children = []
+        self.children.append(child)
+        if self.ended_by is not None:
+            child.end(self.ended_by)
+
+    def release(self, child: Request) -> None:
+        """The child has ended by itself."""
+        if self.children is not None:
+            self.children.remove(child)
 
     def stop_event(self) -> threading.Event:
         """An event that is set when the request is ended. For the worker thread that runs it."""
@@ -58,7 +98,11 @@ class Request:
         """Tell whatever runs it to stop. Only the first reason counts."""
         if self.ended_by is None:
             self.ended_by = failure
+            if self.on_done is not None:
+                self.on_done(failure)  # whoever waits for it need not wait for a thread that does not look
             if self.scope is not None:
                 self.scope.cancel()
+            for child in [*self.children] if self.children else ():
+                child.end(failure)
             if self.stopped is not None:
                 self.stopped.set()

@@ -12,9 +12,10 @@ from ..framing import guard
 from ..framing.descriptors import StdoutClosed
 from ..framing.stdio import StdioTransport
 from ..framing.stray import StrayReader
+from .admission import access_of, capabilities_of
 from .core import FLUSH_SECONDS, Daemon
 from .hosting import AppError, load
-from .lifecycle import EXIT_FAILED, EXIT_USAGE
+from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import LogSettings, install_hooks, install_logging, log, loop_exception_handler, start, stray
 from .operations.service import DeclarationError, Service
 from .parents import watch_client, watch_parent
@@ -75,7 +76,13 @@ class _Process:
             install_hooks()  # once more: the apps may have imported what has hooks of its own
             transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
             self._daemon = daemon = Daemon(
-                services, transport, self._settings, version=__version__, on_ending=self._watchdog.arm
+                services,
+                transport,
+                self._settings,
+                version=__version__,
+                access=access_of(self._settings),
+                capabilities=capabilities_of(self._settings, services),
+                on_ending=self._watchdog.arm,
             )
             gc.freeze()  # what is loaded by now stays: no collection needs to look through it again
             daemon.begin()
@@ -127,8 +134,9 @@ class _Process:
         self._watchdog.arm()  # here, because a handler may be keeping the loop from ever hearing of it
         if self._daemon is not None:
             self._daemon.ask_to_end("signal")
-        else:
-            raise SystemExit(0)
+        else:  # an app is being imported; an exception could end anywhere in it
+            self.leave()
+            os._exit(EXIT_OK)
 
     def _on_second_signal(self) -> None:
         _end_children(0.0)

@@ -22,6 +22,10 @@ class Identity(msgspec.Struct, frozen=True):
     scopes: frozenset[str] | None = frozenset()
 
 
+PARENT: Final = Identity("parent", None)
+"""The process that spawned the daemon, where nothing restricts it."""
+
+
 class AccessRule(msgspec.Struct, frozen=True):
     """The scopes that an operation asks for. An empty rule lets everyone in, with or without an identity."""
 
@@ -97,7 +101,7 @@ class Token(msgspec.Struct, frozen=True):
 class StaticTokens:
     """Bearer tokens that are known by their digests only, compared in constant time."""
 
-    schemes = ("bearer",)
+    schemes: Sequence[str] = ("bearer",)
 
     def __init__(self, tokens: Sequence[Token], realm: str = "discreet") -> None:
         self._tokens = tuple(tokens)
@@ -119,9 +123,9 @@ class StaticTokens:
 
 
 def parse_token(text: str) -> Token:
-    """Read `SUBJECT:SHA256[:SCOPE,SCOPE…]`. Raises `ValueError` that says what a token looks like, without the text."""
+    """Read `SUBJECT:SHA256[:SCOPE+SCOPE…]`. Raises `ValueError` that says what a token looks like, without the text."""
     subject, _, rest = text.partition(":")
     digest, _, scopes = rest.partition(":")
     if not subject or len(digest) != 64 or set(digest.lower()) - set("0123456789abcdef"):
-        raise ValueError("a token is SUBJECT:SHA256[:SCOPE,SCOPE], with the SHA-256 of the token in 64 hex digits")
-    return Token(subject, digest.lower(), frozenset(filter(None, scopes.split(","))))
+        raise ValueError("a token is SUBJECT:SHA256[:SCOPE+SCOPE], with the SHA-256 of the token in 64 hex digits")
+    return Token(subject, digest.lower(), frozenset(filter(None, scopes.split("+"))))

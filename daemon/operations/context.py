@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
 
 import msgspec
 
@@ -14,6 +14,10 @@ from ...errors.failures import Failure
 if TYPE_CHECKING:
     from ..request import Request
     from ..rpc.envelope import Call
+    from .access import Identity
+    from .spec import OperationSpec
+
+T = TypeVar("T")
 
 
 class Stopped(BaseException):
@@ -23,12 +27,44 @@ class Stopped(BaseException):
     """
 
 
+class CallFailed(Exception):
+    """A call to another operation failed in a way that the operation does not declare; `failure` says how."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(type(failure).__name__)
+        self.failure = failure
+
+
+class ClientRefused(Exception):
+    """The client answered a request of ours with an error; `code` and `message` are its own."""
+
+    def __init__(self, code: int, message: str, failure: Failure) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+        self.failure = failure
+
+
 class Host(Protocol):
     """What a context needs of the daemon."""
 
     def notify(self, method: str, params: object) -> Sending:
         """Send a notification from any thread."""
         ...
+
+    async def call(
+        self, caller: OperationSpec, parent: Request | None, name: str, params: object, *, continue_running: bool
+    ) -> bytes: ...
+
+    async def ask(self, method: str, params: object, timeout: float) -> bytes: ...
+
+    def run_from_thread(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Run something on the loop and wait for it, in a worker thread."""
+        ...
+
+    def identify(self, metadata: Mapping[str, str]) -> Identity | None: ...
+
+    def capabilities_of(self, namespace: str) -> Mapping[str, str]: ...
 
 
 class Sending(Protocol):
@@ -60,14 +96,32 @@ class Context:
     thread, which nobody can interrupt: it looks at `cancelled`, or calls `check_cancelled()` between its steps.
     """
 
-    __slots__ = ("_call", "_host", "_request", "_token", "operation")
+    __slots__ = ("_call", "_host", "_request", "_spec", "_token")
 
-    def __init__(self, operation: str, call: Call, host: Host, request: Request | None = None) -> None:
-        self.operation = operation
+    def __init__(self, spec: OperationSpec, call: Call, host: Host, request: Request | None = None) -> None:
+        self._spec = spec
         self._call = call
         self._host = host
         self._request = request
         self._token: str | int | None | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def operation(self) -> str:
+        """The operation's name."""
+        return self._spec.name
+
+    @property
+    def identity(self) -> Identity | None:
+        """Who calls; None for a caller without accepted credentials, which only open operations see.
+
+        In a call from another operation it is the daemon's own parent process: a caller's identity does not travel.
+        """
+        return self._host.identify(self._call.metadata)
+
+    @property
+    def capabilities(self) -> Mapping[str, str]:
+        """Credentials for outbound calls, by the names that the service declares. The logs scrub their values."""
+        return self._host.capabilities_of(self._spec.namespace)
 
     @property
     def request_id(self) -> str | None:
@@ -127,6 +181,42 @@ class Context:
         if self._token is None:
             return None
         return self._host.notify("$/progress", _Progress(self._token, value))
+
+
+    async def call(self, name: str, params: object = None, *, type: Any = Any, continue_running: bool = False) -> Any:
+        """Call another operation, one that the service declares in `uses`, and return its result as `type`.
+
+        The service's `authority` is checked, not the caller's scopes, and no metadata travels. Raises the operation's
+        own declared errors, and `CallFailed` for everything else. Cancelling it, or the request it is made in, cancels
+        the operation, unless `continue_running` lets it go on unobserved.
+        """
+        return self._decode(await self._call_other(name, params, continue_running), type)
+
+    def call_blocking(self, name: str, params: object = None, *, type: Any = Any, continue_running: bool = False) -> Any:
+        """`call` for handlers in worker threads."""
+        return self._decode(
+            self._host.run_from_thread(lambda: self._call_other(name, params, continue_running)), type
+        )
+
+    async def request(self, method: str, params: object = None, *, type: Any = Any, timeout: float = 30.0) -> Any:
+        """Ask the client something and return its result as `type`, waiting at most `timeout` seconds.
+
+        Raises `ClientRefused` with the client's error, and `TimeoutError`.
+        """
+        return self._decode(await self._host.ask(method, {} if params is None else params, timeout), type)
+
+    def request_blocking(self, method: str, params: object = None, *, type: Any = Any, timeout: float = 30.0) -> Any:
+        """`request` for handlers in worker threads."""
+        asked = {} if params is None else params
+        return self._decode(self._host.run_from_thread(lambda: self._host.ask(method, asked, timeout)), type)
+
+    def _call_other(self, name: str, params: object, continue_running: bool) -> Awaitable[bytes]:
+        asked = {} if params is None else params
+        return self._host.call(self._spec, self._request, name, asked, continue_running=continue_running)
+
+    @staticmethod
+    def _decode(result: bytes, type: Any) -> Any:
+        return msgspec.json.decode(result, type=type)
 
 
 def _progress_token(call: Call) -> str | int | None:

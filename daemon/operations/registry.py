@@ -11,19 +11,31 @@ from .spec import OperationSpec
 
 @final
 class Registry:
-    """Every operation that the daemon hosts. Raises `DeclarationError`, one line for all duplicates."""
+    """Every operation that the daemon hosts. Raises `DeclarationError`, one line for all that is wrong."""
 
     __slots__ = ("_by_name",)
 
     def __init__(self, services: Iterable[Service]) -> None:
         self._by_name: dict[str, OperationSpec] = {}
         duplicates: dict[str, None] = {}
+        used: dict[str, None] = {}
         for service in services:
+            used.update(dict.fromkeys(sorted(service.uses)))
             for spec in service.operations:
                 if self._by_name.setdefault(spec.name, spec) is not spec:
                     duplicates[spec.name] = None
-        if duplicates:
-            raise DeclarationError(f"declared more than once: {', '.join(duplicates)}")
+        unknown = [name for name in used if name not in self._by_name]
+        faults = [
+            f"{what}: {', '.join(names)}"
+            for what, names in (("declared more than once", duplicates), ("used but not declared", unknown))
+            if names
+        ]
+        if faults:
+            raise DeclarationError("; ".join(faults))
+
+    def get(self, name: str) -> OperationSpec | None:
+        """The operation of this exact name, internal ones too."""
+        return self._by_name.get(name)
 
     def find(self, method: str) -> OperationSpec | None:
         """The operation that a caller on the wire may name so; a leading slash is accepted and dropped."""

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, final, get_type_hints
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Sequence
+from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, final, get_args, get_origin, get_type_hints
 
 from ...errors.exceptions import OperationError
+from .access import AccessRule
 from .params import build_input
 from .spec import DEFAULT_TIMEOUT, Kind, Mode, OperationSpec, Timeout, Visibility, output_check
 
@@ -36,7 +37,8 @@ class Options(TypedDict, total=False):
     in seconds, None for no deadline; without it the daemon's setting holds. A plain `def` runs in a worker thread;
     `inline=True` promises that it never blocks and runs it on the event loop. `serial=True` runs the operation one
     at a time, in order; `keyed="param"` one at a time per value of that param. `visibility="internal"` hides it from
-    the wire. `description` replaces the first paragraph of the docstring. `at_once=True`, for inline handlers, runs a
+    the wire. `scopes` are needed all, of `any_scope` one is enough. `limit` is how many calls may be in the daemon at
+    once; one more is refused with OVERLOADED. `description` replaces the first paragraph of the docstring. `at_once=True`, for inline handlers, runs a
     call the moment it is read, before what waits and also when the daemon has been told to end.
     """
 
@@ -47,6 +49,9 @@ class Options(TypedDict, total=False):
     serial: bool
     keyed: str
     visibility: Visibility
+    scopes: Sequence[str]
+    any_scope: Sequence[str]
+    limit: int
     description: str
     at_once: bool
 
@@ -56,14 +61,29 @@ class Service:
     """A namespace of operations. `Service("files")` names its operations `files/<function>`, `Service("")` just
     `<function>`.
 
+    `uses` names the operations of this or other services that its handlers may call through their context; those
+    calls are checked against `authority`, the service's own scopes, never against the caller's. `capabilities` names
+    the credentials that its handlers find in `ctx.capabilities`.
+
     Raises `DeclarationError` where a service or one of its operations is declared wrongly.
     """
 
-    def __init__(self, namespace: str, *, description: str = "") -> None:
+    def __init__(
+        self,
+        namespace: str,
+        *,
+        description: str = "",
+        uses: Sequence[str] = (),
+        authority: Sequence[str] = (),
+        capabilities: Sequence[str] = (),
+    ) -> None:
         if namespace and not _NAME.fullmatch(namespace):
             raise DeclarationError(f"service {namespace!r}: {_NAME_RULE}")
         self.namespace = namespace
         self.description = description
+        self.uses = frozenset(name.removeprefix("/") for name in uses)
+        self.authority = frozenset(authority)
+        self.capabilities = frozenset(capabilities)
         self.operations: list[OperationSpec] = []
 
     def query(self, **options: Unpack[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -74,52 +94,84 @@ class Service:
         """Declare an operation that changes something. Returns the function unchanged. See `Options`."""
         return self._declare("mutation", options)
 
+    def subscription(self, **options: Unpack[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        """Declare an operation that sends events: an asynchronous generator, annotated `AsyncIterator[T]`.
+
+        Returns the function unchanged. See `Options`; without `timeout` it has no deadline.
+        """
+        return self._declare("subscription", options)
+
     def _declare(self, kind: Kind, options: Options) -> Callable[[Callable[P, R]], Callable[P, R]]:
         def register(func: Callable[P, R]) -> Callable[P, R]:
             verb = options.get("name") or func.__name__
             name = f"{self.namespace}/{verb}" if self.namespace else verb
             try:
-                self.operations.append(_specify(name, kind, func, options))
+                self.operations.append(self._specify(name, kind, func, options))
             except (TypeError, ValueError, NameError) as exc:
                 raise DeclarationError(f"operation {name}: {exc}") from exc
             return func
 
         return register
 
+    def _specify(self, name: str, kind: Kind, func: Callable[..., Any], options: Options) -> OperationSpec:
+        if not _NAME.fullmatch(name):
+            raise ValueError(_NAME_RULE)
+        mode = _mode(kind, func, options)
+        model = build_input(func)
+        returns = _returns(func, kind)
+        return OperationSpec(
+            name=name,
+            kind=kind,
+            mode=mode,
+            input=model,
+            invoke=model.invoker(func),
+            returns=returns,
+            output=output_check(returns),
+            errors=_checked(options.get("errors", ())),
+            description=options.get("description") or _description(func),
+            timeout=options.get("timeout", None if kind == "subscription" else DEFAULT_TIMEOUT),
+            lane=_lane(options, model.names),
+            visibility=options.get("visibility", "external"),
+            access=AccessRule(frozenset(options.get("scopes", ())), frozenset(options.get("any_scope", ()))),
+            limit=options.get("limit"),
+            uses=self.uses,
+            authority=self.authority,
+            at_once=options.get("at_once", False),
+        )
 
-def _specify(name: str, kind: Kind, func: Callable[..., Any], options: Options) -> OperationSpec:
-    if not _NAME.fullmatch(name):
-        raise ValueError(_NAME_RULE)
-    mode = _mode(func, inline=options.get("inline", False))
-    if options.get("at_once") and mode != "inline":
-        raise ValueError("at_once=True needs inline=True")
-    model = build_input(func)
-    returns = get_type_hints(func, include_extras=True).get("return", Any)
-    return OperationSpec(
-        name=name,
-        kind=kind,
-        mode=mode,
-        input=model,
-        invoke=model.invoker(func),
-        returns=returns,
-        output=output_check(returns),
-        errors=_checked(options.get("errors", ())),
-        description=options.get("description") or _description(func),
-        timeout=options.get("timeout", DEFAULT_TIMEOUT),
-        lane=_lane(options, model.names),
-        visibility=options.get("visibility", "external"),
-        at_once=options.get("at_once", False),
-    )
 
-
-def _mode(func: Callable[..., Any], *, inline: bool) -> Mode:
-    if inspect.isasyncgenfunction(func) or inspect.isgeneratorfunction(func):
-        raise TypeError("a query or mutation returns one result; a generator is a subscription's handler")
-    if inspect.iscoroutinefunction(func):
-        if inline:
-            raise TypeError("inline=True is for plain functions; a coroutine runs on the loop anyway")
+def _mode(kind: Kind, func: Callable[..., Any], options: Options) -> Mode:
+    inline = options.get("inline", False)
+    generator = inspect.isasyncgenfunction(func)
+    if generator != (kind == "subscription") or inspect.isgeneratorfunction(func):
+        raise TypeError(f"a {kind} is {_HANDLERS[kind]}")
+    coroutine = inspect.iscoroutinefunction(func)
+    if inline and (coroutine or generator):
+        raise TypeError("inline=True is for plain functions; a coroutine runs on the loop anyway")
+    if options.get("at_once") and not inline:
+        raise TypeError("at_once=True needs inline=True")
+    if generator:
+        return "stream"
+    if coroutine:
         return "async"
     return "inline" if inline else "thread"
+
+
+_HANDLERS: dict[Kind, str] = {
+    "query": "a function or coroutine with one result, no generator",
+    "mutation": "a function or coroutine with one result, no generator",
+    "subscription": "an asynchronous generator (`async def` with `yield`)",
+}
+
+
+def _returns(func: Callable[..., Any], kind: Kind) -> Any:
+    """The type of the result, or of the events. A missing annotation promises nothing."""
+    returns = get_type_hints(func, include_extras=True).get("return", Any)
+    if kind != "subscription" or returns is Any:
+        return returns
+    if get_origin(returns) not in (AsyncIterator, AsyncGenerator, AsyncIterable):
+        raise TypeError("a subscription returns AsyncIterator[T], with the type of its events")
+    return get_args(returns)[0]
 
 
 def _lane(options: Options, names: tuple[str, ...]) -> Literal[True] | str | None:

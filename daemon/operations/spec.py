@@ -8,10 +8,11 @@ from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
 import msgspec
 
 from ...errors.exceptions import OperationError
+from .access import AccessRule
 from .params import InputModel, Values
 
-Kind: TypeAlias = Literal["query", "mutation"]
-Mode: TypeAlias = Literal["inline", "async", "thread"]
+Kind: TypeAlias = Literal["query", "mutation", "subscription"]
+Mode: TypeAlias = Literal["inline", "async", "thread", "stream"]
 Visibility: TypeAlias = Literal["external", "internal"]
 
 
@@ -29,10 +30,12 @@ _encode = msgspec.json.Encoder().encode
 class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     """What the registry knows of an operation.
 
-    `mode` says where the handler runs: on the loop at once (`inline`, it never blocks), as a coroutine (`async`), or
-    in a worker thread. `invoke(ctx, values)` calls the handler with what `input.decode` gave. `lane` runs it one at a time: True for all of its calls, a param's name for those with the same
-    value of it. `timeout` is in seconds, None for no deadline. `returns` is the type that the handler declares;
-    `output` checks it where encoding alone would not prove it. `at_once` is for the way out itself.
+    `mode` says how the handler runs: on the loop at once (`inline`, it never blocks), as a coroutine (`async`), in a
+    worker thread, or as an asynchronous generator (`stream`). `invoke(ctx, values)` calls it with what `input.decode`
+    gave. `returns` is the type of its result, or of one event; `output` checks it where encoding alone would not
+    prove it. `timeout` is in seconds, None for no deadline. `lane` runs it one at a time: True for all of its calls, a
+    param's name for those with the same value of it. `limit` is how many may be in the daemon at once. `uses` are the
+    operations that it may call, with the scopes of `authority`. `at_once` is for the way out itself.
     """
 
     name: str
@@ -47,7 +50,16 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     timeout: Timeout = DEFAULT_TIMEOUT
     lane: Literal[True] | str | None = None
     visibility: Visibility = "external"
+    access: AccessRule = AccessRule()
+    limit: int | None = None
+    uses: frozenset[str] = frozenset()
+    authority: frozenset[str] = frozenset()
     at_once: bool = False
+
+    @property
+    def namespace(self) -> str:
+        """What stands before the last part of the name; empty where there is nothing."""
+        return self.name.rpartition("/")[0]
 
     def described_params(self) -> list[str]:
         """The params for people, in order: `level: string`, `limit?: integer` where it may be left out."""

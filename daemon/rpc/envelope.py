@@ -21,13 +21,14 @@ class Call(msgspec.Struct, gc=False):
     """A request, or a notification when `id` is None.
 
     `id` and `params` are JSON texts as they came; `params` is None when absent or null. `metadata` holds the string
-    members of `serviceParams` under lower-case keys.
+    members of `serviceParams` under lower-case keys. `prefix` is where in the caller's own params these stand.
     """
 
     method: str
     id: bytes | None
     params: Raw | None
     metadata: dict[str, str]
+    prefix: str = ""
 
 
 class Reply(msgspec.Struct, gc=False):

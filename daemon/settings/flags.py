@@ -13,7 +13,14 @@ from .table import OPTIONS
 _WIDTH: Final = 100
 """Columns of help text. Fixed, because asking the terminal costs an import, and so that help reads the same anywhere."""
 
-_METAVARS: Final = {"integer": "N", "seconds": "SECONDS", "directory": "DIR", "file": "FILE", "words": "WORD"}
+_METAVARS: Final = {
+    "integer": "N",
+    "seconds": "SECONDS",
+    "directory": "DIR",
+    "file": "FILE",
+    "words": "WORD",
+    "object": "MODULE:OBJECT",
+}
 
 
 class Flag(Struct, frozen=True):

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, TypeAlias, assert_never, final, get_args
 
 from msgspec import Struct
 
-Kind: TypeAlias = Literal["switch", "integer", "seconds", "choice", "directory", "file", "words", "apps"]
+Kind: TypeAlias = Literal["switch", "integer", "seconds", "choice", "directory", "file", "words", "apps", "object"]
 
 PREFIX: Final = "DISCREET_"
 _LONGEST_INTEGER: Final = 18
@@ -95,6 +95,8 @@ class Option(Struct, frozen=True, kw_only=True):
                 return "words without blanks or commas"
             case "apps":
                 return "pkg.module:service"
+            case "object":
+                return "pkg.module:object"
             case _:
                 assert_never(self.kind)
 
@@ -150,6 +152,8 @@ def value_of(option: Option, given: Given, directory: str) -> object:
             return absolute(value, directory)
         case ("words", list()) if all(_is_word(word) for word in value):
             return tuple(value)
+        case "object", str() if _is_app(value):
+            return value
         case ("apps", list()) if all(_is_app(word) for word in value):
             return tuple(value)
         case _:
@@ -176,7 +180,7 @@ def _read(kind: Kind, text: str) -> object:
                 return text.lower()
         case "words" | "apps":
             return text.replace(",", " ").split()
-        case "choice" | "directory" | "file":
+        case "choice" | "directory" | "file" | "object":
             return text
         case _:
             assert_never(kind)

@@ -57,6 +57,35 @@ class Settings(Struct, frozen=True, kw_only=True):
             default_text="all scopes",
         ),
     ] = None
+    tokens: Annotated[
+        tuple[str, ...] | None,
+        Detail(
+            group=_SERVED,
+            kind="words",
+            key="token",
+            help="a bearer token that is accepted, as SUBJECT:SHA256[:SCOPE+SCOPE]; may be repeated",
+            default_text="none: callers need no token",
+        ),
+    ] = None
+    identity: Annotated[
+        str | None,
+        Detail(
+            group=_SERVED,
+            kind="object",
+            help="an identity provider of your own, as pkg.module:object, instead of tokens",
+            default_text="none",
+        ),
+    ] = None
+    capabilities: Annotated[
+        tuple[str, ...] | None,
+        Detail(
+            group=_SERVED,
+            kind="words",
+            key="capability",
+            help="a credential for handlers that declare it, as NAME=FILE; may be repeated",
+            default_text="none",
+        ),
+    ] = None
     framing: Annotated[
         Framing,
         Detail(group=_WIRE, help="how messages are told apart; auto goes by the first byte, { or [ means newline"),

@@ -5,15 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .daemon.operations.context import Context, Stopped
+    from .daemon.operations.access import Identity, IdentityProvider
+    from .daemon.operations.context import CallFailed, ClientRefused, Context, Stopped
     from .daemon.operations.service import DeclarationError, Service
     from .errors.exceptions import OperationError
 
 __version__ = "0.1.0"
 
-__all__ = ["Context", "DeclarationError", "OperationError", "Service", "Stopped", "__version__"]
+__all__ = [
+    "CallFailed",
+    "ClientRefused",
+    "Context",
+    "DeclarationError",
+    "Identity",
+    "IdentityProvider",
+    "OperationError",
+    "Service",
+    "Stopped",
+    "__version__",
+]
 
 _HOMES = {
+    "CallFailed": ".daemon.operations.context",
+    "ClientRefused": ".daemon.operations.context",
+    "Identity": ".daemon.operations.access",
+    "IdentityProvider": ".daemon.operations.access",
     "Context": ".daemon.operations.context",
     "DeclarationError": ".daemon.operations.service",
     "OperationError": ".errors.exceptions",

@@ -209,3 +209,12 @@ def test_children_of_handlers_are_ended_with_the_daemon(spawn: Spawn) -> None:
     assert not gone(pid)
     assert child.end() == 0
     wait_until(lambda: gone(pid))
+
+
+def test_a_signal_while_an_app_is_imported_ends_with_0(spawn: Spawn, app_directory: Path) -> None:
+    (app_directory / "slow.py").write_text("import sys, time\nprint('importing', flush=True)\ntime.sleep(3600)\n")
+    child = spawn("serve", "slow:app")
+    while b"importing" not in child.process.stderr.readline():
+        pass
+    child.signal(signal.SIGTERM)
+    assert child.wait() == 0

@@ -1,0 +1,72 @@
+"""Requests that the daemon sends to its client, and the answers to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from ..errors.wire import read_error
+from .operations.context import ClientRefused
+from .outbox import Outbox
+from .rpc import envelope
+from .rpc.envelope import Reply
+
+if TYPE_CHECKING:
+    import anyio
+
+
+@final
+class _Question:
+    __slots__ = ("answered", "reply")
+
+    def __init__(self, answered: anyio.Event) -> None:
+        self.answered = answered
+        self.reply: Reply | None = None
+
+
+@final
+class Asking:
+    """Used on the loop's thread. Ids are integers from 1; they share nothing with those of the client's requests."""
+
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._last = 0
+        self._open: dict[bytes, _Question] = {}
+
+    async def ask(self, method: str, params: object, timeout: float) -> bytes:
+        """The client's result as JSON text.
+
+        Raises `ClientRefused` with the client's error, and `TimeoutError` after `timeout` seconds. The client is told
+        to cancel what is no longer awaited.
+        """
+        import anyio  # late: the first replies leave without an event loop
+
+        self._last += 1
+        question = _Question(anyio.Event())
+        key = b"%d" % self._last
+        self._open[key] = question
+        self._outbox.post(envelope.encode_request(self._last, method, params))
+        self._outbox.flush()
+        try:
+            with anyio.fail_after(timeout):
+                await question.answered.wait()
+        finally:
+            if self._open.pop(key, None) is not None and question.reply is None:
+                self._outbox.post(envelope.encode_notification("$/cancelRequest", {"id": int(key)}))
+                self._outbox.flush()
+        return _result(question.reply)
+
+    def take(self, reply: Reply) -> bool:
+        """Give a response to whoever waits for it; False when nobody does."""
+        question = self._open.pop(reply.id, None)
+        if question is None:
+            return False
+        question.reply = reply
+        question.answered.set()
+        return True
+
+
+def _result(reply: Reply | None) -> bytes:
+    if reply is not None and reply.result is not None:
+        return bytes(reply.result)
+    error, failure = read_error(reply.error if reply is not None and reply.error is not None else b"")
+    raise ClientRefused(error.code, error.message, failure)
