@@ -45,9 +45,6 @@ T = TypeVar("T")
 FLUSH_SECONDS: Final = 0.5
 """How much of the drain window is kept for sending the last replies and flushing the logs."""
 
-LINGER_SECONDS: Final = 0.25
-"""How long a daemon with nothing left to do stays after `shutdown`, for the `exit` that LSP's clients send next."""
-
 IGNORING: Final[frozenset[Event]] = frozenset({"signal", "exit", "parent-gone"})
 """Reasons to end after which no more input is awaited."""
 
@@ -145,6 +142,7 @@ class Daemon:
                 inner.cancel_scope.cancel()
             await self._send_last()
             tasks.cancel_scope.cancel()
+        self._dispatcher.threads.close()
         return self.lifecycle.status
 
     async def _read(self, scope: anyio.CancelScope) -> None:
@@ -165,10 +163,9 @@ class Daemon:
         window = self._settings.drain_timeout
         with anyio.move_on_after(window - min(FLUSH_SECONDS, window / 4)) as scope:
             await self._until(lambda: self._dispatcher.idle)
-            if self.lifecycle.reason == "shutdown":
-                with anyio.move_on_after(min(LINGER_SECONDS, window / 4)):
-                    await self._until(lambda: self._reader.ended or self._asked == "exit")
-        if scope.cancelled_caught:
+            if self.lifecycle.reason == "shutdown":  # LSP's clients send `exit` next, and some mind if nobody is there
+                await self._until(lambda: self._reader.ended or self._asked is not None)
+        if scope.cancelled_caught and not self._dispatcher.idle:
             log.warning("daemon.window_closed", unanswered=self._dispatcher.unanswered)
             self._dispatcher.abandon()
         self.lifecycle.apply("window-closed" if scope.cancelled_caught else "drained")

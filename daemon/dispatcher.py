@@ -243,10 +243,12 @@ class Dispatcher:
             self._outbox.post(envelope.encode_result(call.id, outcome))
 
     def _perform(self, request: Request) -> boundary.Outcome:
-        """A handler that is no coroutine: on the loop, or in a worker thread."""
-        return boundary.run(request.spec, request.call, self._context(request))
+        """A handler that is no coroutine: on the loop, or in a worker thread, where it may have waited for one."""
+        return request.ended_by or boundary.run(request.spec, request.call, self._context(request))
 
     async def _perform_in_task(self, request: Request) -> None:
+        if request.ended_by is not None:  # while it waited for a task
+            return self._finish(request, request.ended_by)
         flush = self._outbox.flush
         match request.spec.mode:
             case "async":

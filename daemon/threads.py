@@ -34,7 +34,7 @@ class Threads:
         self._perform = perform
         self._finish = finish
         self._notify = notify
-        self._waiting: SimpleQueue[Request] = SimpleQueue()
+        self._waiting: SimpleQueue[Request | None] = SimpleQueue()
         self._done: deque[tuple[Callable[..., None], *tuple[Any, ...]]] = deque()
         self._started = 0
         self._busy = 0
@@ -58,9 +58,13 @@ class Threads:
             function, *args = self._done.popleft()
             function(*args)
 
+    def close(self) -> None:
+        """Let the threads end when they have nothing to do. Nothing is submitted afterwards."""
+        for _ in range(self._started):
+            self._waiting.put(None)
+
     def _work(self) -> None:
-        while True:
-            request = self._waiting.get()
+        while (request := self._waiting.get()) is not None:
             self.call_on_loop(self._ended, request, self._perform(request))
 
     def _ended(self, request: Request, outcome: Any) -> None:

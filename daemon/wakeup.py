@@ -18,6 +18,10 @@ class Wakeup:
         self._reading, self._writing = _pair()
         self._pending = False
 
+    def __del__(self) -> None:  # when no thread can call `notify` any more, and so write to what the number means then
+        os.close(self._reading)
+        os.close(self._writing)
+
     def notify(self) -> None:
         if not self._pending:
             self._pending = True

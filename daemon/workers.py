@@ -103,6 +103,6 @@ class Workers:
         while self._queue and not scope.cancel_called:
             request = self._queue.popleft()
             self._wake_one_if_needed()
-            if request.spec.mode == "async":
+            if request.spec.mode in ("async", "stream"):
                 request.scope = scope
             await self._perform(request)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from typing import Any
@@ -230,6 +230,40 @@ async def test_a_request_not_yet_started_is_dropped_when_cancelled(serving: Serv
         assert (await wire.receive())["result"] == "a"
         await wire.nothing_more()
         assert gate.started == ["a"]
+
+
+@pytest.mark.parametrize("mode", ["async", "thread", "stream"])
+async def test_a_cancel_read_together_with_its_request_keeps_the_handler_from_running(serving: Serving, mode: str) -> None:
+    service = Service("never")
+    ran: list[str] = []
+
+    async def coroutine() -> None:
+        ran.append(mode)
+        await anyio.sleep_forever()
+
+    def thread(ctx: Context) -> None:
+        ran.append(mode)
+        while not ctx.wait_cancelled(SECONDS):
+            pass
+
+    async def stream() -> AsyncIterator[int]:
+        ran.append(mode)
+        await anyio.sleep_forever()
+        yield 1
+
+    if mode == "stream":
+        service.subscription(name="it")(stream)
+    else:
+        service.query(name="it", timeout=None)(coroutine if mode == "async" else thread)
+    cancel = {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "x"}}
+    async with serving(service, max_concurrency=1) as wire:
+        await wire.send(wire.request("never/it", id="x"), cancel)
+        assert (await wire.receive())["error"]["code"] == -32800
+        await wire.nothing_more()
+        await until(lambda: wire.daemon._dispatcher.idle)
+        assert await wire.end() == 0
+    if mode != "thread":  # a thread may have begun at once
+        assert ran == []
 
 
 @pytest.mark.parametrize("params", [{"id": 99}, {"id": None}, {}, [], {"id": {"a": 1}}, None])
