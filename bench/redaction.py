@@ -17,7 +17,9 @@ from discreet.errors.redaction import Scrubber
 
 HOSTILE_CHARACTERS = 128 * 1024
 PLAIN = "2026-01-15 12:00:01,123 INFO [main] org.example.Application - Started server in 3.217 seconds on node a"
-WORDS = "user session cache worker queue started finished request response timeout retry failed connection closed".split()
+WORDS = (
+    "user session cache worker queue started finished request response timeout retry failed connection closed".split()
+)
 
 
 def log_lines(count: int, seed: int = 7) -> list[str]:
@@ -37,12 +39,20 @@ def log_lines(count: int, seed: int = 7) -> list[str]:
         kinds: list[Callable[[], str]] = [
             lambda: f"{stamp} INFO [worker-{draw.randint(1, 9)}] com.example.app.Service - {words(9)}",
             lambda: f"{stamp} DEBUG {words(4)} request_id={identity} duration_ms={draw.randint(1, 999)} status=200",
-            lambda: f'{address} - - [{stamp}] "GET /api/v1/users/{draw.randint(1, 99)} HTTP/1.1" 200 {draw.randint(9, 99999)}',
+            lambda: (
+                f'{address} - - [{stamp}] "GET /api/v1/users/{draw.randint(1, 99)} HTTP/1.1" 200 {draw.randint(9, 99999)}'
+            ),
             lambda: f'{{"time": "{stamp}", "level": "info", "event": "{words(3)}", "id": {draw.randint(1, 99999)}}}',
             lambda: f"{stamp} WARN {words(6)} commit {digits(40)} on branch main",
-            lambda: f"{stamp} INFO fetched https://example.com/{words(1)}/{draw.randint(1, 99)}?page=2&sort=asc in 12 ms",
+            lambda: (
+                f"{stamp} INFO fetched https://example.com/{words(1)}/{draw.randint(1, 99)}?page=2&sort=asc in 12 ms"
+            ),
             lambda: f'  File "/srv/app/service/{words(1)}.py", line {draw.randint(1, 999)}, in {words(1)}',
-            lambda: f"{stamp} ERROR {words(5)} token={digits(24)} {words(2)}" if draw.random() < 0.4 else f"{stamp} {words(9)}",
+            lambda: (
+                f"{stamp} ERROR {words(5)} token={digits(24)} {words(2)}"
+                if draw.random() < 0.4
+                else f"{stamp} {words(9)}"
+            ),
         ]
         return draw.choice(kinds)()
 

@@ -51,7 +51,9 @@ def _tables() -> Iterator[str]:
 
 
 def _wire_row(row: Row) -> str:
-    data = row.data.replace("{code} of", "`{code}` of") if " of " in row.data else f"`{row.data}`" if row.data else "none"
+    data = (
+        row.data.replace("{code} of", "`{code}` of") if " of " in row.data else f"`{row.data}`" if row.data else "none"
+    )
     declared = not row.protocol_code
     retryable = "as declared" if declared else "yes" if row.retryable else "no"
     return _line(_number(row.code), row.message or "its own", _code(row), row.when, data, retryable)

@@ -136,8 +136,8 @@ class ContentLengthParser:
             return
         if self.state == "in-block":
             self._loss.begin(InvalidRequest("malformed-header"), self._buffer.here)
-        # A body that is being skipped began its loss with its block. Its bytes are gone, and a lexer beside the skipping
-        # would make it fifty times slower for everyone; so nothing but a block is believed now.
+        # A body that is being skipped began its loss with its block. Its bytes are gone unread, since lexing them would
+        # make throwing away cost more than parsing; so its tail cannot be told, and nothing but a block is believed.
         self._buffer.drop()
         self._report_before("doubt-whole")
 

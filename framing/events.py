@@ -46,8 +46,9 @@ class Frame(msgspec.Struct, gc=False):
 class Fault(msgspec.Struct, frozen=True):
     """One loss: the `size` bytes from `offset` on, counted from the start of the stream, were dropped.
 
-    A `ParseFailure` counts from the body's first byte, an `InvalidRequest` from the header block's. The span grows no
-    further: what is dropped later has a fault of its own, or belongs to this one (section 1.1, rules 3 to 5).
+    A `ParseFailure` counts from the first byte of the body or line, an `InvalidRequest` from that of the header block, or
+    of the text where a block was due. If still more is dropped for the same reason, a further fault begins where this one
+    ends; only the text behind a faulty block and the late rest of a reported body are skipped without a word.
     """
 
     failure: ParseFailure | InvalidRequest

@@ -67,6 +67,16 @@ VERBS: Final[dict[str, Verb]] = {
         "Check the surroundings, and a trial run of the daemon with the same settings.",
         ("discreet doctor", "discreet doctor app:files --root ~/project", "discreet doctor --json"),
     ),
+    "schema": Verb(
+        "schema",
+        "[APP ...] [--check FILE] [-o FILE] [FLAG ...]",
+        "Print what the operations promise, or tell what a change of them breaks for callers.",
+        (
+            "discreet schema app:files > schema.json",
+            "discreet schema app:files --check schema.json",
+            "discreet schema app:files --check schema.json -o schema.json",
+        ),
+    ),
     "completion": Verb(
         "completion",
         "bash|zsh|fish",

@@ -15,7 +15,9 @@ MADE = {"node_modules", "__pycache__", "results"}
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
-CITED = re.compile(r"[Ss]ection\s+([0-9]+(?:\.[0-9]+)?)\s+of\s+docs/protocol\.md|docs/protocol\.md,\s+section\s+([0-9.]*[0-9])")
+CITED = re.compile(
+    r"[Ss]ection\s+([0-9]+(?:\.[0-9]+)?)\s+of\s+docs/protocol\.md|docs/protocol\.md,\s+section\s+([0-9.]*[0-9])"
+)
 MACHINE = re.compile(r"(?<![\w./])/(?:work|root|tmp/[a-z]|home/[a-z]+/)(?![\w-])")
 
 

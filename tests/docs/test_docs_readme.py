@@ -80,7 +80,7 @@ def needs(program: str) -> pytest.MarkDecorator:
 
 @needs("emacs")
 def test_the_emacs_snippet_of_the_readme_works(folder: Path) -> None:
-    (folder / "shop.el").write_text(blocks("elisp")[0] + '(princ (jsonrpc-request shop \'version nil))')
+    (folder / "shop.el").write_text(blocks("elisp")[0] + "(princ (jsonrpc-request shop 'version nil))")
     stdout, _ = run(["emacs", "--batch", "-Q", "-l", "shop.el"], folder)
     assert stdout == "(:version 0.1.0)"
 

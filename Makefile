@@ -1,0 +1,98 @@
+# `make demo` and `make test` need python3 (3.11 or later) and make, nothing else. Everything goes into $(VENV).
+#   make PYTHON=python3.12 test      with another interpreter
+#   make VENV=/tmp/venv test         in another place
+#   make test ARGS="-k frames"       with arguments for pytest
+
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+
+# -P: the folders errors/, client/ … of this directory must not pass for modules of that name.
+PY = $(VENV)/bin/python -P
+SOURCES := pyproject.toml $(shell find src client daemon errors framing -name '*.py' -type f)
+
+unexport PYTHONPATH PYTHONHOME
+
+.PHONY: help demo test check format interop bench docs coverage dist clean
+
+help:
+	@echo 'make demo      see the daemon work'
+	@echo 'make test      run the tests'
+	@echo 'make check     lint, format, types, layers'
+	@echo 'make format    lint and format, and change what can be changed'
+	@echo 'make interop   the tests against other JSON-RPC implementations, where they are installed'
+	@echo 'make bench     measure; bench/README.md says what and how'
+	@echo 'make docs      write the generated parts of docs/ anew'
+	@echo 'make coverage  what the tests reach'
+	@echo 'make dist      build wheel and sdist into dist/'
+	@echo 'make clean     remove what make has made'
+
+demo: $(VENV)/demo.done
+	@$(PY) -m discreet demo $(ARGS)
+
+test: $(VENV)/test.done
+	@$(PY) -m pytest -q $(ARGS)
+
+interop: $(VENV)/test.done
+	@$(PY) -m pytest -q tests/interop $(ARGS)
+
+bench: $(VENV)/test.done
+	@PATH="$(abspath $(VENV))/bin:$$PATH" bench/run $(ARGS)
+
+docs: $(VENV)/test.done
+	@$(PY) docs/write_settings.py
+	@$(PY) docs/write_errors.py
+
+check: $(VENV)/dev.done
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(PY) -m basedpyright --pythonpath $(VENV)/bin/python
+	$(VENV)/bin/lint-imports --no-cache
+
+format: $(VENV)/dev.done
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+# From the folders through the links, so that lines are counted where they stand.
+coverage: $(VENV)/dev.done
+	@PYTHONPATH=src $(PY) -m coverage run -m pytest -q $(ARGS)
+	@$(PY) -m coverage report
+
+dist: $(VENV)/test.done
+	@rm -rf build
+	@$(PY) -c 'from setuptools import build_meta as b; b.build_sdist("dist"); b.build_wheel("dist")' >/dev/null
+	@rm -rf build *.egg-info
+	@ls dist
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .coverage .coverage.* .hypothesis
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps: what is installed is the package as users get it, anew when a source has changed.
+$(VENV)/demo.done: $(VENV)/made $(SOURCES)
+	@$(call install,.)
+	@touch $@
+
+$(VENV)/test.done: $(VENV)/made $(SOURCES)
+	@$(call install,".[test]")
+	@touch $(VENV)/demo.done $@
+
+$(VENV)/dev.done: $(VENV)/made $(SOURCES)
+	@$(call install,$(EVERYTHING))
+	@touch $(VENV)/demo.done $(VENV)/test.done $@
+
+EVERYTHING = ".[fast,test,dev]"
+
+# build/ would carry modules over that the tree no longer has.
+install = echo 'installing $(1) into $(VENV)' && rm -rf build *.egg-info \
+	&& $(PY) -m pip install --quiet --disable-pip-version-check $(1) && rm -rf build *.egg-info
+
+$(VENV)/made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo '$(PYTHON) is missing or older than 3.11; name another: make PYTHON=python3.12 …' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo '$(PYTHON) lacks venv or ensurepip; on Debian and Ubuntu: apt install python3-venv' >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@

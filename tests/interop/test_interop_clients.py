@@ -1,0 +1,91 @@
+"""Clients that others wrote complete a session with the daemon, and all of them see the same."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import pytest
+
+Place = Any
+Missing = Callable[[str], NoReturn]
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the clients are started by way of a POSIX shell")
+
+SESSION = {
+    "initialize": "discreet",
+    "add": "42",
+    "text": "same",
+    "large": "same",
+    "unknown": "-32601",
+    "params": "-32602 a",
+    "refuse": "REFUSED it rains",
+    "progress": "1 2 3",
+    "cancel": "-32800",
+    "shutdown": "Shutting down gracefully",
+    "status": "0",
+}
+"""What every session prints."""
+
+
+def said(done: subprocess.CompletedProcess[bytes]) -> dict[str, str]:
+    lines = done.stdout.decode().splitlines()
+    return {name: value for name, _, value in (line.partition("=") for line in lines)}
+
+
+def tool(name: str, missing: Missing) -> str:
+    return shutil.which(name) or missing(f"{name} is not installed")
+
+
+def test_a_session_of_emacs_runs_from_its_handshake_to_its_end(place: Place, missing: Missing) -> None:
+    done = place.run([tool("emacs", missing), "--batch", "-Q", "-l", "session.el"])
+    assert said(done) == {**SESSION, "garbage": "(-32600) 42"}, done.stderr
+    assert done.returncode == 0
+
+
+def test_a_session_of_emacs_holds_in_a_locale_of_other_letters(place: Place, missing: Missing) -> None:
+    done = place.run(["env", "LC_ALL=de_DE.ISO-8859-1", tool("emacs", missing), "--batch", "-Q", "-l", "session.el"])
+    assert said(done) == {**SESSION, "garbage": "(-32600) 42"}, done.stderr
+
+
+def test_a_session_of_neovims_rpc_client_runs_from_its_handshake_to_its_end(place: Place, missing: Missing) -> None:
+    done = place.run([tool("nvim", missing), "--headless", "-u", "NONE", "-c", "luafile session.lua", "-c", "cq"])
+    assert said(done) == SESSION, done.stderr
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_neovims_language_client_has_nothing_to_complain_about(place: Place, missing: Missing) -> None:
+    done = place.run([tool("nvim", missing), "--headless", "-u", "NONE", "-c", "luafile session_lsp.lua", "-c", "cq"])
+    shared = {name: SESSION[name] for name in ("initialize", "add", "progress", "status")}
+    assert said(done) == {**shared, "settled": "true", "complaints": "0"}, done.stderr
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_session_of_vscode_jsonrpc_runs_from_its_handshake_to_its_end(place: Place, missing: Missing) -> None:
+    node = tool("node", missing)
+    modules = [os.environ.get("NODE_PATH", "")]
+    if folder := os.environ.get("DISCREET_INTEROP"):
+        modules.insert(0, os.path.join(os.path.abspath(folder), "node_modules"))
+    command = ["env", "NODE_PATH=" + os.pathsep.join(filter(None, modules)), node]
+    if place.run([*command, "-e", 'require("vscode-jsonrpc/node")']).returncode:
+        missing("vscode-jsonrpc is not installed where DISCREET_INTEROP or NODE_PATH says")
+    done = place.run([*command, "session.js"])
+    assert said(done) == {**SESSION, "garbage": "(-32600) 42"}, done.stderr
+    # All that stands on stderr is the daemon's own log.
+    assert b"EPIPE" not in done.stderr
+    assert b"Error" not in done.stderr
+    assert done.returncode == 0
+
+
+def test_a_session_of_pygls_runs_from_its_handshake_to_its_end(place: Place, missing: Missing) -> None:
+    python = os.environ.get("DISCREET_INTEROP_PYTHON")
+    if python is None:
+        python = sys.executable if importlib.util.find_spec("pygls") else missing("pygls is not installed")
+    done = place.run([python, "-P", "session_pygls.py"])
+    assert said(done) == {**SESSION, "chatter": "2000", "garbage": "42"}, done.stderr
+    assert (done.returncode, done.stderr) == (0, b"")
