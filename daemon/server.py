@@ -47,6 +47,9 @@ def serve(settings: Settings) -> int:
         return process.run()
     except (AppError, DeclarationError) as exc:
         return _complain(streams.stderr, str(exc))
+    except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
+        log.error("daemon.failed", exc=exc)
+        return EXIT_FAILED
     finally:
         process.leave()
 
@@ -115,11 +118,7 @@ class _Process:
         import anyio  # late: the first replies have left by now
 
         install_logging()  # the event loops log through it, and have imported it
-        try:
-            return anyio.run(self._main, daemon, backend=self._settings.backend)
-        except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, never as a traceback
-            log.error("daemon.failed", exc=exc)
-            return EXIT_FAILED
+        return anyio.run(self._main, daemon, backend=self._settings.backend)
 
     async def _main(self, daemon: Daemon) -> int:
         if self._settings.backend == "asyncio":
