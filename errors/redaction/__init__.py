@@ -1,6 +1,7 @@
 """Keeps secrets, paths and account names out of logs and out of declared details."""
 
 from .scrubber import (
+    Limits,
     Scrubber,
     finds_secret,
     load_environment,
@@ -14,6 +15,7 @@ from .scrubber import (
 )
 
 __all__ = [
+    "Limits",
     "Scrubber",
     "finds_secret",
     "load_environment",

@@ -13,14 +13,15 @@ _NO_SECRETS = frozenset(
     "none null nil undefined true false yes no on off required optional missing invalid valid expired empty unset"
     " unknown incorrect wrong string str bytes int integer number bool boolean float any object type text char varchar"
     " password secret token key is was not and or in for from to with must should has have if else return read write"
-    " admin".split()
+    " admin !secret !vault".split()
 )
-_CONSTANTS = frozenset({"none", "null", "true", "false"})
+_CONSTANTS = frozenset({"none", "null", "true", "false", "include", "omit", "same-origin"})
 _PLACEHOLDER = re.compile(
     r"""\$\w{1,80}|\$?\{[^{}]{0,80}\}|\$?\{\{[^{}]{0,80}\}\}|\$\([^()]{0,80}\)|%\(\w{1,40}\)[sdr]|%[sdrv]|%\w{1,40}%
       |<[A-Za-z][\w ./-]{0,60}>|[*xX.\u2022\u2026]{3,64}|\[[A-Z_ ]{3,40}\]""",
     re.VERBOSE,
 )
+_PLACEHOLDER_BEGINS = frozenset("${%<*xX.\u2022\u2026[")
 _NAME = r"[A-Za-z_]\w{0,60}"
 _CALL = re.compile(rf"(?:await |new |&|\*)?{_NAME}(?:(?:\.|::|->){_NAME}){{0,8}}[(\[{{]")
 _ATTRIBUTE = re.compile(
@@ -28,10 +29,12 @@ _ATTRIBUTE = re.compile(
     r"|context|params|data|body|user|client|app|secrets|vault|props|state|credentials|obj|payload|session|kwargs)"
     rf"(?:\.{_NAME}){{1,6}}"
 )
-_TYPE = re.compile(r"(?:Optional|Union|List|Dict|Sequence|Secret|list|dict|tuple|set|Vec|Option|Promise|Array|Map)[\[<]")
+_TYPE = re.compile(
+    r"(?:Optional|Union|List|Dict|Sequence|Secret|list|dict|tuple|set|Vec|Option|Promise|Array|Map)[\[<]"
+)
 _IDENTIFIER = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)*")
 _WORD = re.compile(r"[A-Za-z][a-z']{0,20}[.,;:!?)]?")
-_MORE_PROSE = re.compile(r"\s[A-Za-z][a-z']{0,20}(?:[\s.,;:!?]|$)")
+_MORE_PROSE = re.compile(r"\s(?:[\"'`(\[]|[A-Za-z][a-z']{0,20}(?:[\s.,;:!?]|$))")
 _LONG_NUMBER = 12  # digits: past any counter
 _PASSWORDS = ("password", "passwd", "passphrase", "pwd")
 
@@ -40,9 +43,11 @@ def is_secret(value: str, verdict: Verdict) -> bool:
     """Whether a value is one to hide, given what its name says of it."""
     if len(value) < 2 or nothing_left(value) or is_placeholder(value):
         return False
-    rest = _PLACEHOLDER.sub(" ", value) if "{" in value else value
-    if nothing_left(rest):
-        return False
+    rest = value
+    if "{" in value or "%" in value:
+        rest = _PLACEHOLDER.sub(" ", value)
+        if nothing_left(rest):
+            return False
     match verdict:
         case Verdict.PLAIN:
             return False
@@ -56,9 +61,14 @@ def is_secret(value: str, verdict: Verdict) -> bool:
             assert_never(verdict)
 
 
+def is_plain_word(value: str) -> bool:
+    """Whether an unquoted value is one of the words that follow telling names and are never secrets."""
+    return value.lower() in _NO_SECRETS
+
+
 def is_placeholder(value: str) -> bool:
     """Whether a value only says where a value goes: `$TOKEN`, `${TOKEN}`, `%s`, `<token>`, `****`."""
-    return _PLACEHOLDER.fullmatch(value) is not None
+    return value[:1] in _PLACEHOLDER_BEGINS and _PLACEHOLDER.fullmatch(value) is not None
 
 
 def is_prose(text: str, at: int) -> bool:
@@ -72,7 +82,7 @@ def is_code(value: str, name: str, text: str, begin: int, *, joint: str, in_quot
 
     `joint` is what joins it to its name (` = `, `:`), `in_quotes` whether the name was quoted.
     """
-    if value.lower() in _NO_SECRETS or _ATTRIBUTE.fullmatch(value) or _TYPE.match(value) or _CALL.match(text, begin):
+    if _ATTRIBUTE.fullmatch(value) or _TYPE.match(value) or _CALL.match(text, begin):
         return True
     if value.isdigit() and len(value) < 8 and name.lower().endswith("s"):
         return True

@@ -12,11 +12,12 @@ from collections.abc import Callable
 RUN_LENGTH = 32
 """Characters that a run needs before the net looks at it: below, chance and identifiers are too alike."""
 
-_SAMPLE = 256  # characters of a run that are judged for all of it
+_SAMPLE = 64  # characters of a run that are judged for all of it
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{32,}+={0,2}")
+_DIGIT = re.compile(r"[0-9]")
 _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]++|[0-9A-F]++)")
 _JOINTS = re.compile(r"[^A-Za-z0-9]+")
 _PLAIN = re.compile(
@@ -43,9 +44,9 @@ _CHANGES_SHARE = 0.3  # of the characters: random base62 changes class at six of
 def looks_random(value: str) -> bool:
     """Whether a suspect value of 8 characters or more is no word, number, date, UUID or chain of such."""
     value = value[:_SAMPLE]
-    if len(value) < 8 or _UUID.fullmatch(value) or _NUMBER.fullmatch(value):
+    if len(value) < 8 or is_uuid(value) or (value[0] == "0" and _NUMBER.fullmatch(value)):
         return False
-    if len(value) >= 16 and not spells_words(value) and any(map(str.isdigit, value)):
+    if len(value) >= 16 and _DIGIT.search(value) and not spells_words(value):
         return True
     for part in _JOINTS.split(value):
         if len(part) >= 6 and (_PLAIN.fullmatch(part) is None or (len(part) >= 12 and not spells_words(part))):
@@ -60,7 +61,7 @@ def spells_words(text: str) -> bool:
 
 
 def is_uuid(value: str) -> bool:
-    return _UUID.fullmatch(value) is not None
+    return len(value) == 36 and _UUID.fullmatch(value) is not None
 
 
 def scrub_runs(text: str, replace: Callable[[str], str]) -> str:
@@ -86,7 +87,7 @@ def scrub_runs(text: str, replace: Callable[[str], str]) -> str:
 
 def _is_chance(run: str) -> bool:
     run = run[:_SAMPLE]
-    if len(run) < RUN_LENGTH or run.islower() or run.isupper() or run.isalpha() or not any(map(str.isdigit, run)):
+    if len(run) < RUN_LENGTH or run.islower() or run.isupper() or not _DIGIT.search(run):
         return False
     if _HEX.fullmatch(_JOINTS.sub("", run)):
         return False

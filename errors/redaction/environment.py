@@ -1,11 +1,11 @@
-"""Takes known secrets from environment variables whose names tell, and the account's names from the usual ones."""
+"""Reads what an environment gives away: secrets under telling names, the account, its home. Changes nothing."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from .pipeline import Pipeline
 from .words import Verdict, judge
 
 _ACCOUNT_VARIABLES = ("USER", "LOGNAME", "USERNAME", "SUDO_USER")
@@ -21,16 +21,20 @@ _SHARED_ACCOUNTS = frozenset(
 _URL_PASSWORD = re.compile(r"://[^\s:/@]{0,128}:([^\s@/]{1,256})@")
 
 
-def load(environ: Mapping[str, str], pipeline: Pipeline) -> None:
-    for name, value in environ.items():
-        if judge(name) is Verdict.SECRET:
-            pipeline.known.add(value)
-        if "://" in value and (password := _URL_PASSWORD.search(value)):
-            pipeline.known.add(password[1])
-    accounts = {environ.get(name, "") for name in _ACCOUNT_VARIABLES}
+class Environment(NamedTuple):
+    """What an environment gives away."""
+
+    secrets: tuple[str, ...]
+    users: tuple[str, ...]
+    homes: tuple[str, ...]
+
+
+def read(environ: Mapping[str, str]) -> Environment:
+    """The values of telling variables, the passwords of URLs in any, and the names of the account and its home."""
+    secrets = [value for name, value in environ.items() if judge(name) is Verdict.SECRET]
+    secrets += [found[1] for value in environ.values() if "://" in value and (found := _URL_PASSWORD.search(value))]
     homes = tuple(home for name in _HOME_VARIABLES if (home := environ.get(name, "")))
+    accounts = {environ.get(name, "") for name in _ACCOUNT_VARIABLES}
     accounts |= {re.split(r"[\\/]", home.rstrip("\\/"))[-1] for home in homes}
-    users = tuple(
-        sorted(name for name in accounts if len(name) >= _SHORTEST_ACCOUNT and name.lower() not in _SHARED_ACCOUNTS)
-    )
-    pipeline.paths.learn(users=users, homes=homes)
+    users = sorted(name for name in accounts if len(name) >= _SHORTEST_ACCOUNT and name.lower() not in _SHARED_ACCOUNTS)
+    return Environment(tuple(secrets), tuple(users), homes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from .benign import is_code, is_placeholder, is_prose, is_secret
+from .benign import is_code, is_placeholder, is_plain_word, is_prose, is_secret
 from .marks import ANY, nothing_left
 from .words import Verdict
 
@@ -18,22 +18,30 @@ Span = tuple[int, int]
 OPENING = re.compile(r"(?:[bBrRuUfF@$&]{1,2}(?=[\"'`\\]))?(\\{0,8}+)([\"'`])")
 """An opening quote with its escapes (group 1) and its kind (group 2)."""
 
+LIST = re.compile(r"[\[(](?=\s{0,4}[bru]?\\{0,8}[\"'`])")
+"""The beginning of a list or tuple of quoted texts."""
+
+_ITEMS = re.compile(r"[^\])\n]{0,4096}+")
 _QUOTED = {quote: re.compile(rf"(?:[^{quote}\\\n]|\\.|{quote}{quote})*+") for quote in "\"'`"}
 _PLAIN = r"[^\s\"'`<>,;&\\)\]}|]"
 _PART = rf"""
     (?: {ANY}
-      | <[A-Za-z][\w./-]{{0,60}}> | \$?\{{[^{{}}\s"']{{0,80}}\}}
+      | <[A-Za-z][\w./-]{{0,60}}> | \$?\{{[^{{}}\s"']{{0,80}}\}} | \[[A-Z_]{{3,40}}\]
       | {_PLAIN}PLAIN
       | [<>"'`)\]}}|](?={_PLAIN})
       | [,;](?!\s|["'`]|$|[\w.\-]{{1,40}}[=:])
       | &(?!(?:amp;)?[\w.\-\[\]%]{{1,60}}=|[\s&]|$)
       | \\(?![\\"'`nrtu\s]|$)
     )"""
-_BEGIN = re.compile(_PART.replace("PLAIN", "{1,64}+") + "{0,8}+", re.VERBOSE)
+_BEGIN = re.compile(_PART.replace("PLAIN", "{1,64}+") + "{0,3}+", re.VERBOSE)
 _BARE = re.compile(_PART.replace("PLAIN", "++") + "*+", re.VERBOSE)
+_SCHEME_BEGINS = frozenset("bBtTaAjJnN")
 _HEADER = re.compile(r"(?:[^\"'`\r\n\\]|[\"'`](?=[\w=;%]))*+")
-_LIST = re.compile(r"[\[(][^\])\n]{0,4096}+")
+_SCRUBBED = re.compile(rf"(?:{ANY})++[\"'`\\]")
+_MAPPING = re.compile(r"\{\s{0,8}(?:\\{0,8}[\"'`]|\}|:\w)")
 _SCHEME = re.compile(r"(?:bearer|basic|token|apikey|api-key|jwt|negotiate|ntlm)\s{1,4}", re.IGNORECASE)
+_NO_NEIGHBOUR = re.compile(r"[-(\[{<]|[\w.-]{1,64}=\w")  # side by side with a name: a flag, a remark, another name
+_SIGNED = re.compile(r"(?:digest|aws4-hmac-sha256|oauth|hawk|signature)\s", re.IGNORECASE)  # a shape of its own
 _TRAILING = ".,;:!?)]}"
 
 
@@ -47,14 +55,19 @@ def quoted(text: str, opened: re.Match[str], verdict: Verdict) -> Span | None:
         match = _QUOTED[opened[2]].match(text, start)
         end = match.end() if match else start
     value = text[start:end]
-    if end == len(text) or text[end] == "\n":  # never closed: marks may be followed by what closes something else
-        kept = value.rstrip("\\\"'`}]) \t\r")
-        if nothing_left(kept):
-            return None
+    is_closed = end < len(text) and text[end] != "\n"
+    if _SCRUBBED.match(value) or (not is_closed and nothing_left(value)):
+        return None  # a mark, and what closes something else
     scheme = _SCHEME.match(value)
     if scheme and scheme.end() < len(value):
         start, value = start + scheme.end(), value[scheme.end() :]
     return (start, end) if is_secret(value, verdict) else None
+
+
+def phrase(text: str, at: int) -> Span | None:
+    """The words of a mnemonic: to the end of the line."""
+    match = _HEADER.match(text, at)
+    return match.span() if match and is_secret(match[0], Verdict.SECRET) else None
 
 
 @lru_cache(maxsize=32)
@@ -68,23 +81,24 @@ def _line_end(text: str, start: int) -> int:
 
 
 def listed(text: str, at: int) -> Span | None:
-    """The quoted items of a list or tuple, without its brackets."""
-    match = _LIST.match(text, at)
-    if match is None or not any(quote in match[0] for quote in "\"'`") or nothing_left(match[0]):
-        return None
-    return at + 1, match.end()
+    """The items of a list or tuple, without its brackets."""
+    match = _ITEMS.match(text, at + 1)
+    return None if match is None or nothing_left(match[0]) else match.span()
 
 
 def bare(text: str, at: int, name: str, verdict: Verdict, *, joint: str, in_quotes: bool) -> Span | None:
     """Up to white space, a closing quote or bracket, or the next name."""
-    scheme = _SCHEME.match(text, at)
+    first = text[at : at + 1]
+    if first == "{" and _MAPPING.match(text, at):  # it has names of its own
+        return None
+    scheme = _SCHEME.match(text, at) if first in _SCHEME_BEGINS else None
     begin = scheme.end() if scheme else at
     match = _BEGIN.match(text, begin)
-    value = match[0] if match else ""
-    if is_placeholder(value):
+    whole = match[0] if match else ""
+    value = whole.rstrip(_TRAILING)
+    if is_plain_word(value) or is_placeholder(whole):
         return None
-    value = value.rstrip(_TRAILING)
-    if joint.isspace() and value.startswith("-"):
+    if joint[:1].isspace() and not {"=", ":"}.intersection(joint) and _NO_NEIGHBOUR.match(value):
         return None
     if not is_secret(value, verdict) or is_code(value, name, text, begin, joint=joint, in_quotes=in_quotes):
         return None
@@ -93,8 +107,8 @@ def bare(text: str, at: int, name: str, verdict: Verdict, *, joint: str, in_quot
 
 
 def header(text: str, at: int, name: str) -> Span | None:
-    """`Cookie: a=1; b=2` and `Authorization: Digest …` reach to the end of the header."""
-    if is_prose(text, at):
+    """`Cookie: a=1; b=2` reaches to the end of the header, `Authorization: Bearer …` does not."""
+    if is_prose(text, at) or _SIGNED.match(text, at):
         return None
     scheme = _SCHEME.match(text, at) if name.lower().endswith("authorization") else None
     begin = scheme.end() if scheme else at

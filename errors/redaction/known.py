@@ -27,12 +27,15 @@ _MARKS = "<redacted> <cut> <path> <user>"
 
 
 class KnownSecrets:
-    """A bounded store of secrets, safe to change from any thread while others scrub."""
+    """A bounded store of secrets, safe to change from any thread while others scrub.
+
+    Adding costs next to nothing: spellings are worked out when the next text is scrubbed.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._secrets: dict[str, tuple[str, ...]] = {}
-        self._spellings: tuple[str, ...] = ()  # longest first; replaced as a whole, so that readers need no lock
+        self._secrets: dict[str, tuple[str, ...] | None] = {}  # with their spellings, None where not yet known
+        self._spellings: tuple[str, ...] | None = ()  # of all, longest first; None when secrets have changed since
 
     def __len__(self) -> int:
         return len(self._secrets)
@@ -42,32 +45,37 @@ class KnownSecrets:
 
     def add(self, secret: str) -> None:
         secret = secret.strip()[:LONGEST]
-        spellings = tuple(dict.fromkeys(_spellings(secret)))
-        if not spellings:
+        if len(secret) < SHORTEST:
             return
         with self._lock:
-            self._secrets.pop(secret, None)
+            spellings = self._secrets.pop(secret, None)
             self._secrets[secret] = spellings
-            while len(self._secrets) > MOST:
+            if len(self._secrets) > MOST:
                 del self._secrets[next(iter(self._secrets))]
-            self._rebuild()
+            self._spellings = None
 
     def discard(self, secret: str) -> None:
         with self._lock:
-            if self._secrets.pop(secret.strip()[:LONGEST], None) is not None:
-                self._rebuild()
-
-    def _rebuild(self) -> None:
-        every = {spelling for spellings in self._secrets.values() for spelling in spellings}
-        self._spellings = tuple(sorted(every, key=lambda spelling: (-len(spelling), spelling)))
+            self._secrets.pop(secret.strip()[:LONGEST], None)
+            self._spellings = None
 
     def scrub(self, text: str, replace: Callable[[str], str]) -> str:
         """Replaces every spelling of every secret, the longest first."""
-        for spelling in self._spellings:
+        spellings = self._spellings
+        for spelling in self._spell() if spellings is None else spellings:
             if spelling in text:
                 pieces = text.split(spelling)
                 text = "".join(piece + replace(spelling) for piece in pieces[:-1]) + pieces[-1]
         return text
+
+    def _spell(self) -> tuple[str, ...]:
+        with self._lock:
+            for secret, spellings in self._secrets.items():
+                if spellings is None:
+                    self._secrets[secret] = tuple(dict.fromkeys(_spellings(secret)))
+            every = {spelling for spellings in self._secrets.values() for spelling in spellings or ()}
+            self._spellings = tuple(sorted(every, key=lambda spelling: (-len(spelling), spelling)))
+            return self._spellings
 
 
 def is_common(value: str) -> bool:
@@ -84,7 +92,7 @@ def _spellings(secret: str) -> Iterator[str]:
 
 
 def _encodings(value: str) -> Iterator[str]:
-    from json import dumps  # late, as the two below: nothing is registered before the first reply
+    from json import dumps  # late, as the two below: only a process that has secrets needs them
     from urllib.parse import quote, quote_plus
 
     raw = value.encode("utf-8", "surrogatepass")

@@ -8,12 +8,12 @@ YAML, XML elements, headers, command-line flags, URL queries, pairs of `name` an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from .benign import is_secret
-from .extents import OPENING, Span, bare, header, listed, quoted
-from .marks import REDACTED
+from .extents import LIST, OPENING, Span, bare, header, listed, phrase, quoted
+from .marks import REDACTED, nothing_left
 from .words import STEMS, Verdict, judge
+from .work import Work
 
 _NAME_LENGTH = 64  # characters of a name before and after its telling stem
 _NAME_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
@@ -54,32 +54,37 @@ _LINE_BREAK = re.compile(r"[:=>|\\+0-9-][ \t]{0,4}\r?\n[ \t]|>[ \t]{0,4}\r?\n|\n
 _FLAG = re.compile(r"-(?<![\w.]-)[a-z\-]")
 _HEADER_NAME = re.compile(r"(?:[a-z]+[-_])*(?:authorization|cookie2?)")
 _TUPLE = re.compile(r"(?<!\w)[(\[]\s?[bru]?[\"'`]$")
+_PHRASES = ("mnemonic", "seedphrase", "seed_phrase", "seed-phrase", "recovery_phrase", "secret_phrase")
+_COUNT = re.compile(r"\d $")
 _KEY_OWNERS = frozenset(
     "api access secret private encryption decryption signing master account license licence ssh security session"
-    " shared deploy webhook app service storage consumer client recovery auth ssl seed pass".split()
+    " shared deploy webhook app service storage consumer client recovery auth ssl seed".split()
 )
 """Words that stand apart before `key` and belong to it: `API key: …`."""
 
-Replace = Callable[[str], str]
+_OPENING_BEGINS = frozenset("\"'`\\bBrRuUfF@$&")
 
 
-def scrub_names(text: str, low: str, replace: Replace) -> str:
+def scrub_names(text: str, low: str, work: Work) -> str:
     """Layer 2 over one line. `low` is the text in lower case, character for character."""
-    return _scrub(_NAME_OR_FLAG if "-" in text and _FLAG.search(low) else _NAME, text, low, replace)
+    return _scrub(_NAME_OR_FLAG if "-" in text and _FLAG.search(low) else _NAME, text, low, work)
 
 
-def scrub_names_above(text: str, low: str, replace: Replace) -> str:
+def scrub_names_above(text: str, low: str, work: Work) -> str:
     """The same for values that stand on the line after their name."""
-    return _scrub(_NAME_ABOVE, text, low, replace) if _LINE_BREAK.search(low) else text
+    return _scrub(_NAME_ABOVE, text, low, work) if _LINE_BREAK.search(low) else text
 
 
 def names_value(name: str, value: str) -> str | None:
-    """The mark where the key of a mapping gives this text away, else None."""
-    verdict = judge(name)
-    return REDACTED if verdict is not Verdict.PLAIN and is_secret(value, verdict) else None
+    """The mark where the key of a mapping gives this text away, else None: no notation to mistake it for."""
+    match judge(name):
+        case Verdict.SECRET:
+            return None if nothing_left(value) else REDACTED
+        case verdict:
+            return REDACTED if is_secret(value, verdict) else None
 
 
-def _scrub(pattern: re.Pattern[str], text: str, low: str, replace: Replace) -> str:
+def _scrub(pattern: re.Pattern[str], text: str, low: str, work: Work) -> str:
     pieces: list[str] = []
     done = 0
     for match in pattern.finditer(low):
@@ -90,9 +95,10 @@ def _scrub(pattern: re.Pattern[str], text: str, low: str, replace: Replace) -> s
         verdict = judge(name)
         if verdict is Verdict.PLAIN:
             continue
+        work.step()
         span = _value(text, start, match, name, verdict)
         if span is not None and span[0] >= done:
-            pieces += text[done : span[0]], replace(text[span[0] : span[1]])
+            pieces += text[done : span[0]], work.replace(text[span[0] : span[1]])
             done = span[1]
     return "".join((*pieces, text[done:])) if pieces else text
 
@@ -114,7 +120,8 @@ def _name(text: str, start: int, match: re.Match[str]) -> str:
 
 def _value(text: str, start: int, match: re.Match[str], name: str, verdict: Verdict) -> Span | None:
     at = match.end()
-    opened = OPENING.match(text, at)
+    first = text[at : at + 1]
+    opened = OPENING.match(text, at) if first in _OPENING_BEGINS else None
     trust = _trust(text, start, match, name, in_quotes=opened is not None)
     if trust is Verdict.PLAIN:
         return None
@@ -123,8 +130,10 @@ def _value(text: str, start: int, match: re.Match[str], name: str, verdict: Verd
         return quoted(text, opened, verdict)
     if match.lastgroup == "colon" and _HEADER_NAME.fullmatch(name.lower()):
         return header(text, at, name)
-    if text.startswith(("[", "("), at) and verdict is Verdict.SECRET:
-        return listed(text, at)
+    if name.lower().endswith(_PHRASES) and verdict is Verdict.SECRET:
+        return phrase(text, at)
+    if first in ("[", "(") and LIST.match(text, at):
+        return listed(text, at) if verdict is Verdict.SECRET else None
     joint = match[match.lastgroup or 0]
     return bare(text, at, name, verdict, joint=joint, in_quotes=match["close"] is not None)
 
@@ -136,15 +145,21 @@ def _trust(text: str, start: int, match: re.Match[str], name: str, *, in_quotes:
         case "assign":
             is_comparison = "==" in match["assign"] or "!=" in match["assign"]
             return Verdict.LIKELY if is_comparison else Verdict.SECRET
-        case "colon" | "pair":
+        case "colon":  # `/etc/passwd:12` is a place in a file, `12 tokens: …` a count
+            is_other = text[start - 1 : start] == "/" or _COUNT.search(text, max(0, start - 4), start)
+            return Verdict.SUSPECT if is_other else Verdict.SECRET
+        case "pair":
             return Verdict.SECRET
         case "element":
             return Verdict.SECRET if start and text[start - 1] == "<" else Verdict.PLAIN
         case "comma":
-            return Verdict.SECRET if in_quotes and match["close"] and _TUPLE.search(text, max(0, start - 4), start) else side_by_side
+            is_pair = in_quotes and match["close"] and _TUPLE.search(text, max(0, start - 4), start)
+            return Verdict.SECRET if is_pair else side_by_side
         case "space":
             if name.startswith("-") and (start == 0 or text[start - 1] in " \t\"'`,[=("):
                 return Verdict.SECRET
+            if match["close"] is not None:  # the quote that closes here holds more than a name
+                return Verdict.PLAIN
             is_told = in_quotes and name.lower().endswith(("password", "passwd", "passphrase"))
             return Verdict.SECRET if is_told else min(side_by_side, Verdict.SUSPECT)
         case "verb":

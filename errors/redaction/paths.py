@@ -16,8 +16,10 @@ _PART = rf"(?:{_MARK}|\\ |=(?!/)|[^\s/\\\"'`<>|*?,;:=()\[\]{{}}\x00])"
 # A space within a directory's name: more capitalised words must follow, and then a slash (`Application Support/`).
 _SPACED = r"(?: (?=(?:[A-Z(&][\w.()&'-]{0,40} ?){1,4}/)|\((?=[\w ]{1,16}\)/)|(?<=\w)\)(?=/))"
 
-_POSIX = re.compile(rf"/(?:(?<!{_BEFORE}/)|(?<=\s-[A-Za-z]/))(?<!<path>/)(?=[\w.<@+~-])(?:(?:{_PART}|{_SPACED})++/++)++{_PART}*+")
-_QUOTED = re.compile(rf"(?<=[\"'`])/(?=[\w.<@+~-])[^\"'`\n<>*?|]{{1,255}}(?=([\"'`]))")
+_POSIX = re.compile(
+    rf"/(?:(?<!{_BEFORE}/)|(?<=\s-[A-Za-z]/))(?<!<path>/)(?=[\w.<@+~-])(?:(?:{_PART}|{_SPACED})++/++)++{_PART}*+"
+)
+_QUOTED = re.compile(r"(?<=[\"'`])/(?=[\w.<@+~-])[^\"'`\n<>*?|]{1,255}(?=[\"'`])")
 _FILE = re.compile(rf"(?i)\bfile:/{{1,3}}+(?:{_MARK}|[^\s\"'`<>()\[\]{{}},;]){{1,4096}}+")
 _TILDE = re.compile(rf"(?<![\w/~.@-])~(?:[A-Za-z_][\w.-]{{0,31}})?(?:/{_PART}++)++/?")
 _WINDOWS_PART = r"(?:<(?:redacted|user|cut)>|[^\\/:*?\"<>|\r\n\t'`\x00])"
@@ -74,7 +76,7 @@ class Paths:
 
     def learn(self, *, users: tuple[str, ...], homes: tuple[str, ...]) -> None:
         """Names of accounts to hide wherever they stand as a word, and homes whose first part is a root from now on."""
-        self._roots |= {parts[0] for home in homes if len(parts := _parts(home)) > 1 and not home[1:2] == ":"}
+        self._roots |= {parts[0] for home in homes if len(parts := _parts(home)) > 1 and home[1:2] != ":"}
         self._names = tuple(dict.fromkeys((*self._names, *users)))
         if self._names:
             names = "|".join(re.escape(name) for name in self._names)

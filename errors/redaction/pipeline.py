@@ -5,46 +5,27 @@ from __future__ import annotations
 from .entropy import RUN_LENGTH, scrub_runs
 from .known import KnownSecrets
 from .manifests import scrub_manifests
-from .marks import CUT, REDACTED
+from .marks import CUT
 from .names import scrub_names, scrub_names_above
 from .paths import Paths
 from .prefilter import Prefilter
-from .scrubber import TEXT_CHARACTERS
+from .scrubber import Limits
 from .shapes import Shape, length_rules, literal_rules, scrub_pem
 from .words import STEMS
+from .work import ExhaustedError, Work
 
 _ROUNDS = 6  # of one line or text; two are the rule: one that changes it and one that confirms
-_HITS = 4096  # replacements that any text may cost …
-_HITS_PER_CHARACTER = 1 / 12  # … and what its length adds: a secret with its name is rarely shorter
 _CUT_BACK = 256  # characters: how far back a cut looks for white space, so that no secret is cut in two
 
 _NAMES = "names"  # wakes layer 2
 
 
-class _Exhausted(Exception):
-    """The work budget is used up."""
-
-
-class _Work:
-    """Counts the replacements of one call."""
-
-    def __init__(self, characters: int) -> None:
-        self.hits = 0
-        self._left = _HITS + int(characters * _HITS_PER_CHARACTER)
-
-    def replace(self, _secret: str) -> str:
-        self.hits += 1
-        self._left -= 1
-        if self._left < 0:
-            raise _Exhausted
-        return REDACTED
-
-
 class Pipeline:
     """The five layers, with the secrets and names that were made known."""
 
-    def __init__(self, *, fast: bool = True) -> None:
-        self.known = KnownSecrets()
+    def __init__(self, known: KnownSecrets, limits: Limits, *, fast: bool = True) -> None:
+        self._known = known
+        self._limits = limits
         self.paths = Paths()
         literals: list[tuple[str, Shape | str]] = [(stem, _NAMES) for stem in STEMS]
         literals += literal_rules()
@@ -53,20 +34,28 @@ class Pipeline:
 
     def scrub(self, text: str, *, cap: int | None = None) -> str:
         """All layers; at most `cap` characters."""
-        limit = TEXT_CHARACTERS if cap is None else min(TEXT_CHARACTERS, 16 * cap + _CUT_BACK)
-        scrubbed = self._settle(_shorten(text, limit), _Work(min(len(text), limit)), paths=True)
-        while cap is not None and len(scrubbed) > cap:
-            scrubbed = self._settle(_shorten(scrubbed, cap), _Work(cap), paths=True)
-            cap -= len(CUT)  # a round can lengthen what it shortens; the next one gets less
-        return scrubbed
+        most = self._limits.characters
+        limit = most if cap is None else min(most, 16 * cap + _CUT_BACK)
+        scrubbed = self._settle(_shorten(text, limit), paths=True)
+        if cap is None:
+            return scrubbed
+        for margin in (0, 4 * len(CUT), cap // 2):  # a round can lengthen what it shortens: the next one gets less
+            if len(scrubbed) <= cap:
+                return scrubbed
+            scrubbed = self._settle(_shorten(scrubbed, cap - margin), paths=True)
+        return scrubbed if len(scrubbed) <= cap else CUT
 
     def scrub_secrets(self, text: str) -> tuple[str, int]:
         """Layers 1 to 4, and the number of replacements."""
-        work = _Work(len(text))
-        return self._settle(_shorten(text, TEXT_CHARACTERS), work, paths=False), work.hits
+        work = self._work(text)
+        return self._settle(_shorten(text, self._limits.characters), work, paths=False), work.hits
 
-    def _settle(self, text: str, work: _Work, *, paths: bool) -> str:
+    def _work(self, text: str) -> Work:
+        return Work(self._limits.steps, min(len(text), self._limits.characters))
+
+    def _settle(self, text: str, work: Work | None = None, *, paths: bool) -> str:
         """Rounds over the whole text until one changes nothing; cut where that does not come to an end."""
+        work = work or self._work(text)
         settled: set[str] = set()  # lines that a round over them alone leaves as they are
         for _ in range(_ROUNDS):
             before = text
@@ -79,19 +68,19 @@ class Pipeline:
                 return text
         return CUT
 
-    def _blocks(self, text: str, work: _Work) -> str:
+    def _blocks(self, text: str, work: Work) -> str:
         """What may take more than one line: known secrets, PEM blocks, manifests, values below their names."""
         try:
-            text = self.known.scrub(text, work.replace)
+            text = self._known.scrub(text, work.replace)
             if "BEGIN" in text:
                 text = scrub_pem(text, work.replace)
             if "kind" in text:
                 text = scrub_manifests(text, work.replace)
-            return scrub_names_above(text, lower(text), work.replace) if "\n" in text else text
-        except _Exhausted:
+            return scrub_names_above(text, lower(text), work) if "\n" in text else text
+        except ExhaustedError:
             return CUT
 
-    def _settle_line(self, line: str, settled: set[str], work: _Work, *, paths: bool) -> str:
+    def _settle_line(self, line: str, settled: set[str], work: Work, *, paths: bool) -> str:
         if line in settled:
             return line
         try:
@@ -102,16 +91,16 @@ class Pipeline:
                     break
             else:
                 line = CUT
-        except _Exhausted:
+        except ExhaustedError:
             line = CUT
         settled.add(line)
         return line
 
-    def _line(self, line: str, work: _Work, *, paths: bool) -> str:
+    def _line(self, line: str, work: Work, *, paths: bool) -> str:
         replace = work.replace
         low = lower(line)
         for rule in self._prefilter.awake(line, low):
-            line = scrub_names(line, low, replace) if isinstance(rule, str) else rule.scrub(line, replace)
+            line = scrub_names(line, low, work) if isinstance(rule, str) else rule.scrub(line, replace)
         if (longest := max(map(len, line.split()), default=0)) >= RUN_LENGTH:
             for length, shape in self._long:
                 if longest >= length:

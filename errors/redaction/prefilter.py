@@ -65,7 +65,7 @@ class _Search:
         self._search = re.compile(_expression(_trie(words), shortest=True)).search
 
     def places(self, text: str) -> Iterable[int]:
-        first = self._search(text)
+        first = self._search(text) if self._wakes else None
         if first is None:
             return ()
         return {place for word in set(self._findall(text, first.start())) for place in self._wakes[word]}
@@ -96,7 +96,7 @@ def _expression(node: _Trie, *, shortest: bool = False) -> str:
 
 def _build(literals: list[str]) -> _Automaton | None:
     try:
-        from ahocorasick_rs import AhoCorasick  # late and optional
+        from ahocorasick_rs import AhoCorasick  # type: ignore[import-not-found,unused-ignore]  # late and optional
     except ImportError:
         return None
     automaton: _Automaton = AhoCorasick(literals)

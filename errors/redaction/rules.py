@@ -30,7 +30,7 @@ class Pattern(NamedTuple):
 
     family: str
     literals: str
-    """With spaces between, in lower case, `^` for a space: one of them must be in the line. Empty: `longest` decides."""
+    """As they are spelt, with spaces between, `^` for a space: one of them must be in the line. Empty: `longest` decides."""
     pattern: str
     random: bool = False
     """True where the secret must also look random."""
@@ -135,9 +135,9 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("other webhooks", "hooks.zapier. ifttt.com/",
             r"(?:hooks\.zapier\.com/hooks/catch|maker\.ifttt\.com/trigger/[\w-]{1,80}/with/key)/(?P<s>[\w/-]{4,}+)"),
     Pattern("Telegram", ":AA", r":(?<=\d{6}:)(?P<s>AA[\w-]{6,}+)"),
-    Pattern("Telegram of other kinds", "", r"START(?P<s>(?:bot)?\d{6,12}:[\w-]{30,}+)", False, 37),
-    Pattern("Discord", "",
-            r"START(?P<s>mfa\.[\w-]{20,}+|[MNO][\w-]{22,27}\.[\w-]{5,7}\.[\w-]{8,}+)", True, 36),
+    Pattern("Telegram of other kinds", "", r":(?<=\d{6}:)(?P<s>[\w-]{30,}+)", False, 37),
+    Pattern("Discord", "", r"\.(?<=[\w-]{23}\.)(?P<s>[\w-]{5,7}\.[\w-]{8,}+)", True, 37),
+    Pattern("Discord users", "mfa.", r"START(?P<s>mfa\.[\w-]{12,}+)", True),
     Pattern("1Password", "A3-", r"START(?P<s>A3-(?=[A-Z0-9-]{0,40}?\d)[A-Z0-9]{6}-[A-Z0-9-]{2,}+)"),
     Pattern("AWS, temporary", "ASIA ABIA ACCA A3T",
             r"START(?P<s>(?:ASIA|ABIA|ACCA|A3T[A-Z0-9])(?:[A-Z0-9]{16}(?![A-Za-z0-9])|(?=[A-Z]{0,16}\d)[A-Z0-9]{7,}+))"),
@@ -153,7 +153,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("Authress", ".acc_ .acc-",
             r"START(?P<s>(?:sc|ext|scauth|authress)_[A-Za-z0-9]{5,30}\.[A-Za-z0-9]{4,6}\.acc[_-][\w+/=.-]{10,}+)"),
     Pattern("Sidekiq", "contribsys", r"(?i)contribsys(?:__|\.)com[\"'\s:=]{1,4}(?P<s>[0-9a-f]{8}:[0-9a-f]{1,8})"),
-    Pattern("Twitter", "", r"(?P<s>(?<!A)A{18,22}[A-Za-z0-9%]{20,}+)", True, 40),
+    Pattern("Twitter", "AAAAAAAAAAAAAAAAAA", r"(?P<s>A{18,22}[A-Za-z0-9%]{20,}+)", True),
     Pattern("password hashes", "$",
             r"(?P<s>\$(?:2[abxy]|[156y]|apr1|argon2(?:id?|d)|scrypt|pbkdf2[\w-]{0,20})\$[\w./$=,+-]{12,}+)"),
     Pattern("LDAP hashes", "{ssha {sha {md5 {smd5", r"\{S?(?:SHA|MD5)\d{0,3}\}(?P<s>[\w+/=]{12,}+)"),

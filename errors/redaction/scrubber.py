@@ -5,16 +5,27 @@ Cheap to import: the layers, and with them every pattern, are loaded by the firs
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, NamedTuple, final
+
+from .known import KnownSecrets
 
 if TYPE_CHECKING:
+    from .environment import Environment
     from .pipeline import Pipeline
 
 FIELD_CHARACTERS = 8192
 """What is kept of one field of a log event (8 KiB)."""
-TEXT_CHARACTERS = 8 * 1024 * 1024
-"""What is read of one text; the rest is cut."""
+
+
+class Limits(NamedTuple):
+    """What one call may cost."""
+
+    characters: int = 8 * 1024 * 1024
+    """What is read of one text; the rest is cut."""
+    steps: int = 4096
+    """Looks and replacements in one text, besides one for each twelve characters of it."""
 
 
 @final
@@ -25,18 +36,29 @@ class Scrubber:
     is removed (`<cut>`), never let through. Scrubbing what is already scrubbed changes nothing.
     """
 
-    def __init__(self, *, fast: bool = True) -> None:
+    def __init__(self, *, limits: Limits = Limits(), fast: bool = True) -> None:  # noqa: B008 - immutable
         """`fast=False` keeps to the prefilter in plain Python even where `ahocorasick_rs` is installed."""
+        self._limits = limits
         self._fast = fast
+        self._known = KnownSecrets()
+        self._lock = threading.Lock()
+        self._environments: list[Environment] = []
         self._built: Pipeline | None = None
 
     @property
     def _pipeline(self) -> Pipeline:
-        if self._built is None:
-            from .pipeline import Pipeline  # late: compiles patterns
+        return self._built or self._build()
 
-            self._built = Pipeline(fast=self._fast)
-        return self._built
+    def _build(self) -> Pipeline:
+        from .pipeline import Pipeline  # late: compiles patterns
+
+        with self._lock:
+            if self._built is None:
+                pipeline = Pipeline(self._known, self._limits, fast=self._fast)
+                for environment in self._environments:
+                    pipeline.paths.learn(users=environment.users, homes=environment.homes)
+                self._built = pipeline
+            return self._built
 
     def register(self, secret: str) -> None:
         """Hide this value from now on, in plain, JSON, URL, base64 and `repr` spelling, and each of its lines.
@@ -44,17 +66,23 @@ class Scrubber:
         Values of fewer than 8 characters and common words are ignored: hiding them would hide the log. At most 1,024
         values are kept; beyond that the first one registered is forgotten.
         """
-        self._pipeline.known.add(secret)
+        self._known.add(secret)
 
     def unregister(self, secret: str) -> None:
         """Forget a registered value; unknown ones are ignored."""
-        self._pipeline.known.discard(secret)
+        self._known.discard(secret)
 
     def load_environment(self, environ: Mapping[str, str]) -> None:
         """Register the values of variables whose names tell, and learn the names of the account and its home."""
-        from .environment import load
+        from .environment import read
 
-        load(environ, self._pipeline)
+        environment = read(environ)
+        for secret in environment.secrets:
+            self._known.add(secret)
+        with self._lock:
+            self._environments.append(environment)
+            if self._built is not None:
+                self._built.paths.learn(users=environment.users, homes=environment.homes)
 
     def scrub(self, text: str, *, cap: int | None = None) -> str:
         """All layers over one text. With `cap`, at most that many characters: scrubbed, cut, and scrubbed again."""

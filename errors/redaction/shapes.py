@@ -58,7 +58,8 @@ def _beginning(prefix: str) -> str:
 
 def literal_rules() -> Iterable[tuple[str, Shape]]:
     """Every literal with the shape that it wakes."""
-    for rule in (*PREFIXES, *PATTERNS):
+    rules: list[Prefix | Pattern] = [*PREFIXES, *PATTERNS]
+    for rule in rules:
         shape = Shape(rule)
         literals = rule.prefixes if isinstance(rule, Prefix) else rule.literals
         for literal in literals.split():

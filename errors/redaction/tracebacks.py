@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
+from .foreign import guarded
 from .marks import CUT
 from .paths import reduce_path
 from .pipeline import Pipeline
@@ -78,9 +79,7 @@ def _one(exc: BaseException, lines: list[str], indent: str, depth: int, pipeline
         _members(exc.exceptions, lines, indent, depth, pipeline)
 
 
-def _members(
-    members: tuple[BaseException, ...], lines: list[str], indent: str, depth: int, pipeline: Pipeline
-) -> None:
+def _members(members: tuple[BaseException, ...], lines: list[str], indent: str, depth: int, pipeline: Pipeline) -> None:
     for number, member in enumerate(members[:_LINKS], 1):
         lines.append(f"{indent}  +- {number} of {len(members)}")
         if depth <= 0:
@@ -104,8 +103,5 @@ def _frames(traceback: TracebackType | None) -> list[str]:
 
 
 def _text(value: object, pipeline: Pipeline) -> str:
-    try:
-        text = str(value)
-    except Exception:  # foreign code: an exception that can't even be shown is shown as its type
-        return "<unprintable>"
-    return pipeline.scrub(str.__str__(text), cap=_MESSAGE)
+    text = guarded(lambda: str(value))
+    return "<unprintable>" if text is None else pipeline.scrub(str.__str__(text), cap=_MESSAGE)

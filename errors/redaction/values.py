@@ -6,9 +6,12 @@ too: keys of mappings and fields of records, `name`/`value` pairs, header tuples
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import TypeVar, final
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
+from functools import partial
+from typing import TypeVar, cast, final
 
+from .foreign import guarded
 from .marks import CUT, REDACTED, nothing_left
 from .names import names_value
 from .pipeline import Pipeline
@@ -19,6 +22,7 @@ _NODES = 10_000  # values in all
 _CHARACTERS = 1024 * 1024  # of all texts of one value: past it, texts are cut
 _INTEGER_BITS = 4096  # an integer beyond it is no fact for a log, and printing it takes quadratic time
 _CYCLE = "<cycle>"
+_NAME = re.compile(r"[\w.:-]{1,64}")
 _PAIR_NAMES = ("name", "key", "Name", "Key")
 _PAIR_VALUES = ("value", "Value", "val")
 
@@ -37,6 +41,13 @@ class Copier:
         self._open: set[int] = set()  # identities of the containers around the value at hand
 
     def copy(self, value: object, depth: int = _DEPTH) -> object:
+        """The scrubbed copy of one value, or its type's name where the value's own code fails."""
+        if type(value) in _OURS:
+            return self._copy(value, depth)
+        made = guarded(lambda: [self._copy(value, depth)])  # even `isinstance` may run code of the value
+        return made[0] if made else f"<{type(value).__name__}>"
+
+    def _copy(self, value: object, depth: int) -> object:
         self._nodes -= 1
         if value is None or value is True or value is False:
             return value
@@ -55,59 +66,61 @@ class Copier:
                 from .tracebacks import render  # late: only where an exception is a field
 
                 return self._text(render(value, self._pipeline))
-        return self._container(value, depth)
+            case _:
+                return self._container(value, depth)
 
     def _container(self, value: object, depth: int) -> object:
         if id(value) in self._open:
             return _CYCLE
         self._open.add(id(value))
         try:
+            if isinstance(value, Mapping):
+                return self._mapping(_head(value.items(), self._nodes), depth - 1)
             fields = _fields(value)
             if fields is not None:
                 return self._mapping(fields, depth - 1)
             if isinstance(value, (Sequence, Set)) or type(value).__name__ in _ITERABLES:
-                items = _guarded(lambda: _head(value, self._nodes))  # type: ignore[arg-type]  # checked above
-                return _type_name(value) if items is None else self._sequence(items, depth - 1)
-            shown = _guarded(lambda: str(value))
-            return _type_name(value) if shown is None else self._text(str.__str__(shown))
+                return self._sequence(_head(cast("Iterable[object]", value), self._nodes), depth - 1)
+            return self._text(str.__str__(str(value)))
         finally:
             self._open.discard(id(value))
 
     def _mapping(self, fields: list[tuple[object, object]], depth: int) -> dict[str, object]:
-        pairs = dict((key, value) for key, value in fields if isinstance(key, str))
-        named = next((pairs[name] for name in _PAIR_NAMES if isinstance(pairs.get(name), str)), None)
         result: dict[str, object] = {}
+        named = ""
         for key, value in fields:
             text = self.copy(key, 0)
-            text = text if isinstance(text, str) else str(text)
-            name = str(named) if named is not None and key in _PAIR_VALUES else text
-            copied = self._named(name, value, depth)
-            result[_free(text, result)] = copied
+            name = text if isinstance(text, str) else str(text)
+            copied = self._named(named if named and name in _PAIR_VALUES else name, value, depth)
+            if name in _PAIR_NAMES:
+                named = _name(copied)
+            result[_free(name, result)] = copied
         return result
 
     def _sequence(self, items: list[object], depth: int) -> list[object]:
         result: list[object] = []
         name = ""
         for place, item in enumerate(items):
-            result.append(self._named(name, item, depth) if name else self.copy(item, depth))
-            text = _plain_text(item)
-            is_flag = text.startswith("-") and "=" not in text and " " not in text
-            is_header = len(items) == 2 and place == 0 and 0 < len(text) <= 64 and " " not in text
-            name = text if is_flag or is_header else ""
+            result.append(copied := self._named(name, item, depth) if name else self.copy(item, depth))
+            text = _name(copied)
+            is_header = len(items) == 2 and place == 0
+            name = text if is_header or text.startswith("-") else ""
         return result
 
     def _named(self, name: str, value: object, depth: int) -> object:
-        """A value under its name: the mark where the name tells."""
-        verdict = judge(name)
-        if verdict is Verdict.PLAIN or value is None or isinstance(value, bool):
-            return self.copy(value, depth)
-        text = _plain_text(value)
-        if text or isinstance(value, (str, bytes)):
-            return names_value(name, text) or self.copy(value, depth)
-        if verdict is Verdict.SUSPECT or (isinstance(value, (int, float)) and name.lower().endswith("s")):
-            return self.copy(value, depth)
+        """A value under its name: the mark where the name tells. Judged by its copy, as a second round will."""
         copied = self.copy(value, depth)
-        return copied if copied in ([], {}, CUT, _CYCLE) or _holds_marks_only(copied) else REDACTED
+        verdict = judge(name)
+        match copied:
+            case None | bool():
+                return copied
+            case str():
+                return names_value(name, copied) or copied
+            case int() | float():
+                is_counter = name.lower().endswith("s")
+                return copied if verdict is not Verdict.SECRET or is_counter else REDACTED
+            case _:
+                return copied if verdict is not Verdict.SECRET or _holds_marks_only(copied) else REDACTED
 
     def _text(self, text: str) -> str:
         if self._characters <= 0:
@@ -117,13 +130,13 @@ class Copier:
         return scrubbed
 
 
+_OURS = frozenset({str, int, float, bool, bytes, dict, list, tuple, set, frozenset, type(None)})
+"""Types whose code is Python's own."""
 _ITERABLES = frozenset({"deque", "dict_keys", "dict_values", "dict_items", "range", "array"})
 
 
 def _fields(value: object) -> list[tuple[object, object]] | None:
-    """The pairs of a mapping or a record (dataclass, msgspec Struct, attrs, named tuple); None for anything else."""
-    if isinstance(value, Mapping):
-        return _guarded(lambda: _head(value.items(), _NODES)) or []
+    """The fields of a record (dataclass, msgspec Struct, attrs, named tuple); None for anything else."""
     kind = type(value)
     names: object = (
         getattr(kind, "__struct_fields__", None)
@@ -133,7 +146,7 @@ def _fields(value: object) -> list[tuple[object, object]] | None:
     )
     if not names or isinstance(value, type) or not isinstance(names, Iterable):
         return None
-    return [(name, _guarded(lambda name=name: getattr(value, name))) for name in names if isinstance(name, str)]
+    return [(name, guarded(partial(getattr, value, name))) for name in names if isinstance(name, str)]
 
 
 def _head(items: Iterable[ResultT], most: int) -> list[ResultT]:
@@ -145,22 +158,9 @@ def _head(items: Iterable[ResultT], most: int) -> list[ResultT]:
     return result
 
 
-def _guarded(foreign: Callable[[], ResultT]) -> ResultT | None:
-    """What foreign code returns, None when it fails: `__repr__`, `__iter__` and properties may raise anything."""
-    try:
-        return foreign()
-    except Exception:  # any class at all: this code is not ours, and a log line must not fail for it
-        return None
-
-
-def _type_name(value: object) -> str:
-    return f"<{type(value).__name__}>"
-
-
-def _plain_text(value: object) -> str:
-    if isinstance(value, str):
-        return str.__str__(value)
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
+def _name(copied: object) -> str:
+    """The text of a copy where it can be a name, else nothing. Of the copy, so that a second round sees the same."""
+    return copied if isinstance(copied, str) and _NAME.fullmatch(copied) else ""
 
 
 def _free(key: str, taken: Mapping[str, object]) -> str:

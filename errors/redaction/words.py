@@ -26,7 +26,7 @@ class Verdict(IntEnum):
 
 
 STEMS = (
-    "pass", "pwd", "secret", "token", "key", "cred", "auth", "cookie", "sess", "sid", "dsn", "jwt", "sig", "otp",
+    "pass", "pw", "secret", "token", "key", "cred", "auth", "cookie", "sess", "sid", "dsn", "jwt", "sig", "otp",
     "cvv", "mnemonic", "phrase", "salt", "bearer", "client_id", "clientid", "client-id",
 )  # fmt: skip
 """Every name with a verdict above PLAIN holds one of these in lower case: the prefilter's literals."""
@@ -36,9 +36,7 @@ _SECRET = frozenset(
     " credential credentials creds authorization cookie cookies jwt jwts dsn mnemonic otp totp cvv bearer"
     " keyphrase seedphrase".split()
 )
-_SUSPECT = frozenset(
-    "key keys pass auth session sess sid sessionid sig signature salt cred phrase authn authz".split()
-)
+_SUSPECT = frozenset("key keys pass auth session sess sid sessionid sig signature salt cred phrase authn authz".split())
 _ENDINGS = (
     "password", "passwd", "passphrase", "secret", "token", "tokens", "apikey", "secretkey", "privatekey", "accesskey",
     "accountkey", "authkey", "signingkey", "encryptionkey", "masterkey", "credential", "credentials", "sessid", "pwd",
@@ -126,7 +124,8 @@ def _weigh(verdict: Verdict, before: list[str], word: str, after: list[str]) -> 
     if not _PUBLIC.isdisjoint(before) or not _QUESTIONS.isdisjoint(before[:1]):
         return Verdict.PLAIN
     if after and not _ABOUT.isdisjoint(after):
-        return Verdict.SUSPECT if after == ["code"] and word in _CODE_OWNERS else Verdict.PLAIN
+        is_code = after == ["code"] and word in _CODE_OWNERS
+        return Verdict.SUSPECT if is_code or (after == ["id"] and word in ("session", "sess")) else Verdict.PLAIN
     if word in ("key", "keys"):
         verdict = _key(before)
     elif word in ("pass", "cred", "phrase") and before:
