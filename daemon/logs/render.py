@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, final
 
 from ...errors.redaction import load_environment, scrub, scrub_exception, scrub_fields
-from ...errors.redaction.marks import CUT
+from ...errors.redaction.marks import CUT, REDACTED
 from .line import finished, head, word
 from .queue import Event
 from .sink import Form
@@ -39,7 +39,7 @@ class Renderer:
 
     def __init__(self, form: Form, *, color: bool, environ: Mapping[str, str]) -> None:
         load_environment(environ)
-        self._form = form
+        self._form: Form = form
         self._plain = _text_renderer(form, color=False)
         self._colored = _text_renderer(form, color=True) if color and form == "console" else None
 
@@ -60,9 +60,24 @@ class Renderer:
     def _json(self, entry: dict[str, object]) -> str:
         text = self._plain(entry)
         safe = scrub(text)
-        if safe != text:
-            json.loads(safe)  # a scrubbed line that is no JSON any more is a fault
+        if safe != text and not _is_json(safe):
+            # Quotes and escapes made something look like a secret, and cutting it out broke them: no text stays.
+            return self._plain(
+                {name: value if name in _TAKEN else _without_text(value) for name, value in entry.items()}
+            )
         return safe
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _without_text(value: object) -> object:
+    return REDACTED if isinstance(value, str | dict | list) else value
 
 
 def _text_renderer(form: Form, *, color: bool) -> Callable[[Mapping[str, object]], str]:
@@ -84,15 +99,25 @@ def _text_renderer(form: Form, *, color: bool) -> Callable[[Mapping[str, object]
 
 def _fields(fields: Mapping[str, object]) -> dict[str, object]:
     """The fields as they may be seen: scrubbed, cut, under names that forge nothing, the telling ones first."""
-    rest = dict(fields)
-    exc = rest.pop("exc", None)
-    seen = scrub_fields(rest if exc is None or isinstance(exc, BaseException) else fields, cap=MAX_FIELD)
+    rest = {name: _id(value) if name == "id" else value for name, value in fields.items()}
+    exc = fields.get("exc")
+    if exc is None or isinstance(exc, BaseException):
+        rest.pop("exc", None)
+    seen = scrub_fields(rest, cap=MAX_FIELD)
     assert isinstance(seen, dict)  # as every mapping becomes one
     names = sorted(seen, key=lambda name: name not in _FIRST)  # stable: the others keep their order
     result = {_key(name): _cut(seen[name]) for name in names}
     if isinstance(exc, BaseException):
         result["exc"] = _cut_traceback(scrub_exception(exc).rstrip())
     return result
+
+
+def _id(value: object) -> object:
+    """A request's id may come as the bytes of its JSON text: a string or a number then, floats as they were written."""
+    try:
+        return json.loads(value, parse_float=str) if isinstance(value, bytes) else value
+    except ValueError:
+        return value
 
 
 def _key(name: str) -> str:

@@ -22,7 +22,7 @@ Kind: TypeAlias = Literal["terminal", "journal", "file", "stream"]
 DEFAULTS: Final[dict[Kind, tuple[Form, Level]]] = {
     "terminal": ("console", "info"),
     "journal": ("journald", "info"),
-    "file": ("keyvalue", "info"),
+    "file": ("keyvalue", "info"),  # named by the user
     "stream": ("keyvalue", "warn"),  # editors paint every line on a server's stderr as an error
 }
 """The form and the level of each kind of sink, where the user names none."""
@@ -37,7 +37,7 @@ class LogSettings(msgspec.Struct, frozen=True):
     level: str | None = None
     format: Literal["auto", "console", "keyvalue", "json", "journald"] = "auto"
     file: str | None = None
-    """As `--log-file` says; None: as the environment's `DISCREET_LOG` says; neither: stderr."""
+    """As `--log-file` or `DISCREET_LOG` says; None or empty: stderr."""
     color: bool | None = None
 
 
@@ -48,7 +48,7 @@ class Sink:
     def __init__(self, fd: int, *, kind: Kind, name: str) -> None:
         self._fd = fd
         self._torn = False
-        self.kind = kind
+        self.kind: Kind = kind
         self.name = name
         self.silent = fd < 0
 
@@ -84,22 +84,21 @@ class Sink:
 
 
 def open_sink(settings: LogSettings, stderr_fd: int, environ: Mapping[str, str]) -> tuple[Sink, str | None]:
-    """The sink that the settings and the environment ask for, and the fault for which it is not the file they name.
+    """The sink that the settings ask for, and the fault for which it is not the file that they name.
 
     `stderr_fd` is duplicated, so that the caller may close it. A file that is stdout or stderr by another name means
     stderr. The fault is an errno's name such as `EACCES`.
     """
-    path = environ.get("DISCREET_LOG") if settings.file is None else settings.file
-    if not path:
+    if not settings.file:
         return _open_stderr(stderr_fd, environ), None
     try:
-        fd = _open_file(path)
+        fd = _open_file(settings.file)
     except OSError as fault:
         return _open_stderr(stderr_fd, environ), errno.errorcode.get(fault.errno or 0, "OSError")
     except ValueError:  # a null character in the name
         return _open_stderr(stderr_fd, environ), "EINVAL"
     if not _is_standard(fd):
-        return Sink(fd, kind="file", name=path), None
+        return Sink(fd, kind="file", name=settings.file), None
     os.close(fd)
     return _open_stderr(stderr_fd, environ), None
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ...errors.redaction.marks import CUT
-
 FLAT_BYTES: Final = 32
 """What a number, a flag or an object of unknown kind is taken for."""
 
@@ -21,7 +19,10 @@ CONTAINER_BYTES: Final = 64 * 1024
 """How much of one container is kept: eight times what the sink prints of a field."""
 
 MAX_DEPTH: Final = 12
-"""Levels of nesting. Past it, and past the size, `CUT` stands for a whole value: half a secret would not be seen."""
+"""Levels of nesting."""
+
+CUT: Final = "<cut>"
+"""The scrubber's mark, for a whole value that is too deep or too much: half a secret would not be recognised as one."""
 
 
 def take(fields: dict[str, object]) -> int:
@@ -36,7 +37,7 @@ def take(fields: dict[str, object]) -> int:
             fields[key] = _copy(value, room, MAX_DEPTH)
             size += CONTAINER_BYTES - room[0]
         else:
-            size += EXCEPTION_BYTES if isinstance(value, BaseException) else FLAT_BYTES
+            size += EXCEPTION_BYTES if issubclass(kind, BaseException) else FLAT_BYTES
     return size
 
 

@@ -14,7 +14,6 @@ import atexit
 import os
 from collections.abc import Mapping
 from time import time
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, final
 
 from .contain import contained
@@ -26,6 +25,9 @@ from .sink import DEFAULTS, Form, LogSettings, Sink, open_sink, wants_color
 if TYPE_CHECKING:
     from .render import Renderer
 
+HEAD_START_SECONDS: Final = 0.1
+"""How long the first line waits: loading the renderers competes with what the daemon loads for its first reply."""
+
 FLUSH_SECONDS: Final = 0.5
 """How long `close` waits for lines to be written: part of the drain window of 2 s."""
 
@@ -35,8 +37,8 @@ def start(
 ) -> Logs:
     """Decides on sink, form and level, logs `daemon.started`, and lets what was logged before come out.
 
-    `stderr_fd` is duplicated. `environ` is copied; it holds DISCREET_LOG, NO_COLOR, TERM, JOURNAL_STREAM and the
-    secrets to scrub. A file that can't be written is a warning on stderr. Raises `ValueError` for an unknown level and
+    `stderr_fd` is duplicated. `environ` is copied; it holds NO_COLOR, TERM, JOURNAL_STREAM and the secrets to scrub.
+    A file that can't be written is a warning on stderr. Raises `ValueError` for an unknown level and
     `RuntimeError` when the logs are started already.
     """
     if logger.backlog.attached:
@@ -56,18 +58,17 @@ def start(
     )
     logger.info("daemon.started", version=version, pid=os.getpid(), log_level=logger.level, sink=sink.name)
     if fault is not None:
-        logger.warning("logs.file_unusable", file=settings.file or environ.get("DISCREET_LOG"), reason=fault)
+        logger.warning("logs.file_unusable", file=settings.file, reason=fault)
     return logs
 
 
 @final
 class Logs:
-    """The running logs. As a context manager it logs an exception that passes as `daemon.failed`, and closes."""
+    """The running logs. Close them last: nothing that happens afterwards is seen, an uncaught exception included."""
 
     def __init__(self, logger: Logger, sink: Sink, *, form: Form, color: bool, environ: Mapping[str, str]) -> None:
         self.sink_name = sink.name
         """`stderr`, `journal`, or the file's name."""
-        self._logger = logger
         self._backlog = logger.backlog
         self._sink = sink
         self._form: Form = form
@@ -89,8 +90,10 @@ class Logs:
         self._begun = _thread.allocate_lock()  # taken: there is, or was, a thread
         self._wake = _thread.allocate_lock()  # released: there may be something to do
         self._done = _thread.allocate_lock()  # released: the thread has ended
+        self._hurry = _thread.allocate_lock()  # released: there is no time for a head start
         self._wake.acquire()
         self._done.acquire()
+        self._hurry.acquire()
 
     def close(self, timeout: float = FLUSH_SECONDS) -> int:
         """Writes what waits, for `timeout` seconds at most, and ends. Later events are dropped.
@@ -105,21 +108,13 @@ class Logs:
         self._closing = True
         if self._begun.acquire(blocking=False):
             self._sink.close()  # nothing was ever written
+            self._done.release()
         else:
             self._nudge()
-            self._done.acquire(timeout=max(timeout, 0.0))
+        if self._done.acquire(timeout=max(timeout, 0.0)):
+            self._done.release()  # for whoever else closes at the same time
         self._dropped = self._lost + self._in_hand + self._backlog.detach()
         return self._dropped
-
-    def __enter__(self) -> Logs:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(exc, Exception):
-            self._logger.error("daemon.failed", exc=exc)
-        self.close()
 
     def _rouse(self) -> None:
         """Called by whoever logs: wakes the thread, or begins it."""
@@ -138,8 +133,7 @@ class Logs:
     def _begin(self) -> None:
         # `threading` takes the thread that imports it for the main thread, and the interpreter's end waits for that one.
         # So it is loaded here, in the thread that logs, before the writer's imports come to it.
-        import threading  # noqa: F401
-
+        __import__("threading")
         try:
             _thread.start_new_thread(self._run, ())
         except RuntimeError:  # no more threads, or the interpreter is ending: the next event tries again
@@ -155,6 +149,7 @@ class Logs:
 
     def _run(self) -> None:
         self._backlog.writer = _thread.get_ident()
+        self._hurry.acquire(timeout=HEAD_START_SECONDS)
         while self._dropped is None:  # else `close` has stopped waiting for this thread
             event = self._backlog.get()
             if event is not None:

@@ -5,12 +5,13 @@ import json
 import re
 import shlex
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.daemon.lifecycle import State
 from discreet.daemon.logs.line import minimal_line
 from discreet.daemon.logs.queue import MAX_BYTES, MAX_EVENTS, Event
 from discreet.daemon.logs.render import MAX_FIELD, Renderer
@@ -63,6 +64,25 @@ def test_only_the_console_ever_has_colour(form: Form) -> None:
     assert "\x1b" not in render(form, {"size": 12}, color=True)
 
 
+@pytest.mark.parametrize(
+    ("raw", "seen"),
+    [
+        (b"7", 7),
+        (b'"seven"', "seven"),
+        (b"1.0", "1.0"),
+        (b"1e400", "1e400"),
+        (b"9007199254740993", 9007199254740993),
+        (b"null", None),
+        (b'"a\\nb"', "a\nb"),
+        (b"broken", "broken"),
+        (b"9" * 5000, "9" * 5000),
+        (b"\xff", "\\xff"),
+    ],
+)
+def test_an_id_may_be_the_bytes_of_its_json_text(raw: bytes, seen: object) -> None:
+    assert json.loads(render("json", {"id": raw}))["id"] == seen
+
+
 @every_form
 def test_a_value_can_neither_end_the_line_nor_colour_it_nor_look_like_a_field(form: Form) -> None:
     line = render(form, {"text": 'x\nlevel=error event=forged\r\x1b[31mred\x9b31m\u2028\u202e" level="error'})
@@ -102,6 +122,39 @@ def test_any_text_gives_one_line_without_control_characters(form: Form, color: b
     assert text[:-1].isprintable()
     if form == "json":
         assert json.loads(line)["event"] == "e"
+
+
+HOSTILE = [
+    "-----BEGIN RSA PRIVATE KEY-----",
+    "Authorization: ",
+    "Bearer ",
+    "MIIEpAIBAAKCAQEA7",
+    "password",
+    "secret=",
+    "token",
+    "--api-key",
+    SHAPED,
+    "/home/bob/notes.txt",
+    "C:\\Users\\bob\\notes.txt",
+    *"\"'\\{}[]:=,/ \n\t\x1b\u2028",
+]
+"""Pieces that make the scrubber cut, next to those that make up JSON's own syntax."""
+
+
+@settings(max_examples=300, deadline=None)
+@given(texts=st.lists(st.lists(st.sampled_from(HOSTILE), max_size=8).map("".join), min_size=3, max_size=3))
+def test_json_stays_json_whatever_the_scrubber_cuts_out_of_the_line(texts: list[str]) -> None:
+    fields: dict[str, object] = {"method": texts[0], texts[1]: {"nested": [texts[2]]}, "exc": ValueError(texts[2])}
+    line = json.loads(RENDERERS["json", False].line(Event(WHEN, 30, "e", fields, 0, 0)))
+    assert (line["timestamp"], line["level"], line["event"]) == (STAMP, "warn", "e")
+
+
+def test_what_is_no_text_outlives_a_line_that_the_scrubber_would_break() -> None:
+    message = "x" * 40 + "Authorization: '\"MIIEpAIBAAKCAQEA7/secret="
+    fields: dict[str, object] = {"method": "-----BEGIN RSA PRIVATE KEY-----Bearer ", "message": message, "size": 3}
+    line = json.loads(render("json", fields))
+    assert line["size"] == 3
+    assert "MIIE" not in json.dumps(line)
 
 
 RENDERERS = {(form, color): Renderer(form, color=color, environ={}) for form in FORMS for color in (False, True)}
@@ -220,9 +273,11 @@ def test_the_document_shows_lines_as_they_are() -> None:
         assert f"\n    {line}" in text
 
 
-def test_the_document_knows_every_event_of_the_logs_and_no_other() -> None:
-    source = "".join(path.read_text() for path in (ROOT / "daemon" / "logs").glob("*.py"))
-    named = set(re.findall(r'"((?:daemon|logs|loop|python)\.[a-z_]+)"', source)) | {"stdout.stray", "stderr.stray"}
+def test_the_document_knows_every_event_and_no_other() -> None:
+    source = "".join(path.read_text() for path in (ROOT / "daemon").rglob("*.py"))
+    calls = re.findall(r'\blog(?:ger)?\.(?:debug|info|warning|error|record)\([^"]*?"([a-z]+\.[a-z_]+)"', source)
+    named = set(calls) | {"logs.dropped", "stdout.stray", "stderr.stray"}
+    named |= {f"daemon.{state}" for state in get_args(State) if state != "starting"}
     table = "".join(line.split("|")[1] for line in DOCUMENT.read_text().splitlines() if line.startswith("| `"))
     assert set(re.findall(r"`([a-z]+\.[a-z_]+)`", table)) == named
 

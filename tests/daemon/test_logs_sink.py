@@ -71,10 +71,16 @@ def test_a_journal_that_is_not_behind_stderr_is_none(pipe: tuple[int, int], said
     assert first_line(pipe, LogSettings(), {"JOURNAL_STREAM": said}).startswith(b"timestamp=")
 
 
-def test_a_file_gets_keyvalue_lines_from_info_on(pipe: tuple[int, int], tmp_path: Path) -> None:
+def test_a_named_file_gets_keyvalue_lines_from_info_on(pipe: tuple[int, int], tmp_path: Path) -> None:
     path = tmp_path / "daemon.log"
-    assert level_of(pipe[1], {"DISCREET_LOG": str(path)}) == "info"
-    assert "event=daemon.started" in path.read_text()
+    assert level_of(pipe[1], {}, LogSettings(file=str(path))) == "info"
+    assert "level=info event=daemon.started" in path.read_text()
+
+
+def test_a_stderr_that_is_redirected_gets_warnings_only(tmp_path: Path) -> None:
+    with open(tmp_path / "stderr", "wb") as file:
+        assert level_of(file.fileno(), {}) == "warn"
+    assert (tmp_path / "stderr").read_text() == ""
 
 
 def test_what_the_user_says_goes_before_what_the_sink_is(terminal: tuple[int, int]) -> None:
@@ -110,7 +116,7 @@ def test_a_terminal_is_coloured_unless_somebody_says_no(
 
 
 def test_an_empty_name_of_a_file_is_none(pipe: tuple[int, int]) -> None:
-    sink, fault = open_sink(LogSettings(), pipe[1], {"DISCREET_LOG": ""})
+    sink, fault = open_sink(LogSettings(file=""), pipe[1], {})
     assert (sink.name, sink.kind, fault) == ("stderr", "stream", None)
     sink.close()
 
@@ -142,8 +148,8 @@ def inheritable() -> set[int]:
 
 def test_children_inherit_no_descriptor_of_the_logs(pipe: tuple[int, int], tmp_path: Path) -> None:
     before = inheritable()
-    for environ in ({}, {"DISCREET_LOG": str(tmp_path / "daemon.log")}):
-        sink, _ = open_sink(LogSettings(), pipe[1], environ)
+    for name in ("", str(tmp_path / "daemon.log")):
+        sink, _ = open_sink(LogSettings(file=name), pipe[1], {})
         assert sink.write(b"line\n")
         assert inheritable() == before
         sink.close()

@@ -371,13 +371,18 @@ def test_an_unknown_level_is_refused_at_the_start(logger: Logger) -> None:
         start(LogSettings(level="loud"), 2, {}, logger=logger)
 
 
-def test_an_exception_that_leaves_the_daemon_is_logged_before_the_logs_close(logger: Logger) -> None:
+@pytest.mark.parametrize("settings", [JSON, LogSettings(level="error")], ids=["with lines", "without"])
+def test_threads_may_close_at_the_same_time(logger: Logger, settings: LogSettings) -> None:
     reader = Reader()
-    with pytest.raises(ZeroDivisionError), start(JSON, reader.stderr, {}, logger=logger):
-        raise ZeroDivisionError
-    line = reader.lines()[-1]
-    assert (line["event"], line["level"]) == ("daemon.failed", "error")
-    assert "ZeroDivisionError" in str(line["exc"])
+    logs = start(settings, reader.stderr, {}, logger=logger)
+    results: list[int] = []
+    threads = [threading.Thread(target=lambda: results.append(logs.close(2 * DEADLINE))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(DEADLINE)
+    assert results == [0] * 4
+    assert len(reader.lines()) == (settings is JSON)
 
 
 def test_a_forked_child_writes_its_own_events_and_not_its_parent_s() -> None:
@@ -460,9 +465,7 @@ def run(script: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_file_gets_the_lines_and_is_for_its_owner_alone(tmp_path: Path, logger: Logger) -> None:
     reader, path = Reader(), tmp_path / "daemon.log"
-    path.write_bytes(b"kept\n")
-    path.unlink()
-    logs = start(LogSettings(file=str(path)), reader.stderr, {"DISCREET_LOG": "/elsewhere"}, logger=logger)
+    logs = start(LogSettings(file=str(path)), reader.stderr, {}, logger=logger)
     logger.info("tick")
     assert logs.close(DEADLINE) == 0
     assert [re.search(r"event=(\S+)", line)[1] for line in path.read_text().splitlines()] == ["daemon.started", "tick"]  # type: ignore[index]
@@ -471,10 +474,10 @@ def test_a_file_gets_the_lines_and_is_for_its_owner_alone(tmp_path: Path, logger
     assert logs.sink_name == str(path)
 
 
-def test_the_environment_may_name_the_file_which_is_appended_to(tmp_path: Path, logger: Logger) -> None:
+def test_a_file_that_is_there_is_appended_to(tmp_path: Path, logger: Logger) -> None:
     reader, path = Reader(), tmp_path / "daemon.log"
     path.write_text("kept\n")
-    start(LogSettings(format="json"), reader.stderr, {"DISCREET_LOG": str(path)}, logger=logger).close(DEADLINE)
+    start(LogSettings(format="json", file=str(path)), reader.stderr, {}, logger=logger).close(DEADLINE)
     first, second = path.read_text().splitlines()
     assert (first, json.loads(second)["event"]) == ("kept", "daemon.started")
     assert reader.lines() == []
@@ -521,7 +524,7 @@ def test_a_standard_stream_named_as_a_file_is_stderr(name: str) -> None:
     done = run(f"""
         import os
         from discreet.daemon.logs import LogSettings, log, start
-        logs = start(LogSettings(format="json"), 2, {{"DISCREET_LOG": "{name}"}})
+        logs = start(LogSettings(format="json", file="{name}"), 2, {{}})
         log.error("tick")
         assert logs.sink_name == "stderr"
         logs.close(20)
