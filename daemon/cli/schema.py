@@ -36,9 +36,9 @@ def run(args: argparse.Namespace) -> int:
     """
     settings = resolved(args).settings
     kept = None if args.check is None else _read(args.check)
-    with _stdout_is_stderr():
+    with stdout_is_stderr():
         current = _snapshot(settings)
-    if args.output is not None and not _write(args.output, snapshot_text(current)):
+    if args.output is not None and not write_file(args.output, snapshot_text(current)):
         return EXIT_FAILED
     if kept is not None:
         return _report(kept, current)
@@ -49,12 +49,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _snapshot(settings: Settings) -> Snapshot:
     try:
-        return snapshot(Registry(_services(settings)))
+        return snapshot(Registry(services_of(settings)))
     except (AppError, DeclarationError) as exc:
         raise UsageError(str(exc)) from exc
 
 
-def _services(settings: Settings) -> list[Service]:
+def services_of(settings: Settings) -> list[Service]:
     """Those that `serve` would host with these settings."""
     if settings.apps:
         return load(settings.apps, os.getcwd())
@@ -85,7 +85,8 @@ def _read(path: str) -> Snapshot:
         raise UsageError(f"--check: {path}: {exc}") from exc
 
 
-def _write(path: str, text: bytes) -> bool:
+def write_file(path: str, text: bytes) -> bool:
+    """Whether the file could be written; if not, one line on stderr has said why."""
     try:
         with open(path, "wb") as file:
             file.write(text)
@@ -96,7 +97,7 @@ def _write(path: str, text: bytes) -> bool:
 
 
 @contextmanager
-def _stdout_is_stderr() -> Iterator[None]:
+def stdout_is_stderr() -> Iterator[None]:
     """While apps are imported, whatever they, their C libraries or their children print goes to stderr."""
     try:
         kept = os.dup(_STDOUT)

@@ -6,31 +6,26 @@ differ, it says that it can't tell. Never sees a value but those of `enum`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
 from .json_schema import JsonSchema
+from .keywords import ANNOTATIONS, NUMERIC, both, bound, branches, parts, resolve, shown, takes, types_of
 
 Flow: TypeAlias = Literal["sent", "received"]
 """Who relies on the old schema: callers by what they send, or by what they receive."""
 
-_ALL_TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
-_ANNOTATIONS: Final = frozenset(
-    {"$schema", "$id", "$comment", "$defs", "title", "description", "default", "examples", "deprecated"}
-)
 _CLOSED: Final[dict[str, tuple[Any, ...]]] = {"null": (None,), "boolean": (False, True)}
 
 _LEAST: Final = {"minLength": "string", "minItems": "array", "minProperties": "object"}
 _MOST: Final = {"maxLength": "string", "maxItems": "array", "maxProperties": "object"}
 _SAME: Final = {"pattern": "string", "format": "string", "contentEncoding": "string"}
-_NUMERIC: Final = frozenset({"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf"})
 _STRUCTURAL: Final = frozenset(
     {"type", "enum", "anyOf", "items", "prefixItems", "properties", "required", "additionalProperties", "propertyNames"}
 )
-_KNOWN: Final = _ANNOTATIONS | _LEAST.keys() | _MOST.keys() | _SAME.keys() | _NUMERIC | _STRUCTURAL
+_KNOWN: Final = ANNOTATIONS | _LEAST.keys() | _MOST.keys() | _SAME.keys() | NUMERIC | _STRUCTURAL
 
 _REFUSED: Final = {"sent": "is refused", "received": "may come"}
 
@@ -75,7 +70,7 @@ class _Comparison:
             return
         self._open.add(key)
         met = self._met
-        found = list(self._resolved(_resolve(inner, self._documents[0]), _resolve(outer, self._documents[1]), path))
+        found = list(self._resolved(resolve(inner, self._documents[0]), resolve(outer, self._documents[1]), path))
         self._open.discard(key)
         if not found and met == self._met:  # else it holds only if what is still open does
             self._kept.add(key)
@@ -87,7 +82,7 @@ class _Comparison:
         if outer.get("enum") == []:
             yield Gap(path, _REFUSED[self._flow])
         elif "anyOf" in inner:
-            for branch in _branches(inner):
+            for branch in branches(inner):
                 yield from self._gaps(branch, outer, path)
         elif "anyOf" in outer:
             yield from self._within_any(inner, outer, path)
@@ -98,31 +93,37 @@ class _Comparison:
 
     def _within_any(self, inner: JsonSchema, outer: JsonSchema, path: str) -> Iterator[Gap]:
         """Each value and each type of the inner schema has to fit one branch of the outer one."""
-        branches = list(_branches(outer))
-        for part in _parts(inner):
-            found = [list(self._gaps(part, branch, path)) for branch in branches]
+        options = list(branches(outer))
+        for part in parts(inner):
+            found = [list(self._gaps(part, branch, path)) for branch in options]
             if [] not in found:
-                yield from min(found, key=len, default=[Gap(path, "nothing fits")])
+                yield from self._nearest(part, options, found)
+
+    def _nearest(self, part: JsonSchema, options: list[JsonSchema], found: list[list[Gap]]) -> list[Gap]:
+        """What is said of the branch that was meant: of the same name if there is one, and with the fewest gaps."""
+        names = [resolve(branch, self._documents[1]).get("title") for branch in options]
+        order = [(name != part.get("title"), len(its)) for name, its in zip(names, found, strict=True)]
+        return found[order.index(min(order))]
 
     def _values(self, values: Iterable[Any], outer: JsonSchema, path: str) -> Iterator[Gap]:
         if not outer.keys() <= _KNOWN:
             yield from self._unknown({}, outer, path)
         for value in values:
-            if not _takes(outer, value):
-                yield Gap(path, f"{_shown(value)} {_REFUSED[self._flow]}")
+            if not takes(outer, value):
+                yield Gap(path, f"{shown(value)} {_REFUSED[self._flow]}")
 
     def _plain(self, inner: JsonSchema, outer: JsonSchema, path: str) -> Iterator[Gap]:
-        kinds = _types(inner)
+        kinds = types_of(inner)
         if "enum" in outer:
             closed = [value for kind in kinds for value in _CLOSED.get(kind, (NotImplemented,))]
             if NotImplemented in closed:
-                yield Gap(path, f"another value than {_shown(outer['enum'])} {_REFUSED[self._flow]}")
+                yield Gap(path, f"another value than {shown(outer['enum'])} {_REFUSED[self._flow]}")
             else:
                 yield from self._values(closed, outer, path)
             return
-        for kind in sorted(kinds - _types(outer)):
+        for kind in sorted(kinds - types_of(outer)):
             yield Gap(path, f"{kind} {_REFUSED[self._flow]}")
-        shared = kinds & _types(outer)
+        shared = kinds & types_of(outer)
         yield from self._limits(inner, outer, shared, path)
         yield from self._unknown(inner, outer, path)
         if "array" in shared:
@@ -147,7 +148,7 @@ class _Comparison:
 
     def _numbers(self, inner: JsonSchema, outer: JsonSchema, path: str) -> Iterator[Gap]:
         for keyword, strict, sign in (("minimum", "exclusiveMinimum", -1), ("maximum", "exclusiveMaximum", 1)):
-            ours, theirs = _bound(inner, keyword, strict, sign), _bound(outer, keyword, strict, sign)
+            ours, theirs = bound(inner, keyword, strict, sign), bound(outer, keyword, strict, sign)
             if theirs is not None and (ours is None or ours > theirs):
                 yield self._differs(keyword if keyword in outer else strict, inner, outer, path)
         step = outer.get("multipleOf")
@@ -158,12 +159,12 @@ class _Comparison:
 
     def _unknown(self, inner: JsonSchema, outer: JsonSchema, path: str) -> Iterator[Gap]:
         for keyword in sorted(outer.keys() - _KNOWN):
-            if inner.get(keyword, NotImplemented) != outer[keyword] or "$ref" in _shown(outer[keyword]):
+            if inner.get(keyword, NotImplemented) != outer[keyword] or "$ref" in shown(outer[keyword]):
                 yield Gap(path, f"{keyword} can't be compared")
 
     def _differs(self, keyword: str, inner: JsonSchema, outer: JsonSchema, path: str) -> Gap:
         old, new = (inner, outer) if self._flow == "sent" else (outer, inner)
-        before, after = (_shown(schema[keyword]) if keyword in schema else "none" for schema in (old, new))
+        before, after = (shown(schema[keyword]) if keyword in schema else "none" for schema in (old, new))
         if before == after:  # the other of a pair of keywords made the difference
             return Gap(path, f"{keyword} {before} holds otherwise")
         return Gap(path, f"{keyword} was {before}, is {after}")
@@ -200,9 +201,9 @@ class _Comparison:
     def _names(self, inner: JsonSchema, names: Any, path: str) -> Iterator[Gap]:  # Any: a schema may be a boolean
         text = {"type": "string"}
         declared = {"enum": list(inner.get("properties", {}))}
-        yield from self._gaps(declared, _both(text, names), path)
+        yield from self._gaps(declared, both(text, names), path)
         if inner.get("additionalProperties") not in (None, False):
-            yield from self._gaps(_both(text, inner.get("propertyNames", True)), _both(text, names), path)
+            yield from self._gaps(both(text, inner.get("propertyNames", True)), both(text, names), path)
 
     def _member(self, inner: Any, outer: Any, path: str) -> Iterator[Gap]:  # Any: a schema may be a boolean
         """A declared place against what is said of it: None where nothing is, and it is ignored."""
@@ -221,96 +222,3 @@ class _Comparison:
             yield Gap(path, "was ignored, is refused")
         elif self._flow == "sent" and outer is not None:
             yield from self._gaps(True, outer, path)
-
-
-def _resolve(schema: Any, document: JsonSchema) -> JsonSchema:  # Any: a schema may be a boolean
-    if isinstance(schema, bool):
-        return {} if schema else {"enum": []}
-    if "$ref" not in schema:
-        return dict(schema)
-    name = schema["$ref"].removeprefix("#/$defs/")
-    target = document.get("$defs", {}).get(name)
-    rest = {keyword: value for keyword, value in schema.items() if keyword not in _ANNOTATIONS | {"$ref"}}
-    if target is None:
-        return {"$ref": schema["$ref"], **rest}  # not ours: an unknown keyword
-    return _both(_resolve(target, document), rest)
-
-
-def _both(one: JsonSchema, other: Any) -> JsonSchema:  # Any: a schema may be a boolean
-    """What both take. Where they speak of the same, it is kept as a keyword that nothing can be compared with."""
-    if isinstance(other, bool):
-        return one if other else {"enum": []}
-    merged = dict(one)
-    for keyword, value in other.items():
-        if keyword == "required":
-            merged[keyword] = list(dict.fromkeys([*one.get(keyword, ()), *value]))
-        elif keyword in one and one[keyword] != value and keyword not in _ANNOTATIONS:
-            merged["allOf"] = [*merged.get("allOf", ()), {keyword: value}]
-        else:
-            merged[keyword] = value
-    return merged
-
-
-def _branches(schema: JsonSchema) -> Iterator[JsonSchema]:
-    rest = {word: value for word, value in schema.items() if word not in _ANNOTATIONS | {"anyOf"}}
-    for branch in schema["anyOf"]:
-        yield {"allOf": [rest, branch]} if rest else branch
-
-
-def _parts(schema: JsonSchema) -> Iterator[JsonSchema]:
-    if "enum" in schema:
-        yield from ({"enum": [value]} for value in schema["enum"])
-        return
-    for kind in sorted(_types(schema) - ({"integer"} if "number" in _types(schema) else set())):
-        yield schema | {"type": kind}
-
-
-def _types(schema: JsonSchema) -> frozenset[str]:
-    stated = schema.get("type", _ALL_TYPES)
-    kinds = frozenset({stated} if isinstance(stated, str) else stated)
-    return kinds | {"integer"} if "number" in kinds else kinds
-
-
-def _bound(schema: JsonSchema, keyword: str, strict: str, sign: int) -> tuple[float, int] | None:
-    """The tighter of the two bounds on one side, as something that grows the more the schema takes."""
-    stated = [(sign * schema[name], weight) for name, weight in ((keyword, 1), (strict, 0)) if name in schema]
-    return min(stated, default=None)
-
-
-def _takes(schema: JsonSchema, value: Any) -> bool:  # Any: a value of an enum
-    """Whether a scalar value fits; False where it can't be told."""
-    match value:
-        case bool() | None:
-            fits = ("null" if value is None else "boolean") in _types(schema)
-        case int() | float():
-            exact = {name: schema[name] for name in _NUMERIC if name in schema}
-            fits = ("integer" if isinstance(value, int) else "number") in _types(schema) and _in_bounds(exact, value)
-        case str():
-            fits = "string" in _types(schema) and _fits_text(schema, value)
-        case _:
-            fits = False
-    return fits and ("enum" not in schema or any(value == one and type(value) is type(one) for one in schema["enum"]))
-
-
-def _in_bounds(limits: JsonSchema, value: float) -> bool:
-    checks: dict[str, Callable[[Any], bool]] = {
-        "minimum": lambda limit: value >= limit,
-        "exclusiveMinimum": lambda limit: value > limit,
-        "maximum": lambda limit: value <= limit,
-        "exclusiveMaximum": lambda limit: value < limit,
-        "multipleOf": lambda step: value % step == 0,
-    }
-    return all(checks[name](limit) for name, limit in limits.items())
-
-
-def _fits_text(schema: JsonSchema, value: str) -> bool:
-    if "format" in schema or not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
-        return False
-    try:
-        return re.search(schema.get("pattern", ""), value) is not None
-    except re.error:  # a spelling that only ECMA 262 knows
-        return False
-
-
-def _shown(value: Any) -> str:  # Any: whatever stands in a schema
-    return msgspec.json.encode(value).decode()

@@ -58,8 +58,8 @@ class Host(Protocol):
 
     async def ask(self, method: str, params: object, timeout: float) -> bytes: ...
 
-    def run_from_thread(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Run something on the loop and wait for it, in a worker thread."""
+    def run_from_thread(self, request: Request | None, work: Callable[[], Awaitable[T]]) -> T:
+        """Run something on the loop, as a part of this request, and wait for it in a worker thread."""
         ...
 
     def identify(self, metadata: Mapping[str, str]) -> Identity | None: ...
@@ -193,9 +193,12 @@ class Context:
         return self._decode(await self._call_other(name, params, continue_running), type)
 
     def call_blocking(self, name: str, params: object = None, *, type: Any = Any, continue_running: bool = False) -> Any:
-        """`call` for handlers in worker threads."""
+        """`call` for handlers in worker threads. Raises `Stopped` when the request is ended meanwhile."""
         return self._decode(
-            self._host.run_from_thread(lambda: self._call_other(name, params, continue_running)), type
+            self._host.run_from_thread(
+                self._request, lambda: self._call_other(name, params, continue_running)
+            ),
+            type,
         )
 
     async def request(self, method: str, params: object = None, *, type: Any = Any, timeout: float = 30.0) -> Any:
@@ -206,9 +209,11 @@ class Context:
         return self._decode(await self._host.ask(method, {} if params is None else params, timeout), type)
 
     def request_blocking(self, method: str, params: object = None, *, type: Any = Any, timeout: float = 30.0) -> Any:
-        """`request` for handlers in worker threads."""
+        """`request` for handlers in worker threads. Raises `Stopped` when the request is ended meanwhile."""
         asked = {} if params is None else params
-        return self._decode(self._host.run_from_thread(lambda: self._host.ask(method, asked, timeout)), type)
+        return self._decode(
+            self._host.run_from_thread(self._request, lambda: self._host.ask(method, asked, timeout)), type
+        )
 
     def _call_other(self, name: str, params: object, continue_running: bool) -> Awaitable[bytes]:
         asked = {} if params is None else params

@@ -24,6 +24,9 @@ JsonSchema: TypeAlias = dict[str, Any]
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
+PYTHON_PATTERN: Final = "x-python-pattern"
+"""A keyword of ours, for patterns that only Python can read: validators pass over it, comparisons see it change."""
+
 _BASE64: Final = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _DURATION: Final = (  # days to seconds, as msgspec reads and writes it; a fraction only in the last part
     r"^[+-]?[Pp](?=[\dTt])(?:\d+(?:\.\d+(?=[Dd]$))?[Dd])?"
@@ -255,7 +258,7 @@ def _pattern(pattern: str | None) -> JsonSchema:
     if pattern is None:
         return {}
     portable = to_ecma(pattern)
-    return {"$comment": f"pattern of Python only: {pattern}"} if portable is None else {"pattern": portable}
+    return {PYTHON_PATTERN: pattern} if portable is None else {"pattern": portable}
 
 
 def _enum(cls: type[enum.Enum]) -> JsonSchema:

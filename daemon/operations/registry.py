@@ -22,8 +22,9 @@ class Registry:
         for service in services:
             used.update(dict.fromkeys(sorted(service.uses)))
             for spec in service.operations:
-                if self._by_name.setdefault(spec.name, spec) is not spec:
+                if spec.name in self._by_name:
                     duplicates[spec.name] = None
+                self._by_name[spec.name] = spec
         unknown = [name for name in used if name not in self._by_name]
         faults = [
             f"{what}: {', '.join(names)}"

@@ -11,18 +11,20 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, final, get_args, get_origin, get_type_hints
 
 from ...errors.exceptions import OperationError
 from .access import AccessRule
+from .foreign import refuse_foreign
 from .params import build_input
-from .spec import DEFAULT_TIMEOUT, Kind, Mode, OperationSpec, Timeout, Visibility, output_check
+from .spec import DEFAULT_TIMEOUT, DefaultTimeout, Kind, Mode, OperationSpec, Timeout, Visibility, output_check
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _NAME = re.compile(r"[$A-Za-z_][\w.$-]*(?:/[\w.$-]+)*", re.ASCII)
+_LIST_RULE = "is a list of strings, not one string"
 _NAME_RULE = "a name is letters, digits and _ . $ - with / between its parts"
 
 
@@ -63,7 +65,8 @@ class Service:
 
     `uses` names the operations of this or other services that its handlers may call through their context; those
     calls are checked against `authority`, the service's own scopes, never against the caller's. `capabilities` names
-    the credentials that its handlers find in `ctx.capabilities`.
+    the credentials that its handlers find in `ctx.capabilities`. `announces` is merged into the capabilities that
+    `initialize` answers with: what a client of LSP must hear before it uses a method (`{"hoverProvider": True}`).
 
     Raises `DeclarationError` where a service or one of its operations is declared wrongly.
     """
@@ -76,14 +79,19 @@ class Service:
         uses: Sequence[str] = (),
         authority: Sequence[str] = (),
         capabilities: Sequence[str] = (),
+        announces: Mapping[str, Any] | None = None,  # Any: JSON
     ) -> None:
         if namespace and not _NAME.fullmatch(namespace):
             raise DeclarationError(f"service {namespace!r}: {_NAME_RULE}")
+        for what, names in (("uses", uses), ("authority", authority), ("capabilities", capabilities)):
+            if isinstance(names, str):
+                raise DeclarationError(f"service {namespace!r}: {what} {_LIST_RULE}")
         self.namespace = namespace
         self.description = description
         self.uses = frozenset(name.removeprefix("/") for name in uses)
         self.authority = frozenset(authority)
         self.capabilities = frozenset(capabilities)
+        self.announces = dict(announces or {})
         self.operations: list[OperationSpec] = []
 
     def query(self, **options: Unpack[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -117,8 +125,11 @@ class Service:
         if not _NAME.fullmatch(name):
             raise ValueError(_NAME_RULE)
         mode = _mode(kind, func, options)
+        _check(options, mode)
         model = build_input(func)
+        refuse_foreign(model.type)
         returns = _returns(func, kind)
+        refuse_foreign(returns)
         return OperationSpec(
             name=name,
             kind=kind,
@@ -157,6 +168,27 @@ def _mode(kind: Kind, func: Callable[..., Any], options: Options) -> Mode:
     return "inline" if inline else "thread"
 
 
+def _check(options: Options, mode: Mode) -> None:
+    """What type checkers say of the options, and what they can't: an option that nobody reads protects nobody."""
+    unknown = options.keys() - Options.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"there is no option {', '.join(sorted(unknown))}")
+    for name in ("scopes", "any_scope"):
+        if isinstance(options.get(name), str):
+            raise TypeError(f"{name} {_LIST_RULE}")
+    if options.get("visibility", "external") not in get_args(Visibility):
+        raise ValueError(f"visibility is one of {', '.join(get_args(Visibility))}")
+    limit = options.get("limit")
+    if limit is not None and not (isinstance(limit, int) and limit > 0):
+        raise ValueError("limit is a number of calls, 1 or more")
+    timeout = options.get("timeout")
+    if timeout is not None and not isinstance(timeout, DefaultTimeout):
+        if not (isinstance(timeout, int | float) and timeout > 0):
+            raise ValueError("timeout is a number of seconds above 0, or None")
+        if mode == "inline":
+            raise ValueError("an inline handler has no deadline: nothing could interrupt it")
+
+
 _HANDLERS: dict[Kind, str] = {
     "query": "a function or coroutine with one result, no generator",
     "mutation": "a function or coroutine with one result, no generator",
@@ -186,6 +218,8 @@ def _lane(options: Options, names: tuple[str, ...]) -> Literal[True] | str | Non
 
 
 def _checked(errors: Sequence[type[OperationError]]) -> tuple[type[OperationError], ...]:
+    if isinstance(errors, type):
+        raise TypeError(f"errors=[…] takes a list, such as [{errors.__name__}]")
     codes: set[str] = set()
     for cls in errors:
         if not (isinstance(cls, type) and issubclass(cls, OperationError) and hasattr(cls, "definition")):

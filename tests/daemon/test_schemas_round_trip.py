@@ -12,7 +12,7 @@ import json
 import re
 import string
 import uuid
-from typing import Annotated, Any, Literal, NamedTuple, Optional, TypedDict, Union
+from typing import Annotated, Any, Literal, NamedTuple, Optional, TypedDict
 
 import jsonschema
 import msgspec
@@ -152,9 +152,32 @@ def members(**values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 INTS = NUMBERS | JSON
 DATES = near("2020-02-29", "2021-02-29", "0000-01-01", "2020-1-1", "20200101")
-TIMES = ("10:00:00", "10:00:00.5", "24:00:00", "10:00", "10:00:00Z", "10:00:00+05:30", "10:00:00+0530", "10:00:00-24:00")
+TIMES = (
+    "10:00:00",
+    "10:00:00.5",
+    "24:00:00",
+    "10:00",
+    "10:00:00Z",
+    "10:00:00+05:30",
+    "10:00:00+0530",
+    "10:00:00-24:00",
+)
 STAMPS = near(*(f"2020-02-29{sep}{time}" for sep in "Tt _" for time in TIMES))
-DURATIONS = ("P1D", "p1dt1h", "PT1.5S", "-P1D", "P1.5DT1H", "PT1H1.5M", "P", "PT", "P1W", "P1DT", "PT1M1H", "PT1,5S", "PT1")
+DURATIONS = (
+    "P1D",
+    "p1dt1h",
+    "PT1.5S",
+    "-P1D",
+    "P1.5DT1H",
+    "PT1H1.5M",
+    "P",
+    "PT",
+    "P1W",
+    "P1DT",
+    "PT1M1H",
+    "PT1,5S",
+    "PT1",
+)
 BASE64 = st.binary(max_size=5).map(lambda data: base64.b64encode(data).decode())
 KEYS = st.sampled_from(("1", "-1", "01", "1.5", "1e2", "-0", "+1", "true", "a", "2020-01-01", "2020-13-01"))
 
@@ -194,8 +217,8 @@ LEAVES: list[Case] = [
     (Number, near(1, 3, True)),
     (Guess, near("one", "any")),
     (Tagged, members(a=INTS, type=near("Tagged"))),
-    (Union[Tagged, TaggedToo], members(a=INTS, b=INTS, type=near("Tagged", "TaggedToo"))),
-    (Union[Tagged, None], members(a=INTS, type=near("Tagged", "TaggedToo"))),
+    (Tagged | TaggedToo, members(a=INTS, b=INTS, type=near("Tagged", "TaggedToo"))),
+    (Tagged | None, members(a=INTS, type=near("Tagged", "TaggedToo"))),
     (TaggedArray, st.tuples(near("x", "y"), INTS).map(list) | JSON),
     (Pair, st.lists(INTS, max_size=3)),
     (Half, members(a=INTS)),
@@ -216,7 +239,9 @@ LEAVES: list[Case] = [
 def containers(inner: st.SearchStrategy[Case]) -> st.SearchStrategy[Case]:
     return st.one_of(
         inner.map(lambda case: (list[case[0]], st.lists(case[1], max_size=3) | JSON)),  # type: ignore[name-defined]
-        inner.map(lambda case: (Annotated[list[case[0]], Meta(min_length=1, max_length=2)], st.lists(case[1], max_size=3))),  # type: ignore[name-defined]
+        inner.map(
+            lambda case: (Annotated[list[case[0]], Meta(min_length=1, max_length=2)], st.lists(case[1], max_size=3))
+        ),  # type: ignore[name-defined]
         inner.map(lambda case: (dict[str, case[0]], st.dictionaries(NAMES, case[1], max_size=2) | JSON)),  # type: ignore[name-defined]
         inner.map(lambda case: (Optional[case[0]], case[1] | st.none())),  # noqa: UP045 - of a type made at run time
         st.tuples(inner, inner).map(lambda two: (tuple[two[0][0], two[1][0]], slots(two))),  # type: ignore[misc]

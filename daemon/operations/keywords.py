@@ -1,0 +1,118 @@
+"""One JSON Schema taken apart: where a reference leads, which types it takes, whether a scalar fits.
+
+Knows the keywords that `json_schema` writes, and one schema at a time. What it can't decide it leaves to see.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from .json_schema import JsonSchema
+
+_ALL_TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
+ANNOTATIONS: Final = frozenset(
+    {"$schema", "$id", "$comment", "$defs", "title", "description", "default", "examples", "deprecated"}
+)
+NUMERIC: Final = frozenset({"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf"})
+
+
+def resolve(schema: Any, document: JsonSchema) -> JsonSchema:  # Any: a schema may be a boolean
+    """The schema behind a reference and around it, as an object. A reference out of the document stays as it is."""
+    if isinstance(schema, bool):
+        return {} if schema else {"enum": []}
+    if "$ref" not in schema:
+        return dict(schema)
+    name = schema["$ref"].removeprefix("#/$defs/")
+    target = document.get("$defs", {}).get(name)
+    rest = {keyword: value for keyword, value in schema.items() if keyword not in ANNOTATIONS | {"$ref"}}
+    if target is None:
+        return {"$ref": schema["$ref"], **rest}  # not ours: an unknown keyword
+    return both(resolve(target, document), rest)
+
+
+def both(one: JsonSchema, other: Any) -> JsonSchema:  # Any: a schema may be a boolean
+    """What both take. Where they speak of the same, it is kept as a keyword that nothing can be compared with."""
+    if isinstance(other, bool):
+        return one if other else {"enum": []}
+    merged = dict(one)
+    for keyword, value in other.items():
+        if keyword == "required":
+            merged[keyword] = list(dict.fromkeys([*one.get(keyword, ()), *value]))
+        elif keyword in one and one[keyword] != value and keyword not in ANNOTATIONS:
+            merged["allOf"] = [*merged.get("allOf", ()), {keyword: value}]
+        else:
+            merged[keyword] = value
+    return merged
+
+
+def branches(schema: JsonSchema) -> Iterator[JsonSchema]:
+    """The alternatives of an `anyOf`, each with what stands beside it."""
+    rest = {word: value for word, value in schema.items() if word not in ANNOTATIONS | {"anyOf"}}
+    for branch in schema["anyOf"]:
+        yield {"allOf": [rest, branch]} if rest else branch
+
+
+def parts(schema: JsonSchema) -> Iterator[JsonSchema]:
+    """The schema by single values, or by single types."""
+    if "enum" in schema:
+        yield from ({"enum": [value]} for value in schema["enum"])
+        return
+    for kind in sorted(types_of(schema) - ({"integer"} if "number" in types_of(schema) else set())):
+        yield schema | {"type": kind}
+
+
+def types_of(schema: JsonSchema) -> frozenset[str]:
+    """The JSON types that the schema lets through; a number may always be an integer."""
+    stated = schema.get("type", _ALL_TYPES)
+    kinds = frozenset({stated} if isinstance(stated, str) else stated)
+    return kinds | {"integer"} if "number" in kinds else kinds
+
+
+def bound(schema: JsonSchema, keyword: str, strict: str, sign: int) -> tuple[float, int] | None:
+    """The tighter of the two bounds on one side, as something that grows the more the schema takes."""
+    stated = [(sign * schema[name], weight) for name, weight in ((keyword, 1), (strict, 0)) if name in schema]
+    return min(stated, default=None)
+
+
+def takes(schema: JsonSchema, value: Any) -> bool:  # Any: a value of an enum
+    """Whether a scalar value fits; False where it can't be told."""
+    match value:
+        case bool() | None:
+            fits = ("null" if value is None else "boolean") in types_of(schema)
+        case int() | float():
+            exact = {name: schema[name] for name in NUMERIC if name in schema}
+            fits = ("integer" if isinstance(value, int) else "number") in types_of(schema) and _in_bounds(exact, value)
+        case str():
+            fits = "string" in types_of(schema) and _fits_text(schema, value)
+        case _:
+            fits = False
+    return fits and ("enum" not in schema or any(value == one and type(value) is type(one) for one in schema["enum"]))
+
+
+def _in_bounds(limits: JsonSchema, value: float) -> bool:
+    checks: dict[str, Callable[[Any], bool]] = {
+        "minimum": lambda limit: value >= limit,
+        "exclusiveMinimum": lambda limit: value > limit,
+        "maximum": lambda limit: value <= limit,
+        "exclusiveMaximum": lambda limit: value < limit,
+        "multipleOf": lambda step: value % step == 0,
+    }
+    return all(checks[name](limit) for name, limit in limits.items())
+
+
+def _fits_text(schema: JsonSchema, value: str) -> bool:
+    if "format" in schema or not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
+        return False
+    try:
+        return re.search(schema.get("pattern", ""), value) is not None
+    except re.error:  # a spelling that only ECMA 262 knows
+        return False
+
+
+def shown(value: Any) -> str:  # Any: whatever stands in a schema
+    """A piece of a schema in a message."""
+    return msgspec.json.encode(value).decode()
