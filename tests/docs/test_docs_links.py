@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("bench", "client", "daemon", "docs", "errors", "framing", "src", "tests", ".ci")
+FOLDERS = ("bench", "client", "daemon", "docs", "errors", "examples", "framing", "src", "tests", ".ci")
 MADE = {"node_modules", "__pycache__", "results"}
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")

@@ -29,7 +29,8 @@ getattr(build_meta, sys.argv[1])(sys.argv[2])
 
 def sources() -> dict[str, Path]:
     """Every module of the tree, by its place below the installed package's parent."""
-    found = {f"discreet/{path.name}": path for path in FACE.glob("*.py")}
+    own = (path for place in (FACE, FACE / "testing") for path in place.glob("*.py"))
+    found = {f"discreet/{path.relative_to(FACE).as_posix()}": path for path in own}
     for folder in FOLDERS:
         for path in (ROOT / folder).rglob("*.py"):
             found[f"discreet/{path.relative_to(ROOT).as_posix()}"] = path

@@ -1,0 +1,1 @@
+"""What the daemon offers, in the terms of other protocols."""

@@ -1,0 +1,16 @@
+"""For the tests of services: a peer to a daemon in memory or in a process, and a check of what a service declares."""
+
+from .contract import ContractBroken, ContractReport, Finding, check_contract
+from .examples import Example, Scenario
+from .peers import in_memory, spawned
+
+__all__ = [
+    "ContractBroken",
+    "ContractReport",
+    "Example",
+    "Finding",
+    "Scenario",
+    "check_contract",
+    "in_memory",
+    "spawned",
+]

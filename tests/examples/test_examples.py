@@ -1,0 +1,52 @@
+"""The examples work as their pages say: their own tests pass, and their snapshots are those of their code."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SECONDS = 120
+
+APPS = {"notes": "notes:notes", "editor": "editor:text_document"}
+
+
+@pytest.fixture(params=sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()))
+def example(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A copy, away from the settings of this project."""
+    ignored = shutil.ignore_patterns("__pycache__", ".pytest_cache")
+    return Path(shutil.copytree(EXAMPLES / request.param, tmp_path / request.param, ignore=ignored))
+
+
+def run(arguments: list[str], folder: Path) -> str:
+    paths = [str(Path(entry).resolve()) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("DISCREET_", "PYTEST_"))}
+    environment["PYTHONPATH"] = os.pathsep.join(paths)
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_tests_of_an_example_pass(example: Path) -> None:
+    assert re.search(r"\b\d+ passed", run(["-m", "pytest", "-q", "-W", "error"], example))
+    assert "python -m pytest\n" in (example / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_snapshot_of_an_example_is_that_of_its_code(example: Path) -> None:
+    (kept,) = example.glob("*.schema.json")
+    assert run(["-P", "-m", "discreet", "schema", APPS[example.name]], example) == kept.read_text(encoding="utf-8")
+
+
+def test_the_call_that_the_notes_show_works(tmp_path: Path) -> None:
+    page = (EXAMPLES / "notes" / "README.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^discreet (call .*)$", page, re.MULTILINE)
+    told = run(["-P", "-m", "discreet", *shown.split()], Path(shutil.copytree(EXAMPLES / "notes", tmp_path / "n")))
+    assert told == '{"id":1,"text":"Milk","version":1}\n'

@@ -1,0 +1,227 @@
+"""A peer in memory and a peer of a process: the same to a test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from discreet import Context, DeclarationError, Identity, OperationError, Service
+from discreet.client import ConnectionFailed, InsufficientPermissions, InternalError, OperationFailed, Peer
+from discreet.daemon.settings import UsageError
+from discreet.testing import in_memory, spawned
+
+pytestmark = pytest.mark.anyio
+
+SECONDS = 20.0
+
+APP = '''
+from collections.abc import AsyncIterator
+
+from discreet import Context, OperationError, Service
+
+app = Service("app")
+
+
+class Empty(OperationError, code="EMPTY", http_status=404):
+    """There is nothing."""
+    name: str
+
+
+@app.query(errors=[Empty])
+def take(name: str) -> str:
+    """Take something."""
+    if not name:
+        raise Empty(name=name)
+    return name.upper()
+
+
+@app.query(scopes=["secret"])
+async def guarded(ctx: Context) -> str | None:
+    """Only for some."""
+    return ctx.identity.subject if ctx.identity else None
+
+
+@app.subscription()
+async def count(to: int) -> AsyncIterator[int]:
+    """Count."""
+    for number in range(to):
+        yield number
+'''
+
+Opening = Callable[..., AbstractAsyncContextManager[Peer]]
+
+
+@pytest.fixture(params=["in memory", "spawned"])
+def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Opening:
+    (tmp_path / "app.py").write_text(APP)
+    if request.param == "spawned":
+        return lambda **settings: spawned("app:app", cwd=tmp_path, stderr="collect", **settings)
+    namespace: dict[str, Any] = {"__name__": "app"}
+    exec(APP, namespace)
+    return lambda **settings: in_memory(namespace["app"], **settings)
+
+
+async def test_calls_errors_and_streams_are_the_same_in_memory_and_in_a_process(opening: Opening) -> None:
+    with anyio.fail_after(SECONDS):
+        async with opening() as peer:
+            assert await peer.call("app/take", {"name": "it"}, type=str) == "IT"
+            with pytest.raises(OperationFailed) as failed:
+                await peer.call("app/take", {"name": ""})
+            assert failed.value.code == "EMPTY"
+            assert [number async for number in peer.subscribe("app/count", {"to": 3}, type=int)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("framing", ["content-length", "newline", "auto"])
+async def test_settings_reach_both(opening: Opening, framing: str) -> None:
+    with anyio.fail_after(SECONDS):
+        async with opening(scopes=["other"], framing=framing, request_timeout=None, ordered=False) as peer:
+            with pytest.raises(InsufficientPermissions):
+                await peer.call("app/guarded")
+        async with opening(scopes=("secret",), framing=framing, ordered=True) as peer:
+            assert await peer.call("app/guarded") == "parent"
+        async with opening(scopes=[], framing=framing) as peer:
+            with pytest.raises(InsufficientPermissions):
+                await peer.call("app/guarded")
+
+
+async def test_a_setting_that_there_is_not_is_refused(opening: Opening) -> None:
+    with pytest.raises(TypeError, match="max_concurency"):
+        async with opening(max_concurency=3):
+            pass
+
+
+async def test_a_value_that_is_none_of_its_setting_is_refused() -> None:
+    with pytest.raises(UsageError):
+        async with in_memory(max_concurrency=0):
+            pass
+
+
+async def test_what_leaves_the_block_leaves_as_it_is(opening: Opening) -> None:
+    with anyio.fail_after(SECONDS), pytest.raises(ZeroDivisionError):
+        async with opening():
+            raise ZeroDivisionError
+
+
+async def test_services_that_declare_a_name_twice_are_refused() -> None:
+    one, other = Service("a"), Service("a")
+    for service in (one, other):
+        service.query(name="b")(lambda: None)
+    with pytest.raises(DeclarationError):
+        async with in_memory(one, other, timeout=None):
+            pass
+
+
+async def test_an_app_that_there_is_not_fails_the_first_call(tmp_path: Path) -> None:
+    with anyio.fail_after(SECONDS):
+        async with spawned("nowhere:app", cwd=tmp_path, stderr="collect") as peer:
+            with pytest.raises(ConnectionFailed) as failed:
+                await peer.call("version")
+    assert failed.value.loss.status == 2
+
+
+class Passes:
+    """Knows one credential."""
+
+    schemes = ("pass",)
+    realm = "tests"
+
+    def resolve(self, authorization: str) -> Identity | None:
+        return Identity("ann", frozenset({"go"})) if authorization == "pass ann" else None
+
+
+async def test_a_provider_and_credentials_are_given_as_objects() -> None:
+    service = Service("who", capabilities=["token"])
+
+    @service.query(scopes=["go"])
+    async def am_i(ctx: Context) -> str:
+        assert ctx.identity is not None
+        return f"{ctx.identity.subject} {ctx.capabilities['token']}"
+
+    async with in_memory(service, provider=Passes(), credentials={"token": "t-123"}) as peer:
+        assert await peer.call("who/am_i", service_params={"authorization": "pass ann"}) == "ann t-123"
+
+
+async def test_the_traceback_of_a_failed_handler_is_shown_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    service = Service("bad")
+
+    @service.query()
+    async def fail(password: str) -> None:
+        raise ValueError("cannot be done")
+
+    async with in_memory(service) as peer:
+        with pytest.raises(InternalError):
+            await peer.call("bad/fail", {"password": "x"})
+        await peer.call("version")
+    shown = capsys.readouterr().err
+    assert "handler.failed" in shown
+    assert "cannot be done" in shown
+    assert "daemon.serving" not in shown
+
+
+async def test_what_still_runs_at_the_end_has_the_drain_window() -> None:
+    service = Service("slow")
+    ended: list[str] = []
+
+    @service.mutation()
+    async def work() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append("work")
+
+    with anyio.fail_after(SECONDS):
+        async with in_memory(service, drain_timeout=0.05) as peer:
+            await peer.notify("slow/work")
+            await peer.call("version")
+    assert ended == ["work"]
+
+
+async def test_what_was_begun_is_finished_before_the_block_ends() -> None:
+    service = Service("slow")
+    ended: list[str] = []
+
+    @service.mutation()
+    async def work() -> None:
+        for _ in range(100):
+            await anyio.lowlevel.checkpoint()
+        ended.append("work")
+
+    with anyio.fail_after(SECONDS):
+        async with in_memory(service) as peer:
+            await peer.notify("slow/work")
+    assert ended == ["work"]
+
+
+async def test_a_stream_that_is_left_half_way_does_not_hold_up_the_end() -> None:
+    service = Service("long")
+
+    @service.subscription()
+    async def ever() -> AsyncIterator[int]:
+        yield 1
+        await anyio.sleep_forever()
+
+    with anyio.fail_after(SECONDS):
+        async with in_memory(service, drain_timeout=SECONDS * 2) as peer, peer.subscribe("long/ever") as events:
+            assert await anext(events) == 1
+
+
+async def test_an_undeclared_error_is_internal_in_memory_too() -> None:
+    class Odd(OperationError, code="ODD"):
+        """Odd."""
+
+    service = Service("odd")
+
+    @service.query(inline=True)
+    def fail() -> None:
+        raise Odd()
+
+    async with in_memory(service) as peer:
+        with pytest.raises(InternalError) as failed:
+            await peer.call("odd/fail")
+    assert failed.value.failure.code == "ODD"
