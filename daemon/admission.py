@@ -28,9 +28,16 @@ def access_of(settings: Settings) -> Access:
 
 def _provider(path: str) -> IdentityProvider:
     found = load_object(path)
-    missing = [name for name in ("resolve", "schemes", "realm") if not hasattr(found, name)]
+    schemes = getattr(found, "schemes", None)
+    fitting = {
+        "an object, no class": not isinstance(found, type),
+        "a method resolve": callable(getattr(found, "resolve", None)),
+        "schemes, a sequence of strings": isinstance(schemes, list | tuple) and all(isinstance(s, str) for s in schemes),
+        "realm, a string": isinstance(getattr(found, "realm", None), str),
+    }
+    missing = [what for what, fits in fitting.items() if not fits]
     if missing:
-        raise AppError(f"identity {path!r} is no IdentityProvider: it has no {', '.join(missing)}")
+        raise AppError(f"identity {path!r} is no IdentityProvider, which is or has {'; '.join(missing)}")
     return cast(IdentityProvider, found)
 
 

@@ -25,11 +25,11 @@ class _Question:
 
 @final
 class Asking:
-    """Used on the loop's thread. Ids are integers from 1; they share nothing with those of the client's requests."""
+    """Used on the loop's thread. Ids are integers behind `last`; they share nothing with those of the client's requests."""
 
-    def __init__(self, outbox: Outbox) -> None:
+    def __init__(self, outbox: Outbox, last: int = 0) -> None:
         self._outbox = outbox
-        self._last = 0
+        self.last = last
         self._open: dict[bytes, _Question] = {}
 
     async def ask(self, method: str, params: object, timeout: float) -> bytes:
@@ -40,11 +40,11 @@ class Asking:
         """
         import anyio  # late: the first replies leave without an event loop
 
-        self._last += 1
+        self.last += 1
         question = _Question(anyio.Event())
-        key = b"%d" % self._last
+        key = b"%d" % self.last
         self._open[key] = question
-        self._outbox.post(envelope.encode_request(self._last, method, params))
+        self._outbox.post(envelope.encode_request(self.last, method, params))
         self._outbox.flush()
         try:
             with anyio.fail_after(timeout):

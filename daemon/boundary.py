@@ -6,7 +6,7 @@ wire, and what is unexpected is logged with its traceback.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Hashable
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .operations.context import Context
     from .operations.spec import OperationSpec
     from .request import Request
+    from .router import Route, Router
     from .rpc.envelope import Call
     from .streams import Stream
 
@@ -34,6 +35,25 @@ class Completed(msgspec.Struct, frozen=True, kw_only=True):
 
     completed: bool = True
     events: int
+
+
+def route(router: Router, call: Call) -> Route | Failure:
+    """Where a call goes. Never raises, whatever an identity provider does; its exception may hold the credential, so
+    that only the exception's type is logged."""
+    try:
+        return router.route(call)
+    except Exception as exc:  # noqa: BLE001 - the boundary: a provider is the app's own code
+        log.error("identity.failed", method=call.method, id=call.id, error=type(exc).__name__)
+        return Internal()
+
+
+def lane_of(spec: OperationSpec, call: Call) -> Hashable:
+    """Which calls must not run beside this one. Never raises: what can't be decoded is in no lane, and is told why when
+    its turn comes."""
+    try:
+        return spec.lane_of(spec.input.decode(call.params))
+    except Exception:  # noqa: BLE001 - the boundary: decoding may run the app's own `__post_init__`
+        return None
 
 
 def run(spec: OperationSpec, call: Call, context: Context) -> Outcome:

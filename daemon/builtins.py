@@ -26,7 +26,7 @@ class Daemon(Protocol):
     def begin_shutdown(self) -> None: ...
     def exit(self) -> None: ...
     def watch_client(self, pid: int) -> None: ...
-    def capabilities(self) -> Capabilities: ...
+    def capabilities(self) -> dict[str, Any]: ...
 
 
 class ServerInfo(msgspec.Struct, frozen=True):
@@ -34,19 +34,10 @@ class ServerInfo(msgspec.Struct, frozen=True):
     version: str
 
 
-class Capabilities(msgspec.Struct, frozen=True, rename="camel"):
-    """What the client may count on; `max_message_bytes` is the largest body that is read."""
-
-    cancel_request: bool
-    progress: bool
-    streams: bool
-    max_message_bytes: int
-
-
 class Initialized(msgspec.Struct, frozen=True, rename="camel"):
     server_info: ServerInfo
     protocol_version: str
-    capabilities: Capabilities
+    capabilities: dict[str, Any]  # the daemon's own and what the services announce
 
 
 class Version(msgspec.Struct, frozen=True):

@@ -59,9 +59,10 @@ class Composer:
 
         child.on_done = on_done
         if parent is not None and not continue_running:
+            child.parent = parent
             parent.adopt(child)
-        self._dispatcher.call(child)
         try:
+            self._dispatcher.call(child)
             await done.wait()
         except BaseException:
             if not continue_running:

@@ -5,19 +5,20 @@ Knows nothing of the process around it (descriptors, signals, log sinks), so tha
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar, final
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 from ..framing.channel import Channel
 from ..framing.events import Limits
 from ..framing.parser import parser_for
 from ..framing.transport import ByteTransport
 from .asking import Asking
-from .builtins import Capabilities, builtins
+from .builtins import builtins
 from .composition import Composer
 from .discovery import discovery, rpc_discovery
 from .dispatcher import Dispatcher
 from .from_threads import FromThreads
+from .handover import NOTHING, Carried
 from .journal import note_timeout
 from .lifecycle import Event, Lifecycle, State
 from .logs import log
@@ -56,6 +57,9 @@ class Daemon:
     `begin()` answers what has arrived already as far as that needs no event loop; `run()` does the rest and returns
     the exit status. `ask_to_end()` may be called from signal handlers and threads. `on_ending()` is called on
     the loop when the end begins. Raises `DeclarationError` for names that are declared twice.
+
+    `carried` is what a daemon before this one left of the same connection. `on_swap(carried)` is called with that of
+    this one, once it was asked to `swap`; it is at its end then.
     """
 
     def __init__(
@@ -68,15 +72,19 @@ class Daemon:
         access: Access | None = None,
         capabilities: Mapping[str, str] | None = None,
         on_ending: Callable[[], None] = lambda: None,
+        carried: Carried = NOTHING,
     ) -> None:
         self.version = version
         self.lifecycle = Lifecycle(self._on_state)
         self._settings = settings
         self._on_ending = on_ending
+        self.on_swap: Callable[[Carried], None] = lambda _: None
         self._capabilities = capabilities or {}
         self._wakeup = Wakeup()
         self._asked: Event | None = None
         self._watches: list[Watch] = []
+        self._beside: list[Callable[[], Coroutine[Any, Any, None]]] = []
+        self._reading: anyio.CancelScope | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
         self._changed: anyio.Event | None = None
         self._registry = Registry([builtins(self), discovery(self), rpc_discovery(self), *services])
@@ -85,9 +93,11 @@ class Daemon:
         limits = Limits(settings.max_message_bytes, settings.max_header_bytes)
         self._channel = Channel(
             transport,
-            parser_for(settings.framing, limits),
+            parser_for(carried.framing or settings.framing, limits),
             frame_timeout=settings.frame_timeout,
             on_timeout=note_timeout,
+            received=carried.received,
+            waiting=carried.unsent,
         )
         self._outbox = Outbox(self._channel, lambda: self.end("reader-gone"))
         self._dispatcher = Dispatcher(
@@ -98,7 +108,7 @@ class Daemon:
             request_timeout=settings.request_timeout,
             notify_loop=self._wakeup.notify,
         )
-        self._asking = Asking(self._outbox)
+        self._asking = Asking(self._outbox, carried.asked)
         self._composer = Composer(self._registry, self._dispatcher)
         self._from_threads = FromThreads(self._dispatcher.threads, lambda: self._tasks)
         self._reader = Reader(self._channel, self._dispatcher, self._outbox, self._asking.take)
@@ -132,43 +142,77 @@ class Daemon:
             tasks.start_soon(self._listen)
             for watch in self._watches:
                 tasks.start_soon(watch.ended, self._on_process_gone)
+            for work in self._beside:
+                tasks.start_soon(work)
             self._dispatcher.workers.start(tasks)
             async with anyio.create_task_group() as inner:
                 inner.start_soon(self._outbox.run)
-                reading = anyio.CancelScope()
-                inner.start_soon(self._read, reading)
-                await self._until(lambda: self.lifecycle.draining)
-                await self._drain(reading)
+                inner.start_soon(self._read)
+                await self._until(lambda: self.lifecycle.state != "serving")
+                if self.lifecycle.state == "swapping":
+                    await self._hand_over()
+                if self.lifecycle.draining:
+                    await self._drain()
                 inner.cancel_scope.cancel()
             await self._send_last()
             tasks.cancel_scope.cancel()
         self._dispatcher.threads.close()
         return self.lifecycle.status
 
-    async def _read(self, scope: anyio.CancelScope) -> None:
-        with scope:
-            await self._reader.run()
-            self.end("end-of-input")
-
-    async def _drain(self, reading: anyio.CancelScope) -> None:
-        """Let what runs finish, within the window; then answer for it."""
+    async def _read(self) -> None:
+        """Read until the input has ended, the end has begun, or another program is to go on from here."""
         import anyio  # late, as above
 
-        if self.lifecycle.reason in IGNORING:
-            reading.cancel()
+        while not self.lifecycle.draining:
+            with anyio.CancelScope() as self._reading:
+                await self._reader.run()
+                self.end("end-of-input")
+            if self._channel.leftover() is not None and self.lifecycle.apply("reload"):
+                break
+
+    async def _hand_over(self) -> None:
+        """Let what runs finish, and leave the connection to another program, unless there is a reason to end."""
+        import anyio  # late, as above
+
+        if not await self._let_finish():
+            with anyio.move_on_after(min(FLUSH_SECONDS, self._settings.drain_timeout / 4)):  # for their clean-up
+                await self._until(lambda: self._dispatcher.idle or self.lifecycle.draining)
+        if self.lifecycle.apply("swap"):
+            self.on_swap(self._carried())
+
+    def _carried(self) -> Carried:
+        return Carried(
+            received=self._channel.leftover() or b"",
+            unsent=self._outbox.take_rest(),
+            framing=self._channel.framing,
+            watched=tuple(watch.pid for watch in self._watches),
+            asked=self._asking.last,
+        )
+
+    async def _drain(self) -> None:
+        """Let what runs finish, within the window; then answer for it."""
+        if self._reading is not None and self.lifecycle.reason in IGNORING:
+            self._reading.cancel()
             self._reader.read_nowait(at_most_what_fits=False)  # it was read: it gets its answer
             self._outbox.flush()
-        if self.lifecycle.state == "stopped":
-            return
+        if self.lifecycle.state != "stopped":
+            in_time = await self._let_finish()
+            self.lifecycle.apply("drained" if in_time else "window-closed")
+
+    async def _let_finish(self) -> bool:
+        """Wait until nothing runs any more; False when the window closed before, and what still ran was answered for."""
+        import anyio  # late, as above
+
+        state = self.lifecycle.state
         window = self._settings.drain_timeout
         with anyio.move_on_after(window - min(FLUSH_SECONDS, window / 4)) as scope:
-            await self._until(lambda: self._dispatcher.idle)
+            await self._until(lambda: self._dispatcher.idle or self.lifecycle.state != state)
             if self.lifecycle.reason == "shutdown":  # LSP's clients send `exit` next, and some mind if nobody is there
                 await self._until(lambda: self._reader.ended or self._asked is not None)
         if scope.cancelled_caught and not self._dispatcher.idle:
             log.warning("daemon.window_closed", unanswered=self._dispatcher.unanswered)
             self._dispatcher.abandon()
-        self.lifecycle.apply("window-closed" if scope.cancelled_caught else "drained")
+        return not scope.cancelled_caught
 
     async def _send_last(self) -> None:
         import anyio  # late, as above
@@ -203,8 +247,25 @@ class Daemon:
         """Apply a reason to end, on the loop."""
         self.lifecycle.apply(event)
 
+    def swap(self) -> bool:
+        """Let `on_swap` have the connection, once what runs has finished. On the loop.
+
+        False while that can't be: something is wrong with the input and has to be worked off before. Ask again, also when
+        nothing has come of it; asking twice changes nothing.
+        """
+        if self._reading is None or self.lifecycle.state != "serving" or self._channel.leftover() is None:
+            return False
+        self._reading.cancel()
+        return True
+
+    def beside(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run this beside the serving, until the end. Before `run`."""
+        self._beside.append(work)
+
     def watch(self, watch: Watch) -> None:
-        """End when this process has ended."""
+        """End when this process has ended. Watching one twice changes nothing."""
+        if any(known.pid == watch.pid for known in self._watches):
+            return
         self._watches.append(watch)
         if self._tasks is not None:
             self._tasks.start_soon(watch.ended, self._on_process_gone)
@@ -214,7 +275,7 @@ class Daemon:
 
     def _on_state(self, state: State) -> None:
         log.info(f"daemon.{state}", reason=self.lifecycle.reason)
-        if state != "serving":
+        if self.lifecycle.draining:
             self._dispatcher.close()
             self._on_ending()
         self._look_again()
@@ -242,10 +303,16 @@ class Daemon:
             if spec.visibility == "external" and spec.access.allows(identity)
         )
 
-    def capabilities(self) -> Capabilities:
-        return Capabilities(
-            cancel_request=True, progress=True, streams=True, max_message_bytes=self._settings.max_message_bytes
-        )
+    def capabilities(self) -> dict[str, Any]:  # JSON
+        announced: dict[str, Any] = {
+            "cancelRequest": True,
+            "progress": True,
+            "streams": True,
+            "maxMessageBytes": self._settings.max_message_bytes,
+        }
+        for service in self._services:
+            announced.update(service.announces)
+        return announced
 
     def set_log_level(self, level: str) -> str:
         return log.set_level(level)
@@ -280,8 +347,8 @@ class Daemon:
     async def ask(self, method: str, params: object, timeout: float) -> bytes:
         return await self._asking.ask(method, params, timeout)
 
-    def run_from_thread(self, work: Callable[[], Awaitable[T]]) -> T:
-        return self._from_threads.run(work)
+    def run_from_thread(self, request: Request | None, work: Callable[[], Awaitable[T]]) -> T:
+        return self._from_threads.run(request, work)
 
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:
         return self._access.identify(metadata)

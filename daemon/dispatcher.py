@@ -12,7 +12,6 @@ from typing import Final, final
 
 import msgspec
 
-from ..errors.exceptions import FailureError
 from ..errors.failures import (
     Cancelled,
     Failure,
@@ -105,7 +104,7 @@ class Dispatcher:
         """Take a call: run it, queue it, or refuse it."""
         if call.method == CANCEL:
             return self._cancel(call)
-        route = self._router.route(call)
+        route = boundary.route(self._router, call)
         if not isinstance(route, tuple):
             return self._answer(call, Unavailable() if self._closed else route)
         call, spec = route
@@ -144,8 +143,17 @@ class Dispatcher:
         self._outbox.flush()
 
     def call(self, request: Request) -> None:
-        """Run a call between operations; `request.on_done` gets its outcome."""
-        self._queue(request)
+        """Run a call between operations; `request.on_done` gets its outcome.
+
+        Raises `RuntimeError` for one that would wait in its lane for a caller that waits for it.
+        """
+        lane = self._lane_of(request)
+        if lane is not None and request.waits_for(lane):
+            raise RuntimeError(f"{request.spec.name} is called by a call that holds its lane")
+        if self._at_limit(request.spec):
+            request.end(Overloaded())
+        else:
+            self._queue(request)
 
     # -- waiting and starting ----------------------------------------------------------------------------------
 
@@ -153,11 +161,14 @@ class Dispatcher:
         call, spec = request.call, request.spec
         if spec.mode == "stream" and (call.id is None or self._streaming >= MOST_STREAMS):
             return self._answer(call, Overloaded())  # events of a notification would belong to nothing
-        if spec.limit is not None and self._present[spec.name] >= spec.limit:
+        if self._at_limit(spec):
             return self._answer(call, Overloaded())
         if call.id is not None and not self._inflight.admit(request):
             return self.refuse(call.id, InvalidRequest("duplicate-id"))
         self._queue(request)
+
+    def _at_limit(self, spec: OperationSpec) -> bool:
+        return spec.limit is not None and self._present[spec.name] >= spec.limit
 
     def _queue(self, request: Request) -> None:
         self._count(request, 1)
@@ -172,13 +183,7 @@ class Dispatcher:
             self._streaming += change
 
     def _lane_of(self, request: Request) -> Hashable:
-        spec = request.spec
-        if spec.lane is None:
-            return None
-        try:
-            return spec.lane_of(spec.input.decode(request.call.params))
-        except FailureError:  # it never reaches its handler
-            return None
+        return None if request.spec.lane is None else boundary.lane_of(request.spec, request.call)
 
     def pump(self) -> None:
         """Start what may start. Called whenever a place or room for replies became free."""
@@ -268,7 +273,7 @@ class Dispatcher:
         if call.id is None:
             if not isinstance(outcome, bytes):
                 note_failure(call.method, None, outcome)
-        elif not self._inflight.settle(request):
+        elif not self._inflight.settle(request, hold=request.stream is not None):
             note_unanswered(call)
         elif isinstance(outcome, bytes):
             self._respond(request, envelope.encode_result(call.id, outcome))
@@ -280,7 +285,7 @@ class Dispatcher:
         if request.stream is None:
             self._outbox.post(response)
         else:
-            request.stream.finish(response)
+            request.stream.finish(response, lambda: self._inflight.release(request))
 
     def _answer(self, call: Call, failure: Failure) -> None:
         note_failure(call.method, call.id, failure)

@@ -1,8 +1,10 @@
 """Where the daemon is in its life, as a table. What is not in the table changes nothing.
 
         starting ──ready──▶ serving ──any reason to end──▶ draining ──drained──▶ stopped
+                               └──reload──▶ swapping ──swap──▶ swapped
 
-The first reason to end stands; a second signal, or the window's end, stops at once. Nothing leads back.
+The first reason to end stands; a second signal, or the window's end, stops at once. Nothing leads back. A reload ends
+the program but not the daemon: it lets what runs finish too, and gives way to any reason to end that comes meanwhile.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal, TypeAlias, final
 
-State: TypeAlias = Literal["starting", "serving", "draining", "stopped"]
+State: TypeAlias = Literal["starting", "serving", "swapping", "swapped", "draining", "stopped"]
 
 Event: TypeAlias = Literal[
     "ready",
@@ -24,6 +26,8 @@ Event: TypeAlias = Literal[
     "failed",
     "drained",
     "window-closed",
+    "reload",
+    "swap",
 ]
 
 _ENDINGS: Final[tuple[Event, ...]] = ("end-of-input", "signal", "shutdown", "exit", "parent-gone")
@@ -32,15 +36,19 @@ _CUTS: Final[tuple[Event, ...]] = ("second-signal", "reader-gone", "failed")
 
 TABLE: Final[dict[tuple[State, Event], State]] = {
     ("starting", "ready"): "serving",
-    **{(state, ending): "draining" for state in ("starting", "serving") for ending in _ENDINGS},
+    **{(state, ending): "draining" for state in ("starting", "serving", "swapping") for ending in _ENDINGS},
     ("draining", "drained"): "stopped",
     ("draining", "window-closed"): "stopped",
-    **{(state, cut): "stopped" for state in ("starting", "serving", "draining") for cut in _CUTS},
+    **{(state, cut): "stopped" for state in ("starting", "serving", "swapping", "draining") for cut in _CUTS},
+    ("serving", "reload"): "swapping",
+    ("swapping", "swap"): "swapped",
 }
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
+
+_NO_ENDS: Final[frozenset[Event]] = frozenset({"ready", "reload", "swap"})
 
 _UNFORCED: Final[frozenset[Event]] = frozenset({"drained", "window-closed"})
 """Ways to stop that leave the status of whatever began the end."""
@@ -73,7 +81,7 @@ class Lifecycle:
             return False
         asked_to_end = self.state == "draining"
         self.state = following
-        if self.reason is None and event != "ready":
+        if self.reason is None and event not in _NO_ENDS:
             self.reason = event
         if following == "stopped" and event not in _UNFORCED:
             self.status = EXIT_OK if event == "reader-gone" and asked_to_end else EXIT_FAILED

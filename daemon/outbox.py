@@ -55,6 +55,16 @@ class Outbox:
                 if self._left_over is not None:
                     self._left_over.set()
                 return
+            self.streams.delivered()
+
+    def take_rest(self) -> bytes:
+        """Everything posted that the reader has not taken, in order, for whoever sends it instead. Nothing is sent after."""
+        while messages := self.streams.take_turn():
+            for message in messages:
+                self._channel.post(message)
+        rest = self._channel.unsent_bytes()
+        self._channel.drop()
+        return rest
 
     @property
     def unsent(self) -> bool:

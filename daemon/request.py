@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Protocol, final
 
 from .rpc.inflight import id_key
 
@@ -19,9 +19,17 @@ if TYPE_CHECKING:
     from .streams import Stream
 
 
+class Part(Protocol):
+    """What ends with a request: a call to another operation, or what its thread waits for."""
+
+    def end(self, failure: Failure) -> None: ...
+
+
 @final
 class Request:
     """A call and its operation. One object per request that can't be answered at once.
+
+    `parent` made the call and waits for it, where it is one between operations that ends with its caller.
 
     `ended_by` is why the answer was given before the handler had one (cancelled, timed out, unavailable): the
     handler's own outcome is then dropped. It is set on the loop and read in worker threads.
@@ -36,6 +44,7 @@ class Request:
         "key",
         "lane",
         "on_done",
+        "parent",
         "scope",
         "spec",
         "stopped",
@@ -53,7 +62,8 @@ class Request:
         self.scope: anyio.CancelScope | None = None
         self.stopped: threading.Event | None = None
         self.stream: Stream | None = None
-        self.children: list[Request] | None = None
+        self.children: list[Part] | None = None
+        self.parent: Request | None = None
         self.on_done: Callable[[Outcome], None] | None = None
 
     @property
@@ -65,7 +75,14 @@ class Request:
         """
         return self.on_done is None and self.spec.mode != "stream"
 
-    def adopt(self, child: Request) -> None:
+    def waits_for(self, lane: object) -> bool:
+        """Whether this call was made, directly or not, by one that holds the lane and waits for it."""
+        caller = self.parent
+        while caller is not None and caller.lane != lane:
+            caller = caller.parent
+        return caller is not None
+
+    def adopt(self, child: Part) -> None:
         """From now on the child ends when this request is ended, at once if it has been."""
         if self.children is None:
             self.children = []
@@ -73,7 +90,7 @@ class Request:
         if self.ended_by is not None:
             child.end(self.ended_by)
 
-    def release(self, child: Request) -> None:
+    def release(self, child: Part) -> None:
         """The child has ended by itself."""
         if self.children is not None:
             self.children.remove(child)

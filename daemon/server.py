@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Sequence
-from typing import Final, final
+from typing import Final, NoReturn, final
 
 from .. import __version__
 from ..framing import guard
 from ..framing.descriptors import StdoutClosed
 from ..framing.stdio import StdioTransport
 from ..framing.stray import StrayReader
+from ..framing.transport import memory_pair
 from .admission import access_of, capabilities_of
 from .core import FLUSH_SECONDS, Daemon
+from .handover import NOTHING, Carried, Handover, become, program
 from .hosting import AppError, load
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import LogSettings, install_hooks, install_logging, log, loop_exception_handler, start, stray
 from .operations.service import DeclarationError, Service
-from .parents import watch_client, watch_parent
+from .parents import Watch, watch_client, watch_parent
 from .settings import Settings
-from .signals import Signals
+from .signals import Signals, let_through
 from .watchdog import Watchdog
 
 GC_THRESHOLD: Final = 10_000
@@ -31,8 +34,10 @@ STRAY_SECONDS: Final = 0.1
 """How long the last stray text is waited for on the way out."""
 
 
-def serve(settings: Settings) -> int:
+def serve(settings: Settings, handed: Handover | None = None) -> int:
     """Serve stdin and stdout until the end; returns the exit status (section 12 of docs/protocol.md).
+
+    `handed` is what the program before this one left, whose place this one has taken.
 
     Takes the standard descriptors before any user code is imported, and keeps them: what prints at the interpreter's
     end must not reach the stream either. What is wrong with the apps is one line on stderr and status 2.
@@ -42,7 +47,7 @@ def serve(settings: Settings) -> int:
         streams = guard.seize()
     except StdoutClosed as exc:
         return _complain(2, str(exc))
-    process = _Process(settings, streams)
+    process = _Process(settings, streams, handed)
     try:
         return process.run()
     except (AppError, DeclarationError) as exc:
@@ -54,28 +59,57 @@ def serve(settings: Settings) -> int:
         process.leave()
 
 
+def check(settings: Settings) -> NoReturn:
+    """Load what `serve` would, and end with status 0; or say on stdout, in one line, why it can't be served."""
+    report = os.dup(guard.STDOUT)
+    os.dup2(guard.STDERR, guard.STDOUT)  # what user code prints at import is no report
+    sys.dont_write_bytecode = True
+    status = EXIT_OK
+    try:
+        services = _services(settings)
+        Daemon(
+            services,
+            memory_pair()[0],
+            settings,
+            version=__version__,
+            access=access_of(settings),
+            capabilities=capabilities_of(settings, services),
+        )
+    except (AppError, DeclarationError) as exc:
+        os.write(report, str(exc).encode(errors="backslashreplace"))
+        status = EXIT_USAGE
+    os._exit(status)  # at once: threads that user code started at import would be waited for
+
+
 @final
 class _Process:
     """What surrounds the daemon from the first descriptor to the last log line."""
 
-    def __init__(self, settings: Settings, streams: guard.Streams) -> None:
-        self._parent = watch_parent()  # first: it may die while we start, and then its number tells nothing any more
+    def __init__(self, settings: Settings, streams: guard.Streams, handed: Handover | None) -> None:
+        # First: it may die while we start, and then its number tells nothing any more.
+        self._parent = watch_parent() if handed is None else _same_parent(handed)
+        self._program = program() if settings.reload else None
+        self._handed = handed
         self._settings = settings
         self._streams = streams
         self._daemon: Daemon | None = None
         self._watchdog = Watchdog(settings.drain_timeout, self._last_words)
         self._strays = StrayReader(streams.stray_out, streams.stray_err)
         self._strays.start()
-        self._logs = start(_log_settings(settings), streams.stderr, os.environ, version=__version__)
+        self._logs = start(_log_settings(settings, handed), streams.stderr, os.environ, version=__version__)
         self._strays.deliver_to(stray)
         install_hooks()
 
     def run(self) -> int:
         hint = guard.hint_for_tty(self._streams.stdin)
-        if hint:
+        if hint and self._handed is None:
             _complain(self._streams.stderr, hint)
         with Signals(self._on_first_signal, self._on_second_signal):
-            services = self._services()
+            if self._handed is not None:
+                let_through()
+            if self._program is not None:
+                sys.dont_write_bytecode = True  # it would be taken for that of a file edited within the same second
+            services = _services(self._settings)
             install_hooks()  # once more: the apps may have imported what has hooks of its own
             transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
             self._daemon = daemon = Daemon(
@@ -86,7 +120,9 @@ class _Process:
                 access=access_of(self._settings),
                 capabilities=capabilities_of(self._settings, services),
                 on_ending=self._watchdog.arm,
+                carried=NOTHING if self._handed is None else self._handed.carried,
             )
+            self._reload_with(daemon)
             gc.freeze()  # what is loaded by now stays: no collection needs to look through it again
             daemon.begin()
             if daemon.finished():
@@ -94,19 +130,20 @@ class _Process:
             self._watch_processes(daemon)
             return self._serve(daemon)
 
-    def _services(self) -> Sequence[Service]:
-        if self._settings.apps:
-            return load(self._settings.apps, os.getcwd())
-        from .services.files import file_service  # late: only where nothing else is served
+    def _reload_with(self, daemon: Daemon) -> None:
+        if self._program is not None:
+            from .reload import Reload  # late: for those who develop
+            from .sources import Sources
 
-        try:
-            return [file_service(self._settings.root, allow_write=self._settings.allow_write)]
-        except OSError:
-            raise AppError(f"root {self._settings.root!r} can't be opened") from None
+            sources = Sources(self._settings.apps, self._program.directory)
+            daemon.beside(Reload(sources, self._program, daemon.swap).run)
+            daemon.on_swap = self._become
 
     def _watch_processes(self, daemon: Daemon) -> None:
         if self._parent is not None:
             daemon.watch(self._parent)
+        for pid in self._handed.carried.watched if self._handed is not None else ():
+            daemon.watch(Watch(pid, is_parent=False))
         if self._settings.parent_pid is not None:
             named = watch_client(self._settings.parent_pid)
             if named is None:
@@ -147,6 +184,24 @@ class _Process:
         stopped = self._daemon is not None and self._daemon.lifecycle.state == "stopped"
         return self._daemon.lifecycle.status if self._daemon is not None and stopped else EXIT_FAILED
 
+    def _become(self, carried: Carried) -> None:
+        """The way out that is none: let a new program take this one's place."""
+        assert self._program is not None
+        handover = Handover(
+            stdin=self._streams.stdin,
+            stdout=self._streams.stdout,
+            stderr=self._streams.stderr,
+            parent=None if self._parent is None else self._parent.pid,
+            log_level=log.level,
+            carried=carried,
+        )
+        self.leave()
+        try:
+            become(self._program, handover)
+        except OSError as exc:
+            _complain(self._streams.stderr, f"the program can't be started anew: {exc.strerror}")
+            os._exit(EXIT_FAILED)
+
     def leave(self) -> None:
         _end_children(STRAY_SECONDS)
         guard.flush_text_streams()
@@ -160,9 +215,24 @@ def _end_children(grace: float) -> None:
     end_children(grace)
 
 
-def _log_settings(settings: Settings) -> LogSettings:
+def _services(settings: Settings) -> Sequence[Service]:
+    if settings.apps:
+        return load(settings.apps, os.getcwd())
+    from .services.files import file_service  # late: only where nothing else is served
+
+    try:
+        return [file_service(settings.root, allow_write=settings.allow_write)]
+    except OSError:
+        raise AppError(f"root {settings.root!r} can't be opened") from None
+
+
+def _same_parent(handed: Handover) -> Watch | None:
+    return None if handed.parent is None else Watch(handed.parent, is_parent=True)
+
+
+def _log_settings(settings: Settings, handed: Handover | None) -> LogSettings:
     return LogSettings(
-        level=settings.log_level,
+        level=settings.log_level if handed is None else handed.log_level,
         format=settings.log_format,
         file=settings.log_file,
         color=False if settings.no_color else None,

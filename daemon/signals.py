@@ -7,11 +7,12 @@ work when a handler keeps the loop busy. What was ignored when the process start
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, final
+from typing import Any, Final, final
 
-_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+_NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 """SIGHUP is POSIX's, SIGBREAK Windows'; a platform takes those that it has."""
 
 
@@ -43,3 +44,19 @@ class Signals:
         else:
             self._seen = True
             self._on_first()
+
+
+def hold() -> None:
+    """Keep these signals waiting from now on, also past an `exec`: for the moments in which nobody could handle them."""
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_BLOCK, _numbers())
+
+
+def let_through() -> None:
+    """Undo `hold`; what came meanwhile is handled now."""
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _numbers())
+
+
+def _numbers() -> list[int]:
+    return [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]

@@ -7,6 +7,7 @@ turn. So a reply is never held up behind a stream, and a slow reader slows the p
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, final
 
 from .rpc import envelope
@@ -23,32 +24,42 @@ TURN_BYTES: Final = 64 * 1024
 
 @final
 class Stream:
-    """One subscription's outgoing messages: its events, and at last the response."""
+    """One subscription's outgoing messages: its events, and at last the response.
 
-    __slots__ = ("_call_id", "_messages", "_room", "_streams", "events")
+    `events` counts those that were put. What has left the queue is undelivered until the reader has taken it.
+    """
+
+    __slots__ = ("_call_id", "_discarded", "_messages", "_on_answer", "_room", "_streams", "_undelivered", "events")
 
     def __init__(self, streams: Streams, call_id: bytes) -> None:
         self._streams = streams
         self._call_id = call_id
         self._messages: deque[bytes] = deque()
         self._room: anyio.Event | None = None
+        self._on_answer: Callable[[], None] | None = None
+        self._undelivered = 0
+        self._discarded = False
         self.events = 0
 
     @property
     def full(self) -> bool:
-        return len(self._messages) >= MOST_UNDELIVERED
+        return self._undelivered >= MOST_UNDELIVERED
 
     def put(self, value: bytes) -> None:
-        """Queue the next event; `value` is a JSON text."""
-        self.events += 1
-        self._queue(envelope.encode_event(self._call_id, self.events, value))
+        """Queue the next event; `value` is a JSON text. Dropped after `discard`: no event follows the answer."""
+        if not self._discarded:
+            self.events += 1
+            self._queue(envelope.encode_event(self._call_id, self.events, value))
 
-    def finish(self, response: bytes) -> None:
-        """Queue the response behind all events."""
+    def finish(self, response: bytes, on_answer: Callable[[], None]) -> None:
+        """Queue the response behind all events; `on_answer()` is called when it is taken to be written."""
+        self._on_answer = on_answer
         self._queue(response)
 
     def discard(self) -> None:
-        """Nobody waits for what is still queued."""
+        """Nobody waits for what is still queued, nor for what comes."""
+        self._discarded = True
+        self._undelivered -= len(self._messages)
         self._messages.clear()
         self._wake()
 
@@ -60,6 +71,7 @@ class Stream:
             await self._room.wait()
 
     def _queue(self, message: bytes) -> None:
+        self._undelivered += 1
         self._messages.append(message)
         self._streams.ready.setdefault(self)
 
@@ -68,9 +80,15 @@ class Stream:
         if not self._messages:
             return None
         message = self._messages.popleft()
+        if self._on_answer is not None and not self._messages:
+            self._on_answer()
+        return message
+
+    def delivered(self) -> None:
+        """The reader has taken one of the messages."""
+        self._undelivered -= 1
         if not self.full:
             self._wake()
-        return message
 
     def _wake(self) -> None:
         if self._room is not None:
@@ -82,10 +100,11 @@ class Stream:
 class Streams:
     """All streams with something to send, in turn."""
 
-    __slots__ = ("ready",)
+    __slots__ = ("_on_the_way", "ready")
 
     def __init__(self) -> None:
         self.ready: dict[Stream, None] = {}
+        self._on_the_way: list[Stream] = []
 
     def open(self, call_id: bytes) -> Stream:
         return Stream(self, call_id)
@@ -100,6 +119,13 @@ class Streams:
             message = stream.take()
             if message is not None:
                 messages.append(message)
+                self._on_the_way.append(stream)
                 size += len(message)
                 self.ready[stream] = None  # behind the others
         return messages
+
+    def delivered(self) -> None:
+        """The reader has taken everything that `take_turn` gave."""
+        on_the_way, self._on_the_way = self._on_the_way, []
+        for stream in on_the_way:
+            stream.delivered()

@@ -16,9 +16,9 @@ from .request import Request
 
 @final
 class Threads:
-    """Runs requests in at most `limit` threads, started when needed and kept, in the order of `submit`.
+    """Runs requests in at most `limit` threads that don't wait for the loop, in the order of `submit`.
 
-    `perform(request)` runs in a thread and never raises; `finish(request, outcome)` then runs on the loop, when
+    Threads are started when needed and kept. `perform(request)` runs in a thread and never raises; `finish(request, outcome)` then runs on the loop, when
     `collect()` is called there. `notify()` is called from any thread and makes the loop do that soon.
     """
 
@@ -38,12 +38,25 @@ class Threads:
         self._done: deque[tuple[Callable[..., None], *tuple[Any, ...]]] = deque()
         self._started = 0
         self._busy = 0
+        self._parked = 0
 
     def submit(self, request: Request) -> None:
         """Run it as soon as a thread is free. Called on the loop."""
         self._busy += 1
         self._waiting.put(request)
-        if self._started < min(self._busy, self._limit):
+        self._start_if_needed()
+
+    def park(self) -> None:
+        """A thread waits for the loop, perhaps for a request that needs a thread: one more may run. On the loop."""
+        self._parked += 1
+        self._start_if_needed()
+
+    def unpark(self) -> None:
+        """A thread goes on. Called on the loop."""
+        self._parked -= 1
+
+    def _start_if_needed(self) -> None:
+        if self._started < min(self._busy, self._limit + self._parked):
             self._started += 1
             threading.Thread(target=self._work, name=f"discreet-handler-{self._started}", daemon=True).start()
 

@@ -106,3 +106,4 @@ class Workers:
             if request.spec.mode in ("async", "stream"):
                 request.scope = scope
             await self._perform(request)
+            request.scope = None  # the task goes on with another one: who ends this one late must not hit that

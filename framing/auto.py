@@ -40,6 +40,9 @@ class AutoParser:
         self._parser = ContentLengthParser(self._limits, offset=blanks + len(data) - len(ahead))
         return ahead
 
+    def leftover(self) -> bytes | None:
+        return self._parser.leftover()
+
     def end_of_input(self) -> None:
         self._blanks = None
         self._parser.end_of_input()

@@ -88,6 +88,10 @@ class InputBuffer:
         """Give up everything that lies ahead."""
         self.pos = len(self.data)
 
+    def ahead(self) -> bytes:
+        """A copy of everything that lies ahead."""
+        return b"".join((self.data[self.pos :], *self._later))
+
     @property
     def here(self) -> int:
         """The stream offset of the next byte."""
@@ -112,6 +116,10 @@ class Collector:
     def add(self, piece: bytes) -> None:
         """Keep one more piece."""
         self.size += self._pieces.write(piece)
+
+    def copy(self) -> bytes:
+        """All pieces so far, which stay."""
+        return self._pieces.getvalue()
 
     def join(self, last: bytes) -> bytes:
         """All pieces and a last one, which alone is returned as it is. Nothing is kept."""

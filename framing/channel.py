@@ -12,7 +12,7 @@ from typing import Final, final
 
 from ..errors.failures import ParseFailure
 from .encoder import encode_frame
-from .events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame
+from .events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, Framing
 from .parser import Parser
 from .transport import ByteTransport, PeerGone
 
@@ -32,7 +32,8 @@ class Channel:
 
     `frame_timeout` is in seconds from a frame's first byte to its last. `on_timeout(size)` hears of every partial
     frame that was dropped for it, with the bytes that had come. `unsent` counts the bytes that were posted and not
-    yet taken; `broken` turns true when the reader has gone.
+    yet taken; `broken` turns true when the reader has gone. `received` and `waiting` are what a channel before this one,
+    over the same transport, left behind: its `leftover()` and `unsent_bytes()`.
     """
 
     def __init__(
@@ -42,6 +43,8 @@ class Channel:
         *,
         frame_timeout: float = 30.0,
         on_timeout: Callable[[int], None] = lambda _: None,
+        received: bytes = b"",
+        waiting: bytes = b"",
     ) -> None:
         self._transport = transport
         self._parser = parser
@@ -52,9 +55,11 @@ class Channel:
         self._loss: Fault | None = None
         self._held: Frame | None = None
         self._outgoing: list[bytes] = []
-        self._sending = memoryview(b"")
-        self.unsent = 0
+        self._sending = memoryview(waiting)
+        self.unsent = len(waiting)
         self.broken = False
+        if received:
+            parser.receive_data(received)
 
     # -- in ----------------------------------------------------------------------------------------------------
 
@@ -82,6 +87,18 @@ class Channel:
     def refuse_body(self, failure: ParseFailure) -> None:
         """The frame that came last holds no JSON text; its error comes out of `next_nowait` when it is due."""
         self._parser.refuse_body(failure)
+
+    def leftover(self) -> bytes | None:
+        """What was received and did not come out yet, for the channel that takes over; None while it can't be told.
+
+        Bytes tell all while nothing is wrong with the input (`Parser.leftover`). Changes nothing.
+        """
+        return None if self._loss is not None or self._held is not None else self._parser.leftover()
+
+    @property
+    def framing(self) -> Framing | None:
+        """What the peer speaks; None while the byte that decides has not come."""
+        return self._parser.framing
 
     def _take_loss(self) -> Fault | None:
         loss, self._loss = self._loss, None
@@ -174,6 +191,10 @@ class Channel:
             if self._sending:
                 return False
         return True
+
+    def unsent_bytes(self) -> bytes:
+        """What was posted and not yet taken: the rest of a frame, and whole ones."""
+        return b"".join((self._sending, *self._outgoing))
 
     def drop(self) -> None:
         """Give up on the reader: forget what is queued, and whatever is posted from now on."""

@@ -15,7 +15,7 @@ from .buffer import Collector, InputBuffer
 from .events import END_OF_INPUT, NEED_DATA, EndOfInput, Event, Fault, Frame, Framing, Limits
 from .headers import HeaderBlock
 from .loss import Loss
-from .states import DOUBT, MID_FRAME, REST_ENDS, State
+from .states import CLEAN, DOUBT, MID_FRAME, REST_ENDS, State
 
 if TYPE_CHECKING:
     from .lexer import JsonLexer
@@ -102,6 +102,17 @@ class ContentLengthParser:
     @property
     def pending(self) -> int:
         return self._buffer.size + self._parts.size
+
+    def leftover(self) -> bytes | None:
+        if self._buffer.ended or self._loss.due or self.state not in CLEAN:
+            return None
+        if self.state == "in-block" and self._block_in_doubt is not None:
+            return None
+        ahead = self._buffer.ahead()
+        if self.state != "in-body":
+            return ahead  # a block is read where it lies, and taken when it is whole
+        part = self._parts.copy()
+        return b"Content-Length: %d\r\n\r\n%b%b" % (len(part) + self._missing, part, ahead)
 
     def receive_data(self, data: bytes) -> None:
         self._buffer.append(data)

@@ -86,6 +86,11 @@ class NewlineParser:
     def pending(self) -> int:
         return self._buffer.size + self._pieces.size
 
+    def leftover(self) -> bytes | None:
+        if self._buffer.ended or self.state not in ("in-step", "in-line"):
+            return None
+        return self._pieces.copy() + self._buffer.ahead()
+
     def receive_data(self, data: bytes) -> None:
         self._buffer.append(data)
 

@@ -63,6 +63,13 @@ class Parser(Protocol):
         """Bytes that are held."""
         ...
 
+    def leftover(self) -> bytes | None:
+        """Bytes that put a new parser where this one stands, to be fed before what comes next. Changes nothing.
+
+        None while no bytes could: something is being dropped or in doubt, a fault waits to be read, the input has ended.
+        """
+        ...
+
     def receive_data(self, data: bytes) -> None:
         """Take in one chunk; O(len) amortised, nothing is parsed yet.
 

@@ -46,6 +46,9 @@ State: TypeAlias = Literal[
 MID_FRAME: Final[frozenset[State]] = frozenset({"in-block", "in-body", "skipping-body"})
 """The frame deadline runs. A body's declared length is final here, a rest changes nothing (rule 1)."""
 
+CLEAN: Final[frozenset[State]] = frozenset({"in-step", "in-block", "in-body"})
+"""Nothing is wrong: the bytes of the frame that has begun tell all there is to tell."""
+
 DOUBT: Final[frozenset[State]] = frozenset({"doubt-whole", "doubt-cut"})
 
 REST_ENDS: Final[frozenset[State]] = frozenset({"after-block", "dropping-block", "unframed", "cut-text", "quarantine"})

@@ -3,6 +3,7 @@
 import argparse
 import os
 
+from ..handover import take
 from ..settings import Resolved, UsageError, resolve
 from ..settings.flags import add_flags, from_flags
 
@@ -14,10 +15,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the end. Raises `UsageError` before anything is served."""
+    handed = take()  # first: a line of usage has to reach the real stderr
     settings = resolved(args).settings
-    from ..server import serve  # late: a usage error need not wait for the whole daemon
+    from ..server import check, serve  # late: a usage error need not wait for the whole daemon
 
-    return serve(settings)
+    return check(settings) if isinstance(handed, str) else serve(settings, handed)
 
 
 def resolved(args: argparse.Namespace) -> Resolved:

@@ -57,13 +57,21 @@ class Inflight(Generic[R]):
         """File a request; False when its id is still in flight (the first request stands)."""
         return self._waiting.setdefault(request.key, request) is request
 
-    def settle(self, request: R) -> bool:
-        """Take the right to answer; True exactly once per admitted request."""
+    def settle(self, request: R, *, hold: bool = False) -> bool:
+        """Take the right to answer; True exactly once per admitted request.
+
+        With `hold` the answer leaves later, and the id stays in flight until `release`.
+        """
         if request.answered:
             return False
         request.answered = True
-        del self._waiting[request.key]
+        if not hold:
+            self.release(request)
         return True
+
+    def release(self, request: R) -> None:
+        """The answer has left: the id may be used again."""
+        del self._waiting[request.key]
 
     def find(self, key: bytes) -> R | None:
         """The request that waits under this key."""

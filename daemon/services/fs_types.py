@@ -27,6 +27,13 @@ DEFAULT_LIST_ENTRIES = 1000
 MAX_LIST_ENTRIES = 5000
 """A name takes at most 255 bytes, so 5,000 entries fit a frame of 10 MiB even if every byte has to be escaped."""
 
+DEFAULT_WATCH_SECONDS = 0.5
+MAX_WATCH_ENTRIES = 50_000
+"""Some 0.3 s to look at all of them, and 20 MB to remember them."""
+
+MAX_EVENT_CHANGES = 256
+"""Changes in one event of `fs/watch`: even with the longest paths it fits a frame of 10 MiB."""
+
 MAX_WRITE_BYTES = 8 * 1024 * 1024
 
 DEFAULT_SEARCH_MATCHES = 100
@@ -37,6 +44,7 @@ Kind: TypeAlias = Literal["file", "directory", "symlink", "other"]
 
 Encoding: TypeAlias = Literal["utf-8", "base64"]
 WriteMode: TypeAlias = Literal["overwrite", "create"]
+ChangeKind: TypeAlias = Literal["created", "modified", "deleted"]
 CaseRule: TypeAlias = Literal["sensitive", "ignore"]
 
 PathText: TypeAlias = Annotated[
@@ -52,6 +60,11 @@ Glob: TypeAlias = Annotated[
     Meta(min_length=1, max_length=256, description="`*`, `?`, `[…]` on a file's name, or on its path if it has a `/`."),
 ]
 SearchLimit: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_SEARCH_MATCHES, description="Most matches in the answer.")]
+
+
+WatchInterval: TypeAlias = Annotated[
+    float, Meta(ge=0.1, le=60, description="Seconds during which changes are gathered.")
+]
 
 
 class Cancellable(Protocol):
@@ -111,6 +124,13 @@ class FileExists(OperationError, code="FILE_EXISTS", http_status=409):
     """The file already exists."""
 
     path: str
+
+
+class TooManyEntries(OperationError, code="TOO_MANY_ENTRIES", http_status=413):
+    """There are more names than can be watched."""
+
+    path: str
+    limit: int
 
 
 class FileContent(msgspec.Struct, frozen=True, rename="camel"):
@@ -198,9 +218,27 @@ class FileWritten(msgspec.Struct, frozen=True):
     created: bool
 
 
+class Change(msgspec.Struct, frozen=True):
+    """What happened to one name. `path` is relative to the root; `kind` is what it names, or named."""
+
+    change: ChangeKind
+    path: str
+    kind: Kind
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """What has changed since the event before, sorted by path; a name that became something else is deleted first.
+
+    The first event holds nothing: watching has begun, and whatever changes from then on is told.
+    """
+
+    changes: tuple[Change, ...]
+
+
 PATH_ERRORS = (FileNotFound, PermissionDenied, NotADirectory, OutsideRoot)
 READ_ERRORS = (*PATH_ERRORS, NotAFile, NotText)
 LIST_ERRORS = PATH_ERRORS
 STAT_ERRORS = PATH_ERRORS
 SEARCH_ERRORS = (*PATH_ERRORS, NotAFile, NotText, FileTooLarge)
+WATCH_ERRORS = (*PATH_ERRORS, TooManyEntries)
 WRITE_ERRORS = (*PATH_ERRORS, NotAFile, FileTooLarge, FileExists)

@@ -60,6 +60,8 @@ class Root:
     """
 
     def __init__(self, path: str) -> None:
+        self.path = os.path.realpath(path)
+        """For telling others where to look. Nothing is opened by it."""
         self._tops = tuple(_tops(path))
         self._directory = _open_top(path)
 

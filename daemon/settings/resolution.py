@@ -1,5 +1,6 @@
 """Which source wins: flags, then the environment, then the file, then the default."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -39,6 +40,8 @@ def resolve(flags: Mapping[str, Given], environ: Mapping[str, str], directory: s
     }
     values.setdefault("root", absolute(Settings().root, directory))
     settings = Settings(**values)
+    if settings.reload and sys.platform == "win32":
+        raise UsageError(f"{given['reload'].source}: not available on Windows")
     if settings.backend == "trio":
         _require_trio(given["backend"].source)
     return Resolved(settings, {field: value.source for field, value in given.items()})

@@ -147,6 +147,9 @@ class Settings(Struct, frozen=True, kw_only=True):
             default_text="the process that started the daemon",
         ),
     ] = None
+    reload: Annotated[
+        bool, Detail(group=_LIFE, help="start anew when files of the services change; the client notices nothing")
+    ] = False
     backend: Annotated[
         Backend, Detail(group=_LIFE, help="the event loop; trio has to be installed (advanced, for tests)")
     ] = "asyncio"

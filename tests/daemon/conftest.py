@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from discreet import Service
 from discreet.daemon.core import Daemon
+from discreet.daemon.operations.access import Access
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
 from discreet.framing.events import NEED_DATA, Fault, Frame, Limits
@@ -80,9 +81,11 @@ Serving = Callable[..., AbstractAsyncContextManager[Wire]]
 
 
 @asynccontextmanager
-async def _serving(*services: Service, **settings: Any) -> AsyncIterator[Wire]:
+async def _serving(
+    *services: Service, access: Access | None = None, capabilities: Mapping[str, str] | None = None, **settings: Any
+) -> AsyncIterator[Wire]:
     ours, theirs = memory_pair()
-    daemon = Daemon(services, ours, Settings(**settings), version="1.2.3")
+    daemon = Daemon(services, ours, Settings(**settings), version="1.2.3", access=access, capabilities=capabilities)
     wire = Wire(theirs, daemon)
 
     async def run() -> None:
@@ -102,3 +105,9 @@ async def _serving(*services: Service, **settings: Any) -> AsyncIterator[Wire]:
 def serving() -> Serving:
     """`async with serving(service, …, setting=…) as wire:` runs a daemon over a pair in memory."""
     return _serving
+
+
+@pytest.fixture
+def wire_class() -> type[Wire]:
+    """For tests that run daemons of their own."""
+    return Wire

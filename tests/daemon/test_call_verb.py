@@ -37,7 +37,7 @@ def read():
     return json.loads(sys.stdin.buffer.read(length)) if length else None
 
 def write(message):
-    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    body = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False).encode()
     sys.stdout.buffer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
     sys.stdout.buffer.flush()
 
@@ -52,6 +52,19 @@ while request := read():
             for seq in range(1, params["to"] + 1):
                 write({"method": "stream/event", "params": {"id": request["id"], "seq": seq, "value": {"n": seq}}})
             write({"id": request["id"], "result": {"completed": True, "events": params["to"]}})
+        case "services/list":
+            write({"id": request["id"], "result": [{"name": "once", "kind": "query"}]})
+        case "once" | "once more":
+            with open(params["mark"], "a+") as mark:
+                mark.write("x")
+                mark.seek(0)
+                runs = len(mark.read())
+            if runs == 1:
+                os._exit(3)
+            write({"id": request["id"], "result": runs})
+        case "busy":
+            data = {"code": "OVERLOADED", "retryable": True, "details": {"retryAfterMs": 1}}
+            write({"id": request["id"], "error": {"code": -32000, "message": "Server overloaded", "data": data}})
         case "die":
             os._exit(3)
         case "garbage":
@@ -141,6 +154,7 @@ def test_params_as_json_must_be_an_object_or_an_array(text: str) -> None:
         ["m", "--server", "x", "--root", "."],
         ["m", "--server", "'"],
         ["m", "--server", ""],
+        ["m", "--stream", "--retry", "1"],
     ],
 )
 def test_flags_that_contradict_each_other_are_wrong_usage(words: list[str]) -> None:
@@ -178,6 +192,14 @@ def test_a_timeout_that_is_none_is_wrong_usage(text: str) -> None:
         parser.parse_args(["m", f"--timeout={text}"])
 
 
+@pytest.mark.parametrize("text", ["-1", "two", "1.5", "1e3", ""])
+def test_a_number_of_retries_that_is_none_is_wrong_usage(text: str) -> None:
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_arguments(parser)
+    with pytest.raises(argparse.ArgumentError):
+        parser.parse_args(["m", f"--retry={text}"])
+
+
 def test_every_row_of_the_table_of_errors_has_an_exit_status() -> None:
     for row in TABLE:
         assert row.failure is DomainFailure or EXIT_OF_HTTP[row.http_status] in MEANINGS, row.protocol_code
@@ -201,16 +223,63 @@ def test_a_result_is_one_line_of_json_when_piped(fake: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, '{"a":1,"b":"two","c":{"x":[1,2]}}\n', "")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_a_result_is_indented_on_a_terminal(fake: str) -> None:
+def on_a_terminal(*words: str, **variables: str) -> str:
+    """What the call writes to a terminal."""
     ours, theirs = os.openpty()
-    done = subprocess.run(
-        command("echo", "a=1", fake), check=False, stdout=theirs, env=environment(), timeout=DEADLINE_SECONDS
-    )
+    given = {name: value for name, value in environment().items() if name not in {"NO_COLOR", "FORCE_COLOR"}}
+    environ = given | {"TERM": "xterm-256color", **variables}
+    done = subprocess.run(command(*words), check=False, stdout=theirs, env=environ, timeout=DEADLINE_SECONDS)
     os.close(theirs)
     shown = os.read(ours, 4096)
     os.close(ours)
-    assert (done.returncode, shown) == (0, b'{\r\n  "a": 1\r\n}\r\n')
+    assert done.returncode == 0
+    return shown.decode()
+
+
+@pytest.fixture
+def without_rich(tmp_path: Path) -> dict[str, str]:
+    """Variables with which rich can't be imported."""
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "rich.py").write_text("raise ImportError")
+    return {"PYTHONPATH": os.pathsep.join((str(tmp_path / "hidden"), environment()["PYTHONPATH"]))}
+
+
+STYLES = re.compile(r"\x1b\[[0-9;]*m")
+
+needs_a_terminal = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+
+
+@needs_a_terminal
+def test_a_result_is_indented_on_a_terminal(fake: str, without_rich: dict[str, str]) -> None:
+    assert on_a_terminal("echo", "a=1", fake, **without_rich) == '{\r\n  "a": 1\r\n}\r\n'
+
+
+@needs_a_terminal
+def test_with_rich_a_result_is_coloured_on_a_terminal_and_says_the_same(fake: str) -> None:
+    pytest.importorskip("rich", reason="the extra cli")
+    shown = on_a_terminal("echo", "a=9007199254740993", f"b={'x' * 200}", fake)
+    assert "\x1b[" in shown
+    assert STYLES.sub("", shown) == '{\r\n  "a": 9007199254740993,\r\n  "b": "' + "x" * 200 + '"\r\n}\r\n'
+
+
+@needs_a_terminal
+def test_no_color_is_honoured(fake: str) -> None:
+    shown = on_a_terminal("echo", "a=1", fake, NO_COLOR="1")
+    assert re.sub(r"\x1b\[[01]?m", "", shown) == '{\r\n  "a": 1\r\n}\r\n'  # bold is no colour
+
+
+@needs_a_terminal
+@pytest.mark.parametrize("rich", [True, False])
+def test_a_result_cannot_move_the_cursor(fake: str, without_rich: dict[str, str], rich: bool) -> None:
+    hostile = json.dumps("\x1b[2J\x9b2J\u202e\U000e0001é😀[red]", ensure_ascii=False)
+    variables = {} if rich else without_rich
+    shown = STYLES.sub("", on_a_terminal("echo", f"a={hostile}", fake, **variables))
+    assert shown == '{\r\n  "a": "\\u001b[2J\\u009b2J\\u202e\\udb40\\udc01é😀[red]"\r\n}\r\n'
+
+
+@needs_a_terminal
+def test_an_event_is_a_line_on_a_terminal_too(fake: str, without_rich: dict[str, str]) -> None:
+    assert on_a_terminal("count", "to=2", "--stream", fake, **without_rich) == '{"n":1}\r\n{"n":2}\r\n'
 
 
 def test_a_stream_is_a_line_per_event(fake: str) -> None:
@@ -265,6 +334,29 @@ def test_a_server_that_cannot_be_run_is_a_failed_connection() -> None:
 
 def test_no_answer_in_time_is_a_timeout(fake: str) -> None:
     assert call("hang", "--timeout=0.2", fake).returncode == 7
+
+
+def test_a_query_is_called_again_when_its_server_has_died(fake: str, tmp_path: Path) -> None:
+    done = call("once", f"mark={tmp_path / 'mark'}", "--retry=1", fake)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2\n", "")
+
+
+def test_without_retry_it_is_not(fake: str, tmp_path: Path) -> None:
+    assert call("once", f"mark={tmp_path / 'mark'}", fake).returncode == 10
+
+
+@pytest.mark.parametrize(("flags", "status", "runs"), [([], 10, "x"), (["--idempotent"], 0, "xx")])
+def test_what_may_have_had_an_effect_is_called_again_only_if_told_so(
+    fake: str, tmp_path: Path, flags: list[str], status: int, runs: str
+) -> None:
+    done = call("once more", f"mark={tmp_path / 'mark'}", "--retry=3", *flags, fake)
+    assert (done.returncode, (tmp_path / "mark").read_text()) == (status, runs)
+
+
+def test_an_error_that_does_not_pass_is_told_in_the_end(fake: str) -> None:
+    done = call("busy", "--retry=2", fake)
+    assert (done.returncode, done.stdout) == (8, "")
+    assert done.stderr.count("\n") == 1
 
 
 def test_wrong_usage_starts_nothing() -> None:
@@ -324,3 +416,34 @@ def test_it_calls_a_real_daemon_with_an_app_in_either_framing(tmp_path: Path, fr
     wrong = call("desk/add", "a=2", "--app=desk:desk", f"--framing={framing}", cwd=tmp_path)
     assert wrong.returncode == 3
     assert "b: expected integer, received missing" in wrong.stderr
+
+
+CLOCK = """
+from collections.abc import AsyncIterator
+from discreet import OperationError, Service
+
+clock = Service("clock")
+
+class Stopped(OperationError, code="STOPPED"):
+    "The clock has stopped."
+
+@clock.subscription(errors=[Stopped])
+async def ticks(to: int, stops: bool = False) -> AsyncIterator[dict[str, int]]:
+    for number in range(1, to + 1):
+        yield {"tick": number}
+    if stops:
+        raise Stopped()
+"""
+
+
+@pytest.mark.parametrize("framing", ["content-length", "newline"])
+def test_a_subscription_of_a_real_daemon_is_a_line_per_event(tmp_path: Path, framing: str) -> None:
+    (tmp_path / "clock.py").write_text(CLOCK)
+    daemon = ("--app=clock:clock", f"--framing={framing}", "--stream")
+    done = call("clock/ticks", "to=100", *daemon, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "".join(f'{{"tick":{number}}}\n' for number in range(1, 101)))
+    stopped = call("clock/ticks", "to=2", "stops=true", *daemon, cwd=tmp_path)
+    assert (stopped.returncode, stopped.stdout) == (6, '{"tick":1}\n{"tick":2}\n')
+    assert "STOPPED" in stopped.stderr
+    wrong = call("clock/ticks", "to=many", *daemon, cwd=tmp_path)
+    assert (wrong.returncode, wrong.stdout) == (3, "")

@@ -535,3 +535,10 @@ async def test_a_thread_that_notifies_waits_for_a_client_that_does_not_read(serv
         messages = [first, *await wire.receive_all(2000)]
         assert [m["params"]["number"] for m in messages[:2000]] == list(range(2000))
         assert messages[2000]["result"] == 2000
+
+
+async def test_services_announce_what_clients_of_lsp_must_hear_from_initialize(serving: Serving) -> None:
+    async with serving(Service("textDocument", announces={"hoverProvider": True})) as wire:
+        capabilities = (await wire.call("initialize", {"processId": None}))["result"]["capabilities"]
+        assert capabilities["hoverProvider"] is True
+        assert capabilities["cancelRequest"] is True

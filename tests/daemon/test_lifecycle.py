@@ -12,6 +12,8 @@ from discreet.daemon.lifecycle import TABLE, Event, Lifecycle, State
 PATHS: dict[State, list[Event]] = {
     "starting": [],
     "serving": ["ready"],
+    "swapping": ["ready", "reload"],
+    "swapped": ["ready", "reload", "swap"],
     "draining": ["ready", "end-of-input"],
     "stopped": ["ready", "end-of-input", "drained"],
 }
@@ -27,16 +29,20 @@ def after(*events: Event) -> Lifecycle:
 
 
 def expected(state: State, event: Event) -> State:
-    if state == "stopped":
-        return "stopped"
+    if state in ("stopped", "swapped"):
+        return state
     if event in CUTS:
         return "stopped"
-    if event in ENDINGS and state in ("starting", "serving"):
+    if event in ENDINGS and state in ("starting", "serving", "swapping"):
         return "draining"
     if event == "ready" and state == "starting":
         return "serving"
     if event in ("drained", "window-closed") and state == "draining":
         return "stopped"
+    if (state, event) == ("serving", "reload"):
+        return "swapping"
+    if (state, event) == ("swapping", "swap"):
+        return "swapped"
     return state
 
 
@@ -66,6 +72,11 @@ def test_the_status_tells_a_graceful_end_from_a_broken_one(events: list[Event], 
 
 def test_the_first_reason_to_end_stands() -> None:
     assert after("ready", "shutdown", "end-of-input", "drained").reason == "shutdown"
+
+
+def test_a_reload_is_no_reason_to_end_and_gives_way_to_one() -> None:
+    assert after("ready", "reload", "swap").reason is None
+    assert after("ready", "reload", "signal", "drained").reason == "signal"
 
 
 def test_listeners_hear_of_changes_only() -> None:

@@ -36,6 +36,7 @@ SAMPLES = {
     "tokens": Sample(["--token", "a:0", "--token=b:1:r"], "a:0 b:1:r", '["a:0", "b:1:r"]', ("a:0", "b:1:r")),
     "identity": Sample(["--identity", "app:who"], "app:who", '"app:who"', "app:who"),
     "capabilities": Sample(["--capability", "a=/f"], "a=/f", '["a=/f"]', ("a=/f",)),
+    "reload": Sample(["--reload"], "on", "true", True),
     "framing": Sample(["--framing", "newline"], "newline", '"newline"', "newline"),
     "ordered": Sample(["--ordered"], "1", "true", True),
     "max_concurrency": Sample(["--max-concurrency", "7"], "7", "7", 7),
