@@ -32,7 +32,8 @@ def _provider(path: str) -> IdentityProvider:
     fitting = {
         "an object, no class": not isinstance(found, type),
         "a method resolve": callable(getattr(found, "resolve", None)),
-        "schemes, a sequence of strings": isinstance(schemes, list | tuple) and all(isinstance(s, str) for s in schemes),
+        "schemes, a sequence of strings": isinstance(schemes, list | tuple)
+        and all(isinstance(s, str) for s in schemes),
         "realm, a string": isinstance(getattr(found, "realm", None), str),
     }
     missing = [what for what, fits in fitting.items() if not fits]

@@ -75,9 +75,7 @@ async def run_async(request: Request, context: Context, before_wait: Callable[[]
         return request.ended_by or outcome_of(exc, spec, call)
 
 
-async def run_stream(
-    request: Request, context: Context, stream: Stream, before_wait: Callable[[], None]
-) -> Outcome:
+async def run_stream(request: Request, context: Context, stream: Stream, before_wait: Callable[[], None]) -> Outcome:
     """The same for an asynchronous generator, whose values go out as events; the outcome counts them."""
     spec, call = request.spec, request.call
     try:
@@ -96,7 +94,7 @@ async def _send_events(
     try:
         async for value in generator:
             stream.put(spec.encode_output(value))
-            if stream.full:  # also the moment to let others run, for a producer that never waits
+            if stream.full or stream.discarded:  # also the moment to let others run, for a producer that never waits
                 before_wait()
                 await checkpoint()
                 await stream.wait_for_room()
@@ -123,5 +121,3 @@ def _single(exc: BaseException) -> BaseException:
     while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
         exc = exc.exceptions[0]
     return exc
-
-

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import msgspec
 
+from ..errors.exceptions import FailureError
+from ..errors.failures import InvalidParams
 from .operations.service import Service
 from .operations.spec import OperationSpec
 
 PROTOCOL_VERSION = "2.0"
 SHUTDOWN_MESSAGE = "Shutting down gracefully"
 
-Level: TypeAlias = Annotated[str, msgspec.Meta(pattern="(?i)^(debug|info|warn|warning|error)$")]
+LOG_LEVELS = ("debug", "info", "warn", "error")
 
 
 class Daemon(Protocol):
@@ -86,9 +88,12 @@ def builtins(daemon: Daemon) -> Service:
         return Version(daemon.version)
 
     @service.mutation(inline=True, name="setLogLevel")
-    def set_log_level(level: Level) -> LevelSet:
+    def set_log_level(level: str) -> LevelSet:
         """Change how much is logged: debug, info, warn or error, in any case."""
-        return LevelSet(daemon.set_log_level(level), success=True)
+        try:
+            return LevelSet(daemon.set_log_level(level), success=True)
+        except ValueError:
+            raise FailureError(InvalidParams("level", "one of", "string", LOG_LEVELS)) from None
 
     @service.mutation(inline=True, at_once=True)
     def shutdown() -> Goodbye:

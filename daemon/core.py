@@ -5,6 +5,7 @@ Knows nothing of the process around it (descriptors, signals, log sinks), so tha
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
@@ -20,7 +21,7 @@ from .dispatcher import Dispatcher
 from .from_threads import FromThreads
 from .handover import NOTHING, Carried
 from .journal import note_timeout
-from .lifecycle import Event, Lifecycle, State
+from .lifecycle import EXIT_FAILED, Event, Lifecycle, State
 from .logs import log
 from .notices import Notices, Room
 from .operations.access import PARENT, Access, Identity
@@ -45,6 +46,9 @@ T = TypeVar("T")
 
 FLUSH_SECONDS: Final = 0.5
 """How much of the drain window is kept for sending the last replies and flushing the logs."""
+
+READER_GONE: Final = frozenset({None, errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.ESHUTDOWN, errno.EIO})
+"""How a reader that goes away looks: pipes, sockets, terminals; None for a transport that was closed."""
 
 IGNORING: Final[frozenset[Event]] = frozenset({"signal", "exit", "parent-gone"})
 """Reasons to end after which no more input is awaited."""
@@ -99,7 +103,7 @@ class Daemon:
             received=carried.received,
             waiting=carried.unsent,
         )
-        self._outbox = Outbox(self._channel, lambda: self.end("reader-gone"))
+        self._outbox = Outbox(self._channel, self._on_output_lost)
         self._dispatcher = Dispatcher(
             Router(self._registry, self._access),
             self._outbox,
@@ -200,13 +204,16 @@ class Daemon:
             self.lifecycle.apply("drained" if in_time else "window-closed")
 
     async def _let_finish(self) -> bool:
-        """Wait until nothing runs any more; False when the window closed before, and what still ran was answered for."""
+        """Wait until nothing runs any more and the reader has all of it.
+
+        False when the window closed before, and what still ran was answered for.
+        """
         import anyio  # late, as above
 
         state = self.lifecycle.state
         window = self._settings.drain_timeout
         with anyio.move_on_after(window - min(FLUSH_SECONDS, window / 4)) as scope:
-            await self._until(lambda: self._dispatcher.idle or self.lifecycle.state != state)
+            await self._until(lambda: self._settled or self.lifecycle.state != state)
             if self.lifecycle.reason == "shutdown":  # LSP's clients send `exit` next, and some mind if nobody is there
                 await self._until(lambda: self._reader.ended or self._asked is not None)
         if scope.cancelled_caught and not self._dispatcher.idle:
@@ -214,11 +221,18 @@ class Daemon:
             self._dispatcher.abandon()
         return not scope.cancelled_caught
 
+    @property
+    def _settled(self) -> bool:
+        return self._dispatcher.idle and not self._outbox.unsent
+
     async def _send_last(self) -> None:
         import anyio  # late, as above
 
         with anyio.move_on_after(min(FLUSH_SECONDS, self._settings.drain_timeout / 4)):
             await self._outbox.wait_sent()
+        if self._outbox.unsent:
+            log.error("replies.lost", bytes=self._channel.unsent)
+            self.lifecycle.status = EXIT_FAILED
 
     async def _until(self, reached: Callable[[], bool]) -> None:
         """Wait until a condition on the daemon's own state holds, or the daemon has stopped."""
@@ -242,6 +256,11 @@ class Daemon:
         """End soon, for this reason. From any thread or signal handler."""
         self._asked = event
         self._wakeup.notify()
+
+    @property
+    def pulse(self) -> int:
+        """Changes whenever bytes come in or go out. May be read by any thread."""
+        return self._channel.pulse
 
     def end(self, event: Event) -> None:
         """Apply a reason to end, on the loop."""
@@ -269,6 +288,15 @@ class Daemon:
         self._watches.append(watch)
         if self._tasks is not None:
             self._tasks.start_soon(watch.ended, self._on_process_gone)
+
+    def _on_output_lost(self, cause: BaseException | None) -> None:
+        """The reader went away, as readers do; or the descriptor failed (a full disk), which nobody asked for."""
+        number = getattr(cause, "errno", None)
+        if number in READER_GONE:
+            self.end("reader-gone")
+        else:
+            log.error("stdout.failed", error=errno.errorcode.get(number or 0, "unknown"))
+            self.end("failed")
 
     def _on_process_gone(self) -> None:
         self.end("parent-gone")

@@ -103,7 +103,10 @@ class Dispatcher:
     def accept(self, call: Call) -> None:
         """Take a call: run it, queue it, or refuse it."""
         if call.method == CANCEL:
-            return self._cancel(call)
+            self._cancel(call)
+            if call.id is not None:  # sent as a request: it has done what it can
+                self._outbox.post(envelope.encode_result(call.id, b"null"))
+            return
         route = boundary.route(self._router, call)
         if not isinstance(route, tuple):
             return self._answer(call, Unavailable() if self._closed else route)

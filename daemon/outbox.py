@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @final
 class Outbox:
-    """Used on the loop's thread only. `on_gone()` is called once, when the reader has gone."""
+    """Used on the loop's thread only. `on_gone(cause)` is called once, when nothing can be sent any more."""
 
-    def __init__(self, channel: Channel, on_gone: Callable[[], None]) -> None:
+    def __init__(self, channel: Channel, on_gone: Callable[[BaseException | None], None]) -> None:
         self._channel = channel
         self._on_gone = on_gone
         self._left_over: anyio.Event | None = None
@@ -47,8 +47,8 @@ class Outbox:
                     self._channel.post(message)
             try:
                 done = self._channel.flush()
-            except PeerGone:
-                self._on_gone()
+            except PeerGone as exc:
+                self._on_gone(exc.__cause__)
                 self._wake_waiting()
                 return
             if not done:

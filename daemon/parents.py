@@ -18,12 +18,15 @@ INIT_PIDS: Final = (0, 1)
 
 @final
 class Watch:
-    """One process to outlive. `alive()` is the truth, `ended()` waits for it to turn false."""
+    """One process to outlive. `alive()` is the truth, `ended()` waits for it to turn false.
+
+    `pidfd` becomes readable when it has ended; None where there is no such thing.
+    """
 
     def __init__(self, pid: int, *, is_parent: bool) -> None:
         self.pid = pid
         self._is_parent = is_parent
-        self._pidfd = _open_pidfd(pid)
+        self.pidfd = _open_pidfd(pid)
 
     def alive(self) -> bool:
         if self._is_parent and sys.platform != "win32":
@@ -35,8 +38,8 @@ class Watch:
         import anyio  # late: the first replies leave without an event loop
 
         while self.alive():  # asked before the wait too: the number may have changed hands before the pidfd was open
-            if self._pidfd is not None:
-                await anyio.wait_readable(self._pidfd)
+            if self.pidfd is not None:
+                await anyio.wait_readable(self.pidfd)
                 break
             await anyio.sleep(POLL_SECONDS)
         on_end()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Sequence
 from typing import Final, NoReturn, final
 
 from .. import __version__
+from ..errors.redaction import load_environment
 from ..framing import guard
 from ..framing.descriptors import StdoutClosed
 from ..framing.stdio import StdioTransport
@@ -17,12 +17,13 @@ from ..framing.transport import memory_pair
 from .admission import access_of, capabilities_of
 from .core import FLUSH_SECONDS, Daemon
 from .handover import NOTHING, Carried, Handover, become, program
-from .hosting import AppError, load
+from .hosting import AppError, services_of
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import LogSettings, install_hooks, install_logging, log, loop_exception_handler, start, stray
-from .operations.service import DeclarationError, Service
+from .operations.service import DeclarationError
 from .parents import Watch, watch_client, watch_parent
 from .settings import Settings
+from .sentinel import Sentinel
 from .signals import Signals, let_through
 from .watchdog import Watchdog
 
@@ -66,7 +67,7 @@ def check(settings: Settings) -> NoReturn:
     sys.dont_write_bytecode = True
     status = EXIT_OK
     try:
-        services = _services(settings)
+        services = services_of(settings)
         Daemon(
             services,
             memory_pair()[0],
@@ -99,6 +100,16 @@ class _Process:
         self._logs = start(_log_settings(settings, handed), streams.stderr, os.environ, version=__version__)
         self._strays.deliver_to(stray)
         install_hooks()
+        load_environment(os.environ)  # before anybody's code can put what is in there into an error or a detail
+        self._sentinel = Sentinel(
+            self._parent,
+            streams.stdin,
+            patience=settings.drain_timeout,
+            pulse=lambda: 0 if self._daemon is None else self._daemon.pulse,
+            on_parent_gone=self._on_parent_gone,
+            on_hung_up=self._on_hung_up,
+        )
+        self._sentinel.start()
 
     def run(self) -> int:
         hint = guard.hint_for_tty(self._streams.stdin)
@@ -109,7 +120,7 @@ class _Process:
                 let_through()
             if self._program is not None:
                 sys.dont_write_bytecode = True  # it would be taken for that of a file edited within the same second
-            services = _services(self._settings)
+            services = services_of(self._settings)
             install_hooks()  # once more: the apps may have imported what has hooks of its own
             transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
             self._daemon = daemon = Daemon(
@@ -140,8 +151,6 @@ class _Process:
             daemon.on_swap = self._become
 
     def _watch_processes(self, daemon: Daemon) -> None:
-        if self._parent is not None:
-            daemon.watch(self._parent)
         for pid in self._handed.carried.watched if self._handed is not None else ():
             daemon.watch(Watch(pid, is_parent=False))
         if self._settings.parent_pid is not None:
@@ -173,6 +182,17 @@ class _Process:
         else:  # an app is being imported; an exception could end anywhere in it
             self.leave()
             os._exit(EXIT_OK)
+
+    def _on_parent_gone(self) -> None:
+        self._watchdog.arm()
+        if self._daemon is not None:
+            self._daemon.ask_to_end("parent-gone")
+
+    def _on_hung_up(self) -> None:
+        if self._daemon is not None and not self._daemon.lifecycle.draining:
+            log.warning("client.unresponsive")
+            self._watchdog.arm()
+            self._daemon.ask_to_end("end-of-input")
 
     def _on_second_signal(self) -> None:
         _end_children(0.0)
@@ -213,17 +233,6 @@ def _end_children(grace: float) -> None:
     from .children import end_children  # late: needed at the end only
 
     end_children(grace)
-
-
-def _services(settings: Settings) -> Sequence[Service]:
-    if settings.apps:
-        return load(settings.apps, os.getcwd())
-    from .services.files import file_service  # late: only where nothing else is served
-
-    try:
-        return [file_service(settings.root, allow_write=settings.allow_write)]
-    except OSError:
-        raise AppError(f"root {settings.root!r} can't be opened") from None
 
 
 def _same_parent(handed: Handover) -> Watch | None:

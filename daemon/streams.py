@@ -29,7 +29,7 @@ class Stream:
     `events` counts those that were put. What has left the queue is undelivered until the reader has taken it.
     """
 
-    __slots__ = ("_call_id", "_discarded", "_messages", "_on_answer", "_room", "_streams", "_undelivered", "events")
+    __slots__ = ("_call_id", "discarded", "_messages", "_on_answer", "_room", "_streams", "_undelivered", "events")
 
     def __init__(self, streams: Streams, call_id: bytes) -> None:
         self._streams = streams
@@ -38,7 +38,7 @@ class Stream:
         self._room: anyio.Event | None = None
         self._on_answer: Callable[[], None] | None = None
         self._undelivered = 0
-        self._discarded = False
+        self.discarded = False
         self.events = 0
 
     @property
@@ -47,7 +47,7 @@ class Stream:
 
     def put(self, value: bytes) -> None:
         """Queue the next event; `value` is a JSON text. Dropped after `discard`: no event follows the answer."""
-        if not self._discarded:
+        if not self.discarded:
             self.events += 1
             self._queue(envelope.encode_event(self._call_id, self.events, value))
 
@@ -58,7 +58,7 @@ class Stream:
 
     def discard(self) -> None:
         """Nobody waits for what is still queued, nor for what comes."""
-        self._discarded = True
+        self.discarded = True
         self._undelivered -= len(self._messages)
         self._messages.clear()
         self._wake()

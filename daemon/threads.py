@@ -18,8 +18,9 @@ from .request import Request
 class Threads:
     """Runs requests in at most `limit` threads that don't wait for the loop, in the order of `submit`.
 
-    Threads are started when needed and kept. `perform(request)` runs in a thread and never raises; `finish(request, outcome)` then runs on the loop, when
-    `collect()` is called there. `notify()` is called from any thread and makes the loop do that soon.
+    Threads are started when needed and kept. `perform(request)` runs in a thread and never raises;
+    `finish(request, outcome)` then runs on the loop, when `collect()` is called there. `notify()` is called from any
+    thread and makes the loop do that soon.
     """
 
     def __init__(

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import final
+from typing import Final, final
+
+
+GRACE_SECONDS: Final = 0.25
+"""What an end that came in time may take longer on a busy machine."""
+
+SWITCH_SECONDS: Final = 0.0005
+"""How long a thread may keep the others waiting from now on: handlers that spin must not eat up the window."""
 
 
 @final
@@ -24,12 +31,14 @@ class Watchdog:
         if self._armed:
             return
         self._armed = True
-        import threading  # late: needed at the end only
+        import sys  # late: needed at the end only
+        import threading
 
+        sys.setswitchinterval(SWITCH_SECONDS)
         threading.Thread(target=self._wait, name="discreet-watchdog", daemon=True).start()
 
     def _wait(self) -> None:
         import time
 
-        time.sleep(self._window)
+        time.sleep(self._window + GRACE_SECONDS)
         os._exit(self._last_words())

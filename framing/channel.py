@@ -58,6 +58,7 @@ class Channel:
         self._sending = memoryview(waiting)
         self.unsent = len(waiting)
         self.broken = False
+        self.pulse = 0
         if received:
             parser.receive_data(received)
 
@@ -130,6 +131,7 @@ class Channel:
         return expire() if scope.cancelled_caught else None
 
     def _take_in(self, data: bytes) -> None:
+        self.pulse += 1
         if data:
             self._parser.receive_data(data)
         else:
@@ -186,6 +188,7 @@ class Channel:
             except PeerGone:
                 self.drop()
                 raise
+            self.pulse += taken > 0
             self._sending = self._sending[taken:]
             self.unsent -= taken
             if self._sending:

@@ -20,13 +20,16 @@ from ...client import (
     Peer,
     RemoteError,
     RequestTimeout,
+    RestartPolicy,
+    RetryPolicy,
     connect,
 )
 from ...errors.codes import row_of
 from ...framing.events import Framing
 from ..lifecycle import EXIT_OK
 from ..settings import UsageError
-from .out import complain, out
+from .out import complain
+from .show import show
 
 EXIT_DOMAIN: Final = 6
 EXIT_TIMEOUT: Final = 7
@@ -55,7 +58,11 @@ MEANINGS: Final = {
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What is to be asked of whom. `timeout` is in seconds, for the answer or for each event; None for no limit."""
+    """What is to be asked of whom.
+
+    `timeout` is in seconds, for the answer or for each event; None for no limit. `retries` says how often the call may be
+    made again, `idempotent` that this does no harm even if it had an effect; None where only the server knows.
+    """
 
     command: Sequence[str]
     framing: Framing
@@ -63,10 +70,12 @@ class Request(msgspec.Struct, frozen=True):
     params: object
     stream: bool
     timeout: float | None
+    retries: int = 0
+    idempotent: bool | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The method, its params, and the server."""
+    """The method, its params, how it is called, and the server."""
     parser.add_argument("method", metavar="METHOD", help="the method, such as fs/read")
     parser.add_argument(
         "params",
@@ -74,6 +83,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="params; a value is JSON if it parses as such, else text. Or all params as one JSON text",
     )
+    add_flags(parser)
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """All of that but the method and the params that stand by themselves."""
     parser.add_argument("--json", metavar="JSON", help="all params as one JSON object or array")
     parser.add_argument("--stream", action="store_true", help="subscribe, and print each event on a line of its own")
     parser.add_argument(
@@ -82,6 +96,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=argparse.SUPPRESS,
         help="how long to wait for the result, or for each event; or none (default: 30, for events none)",
+    )
+    parser.add_argument(
+        "--retry",
+        metavar="N",
+        type=_count,
+        default=0,
+        help="call again up to N times after errors that may pass, and start a server that died again (default: 0)",
+    )
+    parser.add_argument(
+        "--idempotent",
+        action="store_true",
+        help="with --retry: also when the call may have had an effect; for a query that is so by itself",
     )
     server = parser.add_argument_group("server")
     server.add_argument("--server", metavar="COMMAND", help="the server's command line (default: discreet serve)")
@@ -106,13 +132,17 @@ def run(args: argparse.Namespace) -> int:
 
 def request_of(args: argparse.Namespace) -> Request:
     """The command line as a request. Raises `UsageError`."""
+    if args.stream and args.retry:
+        raise UsageError("--retry is for calls; a stream is not resumed")
     return Request(
-        command=_command(args),
+        command=command_of(args),
         framing=args.framing,
         method=_utf8(args.method),
         params=params_of(args.params, args.json),
         stream=args.stream,
         timeout=getattr(args, "timeout", None if args.stream else 30.0),
+        retries=args.retry,
+        idempotent=args.idempotent or None,
     )
 
 
@@ -144,8 +174,10 @@ def exit_status(error: ClientError) -> int:
 
 
 async def _perform(request: Request) -> int:
+    retry = RetryPolicy(attempts=request.retries + 1, deadline=None)
+    restart = RestartPolicy(limit=request.retries) if request.retries else None
     try:
-        async with connect(request.command, framing=request.framing) as peer:
+        async with connect(request.command, framing=request.framing, retry=retry, restart=restart) as peer:
             await _ask(peer, request)
     except ClientError as error:
         complain(f"{request.method}: {error}{_hint(error, request)}")
@@ -155,11 +187,14 @@ async def _perform(request: Request) -> int:
 
 async def _ask(peer: Peer, request: Request) -> None:
     if not request.stream:
-        _print(await peer.call(request.method, request.params, type=Raw, timeout=request.timeout))
+        result = await peer.call(
+            request.method, request.params, type=Raw, timeout=request.timeout, idempotent=request.idempotent
+        )
+        show(result, line=False)
         return
     async with peer.subscribe(request.method, request.params, type=Raw, timeout=request.timeout) as events:
         async for event in events:
-            _print(event, line=True)
+            show(event, line=True)
 
 
 def _hint(error: ClientError, request: Request) -> str:
@@ -168,13 +203,8 @@ def _hint(error: ClientError, request: Request) -> str:
     return "; it is no subscription: leave out --stream" if request.stream else "; a subscription needs --stream"
 
 
-def _print(text: Raw, *, line: bool = False) -> None:
-    """Blocks while nobody reads, so that a slow reader of a stream slows its producer."""
-    indented = not line and sys.stdout is not None and sys.stdout.isatty()
-    out(msgspec.json.format(bytes(text), indent=2 if indented else -1).decode(errors="replace"))
-
-
-def _command(args: argparse.Namespace) -> list[str]:
+def command_of(args: argparse.Namespace) -> list[str]:
+    """The server's command line. Raises `UsageError`."""
     if args.server is None:
         command = [sys.executable, "-P", "-m", "discreet", "serve", *args.app, f"--framing={args.framing}"]
         return command if args.root is None else [*command, f"--root={args.root}"]
@@ -228,3 +258,9 @@ def _seconds(text: str) -> float | None:
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"{text}: must be a number above 0, or none")
     return seconds
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 6):
+        raise argparse.ArgumentTypeError(f"{text}: must be a whole number, 0 or more")
+    return int(text)

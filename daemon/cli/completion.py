@@ -1,4 +1,7 @@
-"""`discreet completion`: scripts for shells, made of the parsers that read the command line. They run nothing."""
+"""`discreet completion`: scripts for shells, made of the parsers that read the command line.
+
+They run nothing but `discreet call --complete LINE`, for the operations and params of a `discreet call`: see `candidates`.
+"""
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator
@@ -10,6 +13,9 @@ from ..lifecycle import EXIT_OK
 from ..settings.flags import Flag
 from .main import DEFAULT_VERB, VERBS, parser_of
 from .out import out
+
+ASKING_VERB: Final = "call"
+"""The verb whose positional arguments the daemon knows."""
 
 
 class Arguments(Struct, frozen=True):
@@ -45,8 +51,9 @@ def _bash(verbs: list[Arguments]) -> Iterator[str]:
     yield from (
         "# bash completion of discreet",
         "_discreet() {",
-        '    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} verb flags words=""',
-        '    if [[ $word == "=" ]]; then word=""; elif [[ $previous == "=" ]]; then previous=${COMP_WORDS[COMP_CWORD-2]}; fi',
+        '    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} verb flags words="" cut=""',
+        '    if [[ $word == "=" ]]; then word="" cut=1',
+        '    elif [[ $previous == "=" ]]; then previous=${COMP_WORDS[COMP_CWORD-2]} cut=1; fi',
         f"    case ${{COMP_WORDS[1]}} in {_names(verbs, '|')}) verb=${{COMP_WORDS[1]}} ;; *) verb={DEFAULT_VERB} ;; esac",
         "    case $verb:$previous in",
     )
@@ -62,6 +69,19 @@ def _bash(verbs: list[Arguments]) -> Iterator[str]:
     yield from (
         "    esac",
         '    if [[ $word == -* ]]; then COMPREPLY=($(compgen -W "$flags" -- "$word")); return; fi',
+        f"    if [[ $verb == {ASKING_VERB} ]] && (( COMP_CWORD > 1 )); then",
+        "        local candidate",
+        "        COMPREPLY=()",
+        "        while IFS= read -r candidate; do",
+        "            if [[ -n $cut ]]; then candidate=${candidate#*=}; fi",  # bash completes what stands behind the "="
+        '            COMPREPLY+=("$candidate")',
+        f'        done < <("${{COMP_WORDS[0]}}" {ASKING_VERB} --complete "${{COMP_LINE:0:COMP_POINT}}" 2>/dev/null)',
+        "        if (( ${#COMPREPLY[@]} )); then",
+        "            if [[ ${COMPREPLY[0]} == *= ]]; then compopt -o nospace 2>/dev/null; fi",
+        "            compopt +o filenames 2>/dev/null",
+        "            return",
+        "        fi",
+        "    fi",
         f'    if (( COMP_CWORD == 1 )); then words="{_names(verbs, " ")}"; fi',
         '    COMPREPLY=($(compgen -W "$words" -- "$word"))',
         "    if [[ -z $words ]] || (( COMP_CWORD == 1 )); then",
@@ -86,7 +106,19 @@ def _bash_values(flag: Flag) -> str:
 
 
 def _zsh(verbs: list[Arguments]) -> Iterator[str]:
-    yield from ("#compdef discreet", "_discreet() {", "    local -a commands=(")
+    yield from (
+        "#compdef discreet",
+        "_discreet_candidates() {",
+        f'    local -a found=("${{(@f)$($program {ASKING_VERB} --complete "$line" 2>/dev/null)}}")',
+        "    found=(${found:#})",
+        "    if (( ! $#found )); then _files; return; fi",
+        "    compadd -S '' -- ${(M)found:#*=}",
+        "    compadd -- ${found:#*=}",
+        "}",
+        "_discreet() {",
+        '    local program=$words[1] line="${(j: :)words[1,CURRENT-1]} $PREFIX"',
+        "    local -a commands=(",
+    )
     for verb in verbs:
         yield f"        {_quoted(verb.verb + ':' + verb.summary)}"
     yield from (
@@ -99,13 +131,16 @@ def _zsh(verbs: list[Arguments]) -> Iterator[str]:
     for verb in verbs:
         yield f"        {verb.verb}) _arguments \\"
         yield from (f"            {_zsh_flag(name, flag)} \\" for flag in verb.flags for name in flag.names)
-        positional = f"({' '.join(verb.words)})" if verb.words else "_files"
+        positional = f"({' '.join(verb.words)})" if verb.words else _ZSH_ACTIONS.get(verb.verb, "_files")
         yield f"            {_quoted('*:argument:' + positional)} ;;"
     yield from (
         "    esac",
         "}",
         'if [[ $funcstack[1] == _discreet ]]; then _discreet "$@"; else compdef _discreet discreet; fi',
     )
+
+
+_ZSH_ACTIONS: Final = {ASKING_VERB: "_discreet_candidates"}
 
 
 def _zsh_flag(name: str, flag: Flag) -> str:
@@ -133,6 +168,8 @@ def _fish(verbs: list[Arguments]) -> Iterator[str]:
         yield f"complete -c discreet -n {first} -a {verb.verb} -d {_quoted(verb.summary)}"
     for verb in verbs:
         start = f"complete -c discreet -n {_quoted(f'test (__discreet_verb) = {verb.verb}')}"
+        if verb.verb == ASKING_VERB:
+            yield f"{start} -a {_quoted(f'(discreet {ASKING_VERB} --complete (commandline -cp) 2>/dev/null)')}"
         if verb.words:
             yield f"{start} -f -a {_quoted(' '.join(verb.words))}"
         for flag in verb.flags:

@@ -77,6 +77,34 @@ VERBS: Final[dict[str, Verb]] = {
             "discreet schema app:files --check schema.json -o schema.json",
         ),
     ),
+    "generate": Verb(
+        "generate",
+        "python|typescript [--app APP ... | --server COMMAND] [-o FILE]",
+        "Write a typed client of the operations of an app, or of a running server.",
+        (
+            "discreet generate python --app app:files -o files_client.py",
+            "discreet generate typescript --app app:files -o files_client.ts",
+            "discreet generate python --server 'discreet serve --allow-write' -o fs_client.py",
+        ),
+    ),
+    "record": Verb(
+        "record",
+        "[-o FILE] [FLAG ...] -- COMMAND ...",
+        "Run a server, pass everything through, and write a scrubbed recording of the session.",
+        (
+            "discreet record -- discreet serve app:files",
+            "discreet record -o session.jsonl --framing newline -- my-server",
+        ),
+    ),
+    "replay": Verb(
+        "replay",
+        "FILE [FLAG ...] -- COMMAND ...",
+        "Say to a server what a recorded client said, and report what it answers differently.",
+        (
+            "discreet replay session.jsonl -- discreet serve app:files",
+            "discreet replay session.jsonl --ignore 'result.**.modified' -- discreet serve",
+        ),
+    ),
     "completion": Verb(
         "completion",
         "bash|zsh|fish",
@@ -103,6 +131,10 @@ def main(argv: Sequence[str]) -> int:
     except BrokenPipeError:
         _forget_stdout()
         return EXIT_FAILED
+    except OSError as exc:  # a full disk behind stdout, above all
+        complain(exc.strerror or "the output can't be written")
+        _forget_stdout()
+        return EXIT_FAILED
 
 
 def parser_of(name: str) -> tuple[FlagParser, VerbModule]:
@@ -124,6 +156,10 @@ def _run(argv: Sequence[str]) -> int:
         case ["--version", *_]:
             out(f"discreet {__version__}")
             return EXIT_OK
+        case ["call", "--complete", line]:  # in no help: what the scripts of `completion` ask
+            from .candidates import print_candidates  # late: no other run needs it
+
+            return print_candidates(line)
         case [name, *rest] if name in VERBS:
             pass
         case [word, *_] if not word.startswith("-") and ":" not in word:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 
-from ..hosting import AppError, load
+from ..hosting import AppError, services_of
 from ..lifecycle import EXIT_FAILED, EXIT_OK
 from ..operations.compatibility import additions, breaking_changes
 from ..operations.registry import Registry
@@ -52,18 +52,6 @@ def _snapshot(settings: Settings) -> Snapshot:
         return snapshot(Registry(services_of(settings)))
     except (AppError, DeclarationError) as exc:
         raise UsageError(str(exc)) from exc
-
-
-def services_of(settings: Settings) -> list[Service]:
-    """Those that `serve` would host with these settings."""
-    if settings.apps:
-        return load(settings.apps, os.getcwd())
-    from ..services.files import file_service  # late: only where nothing else is served
-
-    try:
-        return [file_service(settings.root, allow_write=settings.allow_write)]
-    except OSError:
-        raise AppError(f"root {settings.root!r} can't be opened") from None
 
 
 def _report(old: Snapshot, new: Snapshot) -> int:

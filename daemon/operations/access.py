@@ -52,8 +52,11 @@ class IdentityProvider(Protocol):
     `schemes` and `realm` are told to callers who come without credentials.
     """
 
-    schemes: Sequence[str]
-    realm: str
+    @property
+    def schemes(self) -> Sequence[str]: ...
+
+    @property
+    def realm(self) -> str: ...
 
     def resolve(self, authorization: str) -> Identity | None:
         """Who this is; None for credentials that are not accepted. Called for every request, so it must not block."""

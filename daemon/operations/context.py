@@ -182,7 +182,6 @@ class Context:
             return None
         return self._host.notify("$/progress", _Progress(self._token, value))
 
-
     async def call(self, name: str, params: object = None, *, type: Any = Any, continue_running: bool = False) -> Any:
         """Call another operation, one that the service declares in `uses`, and return its result as `type`.
 
@@ -192,12 +191,12 @@ class Context:
         """
         return self._decode(await self._call_other(name, params, continue_running), type)
 
-    def call_blocking(self, name: str, params: object = None, *, type: Any = Any, continue_running: bool = False) -> Any:
+    def call_blocking(
+        self, name: str, params: object = None, *, type: Any = Any, continue_running: bool = False
+    ) -> Any:
         """`call` for handlers in worker threads. Raises `Stopped` when the request is ended meanwhile."""
         return self._decode(
-            self._host.run_from_thread(
-                self._request, lambda: self._call_other(name, params, continue_running)
-            ),
+            self._host.run_from_thread(self._request, lambda: self._call_other(name, params, continue_running)),
             type,
         )
 

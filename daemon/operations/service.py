@@ -40,8 +40,9 @@ class Options(TypedDict, total=False):
     `inline=True` promises that it never blocks and runs it on the event loop. `serial=True` runs the operation one
     at a time, in order; `keyed="param"` one at a time per value of that param. `visibility="internal"` hides it from
     the wire. `scopes` are needed all, of `any_scope` one is enough. `limit` is how many calls may be in the daemon at
-    once; one more is refused with OVERLOADED. `description` replaces the first paragraph of the docstring. `at_once=True`, for inline handlers, runs a
-    call the moment it is read, before what waits and also when the daemon has been told to end.
+    once; one more is refused with OVERLOADED. `description` replaces the first paragraph of the docstring.
+    `at_once=True`, for inline handlers, runs a call the moment it is read, before what waits and also when the daemon
+    has been told to end.
     """
 
     name: str

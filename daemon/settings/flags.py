@@ -40,7 +40,8 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 class FlagParser(argparse.ArgumentParser):
     """argparse, which raises `UsageError` where it would exit, and takes no shortened flags.
 
-    Flags and positional arguments may stand in any order.
+    Flags and positional arguments may stand in any order. Where `command` has a default, the words behind the first `--`
+    are a command line of somebody else's, and become `command` as they are.
     """
 
     def __init__(self, prog: str, usage: str, **texts: Any) -> None:
@@ -54,6 +55,11 @@ class FlagParser(argparse.ArgumentParser):
 
     def read(self, argv: Sequence[str]) -> argparse.Namespace:
         """The arguments. Raises `UsageError`, which names the nearest flag for an unknown one."""
+        if "--" in argv and self.get_default("command") is not None:
+            at = argv.index("--")
+            args = self.read(argv[:at])
+            args.command = tuple(argv[at + 1 :])
+            return args
         takes_rest = any(action.nargs in (argparse.REMAINDER, argparse.PARSER) for action in self._actions)
         parse = self.parse_known_args if takes_rest else self.parse_known_intermixed_args
         args, unknown = parse(list(argv))
@@ -96,6 +102,8 @@ def from_flags(args: argparse.Namespace) -> dict[str, Given]:
     found: dict[str, Given] = {}
     for option in OPTIONS:
         value = getattr(args, option.field)
+        if option.kind == "apps" and "" in value:  # an empty variable of a shell, quoted
+            raise UsageError(f"{option.flag}: expected {option.expected}")
         if isinstance(value, list):
             value = " ".join(value) if value or option.kind == "words" else None
         if value is not None:

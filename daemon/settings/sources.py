@@ -111,7 +111,7 @@ def _dashed(key: str) -> str:
 def _text(directory: str, name: str) -> str | None:
     """The file's text; None when there is no such file."""
     try:
-        with open(os.path.join(directory, name), "rb") as file:
+        with open(os.path.join(directory, name), "rb", opener=_never_waiting) as file:
             content = file.read(_LARGEST_FILE + 1)
     except FileNotFoundError:
         return None
@@ -123,6 +123,11 @@ def _text(directory: str, name: str) -> str | None:
         return content.decode()
     except UnicodeDecodeError as exc:
         raise UsageError(f"{name}: not UTF-8 at byte {exc.start}") from exc
+
+
+def _never_waiting(path: str, flags: int) -> int:
+    """A FIFO of that name would wait for whoever writes to it."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _parsed(text: str, name: str) -> dict[str, Any]:

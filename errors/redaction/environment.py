@@ -10,6 +10,7 @@ from .words import Verdict, judge
 
 _ACCOUNT_VARIABLES = ("USER", "LOGNAME", "USERNAME", "SUDO_USER")
 _HOME_VARIABLES = ("HOME", "USERPROFILE")
+_DIRECTORIES = frozenset({"PWD", "OLDPWD"})  # POSIX: working directories, not passwords
 _SHORTEST_ACCOUNT = 3
 # Names that are words of any log: hiding them would say more than they do.
 _SHARED_ACCOUNTS = frozenset(
@@ -31,7 +32,7 @@ class Environment(NamedTuple):
 
 def read(environ: Mapping[str, str]) -> Environment:
     """The values of telling variables, the passwords of URLs in any, and the names of the account and its home."""
-    secrets = [value for name, value in environ.items() if judge(name) is Verdict.SECRET]
+    secrets = [value for name, value in environ.items() if judge(name) is Verdict.SECRET and name not in _DIRECTORIES]
     secrets += [found[1] for value in environ.values() if "://" in value and (found := _URL_PASSWORD.search(value))]
     homes = tuple(home for name in _HOME_VARIABLES if (home := environ.get(name, "")))
     accounts = {environ.get(name, "") for name in _ACCOUNT_VARIABLES}

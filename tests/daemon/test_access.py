@@ -241,7 +241,16 @@ def test_a_bearer_token_is_known_by_its_digest_only(authorization: str, subject:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "ada", "ada:", f"ada:{SECRET}", f":{digest('x')}", f"ada:{digest('x')[:-1]}", f"ada:{'g' * 64}", f"ada:{'é' * 64}"],
+    [
+        "",
+        "ada",
+        "ada:",
+        f"ada:{SECRET}",
+        f":{digest('x')}",
+        f"ada:{digest('x')[:-1]}",
+        f"ada:{'g' * 64}",
+        f"ada:{'é' * 64}",
+    ],
 )
 def test_a_token_of_another_form_is_refused_without_repeating_it(text: str) -> None:
     with pytest.raises(AppError) as caught:

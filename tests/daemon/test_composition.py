@@ -39,7 +39,7 @@ class Empty(OperationError, code="EMPTY", retryable=True):
     """Nothing is there."""
 
     shelf: int
-    tags: list[str] = []
+    tags: tuple[str, ...] = ()
 
 
 class Hidden(OperationError, code="HIDDEN"):
@@ -110,7 +110,7 @@ class Store:
         async def fail(how: str) -> int:
             match how:
                 case "declared":
-                    raise Empty(shelf=4, tags=["a"])
+                    raise Empty(shelf=4, tags=("a",))
                 case "undeclared":
                     raise Hidden(path="/home/me/secret.txt")
                 case _:
@@ -338,7 +338,7 @@ def catching(*, blocking: bool) -> Service:
 @pytest.mark.parametrize(
     ("name", "params", "what"),
     [
-        ("fail", {"how": "declared"}, "Empty 4 ['a']"),
+        ("fail", {"how": "declared"}, "Empty 4 ('a',)"),
         ("fail", {"how": "undeclared"}, repr(Internal("HIDDEN"))),
         ("fail", {"how": "other"}, repr(Internal())),
         ("fail", {"how": 5}, repr(InvalidParams("how", "string", "number"))),

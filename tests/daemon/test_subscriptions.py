@@ -184,9 +184,7 @@ async def test_the_id_of_an_event_is_echoed_byte_for_byte(serving: Serving, tick
 
 
 @pytest.mark.parametrize("wait", [False, True])
-async def test_ten_thousand_events_arrive_in_order_at_a_slow_reader(
-    serving: Serving, ticks: Ticks, wait: bool
-) -> None:
+async def test_ten_thousand_events_arrive_in_order_at_a_slow_reader(serving: Serving, ticks: Ticks, wait: bool) -> None:
     async with serving(ticks.service) as wire:
         await wire.send(wire.request("ticks/count", {"to": 10_000, "pad": 20, "wait": wait}))
         await settled(wire)
@@ -204,7 +202,10 @@ async def test_ten_thousand_events_arrive_in_order_at_a_slow_reader(
 @pytest.mark.parametrize(
     ("how", "error"),
     [
-        ("declared", {"code": -32000, "message": "What was watched is gone", "data": {"code": "GONE", "retryable": False}}),
+        (
+            "declared",
+            {"code": -32000, "message": "What was watched is gone", "data": {"code": "GONE", "retryable": False}},
+        ),
         ("undeclared", {**INTERNAL, "data": {"code": "HIDDEN"}}),
         ("wrong-event", INTERNAL),
         ("unserialisable", INTERNAL),
@@ -322,9 +323,7 @@ async def test_a_reader_that_goes_away_ends_the_producer(serving: Serving, ticks
 
 @pytest.mark.parametrize("wait", [False, True])
 @pytest.mark.parametrize("pad", [0, 500, 5000])
-async def test_no_more_than_32_events_wait_for_the_reader(
-    serving: Serving, ticks: Ticks, pad: int, wait: bool
-) -> None:
+async def test_no_more_than_32_events_wait_for_the_reader(serving: Serving, ticks: Ticks, pad: int, wait: bool) -> None:
     async with serving(ticks.service) as wire:
         await wire.send(wire.request("ticks/count", {"to": 10**9, "pad": pad, "wait": wait}))
         await settled(wire)

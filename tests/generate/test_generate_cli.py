@@ -1,0 +1,79 @@
+"""`discreet generate` as it is run: where the client goes, from where it comes, and how it fails."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import discreet
+
+HERE = Path(__file__).parent
+SOURCES = Path(discreet.__file__).parents[1]
+APPS = ("--app", "kinds_app:app", "--app", "kinds_app:bare")
+
+
+def generate(*argv: str, cwd: Path = HERE) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-B", "-m", "discreet", "generate", *argv]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@pytest.mark.parametrize(
+    ("language", "kept"), [("python", "kinds_client.py.txt"), ("typescript", "kinds_client.ts.txt")]
+)
+def test_an_app_and_a_running_server_give_the_same_client(language: str, kept: str, tmp_path: Path) -> None:
+    golden = (HERE / kept).read_text(encoding="utf-8")
+    assert generate(language, *APPS).stdout == golden
+    server = shlex.join([sys.executable, "-P", "-m", "discreet", "serve", "kinds_app:app", "kinds_app:bare"])
+    done = generate(language, "--server", server, "-o", str(tmp_path / "client"))
+    assert (done.stdout, done.returncode) == ("", 0)
+    assert (tmp_path / "client").read_text(encoding="utf-8") == golden
+
+
+def test_without_an_app_the_file_service_gets_its_client(tmp_path: Path) -> None:
+    done = generate("python", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "class FsClient:" in done.stdout
+    compile(done.stdout, "fs_client.py", "exec")
+
+
+def test_what_an_app_prints_is_no_part_of_its_client(tmp_path: Path) -> None:
+    text = 'from discreet import Service\nprint("printed")\napp = Service("loud")\n'
+    (tmp_path / "loud.py").write_text(text, encoding="utf-8")
+    done = generate("python", "--app", "loud:app", cwd=tmp_path)
+    assert "printed" not in done.stdout
+    assert "printed" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("argv", "status"),
+    [
+        ((), 2),
+        (("cobol",), 2),
+        (("python", "--app", "no_such_module:app"), 2),
+        (("python", "--app", "kinds_app:app", "--server", "cat"), 2),
+        (("python", "--server", ""), 2),
+        (("python", "--server", '"'), 2),
+        (("python", "--server", "no-such-command"), 1),
+        (("python", "--server", f"{shlex.quote(sys.executable)} -c pass"), 1),
+        (("python", "-o", "missing/client.py"), 1),
+    ],
+)
+def test_a_failure_is_one_line_and_a_status(argv: tuple[str, ...], status: int, tmp_path: Path) -> None:
+    done = generate(*argv, cwd=HERE if "kinds_app:app" in argv else tmp_path)
+    assert (done.stdout, done.returncode) == ("", status)
+    assert len(done.stderr.splitlines()) == 1, done.stderr
