@@ -25,9 +25,13 @@ from .failures import (
 )
 from .peer import Peer, attach
 from .process import EndBounds, ServerProcess, spawn
+from .restart import RestartPolicy
+from .retry import Attempt, AttemptHook, RetryPolicy
 from .subscription import Subscription
 
 __all__ = [
+    "Attempt",
+    "AttemptHook",
     "AuthenticationRequired",
     "ClientError",
     "ConnectionFailed",
@@ -48,6 +52,8 @@ __all__ = [
     "RemoteError",
     "RequestCancelled",
     "RequestTimeout",
+    "RestartPolicy",
+    "RetryPolicy",
     "ServerProcess",
     "StreamOverrun",
     "Subscription",

@@ -6,33 +6,69 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from ..framing.events import Framing
-from .peer import DEFAULT_TIMEOUT, Peer, attach
-from .process import StrPath, spawn
+from .background import background_tasks
+from .connection import Connection
+from .failures import DeclaredErrors
+from .line import FixedLine, Line, opened
+from .peer import DEFAULT_TIMEOUT, Defaults, Peer
+from .process import EndBounds, StrPath, spawn
+from .restart import RestartingLine, RestartPolicy
+from .retry import RetryPolicy
+from .served import Served
 from .stderr import StderrMode
+from .timing import SYSTEM
 
 
 @asynccontextmanager
-async def connect(
+async def connect(  # noqa: PLR0913 - what there is to say about a process, and about calls
     command: Sequence[StrPath],
     *,
     cwd: StrPath | None = None,
     env: Mapping[str, str] | None = None,
+    stderr: StderrMode = "inherit",
+    bounds: EndBounds = EndBounds(),  # noqa: B008 - frozen
     framing: Framing = "content-length",
     timeout: float | None = DEFAULT_TIMEOUT,
-    stderr: StderrMode = "inherit",
+    errors: DeclaredErrors = (),
+    retry: RetryPolicy | None = None,
+    restart: RestartPolicy | None = None,
 ) -> AsyncGenerator[Peer]:
     """Run a server and talk to it:
 
         async with connect(["discreet", "serve", "app:files"]) as peer:
             content = await peer.call("files/read", {"path": "README.md"}, type=FileContent)
 
-    `cwd`, `env` and `stderr` are those of `spawn`, `framing` and `timeout` (seconds a call, None for no limit) those of
-    `attach`; combine the two where the process itself is of interest. Leaving ends the child, in bounded time.
+    `cwd`, `env`, `stderr` and `bounds` are those of `spawn`; `framing`, `timeout` (seconds an attempt, None for no limit),
+    `errors` and `retry` those of `attach`. Combine the two where the process itself is of interest. Leaving ends the
+    child, in bounded time.
+
+    With `restart`, the next call after the server died starts it anew, and so do the attempts of `retry`; without, its
+    end is final. What waited for the server that died fails with `ConnectionFailed`, or is made again as `retry` says;
+    streams are never resumed. Handlers stay registered.
 
     Raises `ConnectionFailed` when the command can't be run; a server that dies later is told by the calls.
     """
-    async with (
-        spawn(command, cwd=cwd, env=env, stderr=stderr) as process,
-        attach(process, framing=framing, timeout=timeout, explain=process.explain) as peer,
-    ):
-        yield peer
+    served = Served()
+    defaults = Defaults(timeout, tuple(errors), retry)
+
+    @asynccontextmanager
+    async def begin() -> AsyncGenerator[Connection]:
+        async with (
+            spawn(command, cwd=cwd, env=env, stderr=stderr, bounds=bounds) as process,
+            opened(process, served, framing=framing, explain=process.explain) as connection,
+        ):
+            yield connection
+
+    line: Line
+    if restart is None:
+        async with begin() as connection:
+            line = FixedLine(connection)
+            yield Peer(line, served, defaults)
+        return
+    async with background_tasks() as tasks:
+        line = RestartingLine(begin, restart, tasks=tasks, timing=SYSTEM)
+        try:
+            await line.connection()
+            yield Peer(line, served, defaults)
+        finally:
+            line.close()

@@ -42,16 +42,19 @@ STALL_SECONDS: Final = 30.0
 
 NO_FRAME: Final = "the server wrote bytes that are no frame"
 
+CLOSED: Final = Loss("the connection was closed by this side")
+
 
 @final
 class Connection:
-    """`pending` is what this side waits for, `served` what it does for the server, `loss` how it ended, once it has."""
+    """`pending` is what this side waits for, `loss` how it ended, once it has. What `served` offers outlasts it."""
 
     def __init__(
         self,
         transport: ByteTransport,
         tasks: TaskGroup,
         *,
+        served: Served,
         framing: Framing,
         explain: Callable[[], Awaitable[Loss]],
         stall_seconds: float = STALL_SECONDS,
@@ -63,9 +66,9 @@ class Connection:
         self._transport = transport
         self._tasks = tasks
         self._explain = explain
+        self._served = served
         self.pending = Pending()
-        self.served = Served()
-        self.inbox = Inbox(self.pending, self.served, post=self._post, begin=self._begin)
+        self.inbox = Inbox(self.pending, served, post=self._post, begin=self._begin)
         self.loss: Loss | None = None
         self._deaf: Loss | None = None  # the server reads no more, but may still have something to say
         self._serving = 0
@@ -74,6 +77,7 @@ class Connection:
         self._to_write = anyio.Event()
         self._written = anyio.Event()
         self._wanted = anyio.Event()
+        self._over = anyio.Event()
         tasks.start_soon(self._read)
         tasks.start_soon(self._write)
 
@@ -115,9 +119,20 @@ class Connection:
         """Somebody waits, or a consumer has taken an event: the reading may go on."""
         self._wanted.set()
 
+    @property
+    def usable(self) -> bool:
+        """Whether the server still takes what is sent, as far as is known."""
+        return self._unwritable is None
+
+    async def lost(self) -> Loss:
+        """Wait for the end; how it came."""
+        await self._over.wait()
+        assert self.loss is not None
+        return self.loss
+
     async def close(self) -> None:
         """End it once its tasks have ended: who still waits hears of it, and what was queued gets a bounded chance."""
-        self._lose(Loss("the connection was closed by this side"))
+        self._lose(CLOSED)
         with anyio.move_on_after(FLUSH_SECONDS, shield=True):
             try:
                 while not self._channel.flush():
@@ -220,15 +235,16 @@ class Connection:
             self._lose(Loss(f"the server sent more than {SERVED_AT_ONCE} requests at once"))
             return
         self._serving += 1
-        self._tasks.start_soon(self._answer, request, self.served.admit(request))
+        self._tasks.start_soon(self._answer, request, self._served.admit(request))
 
     async def _answer(self, request: ServerRequest, scope: anyio.CancelScope) -> None:
         try:
-            answer = await self.served.answer(request, scope)
+            answer = await self._served.answer(request, scope)
             await self._room()
             self._post(answer)
         except ConnectionFailed:
-            return  # nobody is left to hear the answer
+            if self.usable:  # the handler's own, of another connection
+                raise
         finally:
             self._serving -= 1
 
@@ -238,6 +254,7 @@ class Connection:
         """The end, once: everyone who waits is told, and whoever comes later."""
         if self.loss is None:
             self.loss = loss
+            self._over.set()
             self.pending.fail_all(partial(ConnectionFailed, loss))
             self._tell_written()
             self.reading_wanted()

@@ -42,12 +42,13 @@ class Loss(msgspec.Struct, frozen=True):
     """How a connection ended: a phrase for people, and what is known of the process behind it.
 
     `status` is its exit status (negative: the number of the signal that ended it), `stderr_tail` the last of what it
-    wrote to stderr, where that was collected.
+    wrote to stderr, where that was collected. `gave_up` is true when it was started anew as often as it might be.
     """
 
     reason: str
     status: int | None = None
     stderr_tail: str = ""
+    gave_up: bool = False
 
 
 class ClientError(Exception):
@@ -65,13 +66,19 @@ class ClientError(Exception):
 class ConnectionFailed(ClientError):
     """The server could not be started, or the connection ended before the answer.
 
-    `sent` is False when the request certainly never left this process; True when its effect is unknown.
+    `sent` is False when the request certainly never left this process; True when its effect is unknown. `last_seq` is
+    the number of the last event of a stream that was cut, 0 when none had come; None for everything else.
     """
 
-    def __init__(self, loss: Loss, *, sent: bool = True) -> None:
+    def __init__(self, loss: Loss, *, sent: bool = True, last_seq: int | None = None) -> None:
         super().__init__(loss.reason)
         self.loss = loss
         self.sent = sent
+        self.last_seq = last_seq
+
+    @property
+    def retryable(self) -> bool:
+        return not self.loss.gave_up
 
 
 @final
@@ -86,6 +93,10 @@ class RequestTimeout(ClientError):
         self.method = method
         self.seconds = seconds
         self.sent = sent
+
+    @property
+    def retryable(self) -> bool:
+        return True
 
 
 @final

@@ -21,7 +21,6 @@ class Inbox:
     """Brings what the server says to those who wait for it.
 
     `post` queues a message to the server, `begin` starts the work on one of its requests; neither may wait.
-    `on_unidentified` hears of errors that the server could not ascribe to a request.
     """
 
     def __init__(
@@ -36,7 +35,6 @@ class Inbox:
         self._served = served
         self._post = post
         self._begin = begin
-        self.on_unidentified: Callable[[RemoteError], object] | None = None
 
     def take(self, body: bytes) -> bool:
         """Act on one message; False when it is no JSON text."""
@@ -95,8 +93,8 @@ class Inbox:
         if too_large and (largest := self._pending.largest()) is not None:
             self._pending.remove(largest.id)
             largest.fail(partial(remote_error, error))
-        elif self.on_unidentified is not None and isinstance(failed, RemoteError):
-            self.on_unidentified(failed)
+        elif self._served.unidentified is not None and isinstance(failed, RemoteError):
+            self._served.unidentified(failed)
 
     def _take_event(self, params: Raw | None) -> None:
         try:

@@ -1,26 +1,31 @@
 """The public face of a connection: typed calls, notifications and streams.
 
-Starts no process and knows of none: `attach` serves any byte transport, `discreet.client.connect` adds the child.
+Starts no process and knows of none: `attach` serves any byte transport, `discreet.client.connect` adds the child. Where a
+call's connection comes from is its line's to know, and when it is made again its retry policy's.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import Any, Final, TypeVar, final, overload
 
 import anyio
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from ..framing.events import Framing
 from ..framing.transport import ByteTransport
-from .background import background_tasks
-from .connection import Connection
-from .failures import DeclaredErrors, Loss, RemoteError, RequestTimeout
+from .failures import ClientError, DeclaredErrors, Loss, RemoteError, RequestTimeout
+from .kinds import Kinds, Listed
+from .line import FixedLine, Line, opened
 from .messages import encode_request
 from .pending import PendingCall, PendingStream
-from .served import NotificationHandler, RequestHandler
+from .retry import RetryPolicy, call_with_retries, outcome_is_unknown
+from .served import NotificationHandler, RequestHandler, Served
 from .subscription import Subscription, decode_as
+from .timing import SYSTEM
 
 T = TypeVar("T")
 
@@ -28,8 +33,32 @@ DEFAULT_TIMEOUT: Final = 30.0
 """Seconds that a call waits for its answer: as long as the daemon gives an operation by default."""
 
 
+LISTING_SECONDS: Final = 2.0
+"""How long a server may take to say which operations are queries, before a call that depends on it is not repeated."""
+
+
 async def _just_ended() -> Loss:
     return Loss("the server ended the connection")
+
+
+class _Request(msgspec.Struct, frozen=True):
+    """What every attempt of one call sends."""
+
+    method: str
+    params: object
+    service_params: Mapping[str, str] | None
+    errors: DeclaredErrors = ()
+
+    def body(self, call_id: int) -> bytes:
+        return encode_request(call_id, self.method, self.params, self.service_params)
+
+
+class Defaults(msgspec.Struct, frozen=True):
+    """What a call goes by where it is told nothing else. `timeout` is in seconds, of one attempt; None for no limit."""
+
+    timeout: float | None = DEFAULT_TIMEOUT
+    errors: DeclaredErrors = ()
+    retry: RetryPolicy | None = None
 
 
 @asynccontextmanager
@@ -38,22 +67,19 @@ async def attach(
     *,
     framing: Framing = "content-length",
     timeout: float | None = DEFAULT_TIMEOUT,
+    errors: DeclaredErrors = (),
+    retry: RetryPolicy | None = None,
     explain: Callable[[], Awaitable[Loss]] = _just_ended,
 ) -> AsyncGenerator[Peer]:
     """A `Peer` over a transport, for as long as the block runs. The transport stays the caller's to close.
 
-    `timeout` is what `Peer.call` uses when it is given none, in seconds. `explain` is asked, once, why the input ended.
-    Leaving gives the server a bounded time to take what was sent, and ends what other tasks still wait for with
-    `ConnectionFailed`.
+    `timeout` is what `Peer.call` uses when it is given none, in seconds; `errors` are known to every call; `retry` says
+    when a call that failed is made again. `explain` is asked, once, why the input ended. Leaving gives the server a
+    bounded time to take what was sent, and ends what other tasks still wait for with `ConnectionFailed`.
     """
-    connection: Connection | None = None
-    try:
-        async with background_tasks() as tasks:
-            connection = Connection(transport, tasks, framing=framing, explain=explain)
-            yield Peer(connection, timeout)
-    finally:
-        if connection is not None:
-            await connection.close()
+    served = Served()
+    async with opened(transport, served, framing=framing, explain=explain) as connection:
+        yield Peer(FixedLine(connection), served, Defaults(timeout, tuple(errors), retry))
 
 
 @final
@@ -65,9 +91,12 @@ class Peer:
     frame. How slow consumers of streams are dealt with is said in `pending`: they never hold up a call.
     """
 
-    def __init__(self, connection: Connection, timeout: float | None) -> None:
-        self._connection = connection
-        self._timeout = timeout
+    def __init__(self, line: Line, served: Served, defaults: Defaults = Defaults()) -> None:  # noqa: B008 - frozen
+        self._line = line
+        self._served = served
+        self._defaults = defaults
+        self._ids = count(1)
+        self._kinds = Kinds(self._list_operations)
 
     @overload
     async def call(
@@ -79,6 +108,7 @@ class Peer:
         timeout: float | None | UnsetType = UNSET,
         service_params: Mapping[str, str] | None = None,
         errors: DeclaredErrors = (),
+        idempotent: bool | None = None,
     ) -> T: ...
 
     @overload
@@ -91,6 +121,7 @@ class Peer:
         timeout: float | None | UnsetType = UNSET,
         service_params: Mapping[str, str] | None = None,
         errors: DeclaredErrors = (),
+        idempotent: bool | None = None,
     ) -> Any: ...
 
     async def call(
@@ -102,35 +133,64 @@ class Peer:
         timeout: float | None | UnsetType = UNSET,
         service_params: Mapping[str, str] | None = None,
         errors: DeclaredErrors = (),
+        idempotent: bool | None = None,
     ) -> Any:
         """Call a method and return its result, decoded into `type` (`msgspec.Raw`: the JSON text as it came).
 
         `params` is anything that msgspec encodes to an object or an array; None leaves the member out. `timeout` is in
-        seconds, None for no limit. The classes in `errors` give `OperationFailed.details` their declared type.
+        seconds an attempt, None for no limit. The classes in `errors` give `OperationFailed.details` their declared type.
+        `idempotent` says whether a call whose outcome is unknown may be made again; by default that is so for what the
+        server lists as a query. Without a retry policy it has no effect.
 
-        Raises a `RemoteError` for the server's errors, `RequestTimeout`, `ConnectionFailed`, `InvalidReply`; and
-        `TypeError`, before anything is sent, for params that are no JSON. When the awaiting task is cancelled or the
-        time is over, the server is told with `$/cancelRequest` and its late answer is ignored; nobody waits for it.
+        Raises a `RemoteError` for the server's errors, `RequestTimeout`, `ConnectionFailed`, `InvalidReply`, each from
+        the last attempt; and `TypeError`, before anything is sent, for params that are no JSON. When the awaiting task is
+        cancelled or the time is over, the server is told with `$/cancelRequest` and its late answer is ignored; nobody
+        waits for it.
         """
-        call_id = self._connection.pending.next_id()
-        body = encode_request(call_id, method, params, service_params)
-        call = PendingCall(call_id, len(body), errors)
-        seconds = self._timeout if isinstance(timeout, UnsetType) else timeout
+        seconds = self._defaults.timeout if isinstance(timeout, UnsetType) else timeout
+        request = _Request(method, params, service_params, (*errors, *self._defaults.errors))
+
+        async def once(left: float | None) -> Any:
+            return await self._call_once(request, type, _sooner(seconds, left))
+
+        async def again(error: ClientError) -> bool:
+            if self._line.over or not error.retryable:
+                return False
+            if not outcome_is_unknown(error):
+                return True
+            return await self._kinds.is_query(method, service_params) if idempotent is None else idempotent
+
+        if self._defaults.retry is None:
+            return await once(None)
+        return await call_with_retries(self._defaults.retry, method, once, again, timing=SYSTEM)
+
+    async def _call_once(self, request: _Request, kind: Any, seconds: float | None) -> Any:
+        call_id = next(self._ids)
+        body = request.body(call_id)
+        call = PendingCall(call_id, len(body), request.errors)
         sent = False
         with anyio.move_on_after(seconds):
+            connection = await self._line.connection()
             try:
-                await self._connection.start(call, body)
-                return decode_as(await call.answer(), type, method)
+                await connection.start(call, body)
+                return decode_as(await call.answer(), kind, request.method)
             finally:
-                sent = self._connection.leave(call)
+                sent = connection.leave(call)
         assert seconds is not None  # or nothing but an answer ends the block
-        raise RequestTimeout(method, seconds, sent=sent)
+        raise RequestTimeout(request.method, seconds, sent=sent)
+
+    async def _list_operations(self, service_params: Mapping[str, str] | None) -> list[Listed]:
+        request = _Request("services/list", None, service_params)
+        seconds = _sooner(self._defaults.timeout, LISTING_SECONDS)
+        listed: list[Listed] = await self._call_once(request, list[Listed], seconds)
+        return listed
 
     async def notify(
         self, method: str, params: object = None, *, service_params: Mapping[str, str] | None = None
     ) -> None:
         """Send a notification; returns when the server's input has taken it. Raises `ConnectionFailed`, `TypeError`."""
-        await self._connection.send(encode_request(None, method, params, service_params))
+        body = encode_request(None, method, params, service_params)
+        await (await self._line.connection()).send(body)
 
     @overload
     def subscribe(
@@ -171,10 +231,10 @@ class Peer:
         `timeout` is how many seconds one event may be waited for, None for no limit; the rest is as in `call`. What
         ends it, and how, is said in `Subscription`. To end it at a definite moment, use it in `async with`.
         """
-        call_id = self._connection.pending.next_id()
+        call_id = next(self._ids)
         body = encode_request(call_id, method, params, service_params)
-        stream = PendingStream(call_id, len(body), errors)
-        return Subscription(self._connection, stream, body, method=method, kind=type, timeout=timeout)
+        stream = PendingStream(call_id, len(body), (*errors, *self._defaults.errors))
+        return Subscription(self._line, stream, body, method=method, kind=type, timeout=timeout)
 
     def on_request(self, method: str, handler: RequestHandler) -> None:
         """Answer the server's requests of this method with what `handler(params)` returns, each in a task of its own.
@@ -183,25 +243,31 @@ class Peer:
         leaves the block that made it. The server may cancel it. Requests without a handler are answered
         METHOD_NOT_FOUND. Handlers that are registered before the first `await` on this peer miss nothing.
         """
-        self._connection.served.requests[method] = handler
+        self._served.requests[method] = handler
 
     def on_notification(self, method: str, handler: NotificationHandler) -> None:
         """Call `handler(params)` for each notification of this method, in order, while everything else waits.
 
         It must return at once: hand longer work to a stream of your own. What it raises ends the connection.
         """
-        self._connection.served.notifications[method] = handler
+        self._served.notifications[method] = handler
 
     def on_unidentified_error(self, handler: Callable[[RemoteError], object]) -> None:
         """Call `handler(error)` for errors that the server could not ascribe to a request (their id is null).
 
         A call that the server refused for its size is recognised and fails; it does not come here.
         """
-        self._connection.inbox.on_unidentified = handler
+        self._served.unidentified = handler
 
     async def send_raw(self, data: bytes) -> None:
         """Write bytes as they are between two frames: to show, or to test, what a server does with garbage.
 
         Returns when the server's input has taken them. Raises `ConnectionFailed`.
         """
-        await self._connection.send_raw(data)
+        await (await self._line.connection()).send_raw(data)
+
+
+def _sooner(one: float | None, other: float | None) -> float | None:
+    """The shorter of two time limits, None being none."""
+    limits = [limit for limit in (one, other) if limit is not None]
+    return min(limits, default=None)

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias, final
 import anyio
 from msgspec import Raw
 
-from .failures import ClientError, DeclaredErrors, InvalidReply, StreamOverrun
+from .failures import ClientError, ConnectionFailed, DeclaredErrors, InvalidReply, StreamOverrun
 
 EVENTS_HELD: Final = 32
 """Events that one stream holds for its consumer before reading may pause; as many as the daemon holds by default."""
@@ -126,7 +126,7 @@ class PendingStream:
         while not self._events:
             if self._ended:
                 if self._failing is not None:
-                    raise self._failing()
+                    raise self._failure(self._failing())
                 return None
             self.awaited = True
             room_made()
@@ -138,6 +138,12 @@ class PendingStream:
         self._bytes -= memoryview(event).nbytes
         room_made()
         return event
+
+    def _failure(self, error: ClientError) -> ClientError:
+        """The error, with the place in the stream where it struck; all events up to there were delivered."""
+        if isinstance(error, ConnectionFailed):
+            return ConnectionFailed(error.loss, sent=error.sent, last_seq=self._received)
+        return error
 
     def _wake(self) -> None:
         self._changed.set()
@@ -153,11 +159,6 @@ class Pending:
 
     def __init__(self) -> None:
         self._by_id: dict[int, Awaited] = {}
-        self._last_id = 0
-
-    def next_id(self) -> int:
-        self._last_id += 1
-        return self._last_id
 
     def __iter__(self) -> Iterator[Awaited]:
         return iter(list(self._by_id.values()))

@@ -1,4 +1,7 @@
-"""What the server asks of this side: its requests are answered by handlers, its notifications handed to them."""
+"""What the server asks of this side: its requests are answered by handlers, its notifications handed to them.
+
+Handlers belong to the peer, and serve one connection after the other.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from ..errors.exceptions import FailureError, OperationError
 from ..errors.failures import Cancelled, Failure, MethodNotFound, ParseFailure
 from ..errors.wire import encode_error as error_text
 from ..errors.wire import failure_of
+from .failures import RemoteError
 from .messages import (
     CANCEL_REQUEST,
     UNREADABLE,
@@ -29,11 +33,15 @@ NotificationHandler: TypeAlias = Callable[[Any], object]  # JSON values in
 
 @final
 class Served:
-    """Handlers by method. Requests of methods without a handler are answered METHOD_NOT_FOUND."""
+    """Handlers by method. Requests of methods without a handler are answered METHOD_NOT_FOUND.
+
+    `unidentified` hears of errors that the server could not ascribe to a request.
+    """
 
     def __init__(self) -> None:
         self.requests: dict[str, RequestHandler] = {}
         self.notifications: dict[str, NotificationHandler] = {}
+        self.unidentified: Callable[[RemoteError], object] | None = None
         self._running: dict[bytes, CancelScope] = {}
 
     def notify(self, message: ServerNotification) -> None:

@@ -12,6 +12,7 @@ from msgspec import Raw
 
 from .connection import Connection
 from .failures import InvalidReply, RequestTimeout
+from .line import Line
 from .messages import UNREADABLE
 from .pending import PendingStream
 
@@ -31,8 +32,8 @@ class Subscription(AsyncIterator[T], Generic[T]):
     """The events of one subscription, in order and without gaps, to be taken by one task.
 
     The request leaves with the first `anext`, which raises as `Peer.call` does. The iteration ends when the server
-    says that all events were sent; a stream that is cut raises, behind the last event that came. `RequestTimeout`
-    means that no event came within the time-out.
+    says that all events were sent; a stream that is cut raises, behind the last event that came, and is not resumed:
+    `ConnectionFailed.last_seq` says where it stood. `RequestTimeout` means that no event came within the time-out.
 
     The subscription ends, and the server is told with `$/cancelRequest`, when an `anext` raises or is cancelled, with
     `aclose`, or at the end of `async with`. A consumer that just walks away (`break`) ends it when the iterator is
@@ -41,7 +42,7 @@ class Subscription(AsyncIterator[T], Generic[T]):
 
     def __init__(
         self,
-        connection: Connection,
+        line: Line,
         stream: PendingStream,
         body: bytes,
         *,
@@ -49,13 +50,15 @@ class Subscription(AsyncIterator[T], Generic[T]):
         kind: Any,
         timeout: float | None,
     ) -> None:
-        self._connection = connection
+        self._line = line
+        self._connection: Connection | None = None
         self._stream = stream
-        self._body: bytes | None = body
+        self._body = body
         self._method = method
         self._kind = kind
         self._timeout = timeout
         self._over = False
+        self._taking = False
 
     def __aiter__(self) -> Self:
         return self
@@ -63,8 +66,9 @@ class Subscription(AsyncIterator[T], Generic[T]):
     async def __anext__(self) -> T:
         if self._over:
             raise StopAsyncIteration
-        if self._stream.awaited:
+        if self._taking:
             raise RuntimeError("another task waits for this stream's next event")
+        self._taking = True
         taken = sent = False
         try:
             with anyio.move_on_after(self._timeout) as scope:
@@ -75,20 +79,21 @@ class Subscription(AsyncIterator[T], Generic[T]):
                 taken = True
                 return value
         finally:
+            self._taking = False
             if not taken:
                 sent = self._leave()
         assert scope.cancelled_caught and self._timeout is not None
         raise RequestTimeout(self._method, self._timeout, sent=sent)
 
     async def _next(self) -> Raw | None:
-        if self._body is not None:
+        if self._connection is None:
+            self._connection = await self._line.connection()
             await self._connection.start(self._stream, self._body)
-            self._body = None
         return await self._stream.next(self._connection.reading_wanted)
 
     def _leave(self) -> bool:
         self._over = True
-        return self._connection.leave(self._stream)
+        return self._connection is not None and self._connection.leave(self._stream)
 
     async def aclose(self) -> None:
         """End the subscription; events that were not taken are dropped. Idempotent. Does not wait for the server."""

@@ -17,6 +17,8 @@ from discreet.client import (
 )
 from discreet.client.background import background_tasks
 from discreet.client.connection import Connection
+from discreet.client.line import FixedLine
+from discreet.client.served import Served
 from discreet.framing.transport import memory_pair
 
 pytestmark = pytest.mark.anyio
@@ -114,16 +116,19 @@ async def test_garbage_behind_an_answer_fails_the_others_and_cancels_them(wired:
 @pytest.mark.parametrize("beginning", [b"junk", b"Content-Length: 100\r\n\r\n{"])
 async def test_silence_within_a_frame_fails_those_who_wait(beginning: bytes) -> None:
     ours, theirs = memory_pair()
+    served = Served()
 
     async def explain() -> Loss:
         return Loss("never asked")
 
     with anyio.fail_after(20):
         async with background_tasks() as tasks:
-            connection = Connection(ours, tasks, framing="content-length", explain=explain, stall_seconds=0.01)
+            connection = Connection(
+                ours, tasks, served=served, framing="content-length", explain=explain, stall_seconds=0.01
+            )
             await theirs.send(beginning)
             with pytest.raises(InvalidReply):
-                await Peer(connection, None).call("m")
+                await Peer(FixedLine(connection), served).call("m", timeout=None)
 
 
 async def test_after_garbage_the_next_call_is_answered(wired: Any) -> None:

@@ -9,7 +9,7 @@ import sys
 import discreet
 import discreet.client
 
-HEAVY = ("asyncio", "trio", "structlog", "logging", "ssl", "socket", "tempfile")
+HEAVY = ("asyncio", "trio", "structlog", "logging", "ssl", "socket", "tempfile", "random")
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -30,6 +30,11 @@ def test_the_client_loads_no_daemon_and_nothing_heavy() -> None:
     assert "discreet.client.peer" in new
     assert not {name for name in new if name.startswith("discreet.daemon")}
     assert not new & set(HEAVY)
+
+
+def test_the_blocking_client_loads_no_daemon_and_the_async_one_not_the_blocking_one() -> None:
+    assert not {name for name in loaded_by("import discreet.client.blocking") if name.startswith("discreet.daemon")}
+    assert "discreet.client.blocking" not in loaded_by("import discreet.client")
 
 
 def test_everything_that_is_promised_is_there() -> None:

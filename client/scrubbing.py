@@ -1,0 +1,153 @@
+"""Messages without secrets, and where they were. Changes nothing else: whatever is left can be sent again.
+
+Secrets are found by name, by shape and by exact value, as in logs, but paths stay unless they are to be hidden, and
+nothing is shortened that could be read. What was removed is numbered: equal secrets of one session have equal numbers, so
+that whoever plays the session again can put a new secret where the old one was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, final
+
+import msgspec
+from msgspec import Raw
+
+from ..errors.redaction import scrub, scrub_secrets
+from ..errors.redaction.marks import REDACTED, nothing_left
+from ..errors.redaction.names import names_value
+from ..errors.redaction.words import Verdict, judge
+from .json_text import Json
+from .locations import Path, show
+
+UNNUMBERED: Final = 0
+"""The number of what can't be told apart: several secrets in one text, hidden paths, text that was cut."""
+
+NUMBERED_SECRETS: Final = 65_536
+"""Different secrets of one session that are kept in memory to be numbered; more are `UNNUMBERED`."""
+
+_PAIR_NAMES: Final = ("name", "key", "Name", "Key")
+_PAIR_VALUES: Final = ("value", "Value", "val")
+_NAME: Final = re.compile(r"[\w.:-]{1,64}")
+_MEASURED: Final = "tokens"
+"""Behind such a name stand counts, or what a language server says of words: it speaks for texts, not for what is nested."""
+
+_CORRELATION_NAMES: Final = frozenset({"progressToken", "workDoneToken", "partialResultToken"})
+_PROGRESS_METHODS: Final = frozenset({"$/progress", "window/workDoneProgress/create", "window/workDoneProgress/cancel"})
+"""Tokens in these places name a progress (LSP, MCP), and open nothing."""
+
+_ID_PLACES: Final = frozenset({("id",), ("params", "id"), ("params", "requestId")})
+"""Where ids of requests stand: in envelopes, cancellations and events."""
+
+
+class Scrubbed(msgspec.Struct, frozen=True):
+    """A message that may be kept, and the number of the secret that was at each place where something was removed."""
+
+    message: Json
+    removed: Mapping[str, int]
+
+
+@final
+class MessageScrubber:
+    """Scrubs the messages of one session. Safe for one thread at a time.
+
+    With `hide_paths`, directories and account names go as well, and texts that held them can't be sent again as they were.
+    """
+
+    def __init__(self, *, hide_paths: bool = False) -> None:
+        self._hide_paths = hide_paths
+        self._numbers: dict[str, int] = {}
+        self._aliases: dict[str, str] = {}
+        self._removed: dict[str, int] = {}
+        self._names_progress = False
+
+    def scrub(self, message: Json) -> Scrubbed:
+        """A scrubbed copy. Raises `RecursionError` for values nested too deeply to be walked."""
+        self._removed = {}
+        method = message.get("method") if isinstance(message, dict) else None
+        self._names_progress = method in _PROGRESS_METHODS
+        return Scrubbed(self._copy(message, "", (), secret=False), self._removed)
+
+    def _copy(self, value: Json, name: str, path: Path, *, secret: bool) -> Json:
+        match value:
+            case str():
+                return self._id(value) if path in _ID_PLACES else self._text(value, name, path, secret=secret)
+            case Raw():
+                return self._number(value, name, path, secret=secret)
+            case dict():
+                return self._members(value, path, secret=secret or _speaks_for_nested(name))
+            case list():
+                return self._items(value, name, path, secret=secret)
+            case _:
+                return value
+
+    def _members(self, members: dict[str, Json], path: Path, *, secret: bool) -> dict[str, Json]:
+        result: dict[str, Json] = {}
+        named = next((_as_name(members[key]) for key in _PAIR_NAMES if key in members), "")
+        for key, value in members.items():
+            clean = _free(scrub_secrets(key)[0], result)
+            name = named if named and key in _PAIR_VALUES else key
+            at = (*path, clean)
+            if key in _CORRELATION_NAMES or (self._names_progress and at == ("params", "token")):
+                name = ""
+            result[clean] = self._copy(value, name, at, secret=secret)
+        return result
+
+    def _items(self, items: list[Json], name: str, path: Path, *, secret: bool) -> list[Json]:
+        result: list[Json] = []
+        before = ""
+        for place, item in enumerate(items):
+            result.append(self._copy(item, before or name, (*path, place), secret=secret))
+            text = _as_name(item)
+            is_header = len(items) == 2 and place == 0
+            before = text if is_header or text.startswith("-") else ""
+        return result
+
+    def _text(self, text: str, name: str, path: Path, *, secret: bool) -> str:
+        by_name = REDACTED if secret and not nothing_left(text) else names_value(name, text) if name else None
+        clean = by_name or (scrub(text) if self._hide_paths else scrub_secrets(text)[0])
+        if clean != text:
+            self._removed[show(path)] = self._numbered(removed_piece(text, clean))
+        return clean
+
+    def _number(self, number: Raw, name: str, path: Path, *, secret: bool) -> Raw | str:
+        tells = judge(name) is Verdict.SECRET and not name.lower().endswith("s")
+        if not (tells or secret):
+            return number
+        self._removed[show(path)] = self._numbered(bytes(number).decode())
+        return REDACTED
+
+    def _id(self, text: str) -> str:
+        """Ids stay apart from each other even where they look like secrets."""
+        if scrub_secrets(text)[0] == text:
+            return text
+        return self._aliases.setdefault(text, f"{REDACTED}-{len(self._aliases) + 1}")
+
+    def _numbered(self, secret: str | None) -> int:
+        if secret is None or (secret not in self._numbers and len(self._numbers) >= NUMBERED_SECRETS):
+            return UNNUMBERED
+        return self._numbers.setdefault(secret, len(self._numbers) + 1)
+
+
+def removed_piece(text: str, clean: str) -> str | None:
+    """What the one mark in `clean` stands for in `text`; None where that can't be told."""
+    head, mark, tail = clean.partition(REDACTED)
+    fits = len(text) >= len(head) + len(tail) and text.startswith(head) and text.endswith(tail)
+    return text[len(head) : len(text) - len(tail)] if mark and "<" not in head + tail and fits else None
+
+
+def _speaks_for_nested(name: str) -> bool:
+    return judge(name) is Verdict.SECRET and not name.lower().endswith(_MEASURED)
+
+
+def _as_name(value: Json) -> str:
+    return value if isinstance(value, str) and _NAME.fullmatch(value) else ""
+
+
+def _free(key: str, taken: Mapping[str, object]) -> str:
+    """The key, numbered where scrubbing made two keys alike."""
+    number = 1
+    while (free := key if number == 1 else f"{key}#{number}") in taken:
+        number += 1
+    return free

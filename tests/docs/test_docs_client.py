@@ -1,0 +1,81 @@
+"""The client's page: its programs print what it says, its tables name all there is."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import discreet
+from discreet.client import Attempt, ClientError, RestartPolicy, RetryPolicy, attach, connect, failures
+
+PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
+PROGRAM = re.compile(r"^```python\n(# (\w+)\.py\n.*?)^```\n(?:\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+PROGRAMS = {name: (source, shown) for source, name, shown in PROGRAM.findall(PAGE)}
+SECONDS = 60
+
+
+def rows(head: str) -> dict[str, str]:
+    """A table's first and second column, found by the head of the first; the code in it."""
+    table = PAGE.partition(f"| {head} |")[2].partition("\n\n")[0]
+    return {
+        name: second
+        for cell, second in re.findall(r"^\| (.+?) \| (.+?) \|", table, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", cell)
+    }
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the programs call `discreet` by a script for a POSIX shell")
+@pytest.mark.parametrize("name", [name for name, (_, shown) in PROGRAMS.items() if shown])
+def test_a_program_of_the_page_prints_what_is_shown(name: str, tmp_path: Path) -> None:
+    for file, (source, _) in PROGRAMS.items():
+        (tmp_path / f"{file}.py").write_text(source, encoding="utf-8")
+    (tmp_path / "discreet").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m discreet "$@"\n')
+    (tmp_path / "discreet").chmod(0o755)
+    assert discreet.__file__
+    home = os.path.dirname(os.path.dirname(discreet.__file__))
+    environ = os.environ | {
+        "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join((home, str(tmp_path))),
+    }
+    done = subprocess.run(
+        [sys.executable, "-P", f"{name}.py"],
+        cwd=tmp_path,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
+    assert (done.stdout, done.returncode) == (PROGRAMS[name][1], 0), done.stderr
+
+
+def test_the_page_shows_programs() -> None:
+    assert PROGRAMS.keys() == {"stock", "calls", "events", "retries", "plain"}
+
+
+@pytest.mark.parametrize("policy", [RetryPolicy, RestartPolicy])
+def test_every_field_of_a_policy_is_there_with_its_default(policy: type[RetryPolicy] | type[RestartPolicy]) -> None:
+    shown = {name: default.replace("none", "()") for name, default in rows(f"`{policy.__name__}`").items()}
+    assert shown == {name: str(getattr(policy(), name)) for name in policy.__struct_fields__}
+
+
+def test_every_field_of_an_attempt_is_there() -> None:
+    assert rows("`Attempt`").keys() == set(Attempt.__struct_fields__)
+
+
+def test_every_option_is_there() -> None:
+    shown = rows("option")
+    for func in (connect, attach):
+        taken = {name for name, it in inspect.signature(func).parameters.items() if it.kind is it.KEYWORD_ONLY}
+        assert {name for name, whose in shown.items() if f"`{func.__name__}`" in whose} == taken
+
+
+def test_every_error_is_there() -> None:
+    classes = {name for name, it in vars(failures).items() if isinstance(it, type) and issubclass(it, ClientError)}
+    assert rows("class").keys() == classes - {"ClientError"}
