@@ -94,6 +94,7 @@ class _Process:
         self._settings = settings
         self._streams = streams
         self._daemon: Daemon | None = None
+        self._transport: StdioTransport | None = None
         self._watchdog = Watchdog(settings.drain_timeout, self._last_words)
         self._strays = StrayReader(streams.stray_out, streams.stray_err)
         self._strays.start()
@@ -122,7 +123,7 @@ class _Process:
                 sys.dont_write_bytecode = True  # it would be taken for that of a file edited within the same second
             services = services_of(self._settings)
             install_hooks()  # once more: the apps may have imported what has hooks of its own
-            transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
+            self._transport = transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
             self._daemon = daemon = Daemon(
                 services,
                 transport,
@@ -223,6 +224,8 @@ class _Process:
             os._exit(EXIT_FAILED)
 
     def leave(self) -> None:
+        if self._transport is not None:
+            self._transport.close()  # where a thread writes, it may have to be waited for
         _end_children(STRAY_SECONDS)
         guard.flush_text_streams()
         self._strays.stop(STRAY_SECONDS)
