@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
 from ..errors.wire import read_error
@@ -31,6 +32,7 @@ class Asking:
         self._outbox = outbox
         self.last = last
         self._open: dict[bytes, _Question] = {}
+        self.on_open: Callable[[], None] = lambda: None
 
     async def ask(self, method: str, params: object, timeout: float) -> bytes:
         """The client's result as JSON text.
@@ -43,9 +45,11 @@ class Asking:
         self.last += 1
         question = _Question(anyio.Event())
         key = b"%d" % self.last
+        message = envelope.encode_request(self.last, method, params)
         self._open[key] = question
-        self._outbox.post(envelope.encode_request(self.last, method, params))
+        self._outbox.post(message)
         self._outbox.flush()
+        self.on_open()
         try:
             with anyio.fail_after(timeout):
                 await question.answered.wait()
@@ -54,6 +58,10 @@ class Asking:
                 self._outbox.post(envelope.encode_notification("$/cancelRequest", {"id": int(key)}))
                 self._outbox.flush()
         return _result(question.reply)
+
+    def waits(self) -> bool:
+        """Whether an answer is still to come."""
+        return bool(self._open)
 
     def take(self, reply: Reply) -> bool:
         """Give a response to whoever waits for it; False when nobody does."""

@@ -16,6 +16,9 @@ MOST_REQUESTS: Final = 1024
 MOST_BYTES: Final = 16 * 1024 * 1024
 """What may wait, whichever is reached first (section 4 of docs/protocol.md)."""
 
+STRETCH: Final = 4
+"""How many times that, while a handler waits for an answer of the client, which stands behind other requests."""
+
 
 @final
 class Backlog:
@@ -33,9 +36,9 @@ class Backlog:
         self._waiting = 0
         self._bytes = 0
 
-    @property
-    def full(self) -> bool:
-        return self._waiting >= MOST_REQUESTS or self._bytes >= MOST_BYTES
+    def full(self, *, times: int = 1) -> bool:
+        """Whether the bound, or a multiple of it, is reached."""
+        return self._waiting >= times * MOST_REQUESTS or self._bytes >= times * MOST_BYTES
 
     @property
     def ready(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Hashable
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from .router import Route, Router
     from .rpc.envelope import Call
     from .streams import Stream
+
+_END: Final = object()
+"""What a generator that has ended gives instead of its next value."""
 
 Outcome: TypeAlias = bytes | Failure
 """The result's JSON text, or why there is none."""
@@ -80,7 +83,7 @@ async def run_stream(request: Request, context: Context, stream: Stream, before_
     spec, call = request.spec, request.call
     try:
         generator = spec.invoke(context, spec.input.decode(call.params, call.prefix))
-        await in_context(_send_events(spec, generator, stream, before_wait), copy_context(), before_wait)
+        await _send_events(spec, generator, stream, before_wait)
         return msgspec.json.encode(Completed(events=stream.events))
     except BaseException as exc:  # noqa: BLE001 - the boundary, as above
         return request.ended_by or outcome_of(exc, spec, call)
@@ -89,17 +92,20 @@ async def run_stream(request: Request, context: Context, stream: Stream, before_
 async def _send_events(
     spec: OperationSpec, generator: AsyncGenerator[Any, None], stream: Stream, before_wait: Callable[[], None]
 ) -> None:
+    """Put what the generator yields. Only the generator is run in a context of its own, and flushes as it waits: to
+    flush while this task goes to sleep for room could wake it before it sleeps, which trio does not survive."""
     from anyio.lowlevel import checkpoint  # late: the first replies leave without an event loop
 
+    variables = copy_context()
     try:
-        async for value in generator:
+        while (value := await in_context(anext(generator, _END), variables, before_wait)) is not _END:
             stream.put(spec.encode_output(value))
             if stream.full or stream.discarded:  # also the moment to let others run, for a producer that never waits
                 before_wait()
                 await checkpoint()
                 await stream.wait_for_room()
     finally:
-        await generator.aclose()
+        await in_context(generator.aclose(), variables, before_wait)
 
 
 def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:

@@ -114,12 +114,12 @@ def builtins(daemon: Daemon) -> Service:
     @service.query(inline=True, name="describeMethods")
     def describe_methods() -> list[MethodDescription]:
         """List the methods with their params and results."""
-        return [MethodDescription(spec.name, spec.described_params(), spec.described_result()) for spec in _external(daemon)]
+        return [
+            MethodDescription(spec.name, spec.described_params(), spec.described_result()) for spec in _external(daemon)
+        ]
 
     return service
 
 
 def _external(daemon: Daemon) -> Iterator[OperationSpec]:
     return (spec for spec in daemon.operations() if spec.visibility == "external")
-
-

@@ -119,6 +119,8 @@ class Daemon:
         self._notices = Notices(self._outbox, self._dispatcher.threads)
         self._outbox.on_room = self._on_room
         self._dispatcher.on_change = self._look_again
+        self._dispatcher.awaits_client = self._asking.waits
+        self._asking.on_open = self._look_again
 
     # -- life --------------------------------------------------------------------------------------------------
 
@@ -306,6 +308,8 @@ class Daemon:
         if self.lifecycle.draining:
             self._dispatcher.close()
             self._on_ending()
+        if state == "stopped":  # nothing more is begun, and what still runs knows that it is in vain
+            self._dispatcher.abandon()
         self._look_again()
 
     def _on_room(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NoReturn, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
 import msgspec
 
@@ -12,6 +12,8 @@ from ..errors.failures import MethodNotFound
 from .operations.context import Context
 from .operations.service import Service
 from .operations.spec import Kind, OperationSpec
+
+NO_INPUT: Final = msgspec.Raw(b"null")
 
 
 class Catalogue(Protocol):
@@ -59,12 +61,12 @@ def discovery(catalogue: Catalogue) -> Service:
         raise FailureError(MethodNotFound())
 
     @service.query(inline=True)
-    def call(operationId: str, input: msgspec.Raw = msgspec.Raw(b"null")) -> Any:  # noqa: A002, N803
+    def call(operationId: str, input: msgspec.Raw = NO_INPUT) -> Any:  # noqa: N803
         """Call an operation that is named as data. The same as naming it as the method."""
         _is_routed()
 
     @service.query(inline=True)
-    def subscribe(operationId: str, input: msgspec.Raw = msgspec.Raw(b"null")) -> Any:  # noqa: A002, N803
+    def subscribe(operationId: str, input: msgspec.Raw = NO_INPUT) -> Any:  # noqa: N803
         """Subscribe to an operation that is named as data. The same as naming it as the method."""
         _is_routed()
 

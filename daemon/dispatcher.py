@@ -22,7 +22,7 @@ from ..errors.failures import (
 )
 from ..errors.wire import encode_error
 from . import boundary
-from .backlog import Backlog
+from .backlog import STRETCH, Backlog
 from .deadlines import Deadlines
 from .journal import note_failure, note_unanswered
 from .operations.context import Context, Host
@@ -77,13 +77,14 @@ class Dispatcher:
         self.workers = Workers(self._perform_in_task, outbox.flush)
         self.threads = Threads(limit, perform=self._perform, finish=self._finish, notify=notify_loop)
         self.on_change: Callable[[], None] = lambda: None
+        self.awaits_client: Callable[[], bool] = lambda: False
 
     # -- what the reader sees ----------------------------------------------------------------------------------
 
     @property
     def full(self) -> bool:
         """True while nothing more should be read."""
-        return self._outbox.congested or self._backlog.full
+        return self._outbox.congested or self._backlog.full(times=STRETCH if self.awaits_client() else 1)
 
     @property
     def idle(self) -> bool:
@@ -103,10 +104,7 @@ class Dispatcher:
     def accept(self, call: Call) -> None:
         """Take a call: run it, queue it, or refuse it."""
         if call.method == CANCEL:
-            self._cancel(call)
-            if call.id is not None:  # sent as a request: it has done what it can
-                self._outbox.post(envelope.encode_result(call.id, b"null"))
-            return
+            return self._take_cancel(call)
         route = boundary.route(self._router, call)
         if not isinstance(route, tuple):
             return self._answer(call, Unavailable() if self._closed else route)
@@ -306,6 +304,14 @@ class Dispatcher:
     def _expire(self, request: Request) -> None:
         self._end(request, TimedOut())
         self._outbox.flush()
+
+    def _take_cancel(self, call: Call) -> None:
+        """A notification by rights; sent as a request, it is answered like one."""
+        if call.id is not None and id_key(call.id) in self._inflight:
+            return self.refuse(call.id, InvalidRequest("duplicate-id"))
+        self._cancel(call)
+        if call.id is not None:
+            self._outbox.post(envelope.encode_result(call.id, b"null"))
 
     def _cancel(self, call: Call) -> None:
         """LSP's `$/cancelRequest`: unknown ids and params of any other shape are ignored."""

@@ -58,7 +58,7 @@ def load_object(path: str) -> object:
     try:
         for name in attribute.split("."):
             found = getattr(found, name, None)
-    except Exception as exc:  # noqa: BLE001 - a module's own `__getattr__`
+    except Exception as exc:
         raise AppError(f"{path!r}: its attribute failed ({_scrubbed(exc)})") from exc
     if found is None:
         raise AppError(f"{path!r}: there is no {attribute}")
@@ -82,7 +82,7 @@ def _import(name: str, path: str) -> object:
         if name == missing or name.startswith(missing + "."):
             raise AppError(f"{path!r}: no module named {missing}") from None
         raise AppError(f"{path!r}: its import failed ({type(exc).__name__}: no module named {missing})") from exc
-    except BaseException as exc:  # noqa: BLE001 - user code at import: whatever it raises is its own fault
+    except BaseException as exc:
         raise AppError(f"{path!r}: its import failed ({_scrubbed(exc)})") from exc
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from _thread import get_ident
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 from .outbox import Outbox
 from .threads import Threads
-
-if TYPE_CHECKING:
-    import threading
 
 THREAD_NOTICES: Final = 64
 """Notifications of all worker threads that may be on their way before the next one waits."""
@@ -37,7 +35,7 @@ class Notices:
         self._outbox = outbox
         self._threads = threads
         self._loop_thread = get_ident()
-        self._places: threading.Semaphore | None = None
+        self._places = threading.Semaphore(THREAD_NOTICES)
         self._taken = 0
 
     def send(self, body: bytes) -> Room:
@@ -46,16 +44,9 @@ class Notices:
             self._outbox.post(body)
             self._outbox.flush()
         else:
-            self._free_places().acquire()
+            self._places.acquire()
             self._threads.call_on_loop(self._post, body)
         return Room(self._outbox)
-
-    def _free_places(self) -> threading.Semaphore:
-        if self._places is None:
-            import threading  # late: only handlers in threads need it
-
-            self._places = threading.Semaphore(THREAD_NOTICES)
-        return self._places
 
     def _post(self, body: bytes) -> None:
         self._outbox.post(body)
@@ -65,5 +56,5 @@ class Notices:
     def give_room(self) -> None:
         """The client may have read: let waiting threads go on."""
         if self._taken and not self._outbox.congested:
-            self._free_places().release(self._taken)
+            self._places.release(self._taken)
             self._taken = 0

@@ -45,17 +45,21 @@ class Outbox:
             if not self._channel.unsent:
                 for message in self.streams.take_turn():
                     self._channel.post(message)
+            congested = self._channel.congested
             try:
                 done = self._channel.flush()
             except PeerGone as exc:
                 self._on_gone(exc.__cause__)
+                self.on_room()  # threads; tasks that wait end with the daemon, and one of them may be just going to sleep
+                return
+            if done:
+                self.streams.delivered()
+            elif self._left_over is not None:
+                self._left_over.set()
+            if congested and not self._channel.congested:
                 self._wake_waiting()
-                return
             if not done:
-                if self._left_over is not None:
-                    self._left_over.set()
                 return
-            self.streams.delivered()
 
     def take_rest(self) -> bytes:
         """Everything posted that the reader has not taken, in order, for whoever sends it instead. Nothing is sent after."""
@@ -100,8 +104,6 @@ class Outbox:
     async def _send_some(self) -> None:
         await self._channel.wait_sendable()
         self.flush()
-        if not self._channel.congested:
-            self._wake_waiting()
 
     def _wake_waiting(self) -> None:
         waiting, self._room = self._room, []

@@ -74,9 +74,16 @@ class Reload:
 
         environ = {**self._program.environ, VARIABLE: CHECK}
         with anyio.move_on_after(CHECK_SECONDS):
-            done = await anyio.run_process(
-                self._program.command, stdin=subprocess.DEVNULL, check=False, cwd=self._program.directory, env=environ
-            )
+            try:
+                done = await anyio.run_process(
+                    self._program.command,
+                    stdin=subprocess.DEVNULL,
+                    check=False,
+                    cwd=self._program.directory,
+                    env=environ,
+                )
+            except OSError as exc:  # the interpreter or the directory is gone
+                return f"can't be started: {exc.strerror}"
             if done.returncode == 0:
                 return None
             said = (done.stdout or done.stderr).decode(errors="backslashreplace").strip()

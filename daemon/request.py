@@ -107,9 +107,8 @@ class Request:
 
     @property
     def size(self) -> int:
-        """Bytes that the params hold while the request waits."""
-        params = self.call.params
-        return 0 if params is None else memoryview(params).nbytes
+        """Bytes that are held while the request waits."""
+        return self.call.size
 
     def end(self, failure: Failure) -> None:
         """Tell whatever runs it to stop. Only the first reason counts."""

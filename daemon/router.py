@@ -52,4 +52,4 @@ class Router:
         if (spec.kind == "subscription") != FORWARDING[forwarder.name]:
             return OperationTypeMismatch()
         params = None if given is None or bytes(given) == b"null" else given
-        return Call(spec.name, call.id, params, call.metadata, "input"), spec
+        return Call(spec.name, call.id, params, call.metadata, "input", call.size), spec

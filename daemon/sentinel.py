@@ -14,10 +14,10 @@ from typing import Final, final
 
 from .parents import POLL_SECONDS, Watch
 
-if sys.platform == "linux":
-    HUNG_UP: Final = select.POLLRDHUP | select.POLLHUP | select.POLLERR
-else:
-    HUNG_UP: Final = 0x10 | 0x08  # POLLHUP and POLLERR, which poll(2) reports unasked
+POLLHUP, POLLERR = 0x10, 0x08
+"""What poll(2) reports unasked, spelled out because Windows has no names for them."""
+
+HUNG_UP: Final = POLLHUP | POLLERR | (select.POLLRDHUP if sys.platform == "linux" else 0)
 
 
 @final

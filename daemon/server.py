@@ -22,8 +22,8 @@ from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import LogSettings, install_hooks, install_logging, log, loop_exception_handler, start, stray
 from .operations.service import DeclarationError
 from .parents import Watch, watch_client, watch_parent
-from .settings import Settings
 from .sentinel import Sentinel
+from .settings import Settings
 from .signals import Signals, let_through
 from .watchdog import Watchdog
 

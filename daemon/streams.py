@@ -29,7 +29,7 @@ class Stream:
     `events` counts those that were put. What has left the queue is undelivered until the reader has taken it.
     """
 
-    __slots__ = ("_call_id", "discarded", "_messages", "_on_answer", "_room", "_streams", "_undelivered", "events")
+    __slots__ = ("_call_id", "_messages", "_on_answer", "_room", "_streams", "_undelivered", "discarded", "events")
 
     def __init__(self, streams: Streams, call_id: bytes) -> None:
         self._streams = streams

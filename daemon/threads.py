@@ -11,6 +11,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, final  # Any: outcomes and arguments pass through unread
 
+from ..errors.failures import Overloaded
 from .request import Request
 
 
@@ -57,9 +58,23 @@ class Threads:
         self._parked -= 1
 
     def _start_if_needed(self) -> None:
-        if self._started < min(self._busy, self._limit + self._parked):
+        if self._started >= min(self._busy, self._limit + self._parked):
+            return
+        thread = threading.Thread(target=self._work, name=f"discreet-handler-{self._started + 1}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the system has none left
+            if not self._started:
+                self._give_up()
+        else:
             self._started += 1
-            threading.Thread(target=self._work, name=f"discreet-handler-{self._started}", daemon=True).start()
+
+    def _give_up(self) -> None:
+        """Not one thread can be had: what waits would wait for ever."""
+        while not self._waiting.empty():
+            request = self._waiting.get()
+            if request is not None:
+                self.call_on_loop(self._ended, request, Overloaded())
 
     def call_on_loop(self, function: Callable[..., None], *args: Any) -> None:
         """Have something called on the loop, in order with what else this thread hands over."""

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from typing import Final, final
 
-
 GRACE_SECONDS: Final = 0.25
 """What an end that came in time may take longer on a busy machine."""
 

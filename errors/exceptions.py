@@ -37,10 +37,10 @@ class OperationError(Exception):
 
         raise FileNotFound(path=path)
 
-    `code` is the stable, machine-readable name, unique in its operation and none of the six protocol codes.
-    `message` is the constant text that callers see; without it, the first line of the docstring. `retryable` tells
-    callers whether the same call may succeed later. `http_status` (400–599) is for gateways. The annotated fields are the error's details: keyword-only, typed, checked against
-    their types before they leave.
+    `code` is the stable, machine-readable name, unique in its operation and none of the six protocol codes. `message` is
+    the constant text that callers see; without it, the first line of the docstring. `retryable` tells callers whether
+    the same call may succeed later. `http_status` (400-599) is for gateways. The annotated fields are the error's
+    details: keyword-only, typed, checked against their types before they leave.
 
     Raises `TypeError` where the class is written: no code, a code that is reserved or no upper-case word, a status
     out of range; and where it is raised with a missing or unknown fact. A fact of the wrong type is found when the
@@ -61,7 +61,7 @@ class OperationError(Exception):
         super().__init_subclass__(**kwargs)
         inherited: ErrorDefinition | None = getattr(cls, "definition", None)
         if code is None and inherited is None:
-            raise TypeError(f"{cls.__name__}: an operation error needs code=\"…\"")
+            raise TypeError(f'{cls.__name__}: an operation error needs code="…"')
         cls.definition = define(
             cls,
             code=code or (inherited.code if inherited else ""),

@@ -11,7 +11,7 @@ from ..lifecycle import EXIT_FAILED, EXIT_OK
 from ..operations.compatibility import additions, breaking_changes
 from ..operations.registry import Registry
 from ..operations.schemas import Snapshot, read_snapshot, snapshot, snapshot_text
-from ..operations.service import DeclarationError, Service
+from ..operations.service import DeclarationError
 from ..settings import Settings, UsageError
 from ..settings.flags import add_flags
 from .out import complain, out, printable

@@ -8,7 +8,22 @@ from typing import Final, assert_never, final
 import msgspec
 
 from .layout import Group, flat
-from .model import Either, Field, Keyed, Many, Module, Named, Places, Scalar, ScalarKind, Type, Values
+from .model import (
+    Alias,
+    Either,
+    Error,
+    Field,
+    Keyed,
+    Many,
+    Module,
+    Named,
+    Places,
+    Record,
+    Scalar,
+    ScalarKind,
+    Type,
+    Values,
+)
 from .names import member_name
 from .python_text import KEYWORDS, literal
 
@@ -59,7 +74,8 @@ class Vocabulary:
 
     def __init__(self, module: Module) -> None:
         self.used: set[str] = set()
-        declared = {declared.name for declared in (*module.records, *module.aliases, *module.errors)}
+        listed: tuple[Record | Alias | Error, ...] = (*module.records, *module.aliases, *module.errors)
+        declared = {declared.name for declared in listed}
         self.reserved = RESERVED | declared | {"self", "result"}
         self._hidden = BUILTINS & {self.member(name) for name in _members(module)}
 
@@ -108,7 +124,8 @@ class Vocabulary:
 
 
 def _members(module: Module) -> Iterable[str]:
-    for declared in (*module.records, *module.errors):
+    listed: tuple[Record | Error, ...] = (*module.records, *module.errors)
+    for declared in listed:
         yield from (field.wire for field in declared.fields)
     for namespace in module.namespaces:
         for operation in namespace.operations:

@@ -102,6 +102,8 @@ class Types:
         return Named(known)
 
     def _read(self, schema: JsonSchema | bool, definitions: Mapping[str, JsonSchema], where: str) -> Type:
+        if isinstance(schema, bool):
+            return _ANY
         match schema:
             case {"$ref": str(reference)} if reference.removeprefix(_LOCAL) in definitions:
                 return Named(self._declare(reference.removeprefix(_LOCAL), definitions))
@@ -159,10 +161,12 @@ class Types:
             named = {f"item_{place}": inner for place, inner in places}
             required = list(named)[: schema.get("minItems", 0)]
             body = {"properties": named, "required": required}
-            tag = _tag(schema["prefixItems"][0]) if required else None
+            first = _tag(schema["prefixItems"][0]) if required else None
             found = tuple(self._members(body, definitions, name))
             self.records.append(
-                Record(name, doc, found[tag is not None :], None if tag is None else Tag("", tag), positional=True)
+                Record(
+                    name, doc, found[first is not None :], None if first is None else Tag("", first), positional=True
+                )
             )
         elif "properties" in schema:
             optional = schema["properties"].keys() - set(schema.get("required", ()))
@@ -199,8 +203,10 @@ def _alike(one: JsonSchema, other: JsonSchema) -> bool:
 
 def _tag(schema: JsonSchema | bool) -> str | int | None:
     """The value that msgspec's tagged types carry: the only one, which nobody has to give."""
+    if isinstance(schema, bool) or "default" in schema:
+        return None
     match schema:
-        case {"enum": [str() | int() as value]} if "default" not in schema and not isinstance(value, bool):
+        case {"enum": [str() | int() as value]} if not isinstance(value, bool):
             return value
         case _:
             return None

@@ -95,22 +95,29 @@ class Service:
         self.announces = dict(announces or {})
         self.operations: list[OperationSpec] = []
 
-    def query(self, **options: Unpack[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    def query(self, *misplaced: object, **options: Unpack[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
         """Declare an operation that only reads and may be repeated. Returns the function unchanged. See `Options`."""
-        return self._declare("query", options)
+        return self._declare("query", misplaced, options)
 
-    def mutation(self, **options: Unpack[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    def mutation(self, *misplaced: object, **options: Unpack[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
         """Declare an operation that changes something. Returns the function unchanged. See `Options`."""
-        return self._declare("mutation", options)
+        return self._declare("mutation", misplaced, options)
 
-    def subscription(self, **options: Unpack[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    def subscription(
+        self, *misplaced: object, **options: Unpack[Options]
+    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
         """Declare an operation that sends events: an asynchronous generator, annotated `AsyncIterator[T]`.
 
         Returns the function unchanged. See `Options`; without `timeout` it has no deadline.
         """
-        return self._declare("subscription", options)
+        return self._declare("subscription", misplaced, options)
 
-    def _declare(self, kind: Kind, options: Options) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    def _declare(
+        self, kind: Kind, misplaced: tuple[object, ...], options: Options
+    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        if misplaced:
+            raise DeclarationError(f"service {self.namespace!r}: write @service.{kind}(), with its parentheses")
+
         def register(func: Callable[P, R]) -> Callable[P, R]:
             verb = options.get("name") or func.__name__
             name = f"{self.namespace}/{verb}" if self.namespace else verb

@@ -21,7 +21,8 @@ class Call(msgspec.Struct, gc=False):
     """A request, or a notification when `id` is None.
 
     `id` and `params` are JSON texts as they came; `params` is None when absent or null. `metadata` holds the string
-    members of `serviceParams` under lower-case keys. `prefix` is where in the caller's own params these stand.
+    members of `serviceParams` under lower-case keys. `prefix` is where in the caller's own params these stand. `size` is
+    that of the whole body in bytes, which lives as long as its params do.
     """
 
     method: str
@@ -29,6 +30,7 @@ class Call(msgspec.Struct, gc=False):
     params: Raw | None
     metadata: dict[str, str]
     prefix: str = ""
+    size: int = 0
 
 
 class Reply(msgspec.Struct, gc=False):
@@ -115,11 +117,11 @@ def decode(body: bytes) -> Message:
         or (call_id is not None and call_id[0] in _STARTS_NO_ID)
         or envelope.service_params is not UNSET
     ):
-        return _with_care(envelope, call_id)
-    return Call(envelope.method, call_id, params, _NO_METADATA)
+        return _with_care(envelope, call_id, len(body))
+    return Call(envelope.method, call_id, params, _NO_METADATA, "", len(body))
 
 
-def _with_care(envelope: _Envelope, call_id: bytes | None) -> Message:
+def _with_care(envelope: _Envelope, call_id: bytes | None, size: int) -> Message:
     """An object with a string method and a string version, of which something else is missing, rare or wrong."""
     if call_id is not None and call_id[0] in _STARTS_NO_ID:
         return Refused(NULL_ID, InvalidRequest("invalid-id-type"))
@@ -133,7 +135,7 @@ def _with_care(envelope: _Envelope, call_id: bytes | None) -> Message:
         or (params is not None and memoryview(params)[0] not in _STARTS_CONTAINER)
     ):
         return _malformed(call_id)
-    return Call(envelope.method, call_id, params, metadata)
+    return Call(envelope.method, call_id, params, metadata, "", size)
 
 
 def _metadata(raw: Raw | UnsetType) -> dict[str, str] | None:

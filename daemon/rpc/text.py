@@ -21,7 +21,7 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]").search
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F])|.)", re.DOTALL)
 """One escape of a JSON string, a surrogate pair taken as one; group 1 is a half without its other half."""
 
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]|[:,]|[^\s"\[\]{}:,]+', re.DOTALL)
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]++|[\]}]++|[:,]|[^\s"\[\]{}:,]+', re.DOTALL)
 """The lexical units of JSON, loosely: strings, brackets, separators, and runs of anything else."""
 
 
@@ -64,11 +64,12 @@ def scan_members(body: bytes) -> Scan:
             if key == b'"id"':
                 found = token
             method = method or (key == b'"method"' and token[:1] == b'"')
-        if token in b"[{":
-            depth += 1
-        elif token in b"]}":
-            depth -= 1
-        elif depth == 1 and token[:1] == b'"' and previous in (b"{", b","):
+        mark = token[:1]
+        if mark in b"[{":
+            depth += len(token)
+        elif mark in b"]}":
+            depth -= len(token)
+        elif depth == 1 and mark == b'"' and previous[-1:] in (b"{", b","):
             key = token
         previous = token
-    return Scan(depth == 0 and previous in (b"]", b"}"), first == b"[", found, method)
+    return Scan(depth == 0 and previous[-1:] in (b"]", b"}"), first == b"[", found, method)

@@ -125,7 +125,7 @@ def option_of(field: str, annotation: object, default: object) -> Option:
     return Option(field=field, key=key, kind=kind, choices=choices, default=default, detail=detail)
 
 
-def value_of(option: Option, given: Given, directory: str) -> object:
+def value_of(option: Option, given: Given, directory: str) -> object:  # noqa: C901, PLR0912 - a table, one line a kind
     """The checked value, paths made absolute.
 
     Raises `UsageError`, which names the source and what was expected, never the value.

@@ -150,7 +150,9 @@ def test_patterns_name_places(pattern: str, path: locations.Path, expected: bool
     assert locations.matches(locations.read_pattern(pattern), path) is expected
 
 
-@pytest.mark.parametrize("text", ["result..time", ".result", "result[", "result[x]", "result[-1]", "a b", '["unclosed', "***"])
+@pytest.mark.parametrize(
+    "text", ["result..time", ".result", "result[", "result[x]", "result[-1]", "a b", '["unclosed', "***"]
+)
 def test_what_names_no_place_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         locations.read_pattern(text)

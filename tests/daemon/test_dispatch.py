@@ -233,7 +233,9 @@ async def test_a_request_not_yet_started_is_dropped_when_cancelled(serving: Serv
 
 
 @pytest.mark.parametrize("mode", ["async", "thread", "stream"])
-async def test_a_cancel_read_together_with_its_request_keeps_the_handler_from_running(serving: Serving, mode: str) -> None:
+async def test_a_cancel_read_together_with_its_request_keeps_the_handler_from_running(
+    serving: Serving, mode: str
+) -> None:
     service = Service("never")
     ran: list[str] = []
 
@@ -453,7 +455,9 @@ async def test_a_cancelled_error_of_the_handlers_own_making_is_an_internal_error
 
     @service.query()
     async def strange() -> None:
-        raise anyio.get_cancelled_exc_class() if anyio.get_cancelled_exc_class().__name__ == "CancelledError" else OSError
+        raise (
+            anyio.get_cancelled_exc_class() if anyio.get_cancelled_exc_class().__name__ == "CancelledError" else OSError
+        )
 
     async with serving(service) as wire:
         assert (await wire.call("odd/strange"))["error"] == INTERNAL

@@ -107,7 +107,9 @@ async def test_directories_are_followed_as_they_come_and_go(watching: Open, tmp_
         (tmp_path / "a" / "b" / "deep.txt").touch()
         await watch.until(("created", "a/b/deep.txt", "file"))
         shutil.rmtree(tmp_path / "a")
-        await watch.until(("deleted", "a", "directory"), ("deleted", "a/b", "directory"), ("deleted", "a/b/deep.txt", "file"))
+        await watch.until(
+            ("deleted", "a", "directory"), ("deleted", "a/b", "directory"), ("deleted", "a/b/deep.txt", "file")
+        )
 
 
 async def test_without_recursive_only_the_directory_itself_is_watched(watching: Open, tmp_path: Path) -> None:

@@ -49,7 +49,9 @@ def test_packages_of_apps_count_wherever_they_are(loaded: object, tmp_path: Path
     assert found(tmp_path, "reload_pkg.main:app") == {"here/app.py", "here/sub/part.py", "elsewhere/reload_pkg/core.py"}
 
 
-def test_an_edit_a_replacement_and_a_removal_are_changes_and_an_import_is_none(loaded: dict[str, str], tmp_path: Path) -> None:
+def test_an_edit_a_replacement_and_a_removal_are_changes_and_an_import_is_none(
+    loaded: dict[str, str], tmp_path: Path
+) -> None:
     sources = Sources((), str(tmp_path / "here"))
     late = sys.modules.pop("reload_part")
     before = sources.stamps({})

@@ -124,7 +124,9 @@ async def test_a_part_of_a_frame_goes_on_in_the_next(wire_class: Any, at: int) -
         wire = line.wire
         await wire.call("app/who")
         frame = encode_frame(b'{"jsonrpc":"2.0","id":"split","method":"app/who"}', "content-length")
-        await wire.transport.send(encode_frame(b'{"jsonrpc":"2.0","id":"v","method":"version"}', "content-length") + frame[:at])
+        await wire.transport.send(
+            encode_frame(b'{"jsonrpc":"2.0","id":"v","method":"version"}', "content-length") + frame[:at]
+        )
         assert (await wire.receive())["id"] == "v"
         await line.until(line.daemons[0].swap)
         await line.until(lambda: len(line.daemons) == 2)

@@ -135,8 +135,16 @@ def test_a_peer_reads_back_the_failure_that_was_sent(failure: Failure) -> None:
     assert told.code == row_of(failure).code
 
 
-@given(st.binary() | st.recursive(st.none() | st.integers() | st.text(), lambda s: st.lists(s) | st.dictionaries(
-    st.sampled_from(["code", "message", "data", "reason", "retryable", "details"]), s)).map(msgspec.json.encode))
+@given(
+    st.binary()
+    | st.recursive(
+        st.none() | st.integers() | st.text(),
+        lambda s: (
+            st.lists(s)
+            | st.dictionaries(st.sampled_from(["code", "message", "data", "reason", "retryable", "details"]), s)
+        ),
+    ).map(msgspec.json.encode)
+)
 def test_any_bytes_read_as_some_failure(raw: bytes) -> None:
     _, failure = read_error(raw)
     assert isinstance(failure, get_args(Failure))

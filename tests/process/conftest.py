@@ -22,7 +22,7 @@ from discreet.framing.parser import parser_for
 SECONDS = 20.0
 """How long a test waits for what must come. Generous: nothing waits for it to pass."""
 
-APP = '''
+APP = """
 import os, subprocess, sys, threading, time
 print("banner at import")
 os.write(1, b"raw banner at import\\n")
@@ -94,7 +94,7 @@ def flood(lines: int) -> int:
 @app.query()
 def pid() -> int:
     return os.getpid()
-'''
+"""
 
 
 def frame(message: dict[str, Any] | bytes) -> bytes:

@@ -21,7 +21,9 @@ CHUNK = 1 << 18
 
 def request(call_id: Any, method: str, params: Any = None) -> bytes:
     message = {"jsonrpc": "2.0", "id": call_id, "method": method}
-    return encode_frame(json.dumps(message if params is None else {**message, "params": params}).encode(), "content-length")
+    return encode_frame(
+        json.dumps(message if params is None else {**message, "params": params}).encode(), "content-length"
+    )
 
 
 def peak_rss(pid: int) -> int:

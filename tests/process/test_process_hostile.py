@@ -105,7 +105,11 @@ def test_an_app_that_hangs_at_import_ends_with_the_parent(app_directory: Path, c
         "print(child.pid, flush=True)\nchild.wait()\n"
     )
     parent = subprocess.Popen(
-        [command[0], "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=app_directory
+        [command[0], "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=app_directory,
     )
     assert parent.stdout is not None
     assert parent.stderr is not None
@@ -175,7 +179,9 @@ def test_an_app_that_fails_at_import_is_one_line_and_status_2(app_directory: Pat
     assert "Traceback" not in lines[0]
 
 
-def test_a_file_that_can_not_grow_behind_stdout_is_said_and_is_a_failure(app_directory: Path, command: list[str]) -> None:
+def test_a_file_that_can_not_grow_behind_stdout_is_said_and_is_a_failure(
+    app_directory: Path, command: list[str]
+) -> None:
     with open(app_directory / "out", "wb") as out:
         done = subprocess.run(
             command,
@@ -192,9 +198,13 @@ def test_a_file_that_can_not_grow_behind_stdout_is_said_and_is_a_failure(app_dir
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["schema"]])
-def test_a_full_disk_behind_a_command_is_one_line(app_directory: Path, command: list[str], arguments: list[str]) -> None:
+def test_a_full_disk_behind_a_command_is_one_line(
+    app_directory: Path, command: list[str], arguments: list[str]
+) -> None:
     with open("/dev/full", "wb") as full:
-        done = subprocess.run([*command, *arguments], stdout=full, stderr=subprocess.PIPE, cwd=app_directory, timeout=SECONDS)
+        done = subprocess.run(
+            [*command, *arguments], stdout=full, stderr=subprocess.PIPE, cwd=app_directory, timeout=SECONDS
+        )
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
 

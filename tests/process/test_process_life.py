@@ -26,7 +26,9 @@ def request(call_id: Any, method: str, params: Any = None) -> bytes:
     import json
 
     message = {"jsonrpc": "2.0", "id": call_id, "method": method}
-    return encode_frame(json.dumps(message if params is None else {**message, "params": params}).encode(), "content-length")
+    return encode_frame(
+        json.dumps(message if params is None else {**message, "params": params}).encode(), "content-length"
+    )
 
 
 def gone(pid: int) -> bool:
@@ -47,7 +49,12 @@ def wait_until(condition: Callable[[], bool]) -> None:
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_requests_still_in_the_pipe_at_end_of_input_are_all_answered(spawn: Spawn, backend: str) -> None:
     child = spawn("serve", "app:app", "--backend", backend)
-    child.write(b"".join(request(n, ("app/echo", "app/pid", "app/sleep")[n % 3], {} if n % 3 != 2 else {"seconds": 0.01}) for n in range(3000)))
+    child.write(
+        b"".join(
+            request(n, ("app/echo", "app/pid", "app/sleep")[n % 3], {} if n % 3 != 2 else {"seconds": 0.01})
+            for n in range(3000)
+        )
+    )
     child.close_stdin()
     assert sorted(message["id"] for message in child.read_all()) == list(range(3000))
     assert child.wait() == 0
@@ -61,7 +68,9 @@ def test_end_of_input_before_anything_came_ends_gracefully(spawn: Spawn) -> None
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_signal_lets_running_requests_finish_and_ends_with_0(spawn: Spawn, number: signal.Signals, backend: str) -> None:
+def test_a_signal_lets_running_requests_finish_and_ends_with_0(
+    spawn: Spawn, number: signal.Signals, backend: str
+) -> None:
     child = spawn("serve", "app:app", "--backend", backend)
     child.write(request(1, "app/sleep", {"seconds": 0.3}) + request(2, "version"))
     assert child.read()["id"] == 2

@@ -21,7 +21,7 @@ Spawn = Callable[..., Any]
 
 SECONDS = 20.0
 
-APP = '''
+APP = """
 print("banner of VALUE")
 import os, anyio
 from discreet import Service
@@ -38,14 +38,16 @@ async def held(path: str) -> str:
     while not os.path.exists(path):
         await anyio.sleep(0.01)
     return "released"
-'''
+"""
 
 PARTS = "def value() -> str: return {value!r}\n"
 
 
 def request(call_id: Any, method: str, params: Any = None) -> bytes:
     message = {"jsonrpc": "2.0", "id": call_id, "method": method}
-    return encode_frame(json.dumps(message if params is None else {**message, "params": params}).encode(), "content-length")
+    return encode_frame(
+        json.dumps(message if params is None else {**message, "params": params}).encode(), "content-length"
+    )
 
 
 @pytest.fixture
@@ -114,7 +116,9 @@ def test_requests_that_are_sent_all_the_time_are_each_answered_once(spawn: Spawn
     assert child.wait() == 0
 
 
-@pytest.mark.parametrize("broken", ["def value() -> str: return (", "raise RuntimeError('password=hunter2hunter2')", "import nowhere"])
+@pytest.mark.parametrize(
+    "broken", ["def value() -> str: return (", "raise RuntimeError('password=hunter2hunter2')", "import nowhere"]
+)
 def test_broken_code_leaves_the_old_running_and_is_logged_once(spawn: Spawn, project: Path, broken: str) -> None:
     child = start(spawn)
     (project / "parts.py").write_text(broken)

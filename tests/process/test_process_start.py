@@ -233,9 +233,11 @@ def test_an_endless_stream_ends_with_the_window(spawn: Spawn, app_directory: Pat
     from discreet.framing.encoder import encode_frame
 
     (app_directory / "streams.py").write_text(STREAMS)
-    child = spawn("serve", "streams:app", "--drain-timeout", "0.4")
+    child = spawn("serve", "streams:app", "--drain-timeout", "1")
     child.write(
-        encode_frame(b'{"jsonrpc":"2.0","id":"s","method":"app/count","params":{"to":1000000000}}', "content-length")
+        encode_frame(
+            b'{"jsonrpc":"2.0","id":"s","method":"app/count","params":{"to":1000000000,"pad":2000}}', "content-length"
+        )
     )
     child.read()
     child.signal(number)

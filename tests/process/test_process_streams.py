@@ -24,7 +24,9 @@ SECONDS = 20.0
 
 def request(call_id: Any, method: str, params: Any = None) -> bytes:
     message = {"jsonrpc": "2.0", "id": call_id, "method": method}
-    return encode_frame(json.dumps(message if params is None else {**message, "params": params}).encode(), "content-length")
+    return encode_frame(
+        json.dumps(message if params is None else {**message, "params": params}).encode(), "content-length"
+    )
 
 
 def messages(data: bytes) -> list[dict[str, Any]]:
@@ -83,7 +85,14 @@ def test_stdin_and_stdout_may_be_files(app_directory: Path, command: list[str]) 
     wanted = b"".join(request(n, "app/echo", {"n": n, "pad": "x" * 5000}) for n in range(200))
     (app_directory / "in").write_bytes(wanted)
     with (app_directory / "in").open("rb") as stdin, (app_directory / "out").open("wb") as stdout:
-        done = subprocess.run([*command, "serve", "app:app"], stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, cwd=app_directory, timeout=SECONDS)
+        done = subprocess.run(
+            [*command, "serve", "app:app"],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            cwd=app_directory,
+            timeout=SECONDS,
+        )
     assert done.returncode == 0
     assert [m["result"]["n"] for m in messages((app_directory / "out").read_bytes())] == list(range(200))
 
@@ -99,11 +108,20 @@ def test_stdin_may_be_the_null_device_or_closed(app_directory: Path, command: li
 
 def test_stdout_may_be_the_null_device_but_not_closed(app_directory: Path, command: list[str]) -> None:
     null = subprocess.run(
-        command, input=request(1, "version"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=app_directory, timeout=SECONDS
+        command,
+        input=request(1, "version"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        cwd=app_directory,
+        timeout=SECONDS,
     )
     assert null.returncode == 0
     closed = subprocess.run(
-        ["sh", "-c", 'exec "$@" >&-', "sh", *command], input=b"", stderr=subprocess.PIPE, cwd=app_directory, timeout=SECONDS
+        ["sh", "-c", 'exec "$@" >&-', "sh", *command],
+        input=b"",
+        stderr=subprocess.PIPE,
+        cwd=app_directory,
+        timeout=SECONDS,
     )
     assert closed.returncode == 2
     assert len(closed.stderr.decode().strip().splitlines()) == 1
@@ -111,7 +129,13 @@ def test_stdout_may_be_the_null_device_but_not_closed(app_directory: Path, comma
 
 def test_one_socket_may_serve_both_ways(app_directory: Path, command: list[str]) -> None:
     ours, theirs = socket.socketpair()
-    with ours, theirs, subprocess.Popen([*command, "serve", "app:app"], stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, cwd=app_directory) as child:
+    with (
+        ours,
+        theirs,
+        subprocess.Popen(
+            [*command, "serve", "app:app"], stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, cwd=app_directory
+        ) as child,
+    ):
         theirs.close()
         ours.settimeout(SECONDS)
         ours.sendall(request(1, "app/echo", {"pad": "x" * 300_000}) + request(2, "version"))
@@ -125,7 +149,9 @@ def test_one_socket_may_serve_both_ways(app_directory: Path, command: list[str])
 
 def test_on_a_terminal_a_hint_says_what_this_program_speaks(app_directory: Path, command: list[str]) -> None:
     ours, theirs = pty.openpty()
-    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=app_directory) as child:
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=app_directory
+    ) as child:
         os.close(theirs)
         assert child.stderr is not None
         assert b"JSON-RPC" in child.stderr.readline()
@@ -144,12 +170,16 @@ def test_large_replies_reach_a_slow_reader_whole(spawn: Spawn, backend: str) -> 
     assert child.end() == 0
 
 
-def test_descriptors_inherited_as_non_blocking_serve_and_stay_as_they_are(app_directory: Path, command: list[str]) -> None:
+def test_descriptors_inherited_as_non_blocking_serve_and_stay_as_they_are(
+    app_directory: Path, command: list[str]
+) -> None:
     read_in, write_in = os.pipe()
     read_out, write_out = os.pipe()
     os.set_blocking(read_in, False)
     os.set_blocking(write_out, False)
-    with subprocess.Popen([*command, "serve", "app:app"], stdin=read_in, stdout=write_out, stderr=subprocess.PIPE, cwd=app_directory) as child:
+    with subprocess.Popen(
+        [*command, "serve", "app:app"], stdin=read_in, stdout=write_out, stderr=subprocess.PIPE, cwd=app_directory
+    ) as child:
         os.write(write_in, request(1, "app/big", {"size": 500_000}))
         received = b""
         while len(received) < 500_000:
@@ -169,7 +199,9 @@ def test_descriptors_inherited_as_non_blocking_serve_and_stay_as_they_are(app_di
 def test_newline_framing_speaks_lines_both_ways(app_directory: Path, command: list[str]) -> None:
     lines = b'{"jsonrpc":"2.0","id":1,"method":"version"}\nnonsense\r\n\n{"jsonrpc":"2.0","id":2,"method":"version"}'
     for framing in ("newline", "auto"):
-        done = subprocess.run([*command, "--framing", framing], input=lines, capture_output=True, cwd=app_directory, timeout=SECONDS)
+        done = subprocess.run(
+            [*command, "--framing", framing], input=lines, capture_output=True, cwd=app_directory, timeout=SECONDS
+        )
         answers = [json.loads(line) for line in done.stdout.splitlines()]
         assert [answer["id"] for answer in answers] == [1, None, 2]
         assert answers[1]["error"]["code"] == -32700
@@ -177,5 +209,11 @@ def test_newline_framing_speaks_lines_both_ways(app_directory: Path, command: li
 
 
 def test_auto_framing_hears_headers_too(app_directory: Path, command: list[str]) -> None:
-    done = subprocess.run([*command, "--framing", "auto"], input=request(1, "version"), capture_output=True, cwd=app_directory, timeout=SECONDS)
+    done = subprocess.run(
+        [*command, "--framing", "auto"],
+        input=request(1, "version"),
+        capture_output=True,
+        cwd=app_directory,
+        timeout=SECONDS,
+    )
     assert [m["id"] for m in messages(done.stdout)] == [1]

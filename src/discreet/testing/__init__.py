@@ -3,14 +3,17 @@
 from .contract import ContractBroken, ContractReport, Finding, check_contract
 from .examples import Example, Scenario
 from .peers import in_memory, spawned
+from .recordings import RecordingDiffers, replayed
 
 __all__ = [
     "ContractBroken",
     "ContractReport",
     "Example",
     "Finding",
+    "RecordingDiffers",
     "Scenario",
     "check_contract",
     "in_memory",
+    "replayed",
     "spawned",
 ]

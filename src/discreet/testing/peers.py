@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ from ..daemon.settings.option import Given, value_of
 from ..daemon.settings.table import OPTIONS
 from ..errors.redaction import register
 from ..framing.events import Framing
-from ..framing.transport import memory_pair
+from ..framing.transport import ByteTransport, memory_pair
 from .logged import show_log
 
 _BY_FIELD: Final = {option.field: option for option in OPTIONS}
@@ -60,15 +60,32 @@ async def in_memory(
     Raises `DeclarationError` for services that can't be hosted together, `UsageError` for a value that is none of its
     setting, `TypeError` for a setting that there is not.
     """
-    chosen = _settings(settings)
+    chosen = settings_of(settings)
+    framing = framing_of(chosen.framing)
+    async with (
+        wired(services, chosen, provider=provider, credentials=credentials) as theirs,
+        attach(theirs, framing=framing, timeout=timeout) as peer,
+    ):
+        yield peer
+
+
+@asynccontextmanager
+async def wired(
+    services: Sequence[Service],
+    settings: Settings,
+    *,
+    provider: IdentityProvider | None,
+    credentials: Mapping[str, str] | None,
+) -> AsyncGenerator[ByteTransport]:
+    """The other end of the wire to a daemon, for those who are no peer. Everything else is as `in_memory` says."""
     ours, theirs = memory_pair()
     daemon = Daemon(
         services,
         ours,
-        chosen,
+        settings,
         version=__version__,
-        access=access_of(chosen) if provider is None else Access(PARENT, provider),
-        capabilities=capabilities_of(chosen, services) if credentials is None else _registered(credentials),
+        access=access_of(settings) if provider is None else Access(PARENT, provider),
+        capabilities=capabilities_of(settings, services) if credentials is None else _registered(credentials),
     )
     ended = anyio.Event()
 
@@ -81,8 +98,7 @@ async def in_memory(
     try:
         async with background_tasks() as tasks:
             tasks.start_soon(run)
-            async with attach(theirs, framing=_framing(chosen.framing), timeout=timeout) as peer:
-                yield peer
+            yield theirs
             theirs.send_eof()
             await ended.wait()
     finally:
@@ -112,13 +128,13 @@ async def spawned(
     given = _given(settings)
     argv = to_argv({"apps": Given(" ".join(apps), "apps"), **given})
     command = [sys.executable, "-P", "-m", "discreet", "serve", *argv]
-    framing = _framing(settings.get("framing"))
+    framing = framing_of(settings.get("framing"))
     surroundings = _absolute_paths(os.environ if env is None else env)
     async with connect(command, cwd=cwd, env=surroundings, framing=framing, timeout=timeout, stderr=stderr) as peer:
         yield peer
 
 
-def _framing(setting: str | None) -> Framing:
+def framing_of(setting: str | None) -> Framing:
     """What the client speaks; a daemon that chooses by the first byte takes either."""
     return "newline" if setting == "newline" else "content-length"
 
@@ -128,7 +144,8 @@ def _absolute_paths(env: Mapping[str, str]) -> Mapping[str, str]:
     return {**env, "PYTHONPATH": os.pathsep.join(entries)} if entries else env
 
 
-def _settings(settings: Mapping[str, Any]) -> Settings:
+def settings_of(settings: Mapping[str, Any]) -> Settings:
+    """The settings of a daemon in memory, from the arguments of `in_memory`, which says what is raised."""
     directory = os.getcwd()
     given = _given(settings).items()
     values: dict[str, Any] = {field: value_of(_BY_FIELD[field], value, directory) for field, value in given}
