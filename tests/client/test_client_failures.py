@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import discreet.client
@@ -96,6 +96,7 @@ def test_the_facts_stand_in_the_text() -> None:
         assert any(fact in text for text in texts), fact
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(
     st.binary()
     | st.builds(
