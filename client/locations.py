@@ -27,7 +27,7 @@ Pattern: TypeAlias = tuple[str | int | Wild, ...]
 
 _WORD: Final = re.compile(r"[^\s.\[\]\"*]+")
 _STEP: Final = re.compile(
-    r"""\.?(?P<word>[^\s.\[\]"*]+) | \.?(?P<wild>\*{1,2}) | \[(?P<any>\*)\] | \[(?P<index>[0-9]{1,18})\]
+    r"""(?:\A|\.)(?:(?P<word>[^\s.\[\]"*]+) | (?P<wild>\*{1,2})) | \[(?P<any>\*)\] | \[(?P<index>[0-9]{1,18})\]
       | \[(?P<quoted>"(?:[^"\\]|\\.)*")\]""",
     re.VERBOSE,
 )
@@ -94,6 +94,8 @@ def put_at(value: object, path: Path, new: object) -> None:
             members[key] = new
         case list() as items, int() as index:
             items[index] = new
+        case _:  # `value_at` would have found nothing
+            raise LookupError(path[-1])
 
 
 def _shown(step: str | int) -> str:

@@ -95,23 +95,22 @@ class RecordingError(ValueError):
     """A file is no recording, or one of another version. The message names the file and the line."""
 
 
+def create_file(path: StrPath) -> int:
+    """A descriptor to write a recording to. A file that is there is emptied, a new one is its owner's only. Raises `OSError`."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), _PRIVATE)
+
+
 @final
 class RecordingWriter:
-    """Writes lines, each at once and whole. A file that is there is replaced, a new one is its owner's only.
+    """Writes lines to a descriptor, each at once and whole. Raises `OSError`."""
 
-    Every method raises `OSError`.
-    """
-
-    def __init__(self, path: StrPath) -> None:
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), _PRIVATE)
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
 
     def write(self, line: Line) -> None:
         rest = memoryview(_encode(line) + b"\n")
         while rest:
             rest = rest[os.write(self._fd, rest) :]
-
-    def close(self) -> None:
-        os.close(self._fd)
 
 
 def read_recording(path: StrPath) -> Recording:

@@ -98,7 +98,8 @@ class MessageScrubber:
         result: list[Json] = []
         before = ""
         for place, item in enumerate(items):
-            result.append(self._copy(item, before or name, (*path, place), secret=secret))
+            told = before if judge(before) is not Verdict.PLAIN else name
+            result.append(self._copy(item, told, (*path, place), secret=secret))
             text = _as_name(item)
             is_header = len(items) == 2 and place == 0
             before = text if is_header or text.startswith("-") else ""

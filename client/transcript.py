@@ -46,7 +46,7 @@ class Transcript:
         }
         self._stderr = Lines(self._note)
         self._ms = 0.0
-        self._framing = framing
+        self._framing: FramingChoice = framing
         self._command = _scrubbed_command(command)
         self._begun = False
 
@@ -119,7 +119,7 @@ class Transcript:
     def _tell(self, line: Line) -> None:
         if not self._begun:
             self._begun = True
-            framing = self._framing if self._framing != "auto" else self._spoken()
+            framing = self._spoken() if self._framing == "auto" else self._framing
             self._write(Start(ms=0.0, version=VERSION, framing=framing, command=self._command))
         self._write(line)
 
@@ -131,4 +131,4 @@ class Transcript:
 def _scrubbed_command(command: Sequence[str]) -> tuple[str, ...]:
     scrubbed = scrub_fields(list(command))
     assert isinstance(scrubbed, list)  # a list's copy is one
-    return tuple(map(str, scrubbed))
+    return tuple(str(word).encode(errors="backslashreplace").decode() for word in scrubbed)  # a name may be no UTF-8

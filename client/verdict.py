@@ -46,9 +46,7 @@ class Verdict(msgspec.Struct, frozen=True):
     compared: int
 
     def __str__(self) -> str:
-        found = len(self.differences)
-        outcome = "no difference" if not found else f"{found} difference{'s' * (found > 1)}"
-        return f"{self.sent} messages sent, {self.compared} compared: {outcome}"
+        return f"messages: {self.sent} sent, {self.compared} compared; differences: {len(self.differences)}"
 
 
 def judge(dialogue: Dialogue, played: Played, *, ignore: Iterable[str] = (), hide_paths: bool = False) -> Verdict:

@@ -27,6 +27,7 @@ class Outbox:
         self._on_gone = on_gone
         self._left_over: anyio.Event | None = None
         self._room: list[anyio.Event] = []
+        self._room_due = False
         self.streams = Streams()
         self.on_room: Callable[[], None] = lambda: None
 
@@ -57,7 +58,9 @@ class Outbox:
             elif self._left_over is not None:
                 self._left_over.set()
             if congested and not self._channel.congested:
-                self._wake_waiting()
+                self._room_due = True  # told by `run`: the task that flushes here may be about to wait for just that
+                if self._left_over is not None:
+                    self._left_over.set()
             if not done:
                 return
 
@@ -96,14 +99,22 @@ class Outbox:
 
         while True:
             self._left_over = anyio.Event()
+            self._tell_of_room()
             if not self.unsent:
                 await self._left_over.wait()
+                self._tell_of_room()
             while self.unsent:
                 await self._send_some()
 
     async def _send_some(self) -> None:
         await self._channel.wait_sendable()
         self.flush()
+        self._tell_of_room()
+
+    def _tell_of_room(self) -> None:
+        if self._room_due:
+            self._room_due = False
+            self._wake_waiting()
 
     def _wake_waiting(self) -> None:
         waiting, self._room = self._room, []

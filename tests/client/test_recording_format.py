@@ -24,6 +24,7 @@ from discreet.client.recording import (
     RecordingWriter,
     Said,
     Start,
+    create_file,
     read_recording,
 )
 
@@ -39,10 +40,10 @@ LINES: tuple[Line, ...] = (
 
 
 def written(path: Path, *lines: Line) -> Path:
-    writer = RecordingWriter(path)
+    fd = create_file(path)
     for line in lines:
-        writer.write(line)
-    writer.close()
+        RecordingWriter(fd).write(line)
+    os.close(fd)
     return path
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -17,14 +16,11 @@ from discreet.client.recording import (
     Line,
     Lost,
     Noted,
-    RecordingWriter,
     Said,
     Sender,
     Start,
-    read_recording,
 )
-from discreet.client.scribe import Scribe
-from discreet.client.transcript import NOT_RECORDED, TOO_DEEP, Transcript
+from discreet.client.transcript import TOO_DEEP, Transcript
 from discreet.framing.encoder import encode_frame
 from discreet.framing.parser import FramingChoice
 
@@ -78,7 +74,7 @@ def test_a_server_that_speaks_first_tells_as_well() -> None:
 def test_every_chunking_gives_the_same_messages(cuts: list[int]) -> None:
     data = framed(CALL, REPLY, CALL)
     bounds = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
-    pieces = [data[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    pieces = [data[a:b] for a, b in pairwise(bounds)]
     lines = transcribed(*(("client", piece) for piece in pieces if piece))
     assert [bytes(line.message) for line in lines if isinstance(line, Said)] == [
         body.replace(GITHUB.encode(), b"<redacted>") for body in (CALL, REPLY, CALL)
@@ -133,41 +129,3 @@ def test_the_command_and_stderr_are_scrubbed_as_logs_are() -> None:
     assert start.command == ("<path>/serve", "--password", "<redacted>", "--key=<redacted>")
     assert note.text == "token=<redacted> in <path>/notes.txt"
     assert last == Noted(ms=3.0, text="last")
-
-
-# -- on a thread ---------------------------------------------------------------------------------------------------
-
-
-def test_what_comes_faster_than_it_can_be_recorded_ends_the_recording_and_says_how_much_is_missing(
-    tmp_path: Path,
-) -> None:
-    scribe = Scribe(RecordingWriter(tmp_path / "a.jsonl"), command=["serve"], framing="newline", backlog=100)
-    scribe.hear("client", b"1\n")
-    scribe.hear("server", b"x" * 200)
-    scribe.hear("client", b"2\n")
-    scribe.finish(0)
-    lines = read_recording(tmp_path / "a.jsonl").lines
-    lost = [(line.sender, line.size) for line in lines if isinstance(line, Lost) and line.reason == NOT_RECORDED]
-    assert lost == [("client", 2), ("server", 200)]
-    assert [bytes(line.message) for line in lines if isinstance(line, Said)] == [b"1"]
-    assert scribe.problem is not None
-
-
-def test_all_that_was_heard_is_written_when_the_session_ends(tmp_path: Path) -> None:
-    scribe = Scribe(RecordingWriter(tmp_path / "a.jsonl"), command=["serve"], framing="newline")
-    for number in range(1000):
-        scribe.hear("client", json.dumps({"id": number}).encode() + b"\n")
-    scribe.finish(-9)
-    recording = read_recording(tmp_path / "a.jsonl")
-    assert sum(isinstance(line, Said) for line in recording.lines) == 1000
-    assert recording.ended is not None and recording.ended.status == -9
-    assert scribe.problem is None
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_ends_the_recording_only() -> None:
-    scribe = Scribe(RecordingWriter("/dev/full"), command=["serve"], framing="newline")
-    for _ in range(100):
-        scribe.hear("client", b"1\n")
-    scribe.finish(0)
-    assert scribe.problem is not None and "space" in scribe.problem

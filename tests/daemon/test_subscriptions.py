@@ -316,7 +316,8 @@ async def test_a_reader_that_goes_away_ends_the_producer(serving: Serving, ticks
         wire.transport.close()
         with anyio.fail_after(SECONDS):
             await wire.ended.wait()
-        assert (wire.status, ticks.running) == (1, 0)
+        assert wire.status in (0, 1)  # by what is seen first: the end of the input, or that nobody reads
+        assert (ticks.running, ticks.closed) == (0, 1)
 
 
 # -- the reader's pace ---------------------------------------------------------------------------------------------
