@@ -236,6 +236,11 @@ LEAVES: list[Case] = [
 ]
 
 
+def joins_a_union(case: Case) -> bool:
+    """A raw value is no member of a union: msgspec then takes nothing for it but null."""
+    return case[0] is not msgspec.Raw
+
+
 def containers(inner: st.SearchStrategy[Case]) -> st.SearchStrategy[Case]:
     return st.one_of(
         inner.map(lambda case: (list[case[0]], st.lists(case[1], max_size=3) | JSON)),  # type: ignore[name-defined]
@@ -243,7 +248,7 @@ def containers(inner: st.SearchStrategy[Case]) -> st.SearchStrategy[Case]:
             lambda case: (Annotated[list[case[0]], Meta(min_length=1, max_length=2)], st.lists(case[1], max_size=3))
         ),  # type: ignore[name-defined]
         inner.map(lambda case: (dict[str, case[0]], st.dictionaries(NAMES, case[1], max_size=2) | JSON)),  # type: ignore[name-defined]
-        inner.map(lambda case: (Optional[case[0]], case[1] | st.none())),  # noqa: UP045 - of a type made at run time
+        inner.filter(joins_a_union).map(lambda case: (Optional[case[0]], case[1] | st.none())),  # noqa: UP045 - made at run time
         st.tuples(inner, inner).map(lambda two: (tuple[two[0][0], two[1][0]], slots(two))),  # type: ignore[misc]
         st.tuples(inner, inner, st.booleans(), st.booleans(), st.booleans()).map(struct),
     )
@@ -302,14 +307,15 @@ def test_the_values_near_a_type_are_some_taken_and_some_refused() -> None:
 @settings(max_examples=120, deadline=None)
 def test_where_no_gap_is_found_whatever_was_taken_still_is(data: st.DataObject) -> None:
     old, values = data.draw(CASES)
-    new = data.draw(st.just(old) | st.just(Optional[old]) | CASES.map(lambda case: case[0]))  # noqa: UP045 - as above
+    wider = Optional[old] if joins_a_union((old, values)) else old  # noqa: UP045 - as above
+    new = data.draw(st.just(old) | st.just(wider) | CASES.map(lambda case: case[0]))
     if not gaps(json_schema(old), json_schema(new), "sent"):
         before, after = msgspec.json.Decoder(old), msgspec.json.Decoder(new)
         for value in data.draw(st.lists(values, min_size=3, max_size=6)):
             assert decoder_takes(after, value) or not decoder_takes(before, value), (old, new, value)
 
 
-@given(CASES)
+@given(CASES.filter(joins_a_union))
 @settings(max_examples=80, deadline=None)
 def test_a_schema_has_no_gap_to_itself_and_widening_opens_one_for_those_who_receive_only(case: Case) -> None:
     tp, _ = case
