@@ -205,16 +205,17 @@ def test_a_secret_in_details_is_replaced_but_a_path_stays() -> None:
     assert details["path"].startswith("/srv/data")
 
 
-def test_a_subclass_of_a_declared_error_is_declared_too_and_inherits_facts() -> None:
+def test_a_subclass_inherits_facts_but_has_to_be_declared_itself() -> None:
     class DeviceNotFound(FileNotFound, code="DEVICE_NOT_FOUND"):
         """The device does not exist."""
 
         bus: int
 
-    failure = failure_of(DeviceNotFound(path="a", bus=1), [FileNotFound])
-    assert error(failure)["data"] == {
+    raised = DeviceNotFound(path="a", bus=1)
+    assert error(failure_of(raised, [DeviceNotFound]))["data"] == {
         "code": "DEVICE_NOT_FOUND", "retryable": False, "details": {"path": "a", "bus": 1},
     }  # fmt: skip
+    assert failure_of(raised, [FileNotFound]) == Internal("DEVICE_NOT_FOUND")
 
 
 @pytest.mark.parametrize(
