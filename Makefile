@@ -83,7 +83,7 @@ $(VENV)/dev.done: $(VENV)/made $(SOURCES)
 	@$(call install,$(EVERYTHING))
 	@touch $(VENV)/demo.done $(VENV)/test.done $@
 
-EVERYTHING = ".[fast,test,dev]"
+EVERYTHING = ".[fast,watch,test,dev]"
 
 # build/ would carry modules over that the tree no longer has.
 install = echo 'installing $(1) into $(VENV)' && rm -rf build *.egg-info \

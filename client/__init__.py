@@ -1,12 +1,17 @@
 """Spawn a server, call it, and get typed results and errors back."""
 
 from .connect import connect
+from .dialect import ACP, LSP, MCP, PLAIN, Dialect
 from .failures import (
     AuthenticationRequired,
     ClientError,
     ConnectionFailed,
+    ContentTypeNotSupported,
+    ExtendedAgentCardNotConfigured,
+    ExtensionSupportRequired,
     InsufficientPermissions,
     InternalError,
+    InvalidAgentResponse,
     InvalidParams,
     InvalidReply,
     InvalidRequest,
@@ -17,11 +22,16 @@ from .failures import (
     OperationTypeMismatch,
     Overloaded,
     ParseFailed,
+    PushNotificationNotSupported,
     RemoteError,
     RequestCancelled,
     RequestTimeout,
     StreamOverrun,
+    TaskNotCancelable,
+    TaskNotFound,
     Unavailable,
+    UnsupportedOperation,
+    VersionNotSupported,
 )
 from .peer import Peer, attach
 from .process import EndBounds, ServerProcess, spawn
@@ -30,14 +40,23 @@ from .retry import Attempt, AttemptHook, RetryPolicy
 from .subscription import Subscription
 
 __all__ = [
+    "ACP",
+    "LSP",
+    "MCP",
+    "PLAIN",
     "Attempt",
     "AttemptHook",
     "AuthenticationRequired",
     "ClientError",
     "ConnectionFailed",
+    "ContentTypeNotSupported",
+    "Dialect",
     "EndBounds",
+    "ExtendedAgentCardNotConfigured",
+    "ExtensionSupportRequired",
     "InsufficientPermissions",
     "InternalError",
+    "InvalidAgentResponse",
     "InvalidParams",
     "InvalidReply",
     "InvalidRequest",
@@ -49,6 +68,7 @@ __all__ = [
     "Overloaded",
     "ParseFailed",
     "Peer",
+    "PushNotificationNotSupported",
     "RemoteError",
     "RequestCancelled",
     "RequestTimeout",
@@ -57,7 +77,11 @@ __all__ = [
     "ServerProcess",
     "StreamOverrun",
     "Subscription",
+    "TaskNotCancelable",
+    "TaskNotFound",
     "Unavailable",
+    "UnsupportedOperation",
+    "VersionNotSupported",
     "attach",
     "connect",
     "spawn",

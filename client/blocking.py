@@ -15,11 +15,12 @@ from typing import Any, Generic, Literal, Self, TypeAlias, TypedDict, TypeVar, U
 
 from anyio import to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 
 from ..framing.events import Framing
 from .connect import connect as connect_async
 from .connection import CLOSED
+from .dialect import Dialect
 from .failures import ConnectionFailed, DeclaredErrors, RemoteError
 from .peer import Peer
 from .process import EndBounds, StrPath
@@ -42,11 +43,29 @@ class Options(TypedDict, total=False):
     env: Mapping[str, str] | None
     stderr: StderrMode
     bounds: EndBounds
-    framing: Framing
+    framing: Framing | None
+    dialect: Dialect
     timeout: float | None
     errors: DeclaredErrors
     retry: RetryPolicy | None
     restart: RestartPolicy | None
+
+
+class CallOptions(TypedDict, total=False):
+    """The options of `Peer.call`."""
+
+    timeout: float | None | UnsetType
+    service_params: Mapping[str, str] | None
+    errors: DeclaredErrors
+    idempotent: bool | None
+
+
+class StreamOptions(TypedDict, total=False):
+    """The options of `Peer.subscribe`."""
+
+    timeout: float | None
+    service_params: Mapping[str, str] | None
+    errors: DeclaredErrors
 
 
 @contextmanager
@@ -83,34 +102,14 @@ class BlockingPeer:
         self._loop = loop
 
     @overload
-    def call(
-        self,
-        method: str,
-        params: object = None,
-        *,
-        type: type[T],
-        timeout: float | None | UnsetType = UNSET,
-        service_params: Mapping[str, str] | None = None,
-        errors: DeclaredErrors = (),
-        idempotent: bool | None = None,
-    ) -> T: ...
+    def call(self, method: str, params: object = None, *, type: type[T], **options: Unpack[CallOptions]) -> T: ...
 
     @overload
-    def call(
-        self,
-        method: str,
-        params: object = None,
-        *,
-        type: Any = Any,
-        timeout: float | None | UnsetType = UNSET,
-        service_params: Mapping[str, str] | None = None,
-        errors: DeclaredErrors = (),
-        idempotent: bool | None = None,
-    ) -> Any: ...
+    def call(self, method: str, params: object = None, *, type: Any = Any, **options: Unpack[CallOptions]) -> Any: ...
 
-    def call(self, method: str, params: object = None, **options: Any) -> Any:  # the overloads say which
+    def call(self, method: str, params: object = None, *, type: Any = Any, **options: Unpack[CallOptions]) -> Any:
         """`Peer.call`."""
-        return self._loop.wait(partial(self._peer.call, method, params, **options))
+        return self._loop.wait(partial(self._peer.call, method, params, type=type, **options))
 
     def notify(self, method: str, params: object = None, *, service_params: Mapping[str, str] | None = None) -> None:
         """`Peer.notify`."""
@@ -118,31 +117,19 @@ class BlockingPeer:
 
     @overload
     def subscribe(
-        self,
-        method: str,
-        params: object = None,
-        *,
-        type: type[T],
-        timeout: float | None = None,
-        service_params: Mapping[str, str] | None = None,
-        errors: DeclaredErrors = (),
+        self, method: str, params: object = None, *, type: type[T], **options: Unpack[StreamOptions]
     ) -> BlockingSubscription[T]: ...
 
     @overload
     def subscribe(
-        self,
-        method: str,
-        params: object = None,
-        *,
-        type: Any = Any,
-        timeout: float | None = None,
-        service_params: Mapping[str, str] | None = None,
-        errors: DeclaredErrors = (),
+        self, method: str, params: object = None, *, type: Any = Any, **options: Unpack[StreamOptions]
     ) -> BlockingSubscription[Any]: ...
 
-    def subscribe(self, method: str, params: object = None, **options: Any) -> BlockingSubscription[Any]:
+    def subscribe(
+        self, method: str, params: object = None, *, type: Any = Any, **options: Unpack[StreamOptions]
+    ) -> BlockingSubscription[Any]:
         """`Peer.subscribe`: `for event in peer.subscribe(…)`."""
-        return BlockingSubscription(self._peer.subscribe(method, params, **options), self._loop)
+        return BlockingSubscription(self._peer.subscribe(method, params, type=type, **options), self._loop)
 
     def on_request(self, method: str, handler: Handler) -> None:
         """`Peer.on_request` with a plain function, which runs in a worker thread and may use this peer.

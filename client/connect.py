@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import count
 
 from ..framing.events import Framing
 from .background import background_tasks
 from .connection import Connection
+from .dialect import PLAIN, Dialect
 from .failures import DeclaredErrors
 from .line import FixedLine, Line, opened
-from .peer import DEFAULT_TIMEOUT, Defaults, Peer
+from .peer import DEFAULT_TIMEOUT, Defaults, Peer, shake_hands
 from .process import EndBounds, StrPath, spawn
 from .restart import RestartingLine, RestartPolicy
 from .retry import RetryPolicy
@@ -27,7 +29,8 @@ async def connect(  # noqa: PLR0913 - what there is to say about a process, and 
     env: Mapping[str, str] | None = None,
     stderr: StderrMode = "inherit",
     bounds: EndBounds = EndBounds(),  # noqa: B008 - frozen
-    framing: Framing = "content-length",
+    framing: Framing | None = None,
+    dialect: Dialect = PLAIN,
     timeout: float | None = DEFAULT_TIMEOUT,
     errors: DeclaredErrors = (),
     retry: RetryPolicy | None = None,
@@ -38,37 +41,40 @@ async def connect(  # noqa: PLR0913 - what there is to say about a process, and 
         async with connect(["discreet", "serve", "app:files"]) as peer:
             content = await peer.call("files/read", {"path": "README.md"}, type=FileContent)
 
-    `cwd`, `env`, `stderr` and `bounds` are those of `spawn`; `framing`, `timeout` (seconds an attempt, None for no limit),
-    `errors` and `retry` those of `attach`. Combine the two where the process itself is of interest. Leaving ends the
-    child, in bounded time.
+    `cwd`, `env`, `stderr` and `bounds` are those of `spawn`; `framing`, `dialect`, `timeout` (seconds an attempt, None for no
+    limit), `errors` and `retry` those of `attach`. Combine the two where the process itself is of interest. Leaving ends
+    the child, in bounded time.
 
     With `restart`, the next call after the server died starts it anew, and so do the attempts of `retry`; without, its
     end is final. What waited for the server that died fails with `ConnectionFailed`, or is made again as `retry` says;
-    streams are never resumed. Handlers stay registered.
+    streams are never resumed. Handlers stay registered, and each new server gets its handshake.
 
-    Raises `ConnectionFailed` when the command can't be run; a server that dies later is told by the calls.
+    Raises `ConnectionFailed` when the command can't be run or the handshake fails; a server that dies later is told by the
+    calls.
     """
-    served = Served()
+    served = Served(dialect)
+    ids = count(1)
     defaults = Defaults(timeout, tuple(errors), retry)
 
     @asynccontextmanager
     async def begin() -> AsyncGenerator[Connection]:
         async with (
             spawn(command, cwd=cwd, env=env, stderr=stderr, bounds=bounds) as process,
-            opened(process, served, framing=framing, explain=process.explain) as connection,
+            opened(process, served, framing=framing or dialect.framing, explain=process.explain) as connection,
         ):
+            await shake_hands(connection, served, defaults, ids)
             yield connection
 
     line: Line
     if restart is None:
         async with begin() as connection:
             line = FixedLine(connection)
-            yield Peer(line, served, defaults)
+            yield Peer(line, served, defaults, ids=ids)
         return
     async with background_tasks() as tasks:
         line = RestartingLine(begin, restart, tasks=tasks, timing=SYSTEM)
         try:
             await line.connection()
-            yield Peer(line, served, defaults)
+            yield Peer(line, served, defaults, ids=ids)
         finally:
             line.close()

@@ -21,7 +21,7 @@ from ..framing.parser import parser_for
 from ..framing.transport import ByteTransport, PeerGone
 from .failures import ConnectionFailed, Loss
 from .inbox import Inbox
-from .messages import ServerRequest, encode_cancel
+from .messages import ServerRequest
 from .pending import Awaited, Pending
 from .served import Served
 
@@ -39,6 +39,9 @@ SERVED_AT_ONCE: Final = 1024
 
 STALL_SECONDS: Final = 30.0
 """How long the server may be silent within a frame, as long as the daemon allows its clients."""
+
+JUNK_SECONDS: Final = 1.0
+"""How long the server may write what is no frame, without a rest, before nobody waits for its end any more."""
 
 NO_FRAME: Final = "the server wrote bytes that are no frame"
 
@@ -58,9 +61,12 @@ class Connection:
         framing: Framing,
         explain: Callable[[], Awaitable[Loss]],
         stall_seconds: float = STALL_SECONDS,
+        junk_seconds: float = JUNK_SECONDS,
     ) -> None:
         self._parser = parser_for(framing, Limits(max_body=MAX_REPLY_BYTES))
         self._stall_seconds = stall_seconds
+        self._junk_seconds = junk_seconds
+        self._junk_since = math.inf
         # No deadline for a whole frame, which may be late because the reading paused; see `_fill`.
         self._channel = Channel(transport, self._parser, frame_timeout=math.inf)
         self._transport = transport
@@ -98,7 +104,7 @@ class Connection:
         sent = self.pending.find(awaited.id) is not None or awaited.answered
         self.pending.remove(awaited.id)
         if sent and not awaited.answered:
-            self._post(encode_cancel(awaited.id))
+            self._post(self._served.dialect.cancellation(awaited.id))
         return sent
 
     async def send(self, body: bytes) -> None:
@@ -201,11 +207,20 @@ class Connection:
     async def _fill(self) -> None:
         """Wait for bytes. Silence within a frame ends the frame, and whoever waits should not wait for the rest of it."""
         with anyio.move_on_after(self._stall_seconds if self._parser.mid_frame else math.inf) as scope:
-            if await self._channel.fill() is not None:
+            if await self._channel.fill() is not None or self._is_flooded():
                 self.inbox.fail_all(NO_FRAME)
         if scope.cancelled_caught:
             self._parser.frame_timed_out()
             self.inbox.fail_all("the server fell silent within a frame")
+
+    def _is_flooded(self) -> bool:
+        """Whether what comes has been no frame for long. Its end, which nobody knows, would be told by a rest."""
+        if not self._parser.wants_rest:
+            self._junk_since = math.inf
+            return False
+        now = anyio.current_time()
+        self._junk_since = min(self._junk_since, now)
+        return now - self._junk_since >= self._junk_seconds
 
     def _take_events(self) -> bool:
         """Work off what has come; True behind the last of it.

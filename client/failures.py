@@ -18,7 +18,16 @@
         ├── OperationTimedOut        TIMEOUT
         ├── Overloaded               OVERLOADED
         ├── Unavailable              UNAVAILABLE
-        └── RequestCancelled         CANCELLED
+        ├── RequestCancelled         CANCELLED
+        ├── TaskNotFound             TASK_NOT_FOUND
+        ├── TaskNotCancelable        TASK_NOT_CANCELABLE
+        ├── PushNotificationNotSupported   PUSH_NOTIFICATION_NOT_SUPPORTED
+        ├── UnsupportedOperation     UNSUPPORTED_OPERATION
+        ├── ContentTypeNotSupported  CONTENT_TYPE_NOT_SUPPORTED
+        ├── InvalidAgentResponse     INVALID_AGENT_RESPONSE
+        ├── ExtendedAgentCardNotConfigured EXTENDED_AGENT_CARD_NOT_CONFIGURED
+        ├── ExtensionSupportRequired EXTENSION_SUPPORT_REQUIRED
+        └── VersionNotSupported      VERSION_NOT_SUPPORTED
 
 Codes, texts and retry flags are the table's or the server's; this module states none of them again.
 """
@@ -29,6 +38,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, final
 
 import msgspec
+from msgspec import UnsetType
 
 from ..errors import failures as facts
 from ..errors.codes import row_of
@@ -141,6 +151,11 @@ class RemoteError(ClientError):
         return self.error.message or row_of(self.failure).message
 
     @property
+    def data(self) -> Any:  # JSON
+        """The member `data` as it came, for what the other attributes don't say; None where there is none."""
+        return None if isinstance(self.error.data, UnsetType) else _json(self.error.data)
+
+    @property
     def retryable(self) -> bool:
         return row_of(self.failure).retryable
 
@@ -248,6 +263,69 @@ class RequestCancelled(RemoteError):
     failure: facts.Cancelled
 
 
+@final
+class TaskNotFound(RemoteError):
+    """No such task, or none that this caller may see."""
+
+    failure: facts.TaskNotFound
+
+
+@final
+class TaskNotCancelable(RemoteError):
+    """The task has ended, or its agent does not let go of it; `failure.current_state` tells."""
+
+    failure: facts.TaskNotCancelable
+
+
+@final
+class PushNotificationNotSupported(RemoteError):
+    """The agent sends no push notifications."""
+
+    failure: facts.PushNotificationNotSupported
+
+
+@final
+class UnsupportedOperation(RemoteError):
+    """The agent, or the task in its state, does not support what was asked."""
+
+    failure: facts.UnsupportedOperation
+
+
+@final
+class ContentTypeNotSupported(RemoteError):
+    """A part of the message is of a media type that the agent does not take."""
+
+    failure: facts.ContentTypeNotSupported
+
+
+@final
+class InvalidAgentResponse(RemoteError):
+    """The agent's own code answered with something that the protocol does not allow."""
+
+    failure: facts.InvalidAgentResponse
+
+
+@final
+class ExtendedAgentCardNotConfigured(RemoteError):
+    """The agent announces an extended card and has none."""
+
+    failure: facts.ExtendedAgentCardNotConfigured
+
+
+@final
+class ExtensionSupportRequired(RemoteError):
+    """The agent requires an extension; `failure.accepted` names it."""
+
+    failure: facts.ExtensionSupportRequired
+
+
+@final
+class VersionNotSupported(RemoteError):
+    """The method does not speak that version of the protocol; `failure.accepted` are those that it does."""
+
+    failure: facts.VersionNotSupported
+
+
 CLASSES: dict[type, type[RemoteError]] = {
     facts.ParseFailure: ParseFailed,
     facts.InvalidRequest: InvalidRequest,
@@ -262,16 +340,29 @@ CLASSES: dict[type, type[RemoteError]] = {
     facts.Overloaded: Overloaded,
     facts.Unavailable: Unavailable,
     facts.Cancelled: RequestCancelled,
+    facts.TaskNotFound: TaskNotFound,
+    facts.TaskNotCancelable: TaskNotCancelable,
+    facts.PushNotificationNotSupported: PushNotificationNotSupported,
+    facts.UnsupportedOperation: UnsupportedOperation,
+    facts.ContentTypeNotSupported: ContentTypeNotSupported,
+    facts.InvalidAgentResponse: InvalidAgentResponse,
+    facts.ExtendedAgentCardNotConfigured: ExtendedAgentCardNotConfigured,
+    facts.ExtensionSupportRequired: ExtensionSupportRequired,
+    facts.VersionNotSupported: VersionNotSupported,
 }
 
 
-def remote_error(raw: bytes | msgspec.Raw, errors: DeclaredErrors = ()) -> RemoteError | InvalidReply:
-    """The exception for a reply's member `error`. Total.
+def remote_error(
+    raw: bytes | msgspec.Raw, errors: DeclaredErrors = (), *, a2a: bool = True
+) -> RemoteError | InvalidReply:
+    """The exception for a reply's member `error`. Total. Without `a2a`, the numbers of A2A's errors mean nothing.
 
     It is `InvalidReply`, caused by the error itself, when the details do not fit the class in `errors` that declares
     their code.
     """
     error, failure = read_error(raw)
+    if isinstance(failure, facts.AgentFailure) and not a2a:
+        failure = facts.Internal()
     if not isinstance(failure, facts.DomainFailure):
         return CLASSES[type(failure)](failure, error)
     plain = OperationFailed(failure, error, details=_json(failure.details))
@@ -299,7 +390,7 @@ def _facts(failure: facts.Failure) -> str:
     match failure:
         case facts.ParseFailure(reason) | facts.InvalidRequest(reason):
             return reason
-        case facts.InvalidParams(param, expected, received, accepted):
+        case facts.InvalidParams(param, expected, received, accepted) if expected:  # a server of another make says none
             wanted = f"{expected} {', '.join(accepted)}" if accepted else expected
             return f"{param}: expected {wanted}, received {received}"
         case facts.DomainFailure(details=details) if details is not None:
@@ -308,5 +399,8 @@ def _facts(failure: facts.Failure) -> str:
             return code
         case facts.Overloaded(int(after)):
             return f"retry after {after} ms"
+        case facts.AgentFailure():
+            known = (failure.task_id, failure.current_state, failure.reason, failure.suggestion, *failure.accepted)
+            return ", ".join(filter(None, known))
         case _:  # the rest have no facts
             return ""

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import assert_never, final
+from typing import Final, assert_never, final
 
 import msgspec
 from msgspec import Raw
 
-from ..errors.failures import InvalidRequest
+from ..errors.failures import InvalidRequest, OperationTypeMismatch
+from ..errors.wire import encode_error
 from . import messages
 from .failures import InvalidReply, RemoteError, remote_error
 from .pending import Awaited, Pending, PendingCall, PendingStream
 from .served import Served
+
+_NO_CALL: Final = encode_error(OperationTypeMismatch())
+"""What the daemon itself says of a subscription that is called, where it knows: here an event came for a call."""
 
 
 @final
@@ -63,7 +67,7 @@ class Inbox:
         """Any answer may have been lost. Nobody waits for the others any more, so the server need not go on."""
         for awaited in self._pending:
             self._fail(awaited, why)
-            self._post(messages.encode_cancel(awaited.id))
+            self._post(self._served.dialect.cancellation(awaited.id))
 
     def _take_reply(self, reply: messages.Reply) -> None:
         if reply.id is None:
@@ -75,7 +79,7 @@ class Inbox:
             case None:  # it was cancelled or timed out, or this side never asked
                 return
             case _ if reply.error is not None:
-                awaited.fail(partial(remote_error, reply.error, awaited.errors))
+                awaited.fail(partial(remote_error, reply.error, awaited.errors, a2a=self._served.dialect.a2a))
             case PendingCall() if reply.result is not None:
                 awaited.settle(reply.result)
             case PendingStream() if (end := _completion(reply.result)) is not None:
@@ -102,14 +106,19 @@ class Inbox:
         except messages.UNREADABLE:
             self.fail_all("the server sent a malformed stream event")
             return
-        stream = self._pending.find(event.id)
-        if not isinstance(stream, PendingStream):
-            return
-        if not stream.abandoned:
-            stream.push(event.seq, event.value)
-        if stream.abandoned or stream.answered:
-            self._pending.remove(stream.id)
-            self._post(messages.encode_cancel(stream.id))
+        awaited = self._pending.find(event.id)
+        match awaited:
+            case PendingStream():
+                if not awaited.abandoned:
+                    awaited.push(event.seq, event.value)
+                if not (awaited.abandoned or awaited.answered):
+                    return
+            case PendingCall():
+                awaited.fail(partial(remote_error, _NO_CALL))
+            case None:  # its consumer has gone
+                return
+        self._pending.remove(awaited.id)
+        self._post(self._served.dialect.cancellation(awaited.id))
 
     def _fail(self, awaited: Awaited | None, why: str) -> None:
         if awaited is not None:

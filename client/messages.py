@@ -9,7 +9,6 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 STREAM_EVENT: Final = "stream/event"
-CANCEL_REQUEST: Final = "$/cancelRequest"
 
 NOBODY: Final = 0
 """The id of a reply to a request that was never sent; this side's ids start at 1."""
@@ -64,10 +63,6 @@ class Completion(msgspec.Struct):
 
     completed: bool
     events: int
-
-
-class CancelParams(msgspec.Struct):
-    id: Raw
 
 
 class _Members(msgspec.Struct):
@@ -125,11 +120,6 @@ def encode_request(
     if service_params:
         members.append(b'"serviceParams":' + _encode(service_params))
     return b",".join(members) + b"}"
-
-
-def encode_cancel(call_id: int) -> bytes:
-    """The notification that asks the server to drop a request."""
-    return b'{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":%d}}' % call_id
 
 
 def encode_result(raw_id: bytes, result: object) -> bytes:

@@ -6,7 +6,7 @@ call's connection comes from is its line's to know, and when it is made again it
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any, Final, TypeVar, final, overload
@@ -17,7 +17,9 @@ from msgspec import UNSET, UnsetType
 
 from ..framing.events import Framing
 from ..framing.transport import ByteTransport
-from .failures import ClientError, DeclaredErrors, Loss, RemoteError, RequestTimeout
+from .connection import Connection
+from .dialect import PLAIN, Dialect
+from .failures import ClientError, ConnectionFailed, DeclaredErrors, Loss, RemoteError, RequestTimeout
 from .kinds import Kinds, Listed
 from .line import FixedLine, Line, opened
 from .messages import encode_request
@@ -65,7 +67,8 @@ class Defaults(msgspec.Struct, frozen=True):
 async def attach(
     transport: ByteTransport,
     *,
-    framing: Framing = "content-length",
+    framing: Framing | None = None,
+    dialect: Dialect = PLAIN,
     timeout: float | None = DEFAULT_TIMEOUT,
     errors: DeclaredErrors = (),
     retry: RetryPolicy | None = None,
@@ -73,13 +76,36 @@ async def attach(
 ) -> AsyncGenerator[Peer]:
     """A `Peer` over a transport, for as long as the block runs. The transport stays the caller's to close.
 
-    `timeout` is what `Peer.call` uses when it is given none, in seconds; `errors` are known to every call; `retry` says
-    when a call that failed is made again. `explain` is asked, once, why the input ended. Leaving gives the server a
-    bounded time to take what was sent, and ends what other tasks still wait for with `ConnectionFailed`.
+    `dialect` is what the server speaks on top of JSON-RPC (`PLAIN`, `LSP`, `MCP`, `ACP` or one of your own), `framing` how it
+    tells messages apart where that is not the dialect's way. `timeout` is what `Peer.call` uses when it is given none, in
+    seconds; `errors` are known to every call; `retry` says when a call that failed is made again. `explain` is asked, once,
+    why the input ended. Leaving gives the server a bounded time to take what was sent, and ends what other tasks still
+    wait for with `ConnectionFailed`.
+
+    Raises `ConnectionFailed` when the dialect's handshake fails.
     """
-    served = Served()
-    async with opened(transport, served, framing=framing, explain=explain) as connection:
-        yield Peer(FixedLine(connection), served, Defaults(timeout, tuple(errors), retry))
+    served = Served(dialect)
+    defaults = Defaults(timeout, tuple(errors), retry)
+    ids = count(1)
+    async with opened(transport, served, framing=framing or dialect.framing, explain=explain) as connection:
+        await shake_hands(connection, served, defaults, ids)
+        yield Peer(FixedLine(connection), served, defaults, ids=ids)
+
+
+async def shake_hands(connection: Connection, served: Served, defaults: Defaults, ids: Iterator[int]) -> None:
+    """Run the dialect's handshake, if it has one. `ids` are those of all requests, as some protocols want none used twice.
+
+    Raises `ConnectionFailed`, whatever became of it: there is nothing to be had from this server.
+    """
+    if served.dialect.handshake is None:
+        return
+    alone = msgspec.structs.replace(defaults, retry=None)
+    try:
+        await served.dialect.handshake(Peer(FixedLine(connection), served, alone, ids=ids))
+    except ConnectionFailed:
+        raise
+    except ClientError as exc:
+        raise ConnectionFailed(Loss(f"the handshake failed: {exc}")) from exc
 
 
 @final
@@ -91,11 +117,18 @@ class Peer:
     frame. How slow consumers of streams are dealt with is said in `pending`: they never hold up a call.
     """
 
-    def __init__(self, line: Line, served: Served, defaults: Defaults = Defaults()) -> None:  # noqa: B008 - frozen
+    def __init__(
+        self,
+        line: Line,
+        served: Served,
+        defaults: Defaults = Defaults(),  # noqa: B008 - frozen
+        *,
+        ids: Iterator[int] | None = None,
+    ) -> None:
         self._line = line
         self._served = served
         self._defaults = defaults
-        self._ids = count(1)
+        self._ids = count(1) if ids is None else ids
         self._kinds = Kinds(self._list_operations)
 
     @overload

@@ -74,6 +74,7 @@ class PendingStream:
         self.abandoned = False
         """Set when the consumer has gone without a word; read by whoever routes the next event."""
         self.awaited = False
+        """Whether the consumer waits at an empty stream."""
         self._events: deque[Raw] = deque()
         self._bytes = 0
         self._received = 0
@@ -98,6 +99,7 @@ class PendingStream:
             self.fail(lambda: StreamOverrun(f"more than {BYTES_HELD} bytes of events waited for their consumer"))
         else:
             self._received = seq
+            self.awaited = False  # no longer at an empty stream, although the consumer has not run yet
             self._events.append(value)
             self._bytes += size
             self._wake()

@@ -16,16 +16,9 @@ from ..errors.exceptions import FailureError, OperationError
 from ..errors.failures import Cancelled, Failure, MethodNotFound, ParseFailure
 from ..errors.wire import encode_error as error_text
 from ..errors.wire import failure_of
+from .dialect import PLAIN, Dialect
 from .failures import RemoteError
-from .messages import (
-    CANCEL_REQUEST,
-    UNREADABLE,
-    CancelParams,
-    ServerNotification,
-    ServerRequest,
-    encode_error,
-    encode_result,
-)
+from .messages import UNREADABLE, ServerNotification, ServerRequest, encode_error, encode_result
 
 RequestHandler: TypeAlias = Callable[[Any], Awaitable[Any]]  # JSON values in, anything that msgspec encodes out
 NotificationHandler: TypeAlias = Callable[[Any], object]  # JSON values in
@@ -38,7 +31,8 @@ class Served:
     `unidentified` hears of errors that the server could not ascribe to a request.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, dialect: Dialect = PLAIN) -> None:
+        self.dialect = dialect
         self.requests: dict[str, RequestHandler] = {}
         self.notifications: dict[str, NotificationHandler] = {}
         self.unidentified: Callable[[RemoteError], object] | None = None
@@ -46,7 +40,7 @@ class Served:
 
     def notify(self, message: ServerNotification) -> None:
         """Hand a notification over. What the handler raises is not caught."""
-        if message.method == CANCEL_REQUEST:
+        if message.method == self.dialect.cancel:
             self._cancel(message.params)
         elif handler := self.notifications.get(message.method):
             try:
@@ -82,9 +76,10 @@ class Served:
 
     def _cancel(self, params: Raw | None) -> None:
         try:
-            wanted = bytes(msgspec.json.decode(params or b"", type=CancelParams).id)
-        except msgspec.DecodeError:
+            members = msgspec.json.decode(params or b"", type=dict[str, Raw])
+        except UNREADABLE:
             return
+        wanted = bytes(members.get(self.dialect.cancel_member, b""))
         if scope := self._running.get(wanted):
             scope.cancel()
 

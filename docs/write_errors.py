@@ -31,6 +31,9 @@ def _tables() -> Iterator[str]:
     yield "| code | message | protocol code | when | `error.data` | retryable |"
     yield "| --- | --- | --- | --- | --- | --- |"
     yield from map(_wire_row, TABLE)
+    yield "\nThe data of the errors of agents is an object so in A2A 0.3; in 1.0 it is a list that begins with a"
+    yield "`google.rpc.ErrorInfo`, whose `reason` is the protocol code, `domain` is `a2a-protocol.org`, and `metadata` holds"
+    yield "the same facts as strings."
     yield f"\nA refused batch has the message `{BATCH_MESSAGE}` instead.\n"
     yield "## Reasons\n"
     yield "| code | `reason` |"

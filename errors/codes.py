@@ -1,7 +1,8 @@
 """The one table of what a failure is called: its number, text, data, retry rule, HTTP and gRPC status, log level.
 
 Every other place that states one of these facts (the wire, the client, the documents) derives it from here. The
-numbers follow JSON-RPC 2.0 section 5.1 and, for cancellation, LSP 3.17 (`RequestCancelled`).
+numbers follow JSON-RPC 2.0 section 5.1, for cancellation LSP 3.17 (`RequestCancelled`), and for agents A2A 1.0 section
+5.4.
 """
 
 from __future__ import annotations
@@ -13,18 +14,27 @@ import msgspec
 from .failures import (
     AuthenticationRequired,
     Cancelled,
+    ContentTypeNotSupported,
     DomainFailure,
+    ExtendedAgentCardNotConfigured,
+    ExtensionSupportRequired,
     Failure,
     InsufficientPermissions,
     Internal,
+    InvalidAgentResponse,
     InvalidParams,
     InvalidRequest,
     MethodNotFound,
     OperationTypeMismatch,
     Overloaded,
     ParseFailure,
+    PushNotificationNotSupported,
+    TaskNotCancelable,
+    TaskNotFound,
     TimedOut,
     Unavailable,
+    UnsupportedOperation,
+    VersionNotSupported,
 )
 
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
@@ -73,6 +83,8 @@ class Row(msgspec.Struct, frozen=True):
     log_level: LogLevel
 
 
+_AGENT = "{taskId?, currentState?, reason?, suggestion?, accepted?}"
+
 TABLE: tuple[Row, ...] = (
     Row(ParseFailure, PARSE_ERROR, "Parse error", "PARSE_ERROR",
         "bad JSON, bad UTF-8, length mismatch", "{reason}", False, 400, "INVALID_ARGUMENT", "warning"),
@@ -106,6 +118,27 @@ TABLE: tuple[Row, ...] = (
         True, 503, "UNAVAILABLE", "info"),
     Row(Cancelled, REQUEST_CANCELLED, "Request cancelled", "CANCELLED",
         "`$/cancelRequest` took effect", "", False, 499, "CANCELLED", "info"),
+    Row(TaskNotFound, -32001, "Task not found", "TASK_NOT_FOUND",
+        "no such task, or none that the caller may see", _AGENT, False, 404, "NOT_FOUND", "info"),
+    Row(TaskNotCancelable, -32002, "Task cannot be canceled", "TASK_NOT_CANCELABLE",
+        "the task has ended, or its agent keeps on", _AGENT, False, 400, "FAILED_PRECONDITION", "info"),
+    Row(PushNotificationNotSupported, -32003, "Push notifications not supported", "PUSH_NOTIFICATION_NOT_SUPPORTED",
+        "the agent sends no push notifications", _AGENT, False, 400, "FAILED_PRECONDITION", "info"),
+    Row(UnsupportedOperation, -32004, "Operation not supported", "UNSUPPORTED_OPERATION",
+        "the agent, or a task in its state, does not support it", _AGENT, False, 400, "FAILED_PRECONDITION", "info"),
+    Row(ContentTypeNotSupported, -32005, "Incompatible content types", "CONTENT_TYPE_NOT_SUPPORTED",
+        "a part is of a media type that the agent does not take", _AGENT, False, 400, "INVALID_ARGUMENT", "info"),
+    Row(InvalidAgentResponse, -32006, "Invalid agent response", "INVALID_AGENT_RESPONSE",
+        "the agent's own code answered with what the protocol does not allow", _AGENT, False, 500, "INTERNAL", "info"),
+    Row(ExtendedAgentCardNotConfigured, -32007, "Extended agent card not configured",
+        "EXTENDED_AGENT_CARD_NOT_CONFIGURED", "the agent announces an extended card and has none", _AGENT,
+        False, 400, "FAILED_PRECONDITION", "info"),
+    Row(ExtensionSupportRequired, -32008, "Extension support required", "EXTENSION_SUPPORT_REQUIRED",
+        "the agent requires an extension that the caller did not name", _AGENT, False, 400, "FAILED_PRECONDITION",
+        "info"),
+    Row(VersionNotSupported, -32009, "Version not supported", "VERSION_NOT_SUPPORTED",
+        "the caller asked for a version that the method does not speak", _AGENT, False, 400, "FAILED_PRECONDITION",
+        "info"),
 )  # fmt: skip
 
 _ROWS: dict[type, Row] = {row.failure: row for row in TABLE}

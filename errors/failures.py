@@ -109,6 +109,62 @@ class Cancelled(msgspec.Struct, frozen=True):
     """`$/cancelRequest` took effect."""
 
 
+Dialect: TypeAlias = Literal["0.3", "1.0"]
+"""A version of A2A with JSON shapes and error data of its own."""
+
+
+class AgentFailure(msgspec.Struct, frozen=True, kw_only=True):
+    """What the failures of A2A may tell: declared facts, none of which the caller made up.
+
+    `task_id` is that of a task that exists or could have, `current_state` its state as the dialect writes it, `accepted`
+    what would have been accepted (versions, extensions, media types). `reason` and `suggestion` are sentences of the
+    program's own.
+    """
+
+    dialect: Dialect = "1.0"
+    task_id: str | None = None
+    current_state: str | None = None
+    reason: str | None = None
+    suggestion: str | None = None
+    accepted: tuple[str, ...] = ()
+
+
+class TaskNotFound(AgentFailure, frozen=True):
+    """No such task, or none that this caller may see."""
+
+
+class TaskNotCancelable(AgentFailure, frozen=True):
+    """The task has ended, or its agent does not let go of it."""
+
+
+class PushNotificationNotSupported(AgentFailure, frozen=True):
+    """The agent sends no push notifications."""
+
+
+class UnsupportedOperation(AgentFailure, frozen=True):
+    """The agent, or the task in its state, does not support what was asked."""
+
+
+class ContentTypeNotSupported(AgentFailure, frozen=True):
+    """A part of the message is of a media type that the agent does not take."""
+
+
+class InvalidAgentResponse(AgentFailure, frozen=True):
+    """The agent's own code answered with something that the protocol does not allow."""
+
+
+class ExtendedAgentCardNotConfigured(AgentFailure, frozen=True):
+    """The agent announces an extended card and has none."""
+
+
+class ExtensionSupportRequired(AgentFailure, frozen=True):
+    """The agent requires an extension that the caller did not name."""
+
+
+class VersionNotSupported(AgentFailure, frozen=True):
+    """The caller asked for a version of the protocol that the method does not speak."""
+
+
 Failure: TypeAlias = (
     ParseFailure
     | InvalidRequest
@@ -123,4 +179,13 @@ Failure: TypeAlias = (
     | Overloaded
     | Unavailable
     | Cancelled
+    | TaskNotFound
+    | TaskNotCancelable
+    | PushNotificationNotSupported
+    | UnsupportedOperation
+    | ContentTypeNotSupported
+    | InvalidAgentResponse
+    | ExtendedAgentCardNotConfigured
+    | ExtensionSupportRequired
+    | VersionNotSupported
 )

@@ -7,7 +7,7 @@ not recognised is `Internal`: a code that a client does not know is an internal 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
+from typing import Any, assert_never
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -16,6 +16,7 @@ from .codes import BATCH_MESSAGE, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, 
 from .exceptions import OperationError
 from .failures import (
     OPERATION_TYPE_REASON,
+    AgentFailure,
     AuthenticationRequired,
     Cancelled,
     DomainFailure,
@@ -69,6 +70,25 @@ class _Challenge(msgspec.Struct, frozen=True, rename="camel"):
     realm: str
 
 
+class _AgentFacts(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What A2A 0.3 puts into `data`, and 1.0 into the metadata of its `ErrorInfo`."""
+
+    task_id: str | None = None
+    current_state: str | None = None
+    reason: str | None = None
+    suggestion: str | None = None
+    accepted: tuple[str, ...] = ()
+
+
+class _ErrorInfo(msgspec.Struct, frozen=True):
+    """google.rpc.ErrorInfo, whose metadata are strings only (A2A 1.0 section 9.5)."""
+
+    reason: str
+    type: str = msgspec.field(name="@type", default="type.googleapis.com/google.rpc.ErrorInfo")
+    domain: str = "a2a-protocol.org"
+    metadata: dict[str, str] = {}
+
+
 class _RetryAfter(msgspec.Struct, frozen=True, rename="camel"):
     retry_after_ms: int
 
@@ -89,7 +109,7 @@ def encode_error(failure: Failure) -> bytes:
     return _encode(error_object(failure))
 
 
-def _data(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | None:
+def _data(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | list[_ErrorInfo] | None:
     match failure:
         case ParseFailure(reason) | InvalidRequest(reason):
             return _Reason(reason)
@@ -110,8 +130,20 @@ def _data(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | None
             return _Server(code, retryable)
         case MethodNotFound() | Cancelled():
             return None
+        case AgentFailure():
+            return _agent_data(failure, code)
         case _:
             assert_never(failure)
+
+
+def _agent_data(failure: AgentFailure, code: str) -> _AgentFacts | list[_ErrorInfo]:
+    facts = _AgentFacts(failure.task_id, failure.current_state, failure.reason, failure.suggestion, failure.accepted)
+    if failure.dialect == "0.3":
+        return facts
+    metadata = msgspec.to_builtins(facts)
+    if failure.accepted:
+        metadata["accepted"] = ",".join(failure.accepted)
+    return [_ErrorInfo(code, metadata=metadata)]
 
 
 def _raw(value: object) -> Raw:
@@ -174,10 +206,12 @@ _BY_NUMBER: dict[int, Failure] = {
 """What a standard number means when a peer of another make says nothing more."""
 
 
-def _from_data(kind: type, data: Raw | UnsetType) -> Failure | None:
+def _from_data(kind: type[Any], data: Raw | UnsetType) -> Failure | None:
     """The failure of this kind that the data describes; None when the data is another kind's."""
     if kind is MethodNotFound or kind is Cancelled:
         return MethodNotFound() if kind is MethodNotFound else Cancelled()
+    if issubclass(kind, AgentFailure):
+        return _agent_failure(kind, data)
     if isinstance(data, UnsetType):
         return None
     if kind is Internal:
@@ -187,6 +221,25 @@ def _from_data(kind: type, data: Raw | UnsetType) -> Failure | None:
         return OperationTypeMismatch() if reason == OPERATION_TYPE_REASON else None
     built: Failure = msgspec.json.decode(data, type=kind)
     return built
+
+
+def _agent_failure(kind: type[Any], data: Raw | UnsetType) -> Failure:
+    """Whatever a peer says beside the number, the number tells which failure it is."""
+    built: Failure = kind()
+    if isinstance(data, UnsetType):
+        return built
+    try:
+        if bytes(data).lstrip().startswith(b"["):
+            metadata = dict(msgspec.json.decode(data, type=list[_ErrorInfo])[0].metadata)
+            accepted = tuple(filter(None, metadata.pop("accepted", "").split(",")))
+            facts = msgspec.convert({**metadata, "accepted": accepted}, _AgentFacts)
+            dialect = "1.0"
+        else:
+            facts = msgspec.json.decode(data, type=_AgentFacts)
+            dialect = "0.3"
+    except (msgspec.DecodeError, IndexError):  # a peer's own data
+        return built
+    return msgspec.structs.replace(built, dialect=dialect, **msgspec.structs.asdict(facts))
 
 
 def _server_failure(message: str, data: Raw | UnsetType) -> Failure:

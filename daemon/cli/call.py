@@ -6,7 +6,7 @@ stdout carries results only: one JSON document, or one line per event. What went
 import argparse
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import anyio
@@ -15,6 +15,7 @@ from msgspec import Raw
 
 from ...client import (
     ClientError,
+    Dialect,
     OperationFailed,
     OperationTypeMismatch,
     Peer,
@@ -24,11 +25,14 @@ from ...client import (
     RetryPolicy,
     connect,
 )
+from ...client.dialect import DIALECTS, PLAIN
 from ...errors.codes import row_of
 from ...framing.events import Framing
 from ..lifecycle import EXIT_OK
 from ..settings import UsageError
+from . import credentials
 from .out import complain
+from .params import params_of, utf8
 from .show import show
 
 EXIT_DOMAIN: Final = 6
@@ -61,17 +65,20 @@ class Request(msgspec.Struct, frozen=True):
     """What is to be asked of whom.
 
     `timeout` is in seconds, for the answer or for each event; None for no limit. `retries` says how often the call may be
-    made again, `idempotent` that this does no harm even if it had an effect; None where only the server knows.
+    made again, `idempotent` that this does no harm even if it had an effect; None where only the server knows. No framing
+    means the dialect's.
     """
 
     command: Sequence[str]
-    framing: Framing
+    framing: Framing | None
     method: str
     params: object
     stream: bool
     timeout: float | None
     retries: int = 0
     idempotent: bool | None = None
+    service_params: Mapping[str, str] | None = None
+    dialect: Dialect = PLAIN
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -109,15 +116,34 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --retry: also when the call may have had an effect; for a query that is so by itself",
     )
+    credentials.add_flags(parser)
     server = parser.add_argument_group("server")
     server.add_argument("--server", metavar="COMMAND", help="the server's command line (default: discreet serve)")
-    server.add_argument("--app", metavar="APP", action="append", default=[], help="an app for discreet serve to host")
-    server.add_argument("--root", metavar="DIR", help="the root of the file service")
+    add_serve_flags(server)
+    server.add_argument(
+        "--dialect",
+        choices=tuple(DIALECTS),
+        default="plain",
+        help="what a server of another make speaks: its framing, and the handshake that it waits for (default: plain)",
+    )
     server.add_argument(
         "--framing",
         choices=("content-length", "newline"),
-        default="content-length",
-        help="how messages are told apart (default: content-length)",
+        help="how messages are told apart (default: the dialect's; of plain, content-length)",
+    )
+
+
+def add_serve_flags(server: argparse._ArgumentGroup) -> None:
+    """What is handed on to `discreet serve`."""
+    server.add_argument("--app", metavar="APP", action="append", default=[], help="an app for discreet serve to host")
+    server.add_argument("--root", metavar="DIR", help="the root of the file service")
+    server.add_argument("--allow-write", action="store_true", help="let the file service write")
+    server.add_argument(
+        "--scope",
+        metavar="WORD",
+        action="append",
+        default=[],
+        help="a scope that the call has; may be repeated (default: all)",
     )
 
 
@@ -137,27 +163,15 @@ def request_of(args: argparse.Namespace) -> Request:
     return Request(
         command=command_of(args),
         framing=args.framing,
-        method=_utf8(args.method),
+        dialect=DIALECTS[args.dialect],
+        service_params=credentials.service_params_of(args),
+        method=utf8(args.method),
         params=params_of(args.params, args.json),
         stream=args.stream,
         timeout=getattr(args, "timeout", None if args.stream else 30.0),
         retries=args.retry,
         idempotent=args.idempotent or None,
     )
-
-
-def params_of(words: Sequence[str], text: str | None = None) -> Raw | dict[str, object] | None:
-    """The params that the words, or the one JSON text, stand for; None for none. Raises `UsageError`."""
-    if text is not None and words:
-        raise UsageError("params either with --json or as arguments, not both")
-    if text is None and len(words) == 1 and words[0].lstrip()[:1] in ("{", "["):
-        text = words[0]
-    if text is None:
-        return _named(words) or None
-    params = _as_json(text)
-    if params is None or bytes(params)[:1] not in (b"{", b"["):
-        raise UsageError("params must be a JSON object or array")
-    return params
 
 
 def exit_status(error: ClientError) -> int:
@@ -177,7 +191,9 @@ async def _perform(request: Request) -> int:
     retry = RetryPolicy(attempts=request.retries + 1, deadline=None)
     restart = RestartPolicy(limit=request.retries) if request.retries else None
     try:
-        async with connect(request.command, framing=request.framing, retry=retry, restart=restart) as peer:
+        async with connect(
+            request.command, framing=request.framing, dialect=request.dialect, retry=retry, restart=restart
+        ) as peer:
             await _ask(peer, request)
     except ClientError as error:
         complain(f"{request.method}: {error}{_hint(error, request)}")
@@ -188,11 +204,18 @@ async def _perform(request: Request) -> int:
 async def _ask(peer: Peer, request: Request) -> None:
     if not request.stream:
         result = await peer.call(
-            request.method, request.params, type=Raw, timeout=request.timeout, idempotent=request.idempotent
+            request.method,
+            request.params,
+            type=Raw,
+            timeout=request.timeout,
+            service_params=request.service_params,
+            idempotent=request.idempotent,
         )
         show(result, line=False)
         return
-    async with peer.subscribe(request.method, request.params, type=Raw, timeout=request.timeout) as events:
+    async with peer.subscribe(
+        request.method, request.params, type=Raw, timeout=request.timeout, service_params=request.service_params
+    ) as events:
         async for event in events:
             show(event, line=True)
 
@@ -206,10 +229,12 @@ def _hint(error: ClientError, request: Request) -> str:
 def command_of(args: argparse.Namespace) -> list[str]:
     """The server's command line. Raises `UsageError`."""
     if args.server is None:
-        command = [sys.executable, "-P", "-m", "discreet", "serve", *args.app, f"--framing={args.framing}"]
-        return command if args.root is None else [*command, f"--root={args.root}"]
-    if args.app or args.root is not None:
-        raise UsageError("--app and --root are for discreet serve; put what your server needs into --server")
+        framing = args.framing or DIALECTS[args.dialect].framing
+        return [sys.executable, "-P", "-m", "discreet", "serve", *args.app, f"--framing={framing}", *_serve_flags(args)]
+    if args.app or _serve_flags(args):
+        raise UsageError(
+            "--app, --root, --allow-write and --scope are for discreet serve; put what your server needs into --server"
+        )
     try:
         command = shlex.split(args.server)
     except ValueError as exc:
@@ -219,33 +244,9 @@ def command_of(args: argparse.Namespace) -> list[str]:
     return command
 
 
-def _named(words: Sequence[str]) -> dict[str, object]:
-    params: dict[str, object] = {}
-    for word in words:
-        name, equals, value = _utf8(word).partition("=")
-        if not equals or not name:
-            raise UsageError(f"{word}: neither NAME=VALUE nor the only argument, a JSON object or array")
-        if name in params:
-            raise UsageError(f"{name}: given twice")
-        params[name] = value if (parsed := _as_json(value)) is None else parsed
-    return params
-
-
-def _as_json(text: str) -> Raw | None:
-    """The text as compact JSON, its numbers as they were written; None when it is no JSON."""
-    try:
-        msgspec.json.decode(_utf8(text), type=Raw)  # checks the grammar and leaves the numbers alone
-        return Raw(msgspec.json.format(text.encode(), indent=-1))
-    except (msgspec.DecodeError, RecursionError):
-        return None
-
-
-def _utf8(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError as exc:
-        raise UsageError("the arguments must be UTF-8") from exc
-    return text
+def _serve_flags(args: argparse.Namespace) -> list[str]:
+    root = [] if args.root is None else [f"--root={args.root}"]
+    return [*root, *(["--allow-write"] if args.allow_write else []), *(f"--scope={scope}" for scope in args.scope)]
 
 
 def _seconds(text: str) -> float | None:

@@ -6,16 +6,18 @@ the command of `--server`: pressing a key must not start what only the return ke
 
 import argparse
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import anyio
 import msgspec
 
 from ...client import ClientError, EndBounds, Peer, attach, spawn
+from ...client.dialect import DIALECTS
 from ..lifecycle import EXIT_OK
 from ..settings import UsageError
 from .call import add_flags, command_of
+from .credentials import STDIN, service_params_of
 from .out import out, printable
 
 SECONDS: Final = 0.6
@@ -44,6 +46,7 @@ class Typed(msgspec.Struct, frozen=True):
     framing: Any  # as argparse has checked it
     words: Sequence[str]
     partial: str
+    service_params: Mapping[str, str] | None
 
 
 def print_candidates(line: str) -> int:
@@ -65,12 +68,18 @@ def typed_of(line: str) -> Typed | None:
     add_flags(parser)
     try:
         args, rest = parser.parse_known_args(complete)
-        if args.server is not None or partial.startswith("-"):
+        if args.server is not None or partial.startswith("-") or args.token_file == STDIN:
             return None
-        command = command_of(args)
+        command, service_params = command_of(args), service_params_of(args)
     except (argparse.ArgumentError, UsageError, SystemExit):  # which argparse raises for a flag without its value
         return None
-    return Typed([*command, "--log-level=error"], args.framing, [word for word in rest if word[:1] != "-"], partial)
+    return Typed(
+        [*command, "--log-level=error"],
+        args.framing or DIALECTS[args.dialect].framing,
+        [word for word in rest if word[:1] != "-"],
+        partial,
+        service_params,
+    )
 
 
 def _split(line: str) -> list[str]:
@@ -100,9 +109,10 @@ async def _ask(typed: Typed) -> list[str]:
 
 async def _candidates(peer: Peer, typed: Typed) -> list[str]:
     if not typed.words:
-        listed = await peer.call("services/list", type=list[_Listed])
+        listed = await peer.call("services/list", type=list[_Listed], service_params=typed.service_params)
         return sorted(operation.name for operation in listed if operation.name.startswith(typed.partial))
-    operation = await peer.call("services/schema", {"name": typed.words[0]}, type=_Operation)
+    named = {"name": typed.words[0]}
+    operation = await peer.call("services/schema", named, type=_Operation, service_params=typed.service_params)
     given = {word.partition("=")[0] for word in typed.words[1:]}
     return [word for word in _params(operation, given) if word.startswith(typed.partial) and word != typed.partial]
 

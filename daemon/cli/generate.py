@@ -3,7 +3,7 @@
 import argparse
 import os
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from ...client import ClientError, Peer, connect
@@ -16,6 +16,7 @@ from ..operations.schemas import OperationSchema, snapshot
 from ..operations.service import DeclarationError
 from ..settings import UsageError, resolve
 from ..settings.option import Given
+from . import credentials
 from .out import complain, out
 from .schema import stdout_is_stderr, write_file
 
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="content-length",
         help="how messages of the server are told apart (default: content-length)",
     )
+    credentials.add_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -85,14 +87,19 @@ def _of_server(args: argparse.Namespace) -> list[OperationSchema]:
     if not command:
         raise UsageError("--server: the command is empty")
 
+    service_params = credentials.service_params_of(args)
+
     async def ask() -> list[OperationSchema]:
         async with connect(command, framing=args.framing) as peer:
-            return await offered(peer)
+            return await offered(peer, service_params)
 
     return anyio.run(ask)
 
 
-async def offered(peer: Peer) -> list[OperationSchema]:
-    """The operations that a server offers to this caller. Raises `ClientError`."""
-    listed = await peer.call("services/list", type=list[dict[str, str]])
-    return [await peer.call("services/schema", {"name": entry["name"]}, type=OperationSchema) for entry in listed]
+async def offered(peer: Peer, service_params: Mapping[str, str] | None = None) -> list[OperationSchema]:
+    """The operations that a server offers to a caller with these service params. Raises `ClientError`."""
+    listed = await peer.call("services/list", type=list[dict[str, str]], service_params=service_params)
+    return [
+        await peer.call("services/schema", {"name": it["name"]}, type=OperationSchema, service_params=service_params)
+        for it in listed
+    ]

@@ -137,8 +137,9 @@ def _namespace(namespace: Namespace, codes: dict[str, str]) -> Iterator[str]:
     about = f"The operations of `{namespace.wire}`" if namespace.wire else "The operations without a namespace"
     yield from comment(f"{about}, asked over a session.")
     yield f"export class {namespace.name} {{"
-    yield from ("  readonly #session: Session;", "")
-    yield from ("  constructor(session: Session) {", "    this.#session = session;", "  }")
+    yield from ("  readonly #session: Session;", "  readonly #options: ClientOptions;", "")
+    yield "  constructor(session: Session, options: ClientOptions = {}) {"
+    yield from ("    this.#session = session;", "    this.#options = options;", "  }")
     names = Names()
     for operation in namespace.operations:
         yield ""
@@ -156,7 +157,7 @@ def _method(name: str, operation: Operation, codes: str) -> Iterator[str]:
     params = [f"params: {operation.params_type}{' = {}' if lenient else ''}"] if _takes_params(operation) else []
     head = Group(f"{name}(", (*params, "token?: CancellationToken"), f"): {returned} {{")
     yield from lines(head, width=WIDTH, depth=1, indent=2)
-    given: tuple[Piece, ...] = (text(operation.wire), "params" if params else "{}", codes, "token")
+    given: tuple[Piece, ...] = (text(operation.wire), "params" if params else "{}", codes, "this.#options", "token")
     verb = "subscribe" if operation.streams else "call"
     yield from lines(Group(f"return this.#session.{verb}(", given, ");"), width=WIDTH, depth=2, indent=2)
     yield "  }"

@@ -1,7 +1,7 @@
 """What every TypeScript client carries with it: calls and streams over vscode-jsonrpc. Text only, never assembled.
 
-A stream's events are told apart by the id of its request, which vscode-jsonrpc keeps to itself; so the session looks at
-what it writes.
+A stream's events are told apart by the id of its request, and service params stand beside its params; vscode-jsonrpc keeps the
+one to itself and knows nothing of the other. So the session has a hand in what is written.
 """
 
 from __future__ import annotations
@@ -44,6 +44,12 @@ export class OperationFailed<
   }
 }
 
+/** What holds for all calls of one client. */
+export interface ClientOptions {
+  /** Travels with every request, such as `authorization`; looked at anew for each. */
+  readonly serviceParams?: Readonly<Record<string, string>>;
+}
+
 /** Thrown by a stream whose consumer fell too far behind; every event before the loss was delivered. */
 export class StreamOverrun extends Error {}
 
@@ -55,11 +61,13 @@ export class StreamOverrun extends Error {}
  */
 export class Session {
   readonly connection: MessageConnection;
-  private readonly starting = new WeakMap<object, Stream>();
+  private readonly starting = new WeakMap<object, Started>();
   private readonly streams = new Map<unknown, Stream>();
 
   constructor(reader: MessageReader, writer: MessageWriter, logger?: Logger) {
-    const watched = new WatchedWriter(writer, (message) => this.sent(message));
+    const watched = new WatchedWriter(writer, (message) =>
+      this.sending(message),
+    );
     this.connection = createMessageConnection(reader, watched, logger);
     this.connection.onNotification("stream/event", (event: StreamEvent) =>
       this.streams.get(event.id)?.push(event),
@@ -77,10 +85,13 @@ export class Session {
     method: string,
     params: object,
     codes: readonly string[],
+    options: ClientOptions,
     token?: CancellationToken,
   ): Promise<T> {
+    const own = { ...params };
+    this.starting.set(own, { options });
     try {
-      return await this.request<T>(method, params, token);
+      return await this.request<T>(method, own, token);
     } catch (error) {
       throw asDeclared(error, codes);
     }
@@ -91,13 +102,14 @@ export class Session {
     method: string,
     params: object,
     codes: readonly string[],
+    options: ClientOptions,
     token?: CancellationToken,
   ): AsyncGenerator<T, void, undefined> {
     const stream = new Stream();
     const source = new CancellationTokenSource();
     const linked = token?.onCancellationRequested(() => source.cancel());
     const own = { ...params };
-    this.starting.set(own, stream);
+    this.starting.set(own, { options, stream });
     this.request<{ events: number }>(method, own, source.token).then(
       (done) => stream.complete(done.events),
       (error: unknown) => stream.fail(asDeclared(error, codes)),
@@ -122,15 +134,26 @@ export class Session {
       : this.connection.sendRequest<T>(method, byName, params, token);
   }
 
-  /** Events name the id of their request, which nothing but the message itself tells. */
-  private sent(message: Message): void {
+  /** What is written for a message. Events name the id of their request, which nothing but the message itself tells. */
+  private sending(message: Message): Message {
     const { id, params } = message as { id?: unknown; params?: object };
-    const stream = params === undefined ? undefined : this.starting.get(params);
-    if (stream !== undefined && id !== undefined) {
-      stream.id = id;
-      this.streams.set(id, stream);
+    const started =
+      params === undefined ? undefined : this.starting.get(params);
+    if (started === undefined) return message;
+    if (started.stream !== undefined && id !== undefined) {
+      started.stream.id = id;
+      this.streams.set(id, started.stream);
     }
+    const { serviceParams } = started.options;
+    return serviceParams === undefined
+      ? message
+      : Object.assign({}, message, { serviceParams });
   }
+}
+
+interface Started {
+  readonly options: ClientOptions;
+  readonly stream?: Stream;
 }
 
 interface StreamEvent {
@@ -192,9 +215,9 @@ class WatchedWriter implements MessageWriter {
   readonly onError: MessageWriter["onError"];
   readonly onClose: MessageWriter["onClose"];
   private readonly inner: MessageWriter;
-  private readonly watch: (message: Message) => void;
+  private readonly watch: (message: Message) => Message;
 
-  constructor(inner: MessageWriter, watch: (message: Message) => void) {
+  constructor(inner: MessageWriter, watch: (message: Message) => Message) {
     this.onError = inner.onError;
     this.onClose = inner.onClose;
     this.inner = inner;
@@ -202,8 +225,7 @@ class WatchedWriter implements MessageWriter {
   }
 
   write(message: Message): Promise<void> {
-    this.watch(message);
-    return this.inner.write(message);
+    return this.inner.write(this.watch(message));
   }
 
   end(): void {

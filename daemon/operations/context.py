@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final, overload
 
 import msgspec
 
@@ -182,6 +182,14 @@ class Context:
             return None
         return self._host.notify("$/progress", _Progress(self._token, value))
 
+    @overload
+    async def call(self, name: str, params: object = None, *, type: type[T], continue_running: bool = False) -> T: ...
+
+    @overload
+    async def call(
+        self, name: str, params: object = None, *, type: Any = Any, continue_running: bool = False
+    ) -> Any: ...
+
     async def call(self, name: str, params: object = None, *, type: Any = Any, continue_running: bool = False) -> Any:
         """Call another operation, one that the service declares in `uses`, and return its result as `type`.
 
@@ -190,6 +198,16 @@ class Context:
         the operation, unless `continue_running` lets it go on unobserved.
         """
         return self._decode(await self._call_other(name, params, continue_running), type)
+
+    @overload
+    def call_blocking(
+        self, name: str, params: object = None, *, type: type[T], continue_running: bool = False
+    ) -> T: ...
+
+    @overload
+    def call_blocking(
+        self, name: str, params: object = None, *, type: Any = Any, continue_running: bool = False
+    ) -> Any: ...
 
     def call_blocking(
         self, name: str, params: object = None, *, type: Any = Any, continue_running: bool = False
@@ -200,12 +218,26 @@ class Context:
             type,
         )
 
+    @overload
+    async def request(self, method: str, params: object = None, *, type: type[T], timeout: float = 30.0) -> T: ...
+
+    @overload
+    async def request(self, method: str, params: object = None, *, type: Any = Any, timeout: float = 30.0) -> Any: ...
+
     async def request(self, method: str, params: object = None, *, type: Any = Any, timeout: float = 30.0) -> Any:
         """Ask the client something and return its result as `type`, waiting at most `timeout` seconds.
 
         Raises `ClientRefused` with the client's error, and `TimeoutError`.
         """
         return self._decode(await self._host.ask(method, {} if params is None else params, timeout), type)
+
+    @overload
+    def request_blocking(self, method: str, params: object = None, *, type: type[T], timeout: float = 30.0) -> T: ...
+
+    @overload
+    def request_blocking(
+        self, method: str, params: object = None, *, type: Any = Any, timeout: float = 30.0
+    ) -> Any: ...
 
     def request_blocking(self, method: str, params: object = None, *, type: Any = Any, timeout: float = 30.0) -> Any:
         """`request` for handlers in worker threads. Raises `Stopped` when the request is ended meanwhile."""

@@ -29,6 +29,7 @@ from discreet.errors import (
     Unavailable,
     row_of,
 )
+from discreet.errors.failures import AgentFailure
 from discreet.errors.wire import encode_error
 
 FAILURES: list[Failure] = [
@@ -45,6 +46,7 @@ FAILURES: list[Failure] = [
     Overloaded(250),
     Unavailable(),
     Cancelled(),
+    *(agents() for agents in AgentFailure.__subclasses__()),
 ]
 
 
@@ -112,6 +114,21 @@ def test_the_facts_stand_in_the_text() -> None:
 )
 def test_whatever_comes_as_an_error_is_an_exception(raw: bytes) -> None:
     assert isinstance(remote_error(raw, [OutOfStock]), RemoteError | InvalidReply)
+
+
+def test_data_of_any_server_is_there_as_it_came() -> None:
+    def data_of(text: bytes) -> object:
+        failed = remote_error(text)
+        assert isinstance(failed, RemoteError)
+        return failed.data
+
+    assert data_of(b'{"code":-32050,"message":"it rains","data":{"since":["noon"]}}') == {"since": ["noon"]}
+    assert data_of(b'{"code":-32050,"message":"it rains"}') is None
+    assert data_of(b'{"code":-32050,"message":"it rains","data":null}') is None
+
+
+def test_of_what_a_server_of_another_make_leaves_out_nothing_is_said() -> None:
+    assert str(remote_error(b'{"code":-32602,"message":"name: must be text"}')) == "INVALID_INPUT: name: must be text"
 
 
 def test_what_is_not_recognised_is_internal_and_keeps_its_number() -> None:

@@ -131,6 +131,27 @@ async def test_silence_within_a_frame_fails_those_who_wait(beginning: bytes) -> 
                 await Peer(FixedLine(connection), served).call("m", timeout=None)
 
 
+async def test_junk_without_end_fails_those_who_wait() -> None:
+    ours, theirs = memory_pair()
+    served = Served()
+
+    async def explain() -> Loss:
+        return Loss("never asked")
+
+    async def flood() -> None:
+        while True:
+            await theirs.send(b"y\n" * 1000)
+
+    with anyio.fail_after(20):
+        async with background_tasks() as tasks:
+            connection = Connection(
+                ours, tasks, served=served, framing="content-length", explain=explain, junk_seconds=0.01
+            )
+            tasks.start_soon(flood)
+            with pytest.raises(InvalidReply):
+                await Peer(FixedLine(connection), served).call("m", timeout=None)
+
+
 async def test_after_garbage_the_next_call_is_answered(wired: Any) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import os
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from discreet.client import (
     OperationFailed,
     OperationTimedOut,
     OperationTypeMismatch,
+    Peer,
     RequestTimeout,
     RestartPolicy,
     RetryPolicy,
@@ -125,6 +127,14 @@ async def count(to: int) -> AsyncIterator[int]:
 
 
 @app.subscription()
+async def blocks(to: int, made: str) -> AsyncIterator[str]:
+    with open(made, "wb", buffering=0) as file:
+        for _ in range(to):
+            file.write(b".")
+            yield "x" * 10_000
+
+
+@app.subscription()
 async def count_and_die() -> AsyncIterator[int]:
     yield 1
     yield 2
@@ -213,6 +223,8 @@ def test_everything_that_a_daemon_offers(folder: Path, anyio_backend: str, frami
         with pytest.raises(OperationTypeMismatch):
             peer.call("services/call", {"operationId": "app/count", "input": {"to": 1}})
         with pytest.raises(OperationTypeMismatch):
+            peer.call("app/count", {"to": 10**9})
+        with pytest.raises(OperationTypeMismatch):
             next(peer.subscribe("services/subscribe", {"operationId": "app/find", "input": {"thing": "it"}}))
         stream = peer.subscribe("app/count_and_fail", {"to": 2})
         assert [next(stream), next(stream)] == [1, 2]
@@ -242,6 +254,33 @@ def test_a_query_survives_the_death_of_a_daemon_and_a_mutation_does_not(folder: 
         assert (events, cut.value.last_seq) == ([1, 2], 2)
         assert peer.call("app/move", {"point": Point(0, 0)}, type=Point) == Point(1, 1)
     assert (folder / "mutation").read_text() == "x"
+
+
+MOST_AHEAD = 250
+"""Events of 10 kB that a producer may be ahead: 32 that the daemon holds, as many that the client does, what is on its way
+between them (pipes hold up to 1 MiB), and some for what is being read and written."""
+
+
+@pytest.mark.parametrize("framing", ["content-length", "newline"])
+def test_a_slow_consumer_slows_the_producer_in_the_daemon(folder: Path, anyio_backend: str, framing: str) -> None:
+    made = folder / "made"
+    ahead = []
+    with live(folder, anyio_backend, framing=framing, timeout=DEADLINE_SECONDS) as peer:
+        for taken, _ in enumerate(peer.subscribe("app/blocks", {"to": 1000, "made": str(made)}), 1):
+            peer.notify("$/nothing", {})  # time for the daemon to run ahead, if it would
+            ahead.append(made.stat().st_size - taken)
+    assert len(ahead) == 1000
+    assert max(ahead) <= MOST_AHEAD
+
+
+def test_a_logger_takes_the_lines_of_stderr(anyio_backend: Any, caplog: pytest.LogCaptureFixture) -> None:
+    source = "sys.stderr.write('100 %s\\n' * 3); sys.stderr.flush(); read()"
+    with (
+        caplog.at_level(logging.INFO, "server"),
+        blocking.connect(hostile(source), backend=anyio_backend, stderr=logging.getLogger("server").info),
+    ):
+        pass
+    assert [record.getMessage() for record in caplog.records if record.name == "server"] == ["100 %s"] * 3
 
 
 def test_many_threads_share_one_peer(folder: Path, anyio_backend: str) -> None:
@@ -349,9 +388,16 @@ def test_the_options_are_those_of_the_async_client() -> None:
     assert taken == blocking.Options.__optional_keys__
 
 
-@pytest.mark.parametrize("name", ["call", "notify", "subscribe", "send_raw", "on_request", "on_notification"])
-def test_each_method_of_the_async_peer_has_its_like(name: str) -> None:
-    assert callable(getattr(blocking.BlockingPeer, name))
+def test_each_method_of_the_async_peer_has_its_like_with_the_same_options() -> None:
+    def named(peer: type) -> set[str]:
+        return {name for name in vars(peer) if not name.startswith("_")}
+
+    def taken(method: Any) -> set[str]:
+        return {name for name, it in inspect.signature(method).parameters.items() if it.kind is it.KEYWORD_ONLY}
+
+    assert named(blocking.BlockingPeer) == named(Peer)
+    assert taken(Peer.call) == {"type", *blocking.CallOptions.__optional_keys__}
+    assert taken(Peer.subscribe) == {"type", *blocking.StreamOptions.__optional_keys__}
 
 
 def test_behind_its_block_every_method_fails_at_once(anyio_backend: Any) -> None:

@@ -82,6 +82,23 @@ async def test_a_call_subscribed_to_is_refused_by_the_server(wired: Any) -> None
             await anext(peer.subscribe("a/call"))
 
 
+async def test_a_subscription_that_is_called_fails_and_is_cancelled(wired: Any) -> None:
+    """Its events would be lost without a word."""
+    async with wired() as (peer, server):
+
+        async def serve() -> None:
+            request = await server.read()
+            await server.event(request, 1, "a")
+            await server.event(request, 2, "b")
+            assert (await server.read())["params"] == {"id": request["id"]}
+            await server.fail(request, {"code": -32800, "message": "Request cancelled"})
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(serve)
+            with pytest.raises(OperationTypeMismatch):
+                await peer.call("m/stream")
+
+
 @pytest.mark.parametrize("seqs", [[2], [1, 1], [1, 3]])
 async def test_a_gap_in_the_sequence_is_an_invalid_reply_and_cancels(wired: Any, seqs: list[int]) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
@@ -242,6 +259,21 @@ async def test_a_slow_consumer_slows_its_producer_and_loses_nothing(wired: Any) 
         await anyio.wait_all_tasks_blocked()
         assert sent < limits.EVENTS_HELD + 10
         assert [event async for event in stream] == list(range(2, 501))
+
+
+async def test_a_consumer_that_was_waiting_holds_the_reading_back_before_it_has_run() -> None:
+    """The reader may take in much before the loop comes to the consumer."""
+    waiting = limits.Pending()
+    stream = limits.PendingStream(1, 0)
+    waiting.add(stream)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stream.next, lambda: None)
+        await anyio.wait_all_tasks_blocked()
+        assert stream.awaited
+        for seq in range(1, limits.EVENTS_HELD + 1):
+            assert not waiting.reading_may_rest
+            stream.push(seq, msgspec.Raw(b"1"))
+        assert waiting.reading_may_rest
 
 
 async def test_a_call_is_answered_though_a_full_stream_lies_before_its_answer(wired: Any) -> None:

@@ -19,7 +19,8 @@ from msgspec import Raw
 import discreet
 from discreet.client import ConnectionFailed, InvalidReply, Loss, RequestTimeout, StreamOverrun
 from discreet.client.failures import remote_error
-from discreet.daemon.cli.call import EXIT_OF_HTTP, MEANINGS, add_arguments, exit_status, params_of, request_of
+from discreet.daemon.cli.call import EXIT_OF_HTTP, MEANINGS, add_arguments, exit_status, request_of
+from discreet.daemon.cli.params import params_of
 from discreet.daemon.settings import UsageError
 from discreet.errors import TABLE, DomainFailure, Internal
 from discreet.errors.wire import encode_error

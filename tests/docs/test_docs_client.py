@@ -56,7 +56,7 @@ def test_a_program_of_the_page_prints_what_is_shown(name: str, tmp_path: Path) -
 
 
 def test_the_page_shows_programs() -> None:
-    assert PROGRAMS.keys() == {"stock", "calls", "events", "retries", "plain"}
+    assert PROGRAMS.keys() == {"stock", "calls", "events", "retries", "greeting", "plain"}
 
 
 @pytest.mark.parametrize("policy", [RetryPolicy, RestartPolicy])

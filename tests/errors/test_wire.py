@@ -15,11 +15,15 @@ from discreet.errors import (
     TABLE,
     AuthenticationRequired,
     Cancelled,
+    ContentTypeNotSupported,
     DomainFailure,
+    ExtendedAgentCardNotConfigured,
+    ExtensionSupportRequired,
     Failure,
     FailureError,
     InsufficientPermissions,
     Internal,
+    InvalidAgentResponse,
     InvalidParams,
     InvalidRequest,
     MethodNotFound,
@@ -27,8 +31,13 @@ from discreet.errors import (
     OperationTypeMismatch,
     Overloaded,
     ParseFailure,
+    PushNotificationNotSupported,
+    TaskNotCancelable,
+    TaskNotFound,
     TimedOut,
     Unavailable,
+    UnsupportedOperation,
+    VersionNotSupported,
     grpc_of_http,
     row_of,
 )
@@ -55,6 +64,15 @@ class Bare(OperationError, code="BARE"):
 def error(failure: Failure) -> dict[str, Any]:
     decoded: dict[str, Any] = json.loads(encode_error(failure))
     return decoded
+
+
+def error_info(reason: str, **metadata: str) -> dict[str, Any]:
+    return {
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+        "reason": reason,
+        "domain": "a2a-protocol.org",
+        "metadata": metadata,
+    }
 
 
 EXPECTED: list[tuple[Failure, int, str, Any]] = [
@@ -110,6 +128,51 @@ EXPECTED: list[tuple[Failure, int, str, Any]] = [
     ),
     (Unavailable(), -32000, "Shutting down", {"code": "UNAVAILABLE", "retryable": True}),
     (Cancelled(), -32800, "Request cancelled", None),
+    *(
+        (kind(dialect=dialect), code, message, data)
+        for kind, code, message, name in (
+            (TaskNotFound, -32001, "Task not found", "TASK_NOT_FOUND"),
+            (TaskNotCancelable, -32002, "Task cannot be canceled", "TASK_NOT_CANCELABLE"),
+            (
+                PushNotificationNotSupported,
+                -32003,
+                "Push notifications not supported",
+                "PUSH_NOTIFICATION_NOT_SUPPORTED",
+            ),
+            (UnsupportedOperation, -32004, "Operation not supported", "UNSUPPORTED_OPERATION"),
+            (ContentTypeNotSupported, -32005, "Incompatible content types", "CONTENT_TYPE_NOT_SUPPORTED"),
+            (InvalidAgentResponse, -32006, "Invalid agent response", "INVALID_AGENT_RESPONSE"),
+            (
+                ExtendedAgentCardNotConfigured,
+                -32007,
+                "Extended agent card not configured",
+                "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
+            ),
+            (ExtensionSupportRequired, -32008, "Extension support required", "EXTENSION_SUPPORT_REQUIRED"),
+            (VersionNotSupported, -32009, "Version not supported", "VERSION_NOT_SUPPORTED"),
+        )
+        for dialect, data in (("0.3", {}), ("1.0", [error_info(name)]))
+    ),
+    (
+        TaskNotCancelable(
+            dialect="0.3", task_id="t-1", current_state="completed", reason="It has ended.", suggestion="Get it."
+        ),
+        -32002,
+        "Task cannot be canceled",
+        {"taskId": "t-1", "currentState": "completed", "reason": "It has ended.", "suggestion": "Get it."},
+    ),
+    (
+        UnsupportedOperation(task_id="t-1", current_state="TASK_STATE_FAILED"),
+        -32004,
+        "Operation not supported",
+        [error_info("UNSUPPORTED_OPERATION", taskId="t-1", currentState="TASK_STATE_FAILED")],
+    ),
+    (
+        VersionNotSupported(accepted=("1.0", "1.1")),
+        -32009,
+        "Version not supported",
+        [error_info("VERSION_NOT_SUPPORTED", accepted="1.0,1.1")],
+    ),
 ]
 
 
@@ -150,7 +213,7 @@ def test_any_bytes_read_as_some_failure(raw: bytes) -> None:
     assert isinstance(failure, get_args(Failure))
 
 
-@pytest.mark.parametrize("code", [-32001, -32099, 1, 0, -32604])
+@pytest.mark.parametrize("code", [-32010, -32099, 1, 0, -32604])
 def test_an_unknown_code_is_internal_and_keeps_its_number(code: int) -> None:
     told, failure = read_error(msgspec.json.encode({"code": code, "message": "x", "data": {"a": 1}}))
     assert (told.code, failure) == (code, Internal())
@@ -159,9 +222,18 @@ def test_an_unknown_code_is_internal_and_keeps_its_number(code: int) -> None:
 
 @pytest.mark.parametrize(
     ("code", "kind"),
-    [(-32700, ParseFailure), (-32600, InvalidRequest), (-32602, InvalidParams), (-32603, Internal)],
+    [
+        (-32700, ParseFailure),
+        (-32600, InvalidRequest),
+        (-32602, InvalidParams),
+        (-32603, Internal),
+        (-32001, TaskNotFound),
+        (-32009, VersionNotSupported),
+    ],
 )
-@pytest.mark.parametrize("data", [None, "text", {"of": "another make"}])
+@pytest.mark.parametrize(
+    "data", [None, "text", {"of": "another make"}, [], [{"reason": 1}], [{"metadata": {"accepted": 1}}]]
+)
 def test_a_standard_number_keeps_its_meaning_whatever_data_comes_with_it(code: int, kind: type, data: Any) -> None:
     _, failure = read_error(msgspec.json.encode({"code": code, "message": "x", "data": data}))
     assert isinstance(failure, kind)

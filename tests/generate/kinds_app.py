@@ -13,7 +13,7 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, Required, Typed
 import anyio
 from msgspec import Meta, Struct, defstruct
 
-from discreet import OperationError, Service
+from discreet import Context, OperationError, Service
 
 T = TypeVar("T")
 
@@ -245,6 +245,17 @@ async def forever() -> AsyncIterator[int]:
     while True:
         number += 1
         yield number
+
+
+@app.query()
+def traced(ctx: Context) -> dict[str, str]:
+    """What travelled beside the params."""
+    return dict(ctx.metadata)
+
+
+@app.subscription()
+async def traces(ctx: Context) -> AsyncIterator[dict[str, str]]:
+    yield dict(ctx.metadata)
 
 
 bare = Service("")

@@ -118,6 +118,7 @@ EXPECTED = {
     "stream": [1, 2, 3, "more"],
     "streams": [1, 3, 6],
     "left": "pong",
+    "beside": [{"authorization": "Bearer one"}, {"authorization": "Bearer two"}, {}],
     "cancelled": -32800,
     "status": 0,
     "lost": True,
@@ -129,6 +130,7 @@ EXPECTED = {
     [
         'kinds.pets({ pet: { type: "bird" }, shape: [1, 1] });',
         'kinds.enums({ color: "blue" });',
+        "new KindsClient(null!, { serviceParams: { n: 1 } });",
         "kinds.named({});",
         "kinds.scalars();",
         "const n: number = await kinds.tree({ tree: { nodeName: '' } });",

@@ -71,6 +71,13 @@ export async function run(session: Session, say: (name: string, value: unknown) 
   for await (const number of kinds.forever()) if (number === 50) break;
   say("left", await new Client(session).ping());
 
+  const serviceParams = { authorization: "Bearer one" };
+  const traced = new KindsClient(session, { serviceParams });
+  const beside: unknown[] = [await traced.traced()];
+  serviceParams.authorization = "Bearer two";
+  for await (const trace of traced.traces()) beside.push(trace);
+  say("beside", [...beside, await kinds.traced()]);
+
   const source = new CancellationTokenSource();
   const asleep = kinds.sleep(source.token).catch((error) => say("cancelled", error.code));
   source.cancel();

@@ -1,0 +1,77 @@
+"""What type checkers make of calls: a result has the type that was asked for, with async and without, in handlers too."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import discreet
+
+PROGRAM = """
+from typing import Any, assert_type
+
+from discreet import Context
+from discreet.client import Peer, blocking
+
+
+async def ask(peer: Peer) -> None:
+    assert_type(await peer.call("a", type=list[int]), list[int])
+    assert_type(await peer.call("a"), Any)
+    async for event in peer.subscribe("a", type=str, timeout=1.0):
+        assert_type(event, str)
+    peer.subscribe("a", idempotent=True)  # wrong
+
+
+def block(peer: blocking.BlockingPeer) -> None:
+    assert_type(peer.call("a", {"b": 1}, type=list[int], timeout=None, idempotent=True), list[int])
+    assert_type(peer.call("a"), Any)
+    for event in peer.subscribe("a", type=str, service_params={"traceparent": "00"}):
+        assert_type(event, str)
+    peer.call("a", timout=1.0)  # wrong
+    peer.subscribe("a", idempotent=True)  # wrong
+
+
+async def handle(ctx: Context) -> None:
+    assert_type(await ctx.call("a", type=int, continue_running=True), int)
+    assert_type(await ctx.call("a"), Any)
+    assert_type(ctx.call_blocking("a", type=int), int)
+    assert_type(await ctx.request("a", type=bytes, timeout=1.0), bytes)
+    assert_type(await ctx.request("a"), Any)
+    assert_type(ctx.request_blocking("a", type=bytes), bytes)
+"""
+
+WRONG = {number for number, line in enumerate(PROGRAM.splitlines(), 1) if line.endswith("# wrong")}
+
+
+def test_results_have_the_type_that_was_asked_for(tmp_path: Path) -> None:
+    if importlib.util.find_spec("mypy") is None:
+        pytest.skip("mypy is not installed")
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    sources = str(Path(discreet.__file__).parents[1])
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    if "site-packages" not in sources:
+        environment["MYPYPATH"] = sources
+    options = (
+        "--strict",
+        "--no-error-summary",
+        "--hide-error-context",
+        "--no-pretty",
+        "--cache-dir",
+        str(tmp_path / "cache"),
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "mypy", *options, "program.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    found = {int(line.split(":")[1]) for line in done.stdout.splitlines() if " error: " in line}
+    assert found == WRONG, done.stdout
