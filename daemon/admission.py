@@ -9,6 +9,7 @@ from .hosting import AppError, load_object
 from .operations.access import PARENT, Access, Identity, IdentityProvider, StaticTokens, parse_token
 from .operations.service import Service
 from .settings import Settings
+from .settings.option import SQLITE
 
 
 def access_of(settings: Settings) -> Access:
@@ -72,3 +73,16 @@ def _read(name: str, path: str) -> str:
         raise AppError(f"capability {name}: its file can't be read") from None
     register(value)
     return value
+
+
+def check_store(settings: Settings) -> None:
+    """Open what keeps the agent's tasks, and close it. Raises `AppError`, in one line, where that can't be used."""
+    if settings.store == "memory":
+        return
+    from .agents.store import StoreError  # late: only who chose a store pays for it
+    from .agents.stores.sqlite import SqliteStore
+
+    try:
+        SqliteStore(settings.store.removeprefix(SQLITE)).verify()
+    except StoreError as exc:
+        raise AppError(f"store: {exc}") from None

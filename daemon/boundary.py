@@ -6,7 +6,7 @@ wire, and what is unexpected is logged with its traceback.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Hashable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .request import Request
     from .router import Route, Router
     from .rpc.envelope import Call
-    from .streams import Stream
+    from .streams import Sink
 
 _END: Final = object()
 """What a generator that has ended gives instead of its next value."""
@@ -78,7 +78,7 @@ async def run_async(request: Request, context: Context, before_wait: Callable[[]
         return request.ended_by or outcome_of(exc, spec, call)
 
 
-async def run_stream(request: Request, context: Context, stream: Stream, before_wait: Callable[[], None]) -> Outcome:
+async def run_stream(request: Request, context: Context, stream: Sink, before_wait: Callable[[], None]) -> Outcome:
     """The same for an asynchronous generator, whose values go out as events; the outcome counts them."""
     spec, call = request.spec, request.call
     try:
@@ -90,7 +90,7 @@ async def run_stream(request: Request, context: Context, stream: Stream, before_
 
 
 async def _send_events(
-    spec: OperationSpec, generator: AsyncGenerator[Any, None], stream: Stream, before_wait: Callable[[], None]
+    spec: OperationSpec, generator: AsyncGenerator[Any, None], stream: Sink, before_wait: Callable[[], None]
 ) -> None:
     """Put what the generator yields. Only the generator is run in a context of its own, and flushes as it waits: to
     flush while this task goes to sleep for room could wake it before it sleeps, which trio does not survive."""
@@ -106,6 +106,32 @@ async def _send_events(
                 await stream.wait_for_room()
     finally:
         await in_context(generator.aclose(), variables, before_wait)
+
+
+async def attempt(work: Awaitable[object]) -> BaseException | None:
+    """What an agent's own code raised, if it did. Cancellation passes."""
+    try:
+        await work
+    except (Exception, SystemExit) as exc:  # noqa: BLE001 - the boundary: an agent's code may raise anything
+        return _single(exc)
+    return None
+
+
+def attempt_now(work: Callable[[], object]) -> BaseException | None:
+    """The same for what is no coroutine."""
+    try:
+        work()
+    except (Exception, SystemExit) as exc:  # noqa: BLE001 - the boundary, as above
+        return _single(exc)
+    return None
+
+
+def declared(exc: OperationError) -> Failure | None:
+    """The failure that a typed error of an agent stands for; None where its facts are not what it declares."""
+    try:
+        return failure_of(exc, [type(exc)])
+    except Exception:  # noqa: BLE001 - as in `outcome_of`
+        return None
 
 
 def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:

@@ -6,6 +6,7 @@ It is ended with its parent unless it was told to continue.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, final
 
 import msgspec
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .dispatcher import Dispatcher
     from .operations.registry import Registry
     from .operations.spec import OperationSpec
+    from .streams import Sink
 
 
 @final
@@ -46,10 +48,32 @@ class Composer:
 
         Cancelling it ends the callee too, unless that may continue running.
         """
-        import anyio  # late: the first replies leave without an event loop
-
         spec = self._target(caller, name)
         child = Request(Call(spec.name, None, Raw(msgspec.json.encode(params)), {}), spec)
+        if parent is not None and not continue_running:
+            child.parent = parent
+            parent.adopt(child)
+        try:
+            outcome = await self._outcome(child, continue_running=continue_running)
+        finally:
+            if parent is not None and not continue_running:
+                parent.release(child)
+        if isinstance(outcome, bytes):
+            return outcome
+        raise _exception(outcome, spec)
+
+    async def run(self, spec: OperationSpec, params: bytes, metadata: Mapping[str, str], sink: Sink | None) -> Outcome:
+        """The outcome of an operation that an agent runs for its caller, whose metadata travel with it.
+
+        Access is the agent's to check. The events of a subscription go to `sink`. Cancelling it ends the operation.
+        """
+        child = Request(Call(spec.name, None, Raw(params), dict(metadata)), spec)
+        child.sink = sink
+        return await self._outcome(child, continue_running=False)
+
+    async def _outcome(self, child: Request, *, continue_running: bool) -> Outcome:
+        import anyio  # late: the first replies leave without an event loop
+
         done = anyio.Event()
         outcomes: list[Outcome] = []
 
@@ -58,9 +82,6 @@ class Composer:
             done.set()
 
         child.on_done = on_done
-        if parent is not None and not continue_running:
-            child.parent = parent
-            parent.adopt(child)
         try:
             self._dispatcher.call(child)
             await done.wait()
@@ -68,13 +89,7 @@ class Composer:
             if not continue_running:
                 child.end(Cancelled())
             raise
-        finally:
-            if parent is not None and not continue_running:
-                parent.release(child)
-        outcome = outcomes[0]
-        if isinstance(outcome, bytes):
-            return outcome
-        raise _exception(outcome, spec)
+        return outcomes[0]
 
     def _target(self, caller: OperationSpec, name: str) -> OperationSpec:
         name = name.removeprefix("/")

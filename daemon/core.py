@@ -13,6 +13,7 @@ from ..framing.channel import Channel
 from ..framing.events import Limits
 from ..framing.parser import parser_for
 from ..framing.transport import ByteTransport
+from .agency import Agency
 from .asking import Asking
 from .builtins import builtins
 from .composition import Composer
@@ -24,6 +25,7 @@ from .journal import note_timeout
 from .lifecycle import EXIT_FAILED, Event, Lifecycle, State
 from .logs import log
 from .notices import Notices, Room
+from .offers import Offers
 from .operations.access import PARENT, Access, Identity
 from .operations.context import Context
 from .operations.registry import Registry
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     import anyio
     import anyio.abc
 
+    from .agents.agent import Agent
+
 T = TypeVar("T")
 
 FLUSH_SECONDS: Final = 0.5
@@ -56,7 +60,7 @@ IGNORING: Final[frozenset[Event]] = frozenset({"signal", "exit", "parent-gone"})
 
 @final
 class Daemon:
-    """Serves `services` and the built-in methods over `transport`.
+    """Serves `services`, the built-in methods and an agent over `transport`: `agent`, or one whose skills the services are.
 
     `begin()` answers what has arrived already as far as that needs no event loop; `run()` does the rest and returns
     the exit status. `ask_to_end()` may be called from signal handlers and threads. `on_ending()` is called on
@@ -75,15 +79,14 @@ class Daemon:
         version: str,
         access: Access | None = None,
         capabilities: Mapping[str, str] | None = None,
-        on_ending: Callable[[], None] = lambda: None,
+        agent: Agent | None = None,
         carried: Carried = NOTHING,
     ) -> None:
         self.version = version
         self.lifecycle = Lifecycle(self._on_state)
         self._settings = settings
-        self._on_ending = on_ending
+        self.on_ending: Callable[[], None] = lambda: None
         self.on_swap: Callable[[Carried], None] = lambda _: None
-        self._capabilities = capabilities or {}
         self._wakeup = Wakeup()
         self._asked: Event | None = None
         self._watches: list[Watch] = []
@@ -91,9 +94,10 @@ class Daemon:
         self._reading: anyio.CancelScope | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
         self._changed: anyio.Event | None = None
-        self._registry = Registry([builtins(self), discovery(self), rpc_discovery(self), *services])
-        self._services = services
         self._access = access or Access(PARENT)
+        self.offers = Offers(services, capabilities or {})
+        self._agency = Agency(self.offers, agent, self._access, settings)
+        self._registry = Registry([builtins(self), discovery(self), rpc_discovery(self), *services], self._agency.late)
         limits = Limits(settings.max_message_bytes, settings.max_header_bytes)
         self._channel = Channel(
             transport,
@@ -113,7 +117,7 @@ class Daemon:
             notify_loop=self._wakeup.notify,
         )
         self._asking = Asking(self._outbox, carried.asked)
-        self._composer = Composer(self._registry, self._dispatcher)
+        self._composer = self._agency.composer = Composer(self._registry, self._dispatcher)
         self._from_threads = FromThreads(self._dispatcher.threads, lambda: self._tasks)
         self._reader = Reader(self._channel, self._dispatcher, self._outbox, self._asking.take)
         self._notices = Notices(self._outbox, self._dispatcher.threads)
@@ -151,6 +155,7 @@ class Daemon:
             for work in self._beside:
                 tasks.start_soon(work)
             self._dispatcher.workers.start(tasks)
+            self._agency.begin(tasks, self._registry.load)
             async with anyio.create_task_group() as inner:
                 inner.start_soon(self._outbox.run)
                 inner.start_soon(self._read)
@@ -307,7 +312,7 @@ class Daemon:
         log.info(f"daemon.{state}", reason=self.lifecycle.reason)
         if self.lifecycle.draining:
             self._dispatcher.close()
-            self._on_ending()
+            self.on_ending()
         if state == "stopped":  # nothing more is begun, and what still runs knows that it is in vain
             self._dispatcher.abandon()
         self._look_again()
@@ -327,24 +332,16 @@ class Daemon:
         return self._registry
 
     def offered(self, context: Context) -> Iterator[OperationSpec]:
-        identity = context.identity
-        return (
-            spec
-            for service in self._services
-            for spec in service.operations
-            if spec.visibility == "external" and spec.access.allows(identity)
-        )
+        return self.offers.to(context.identity)
 
     def capabilities(self) -> dict[str, Any]:  # JSON
-        announced: dict[str, Any] = {
+        return {
             "cancelRequest": True,
             "progress": True,
             "streams": True,
             "maxMessageBytes": self._settings.max_message_bytes,
+            **self.offers.announced(),
         }
-        for service in self._services:
-            announced.update(service.announces)
-        return announced
 
     def set_log_level(self, level: str) -> str:
         return log.set_level(level)
@@ -386,5 +383,4 @@ class Daemon:
         return self._access.identify(metadata)
 
     def capabilities_of(self, namespace: str) -> Mapping[str, str]:
-        granted = frozenset[str]().union(*(s.capabilities for s in self._services if s.namespace == namespace))
-        return {name: value for name, value in self._capabilities.items() if name in granted}
+        return self.offers.credentials_of(namespace)

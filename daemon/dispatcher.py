@@ -260,8 +260,10 @@ class Dispatcher:
             case "async":
                 self._finish(request, await boundary.run_async(request, self._context(request), flush))
             case "stream":
-                stream = request.stream = self._outbox.streams.open(request.call.id or envelope.NULL_ID)
-                self._finish(request, await boundary.run_stream(request, self._context(request), stream, flush))
+                sink = request.sink
+                if sink is None:
+                    sink = request.stream = self._outbox.streams.open(request.call.id or envelope.NULL_ID)
+                self._finish(request, await boundary.run_stream(request, self._context(request), sink, flush))
             case "thread":
                 self.threads.submit(request)
             case "inline":

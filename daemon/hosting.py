@@ -1,4 +1,4 @@
-"""Finds the services that the command line names: `pkg.module:attribute`. User code is first run here."""
+"""Finds what the command line names, services and an agent: `pkg.module:attribute`. User code is first run here."""
 
 from __future__ import annotations
 
@@ -6,16 +6,34 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeGuard
+
+from msgspec import Struct
 
 from .operations.service import DeclarationError, Service
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from .agents.agent import Agent
 
 
 class AppError(Exception):
     """An app can't be hosted; the message is one line. `__cause__` is what the app's own import raised, if it did."""
 
 
+class Hosted(Struct, frozen=True, eq=False):
+    """What the apps are: services, and at most one agent."""
+
+    services: list[Service]
+    agent: Agent | None = None
+
+
 def services_of(settings: Settings) -> list[Service]:
+    """The services among what these settings host. Raises as `hosted_of` does."""
+    return hosted_of(settings).services
+
+
+def hosted_of(settings: Settings) -> Hosted:
     """What these settings host: their apps, looked for in the working directory first, else the file service.
 
     Raises `AppError`, one line for all that is wrong.
@@ -25,25 +43,32 @@ def services_of(settings: Settings) -> list[Service]:
     from .services.files import file_service  # late: only where nothing else is served
 
     try:
-        return [file_service(settings.root, allow_write=settings.allow_write)]
+        return Hosted([file_service(settings.root, allow_write=settings.allow_write)])
     except OSError:
         raise AppError(f"root {settings.root!r} can't be opened") from None
 
 
-def load(paths: Sequence[str]) -> list[Service]:
-    """The services of these apps. Raises `AppError`, one line for all that is wrong."""
+def load(paths: Sequence[str]) -> Hosted:
+    """What these apps are. Raises `AppError`, one line for all that is wrong."""
     services: list[Service] = []
+    agent: Agent | None = None
     faults: list[str] = []
     cause: BaseException | None = None
     for path in paths:
         try:
-            services.append(_load_one(path))
+            found = _load_one(path)
+            if isinstance(found, Service):
+                services.append(found)
+            elif agent is None:
+                agent = found
+            else:
+                raise AppError(f"{path!r}: an agent, of which a daemon hosts one")
         except AppError as exc:
             faults.append(str(exc))
             cause = cause or exc.__cause__
     if faults:
         raise AppError("; ".join(faults)) from cause
-    return services
+    return Hosted(services, agent)
 
 
 def load_object(path: str) -> object:
@@ -65,11 +90,17 @@ def load_object(path: str) -> object:
     return found
 
 
-def _load_one(path: str) -> Service:
+def _load_one(path: str) -> Service | Agent:
     found = load_object(path)
-    if not isinstance(found, Service):
-        raise AppError(f"{path!r}: not a Service but a {type(found).__name__}")
-    return found
+    if isinstance(found, Service) or _is_agent(found):
+        return found
+    raise AppError(f"{path!r}: neither a Service nor an Agent but a {type(found).__name__}")
+
+
+def _is_agent(found: object) -> TypeGuard[Agent]:
+    """Whoever made an agent has imported its class: where nobody has, nobody pays for asking."""
+    module = sys.modules.get(f"{__package__}.agents.agent")
+    return module is not None and isinstance(found, module.Agent)
 
 
 def _import(name: str, path: str) -> object:

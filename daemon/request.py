@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .boundary import Outcome
     from .operations.spec import OperationSpec
     from .rpc.envelope import Call
-    from .streams import Stream
+    from .streams import Sink, Stream
 
 
 class Part(Protocol):
@@ -29,7 +29,8 @@ class Part(Protocol):
 class Request:
     """A call and its operation. One object per request that can't be answered at once.
 
-    `parent` made the call and waits for it, where it is one between operations that ends with its caller.
+    `parent` made the call and waits for it, where it is one between operations that ends with its caller. `sink` takes the
+    events of a subscription that nobody on the wire has asked for.
 
     `ended_by` is why the answer was given before the handler had one (cancelled, timed out, unavailable): the
     handler's own outcome is then dropped. It is set on the loop and read in worker threads.
@@ -46,6 +47,7 @@ class Request:
         "on_done",
         "parent",
         "scope",
+        "sink",
         "spec",
         "stopped",
         "stream",
@@ -62,6 +64,7 @@ class Request:
         self.scope: anyio.CancelScope | None = None
         self.stopped: threading.Event | None = None
         self.stream: Stream | None = None
+        self.sink: Sink | None = None
         self.children: list[Part] | None = None
         self.parent: Request | None = None
         self.on_done: Callable[[Outcome], None] | None = None
@@ -70,10 +73,10 @@ class Request:
     def takes_a_place(self) -> bool:
         """Whether it counts among those that run at the same time.
 
-        Subscriptions don't, or a handful of watchers would stop all calls. Calls between operations don't either: who
-        waits for them has a place already, and would wait for ever for a second one.
+        Subscriptions don't, nor what only waits, or a handful of watchers would stop all calls. Calls between operations
+        don't either: who waits for them has a place already, and would wait for ever for a second one.
         """
-        return self.on_done is None and self.spec.mode != "stream"
+        return self.on_done is None and self.spec.mode != "stream" and not self.spec.waits
 
     def waits_for(self, lane: object) -> bool:
         """Whether this call was made, directly or not, by one that holds the lane and waits for it."""

@@ -14,10 +14,10 @@ from ..framing.descriptors import StdoutClosed
 from ..framing.stdio import StdioTransport
 from ..framing.stray import StrayReader
 from ..framing.transport import memory_pair
-from .admission import access_of, capabilities_of
+from .admission import access_of, capabilities_of, check_store
 from .core import FLUSH_SECONDS, Daemon
 from .handover import NOTHING, Carried, Handover, become, program
-from .hosting import AppError, services_of
+from .hosting import AppError, hosted_of
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import LogSettings, install_hooks, install_logging, log, loop_exception_handler, start, stray
 from .operations.service import DeclarationError
@@ -67,14 +67,16 @@ def check(settings: Settings) -> NoReturn:
     sys.dont_write_bytecode = True
     status = EXIT_OK
     try:
-        services = services_of(settings)
+        hosted = hosted_of(settings)
+        check_store(settings)
         Daemon(
-            services,
+            hosted.services,
             memory_pair()[0],
             settings,
             version=__version__,
             access=access_of(settings),
-            capabilities=capabilities_of(settings, services),
+            capabilities=capabilities_of(settings, hosted.services),
+            agent=hosted.agent,
         )
     except (AppError, DeclarationError) as exc:
         os.write(report, str(exc).encode(errors="backslashreplace"))
@@ -121,19 +123,21 @@ class _Process:
                 let_through()
             if self._program is not None:
                 sys.dont_write_bytecode = True  # it would be taken for that of a file edited within the same second
-            services = services_of(self._settings)
+            hosted = hosted_of(self._settings)
+            check_store(self._settings)
             install_hooks()  # once more: the apps may have imported what has hooks of its own
             self._transport = transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
             self._daemon = daemon = Daemon(
-                services,
+                hosted.services,
                 transport,
                 self._settings,
                 version=__version__,
                 access=access_of(self._settings),
-                capabilities=capabilities_of(self._settings, services),
-                on_ending=self._watchdog.arm,
+                capabilities=capabilities_of(self._settings, hosted.services),
+                agent=hosted.agent,
                 carried=NOTHING if self._handed is None else self._handed.carried,
             )
+            daemon.on_ending = self._watchdog.arm
             self._reload_with(daemon)
             gc.freeze()  # what is loaded by now stays: no collection needs to look through it again
             daemon.begin()

@@ -77,6 +77,12 @@ VERBS: Final[dict[str, Verb]] = {
             "discreet schema app:files --check schema.json -o schema.json",
         ),
     ),
+    "card": Verb(
+        "card",
+        "[APP ...] [--dialect 1.0|0.3] [--extended] [FLAG ...]",
+        "Print the agent card (A2A) of what would be served.",
+        ("discreet card app:agent", "discreet card app:files --dialect 0.3", "discreet card app:agent --extended"),
+    ),
     "generate": Verb(
         "generate",
         "python|typescript [--app APP ... | --server COMMAND] [-o FILE]",

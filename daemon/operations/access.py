@@ -69,16 +69,16 @@ class Access:
 
     def __init__(self, parent: Identity, provider: IdentityProvider | None = None) -> None:
         self._parent = parent
-        self._provider = provider
+        self.provider: Final = provider
         self.trusting: Final = provider is None and parent.scopes is None
         """True where every caller may do everything, so that nothing needs to be asked."""
 
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:
         """Who sent a request with this metadata."""
-        if self._provider is None:
+        if self.provider is None:
             return self._parent
         authorization = metadata.get("authorization")
-        return None if authorization is None else self._provider.resolve(authorization)
+        return None if authorization is None else self.provider.resolve(authorization)
 
     def refusal(self, rule: AccessRule, metadata: Mapping[str, str]) -> Failure | None:
         """Why this call may not be made; None where it may."""
@@ -87,8 +87,8 @@ class Access:
         identity = self.identify(metadata)
         if rule.allows(identity):
             return None
-        if identity is None and self._provider is not None:
-            return AuthenticationRequired(tuple(self._provider.schemes), self._provider.realm)
+        if identity is None and self.provider is not None:
+            return AuthenticationRequired(tuple(self.provider.schemes), self.provider.realm)
         return InsufficientPermissions()
 
 

@@ -35,7 +35,8 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     gave. `returns` is the type of its result, or of one event; `output` checks it where encoding alone would not
     prove it. `timeout` is in seconds, None for no deadline. `lane` runs it one at a time: True for all of its calls, a
     param's name for those with the same value of it. `limit` is how many may be in the daemon at once. `uses` are the
-    operations that it may call, with the scopes of `authority`. `at_once` is for the way out itself.
+    operations that it may call, with the scopes of `authority`. `at_once` is for the way out itself. `waits` is for what
+    does nothing but wait: it takes no place among the requests that run at the same time.
     """
 
     name: str
@@ -55,6 +56,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     uses: frozenset[str] = frozenset()
     authority: frozenset[str] = frozenset()
     at_once: bool = False
+    waits: bool = False
 
     @property
     def namespace(self) -> str:

@@ -20,6 +20,7 @@ _METAVARS: Final = {
     "file": "FILE",
     "words": "WORD",
     "object": "MODULE:OBJECT",
+    "store": "STORE",
 }
 
 

@@ -6,9 +6,12 @@ from typing import Any, Final, Literal, TypeAlias, assert_never, final, get_args
 
 from msgspec import Struct
 
-Kind: TypeAlias = Literal["switch", "integer", "seconds", "choice", "directory", "file", "words", "apps", "object"]
+Kind: TypeAlias = Literal[
+    "switch", "integer", "seconds", "choice", "directory", "file", "words", "apps", "object", "store"
+]
 
 PREFIX: Final = "DISCREET_"
+SQLITE: Final = "sqlite:"
 _LONGEST_INTEGER: Final = 18
 """Digits. More than any limit here needs, and far from where `int` itself refuses."""
 _SWITCH_WORDS: Final = {"1": True, "true": True, "yes": True, "on": True} | {
@@ -97,6 +100,8 @@ class Option(Struct, frozen=True, kw_only=True):
                 return "pkg.module:service"
             case "object":
                 return "pkg.module:object"
+            case "store":
+                return "memory, or sqlite:PATH"
             case _:
                 assert_never(self.kind)
 
@@ -154,6 +159,10 @@ def value_of(option: Option, given: Given, directory: str) -> object:  # noqa: C
             return tuple(value)
         case "object", str() if _is_app(value):
             return value
+        case "store", "memory":
+            return value
+        case "store", str() if value.startswith(SQLITE) and value != SQLITE:
+            return SQLITE + absolute(value.removeprefix(SQLITE), directory)
         case ("apps", list()) if all(_is_app(word) for word in value):
             return tuple(value)
         case _:
@@ -180,7 +189,7 @@ def _read(kind: Kind, text: str) -> object:
                 return text.lower()
         case "words" | "apps":
             return text.replace(",", " ").split()
-        case "choice" | "directory" | "file" | "object":
+        case "choice" | "directory" | "file" | "object" | "store":
             return text
         case _:
             assert_never(kind)

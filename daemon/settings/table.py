@@ -86,6 +86,15 @@ class Settings(Struct, frozen=True, kw_only=True):
             default_text="none",
         ),
     ] = None
+    store: Annotated[
+        str,
+        Detail(
+            group=_SERVED, kind="store", help="where the agent keeps its tasks: memory, or sqlite:PATH to outlive it"
+        ),
+    ] = "memory"
+    push_private: Annotated[
+        bool, Detail(group=_SERVED, help="let push notifications go to private and loopback addresses")
+    ] = False
     framing: Annotated[
         Framing,
         Detail(group=_WIRE, help="how messages are told apart; auto goes by the first byte, { or [ means newline"),

@@ -35,6 +35,8 @@ SAMPLES = {
     "scopes": Sample(["--scope", "a:r", "--scope=b:w"], "a:r b:w", '["a:r", "b:w"]', ("a:r", "b:w")),
     "tokens": Sample(["--token", "a:0", "--token=b:1:r"], "a:0 b:1:r", '["a:0", "b:1:r"]', ("a:0", "b:1:r")),
     "identity": Sample(["--identity", "app:who"], "app:who", '"app:who"', "app:who"),
+    "store": Sample(["--store", "sqlite:/t.db"], "sqlite:/t.db", '"sqlite:/t.db"', "sqlite:/t.db"),
+    "push_private": Sample(["--push-private"], "1", "true", True),
     "capabilities": Sample(["--capability", "a=/f"], "a=/f", '["a=/f"]', ("a=/f",)),
     "reload": Sample(["--reload"], "on", "true", True),
     "framing": Sample(["--framing", "newline"], "newline", '"newline"', "newline"),
@@ -168,7 +170,17 @@ def test_an_unknown_flag_names_the_nearest_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "argv", [["--root"], ["--fram=auto"], ["--ordered=yes"], ["--help"], ["-5"], ["--store", "memory"]]
+    "argv",
+    [
+        ["--root"],
+        ["--fram=auto"],
+        ["--ordered=yes"],
+        ["--help"],
+        ["-5"],
+        ["--store", "redis:x"],
+        ["--store=sqlite:"],
+        ["--http"],
+    ],
 )
 def test_a_command_line_that_cannot_be_read_is_refused(argv: list[str]) -> None:
     with pytest.raises(UsageError):

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
@@ -22,7 +22,7 @@ from ..client.stderr import StderrMode
 from ..daemon.admission import access_of, capabilities_of
 from ..daemon.core import Daemon
 from ..daemon.operations.access import PARENT, Access, IdentityProvider
-from ..daemon.operations.service import Service
+from ..daemon.operations.service import DeclarationError, Service
 from ..daemon.settings import Settings
 from ..daemon.settings.flags import to_argv
 from ..daemon.settings.option import Given, value_of
@@ -32,18 +32,21 @@ from ..framing.events import Framing
 from ..framing.transport import ByteTransport, memory_pair
 from .logged import show_log
 
+if TYPE_CHECKING:
+    from ..agents import Agent
+
 _BY_FIELD: Final = {option.field: option for option in OPTIONS}
 
 
 @asynccontextmanager
 async def in_memory(
-    *services: Service,
+    *hosted: Service | Agent,
     timeout: float | None = DEFAULT_TIMEOUT,
     provider: IdentityProvider | None = None,
     credentials: Mapping[str, str] | None = None,
     **settings: Any,  # fields of `Settings`, each of its own type
 ) -> AsyncGenerator[Peer]:
-    """A peer to a daemon that hosts these services, in this event loop:
+    """A peer to a daemon that hosts these services, and at most one agent, in this event loop:
 
         async with in_memory(notes, scopes=["notes:read"]) as peer:
             assert await peer.call("notes/count", type=int) == 0
@@ -63,7 +66,7 @@ async def in_memory(
     chosen = settings_of(settings)
     framing = framing_of(chosen.framing)
     async with (
-        wired(services, chosen, provider=provider, credentials=credentials) as theirs,
+        wired(hosted, chosen, provider=provider, credentials=credentials) as theirs,
         attach(theirs, framing=framing, timeout=timeout) as peer,
     ):
         yield peer
@@ -71,7 +74,7 @@ async def in_memory(
 
 @asynccontextmanager
 async def wired(
-    services: Sequence[Service],
+    hosted: Sequence[Service | Agent],
     settings: Settings,
     *,
     provider: IdentityProvider | None,
@@ -79,6 +82,10 @@ async def wired(
 ) -> AsyncGenerator[ByteTransport]:
     """The other end of the wire to a daemon, for those who are no peer. Everything else is as `in_memory` says."""
     ours, theirs = memory_pair()
+    services = [each for each in hosted if isinstance(each, Service)]
+    agents = [each for each in hosted if not isinstance(each, Service)]
+    if len(agents) > 1:
+        raise DeclarationError("a daemon hosts one agent")
     daemon = Daemon(
         services,
         ours,
@@ -86,6 +93,7 @@ async def wired(
         version=__version__,
         access=access_of(settings) if provider is None else Access(PARENT, provider),
         capabilities=capabilities_of(settings, services) if credentials is None else _registered(credentials),
+        agent=agents[0] if agents else None,
     )
     ended = anyio.Event()
 

@@ -1,0 +1,71 @@
+"""What the daemon is to its agent, and when the agent begins: with the first call of one of its methods, or at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, final
+
+from .agents.names import METHODS
+from .offers import Offers
+from .operations.access import Access, Identity
+from .operations.registry import Late
+from .operations.spec import OperationSpec
+from .settings import Settings
+
+if TYPE_CHECKING:
+    import anyio.abc
+
+    from .agents.agent import Agent
+    from .agents.runtime import Runtime
+    from .boundary import Outcome
+    from .composition import Composer
+    from .streams import Sink
+
+
+@final
+class Agency:
+    """One per daemon. `composer` is set before anything is called; `late` are the agent's methods, for the registry."""
+
+    composer: Composer
+
+    def __init__(self, offers: Offers, agent: Agent | None, access: Access, settings: Settings) -> None:
+        self.late: Final = Late(METHODS, self._methods)
+        self._offers = offers
+        self._agent = agent
+        self._access = access
+        self._settings = settings
+        self._runtime: Runtime | None = None
+        self._tasks: anyio.abc.TaskGroup | None = None
+
+    def begin(self, tasks: anyio.abc.TaskGroup, load: Callable[[], None]) -> None:
+        """The daemon runs. Where the store outlives it the agent begins, too: what was left behind waits for no caller.
+
+        `load()` has the registry take up the late methods.
+        """
+        self._tasks = tasks
+        if self._settings.store != "memory":
+            load()
+            if self._runtime is not None:
+                self._runtime.start(self.spawn)
+
+    def _methods(self) -> Iterable[OperationSpec]:
+        from .agents.methods import agent_methods  # late: most daemons are never asked for their agent
+
+        self._runtime, methods = agent_methods(self, self._agent, self._offers.services, self._access, self._settings)
+        return methods
+
+    # -- what the agent asks for -------------------------------------------------------------------------------
+
+    def spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run this until the end. On the loop."""
+        if self._tasks is None:
+            raise RuntimeError("the daemon does not run")
+        self._tasks.start_soon(work)
+
+    def skill(self, name: str, identity: Identity | None) -> OperationSpec | None:
+        return self._offers.find(name, identity)
+
+    async def run_skill(
+        self, spec: OperationSpec, params: bytes, metadata: Mapping[str, str], sink: Sink | None
+    ) -> Outcome:
+        return await self.composer.run(spec, params, metadata, sink)

@@ -1,0 +1,195 @@
+"""Where every call of an agent's method arrives: who calls, in which version, past which interceptors; and how it fails.
+
+What the handler raises leaves here as the dialect of the method says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, NoReturn, Protocol, TypeVar, final
+
+import msgspec
+
+from ...errors.exceptions import FailureError, OperationError
+from ...errors.failures import (
+    AgentFailure,
+    AuthenticationRequired,
+    Cancelled,
+    ExtensionSupportRequired,
+    Internal,
+    UnsupportedOperation,
+    VersionNotSupported,
+)
+from .. import boundary
+from ..logs import log
+from ..operations.access import Access
+from ..operations.context import Context
+from .agent import Agent
+from .derive import Cards
+from .dialect import Dialect
+from .executor import AgentCall, Interceptor, Outcome
+from .handler import Caller, Handler, Streamed
+from .model import TaskState
+from .runtime import Runtime
+
+T = TypeVar("T")
+
+AFTER_SECONDS: Final = 1.0
+"""How long interceptors may take behind a call that was cancelled."""
+
+
+class Host(Protocol):
+    """What the agent needs of the daemon around it."""
+
+    def spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None: ...
+
+
+@final
+class Desk:
+    """One per daemon. `answer` and `events` wrap what a method does."""
+
+    def __init__(self, host: Host, runtime: Runtime, cards: Cards, agent: Agent | None, access: Access) -> None:
+        self._host = host
+        self._runtime = runtime
+        self._interceptors: Sequence[Interceptor] = () if agent is None else agent.interceptors
+        self.cards: Final = cards
+        self.login: Final = access.provider
+        """How callers show who they are; None where nobody has to."""
+        self._guarded = agent is not None and self.login is not None
+        card = cards.public()
+        self._streaming = card.capabilities.streaming
+        self._required = frozenset(each.uri for each in card.capabilities.extensions if each.required)
+
+    async def answer(
+        self,
+        ctx: Context,
+        dialect: Dialect,
+        work: Callable[[Handler, Caller], Awaitable[T]],
+        *,
+        task_id: str | None = None,
+    ) -> T:
+        """What `work` gives for this caller. Raises `FailureError` only, and cancellation."""
+        try:
+            caller = self._caller(ctx, dialect)
+            handler = await self._runtime.ready(self._host.spawn)
+            if not self._interceptors:
+                return await work(handler, caller)
+            async with self._between(ctx, caller, task_id):
+                return await work(handler, caller)
+        except FailureError as exc:
+            _translate(exc, dialect)
+
+    async def events(
+        self,
+        ctx: Context,
+        dialect: Dialect,
+        work: Callable[[Handler, Caller], AsyncIterator[Streamed]],
+        *,
+        task_id: str | None = None,
+    ) -> AsyncIterator[Streamed]:
+        """The same for a stream."""
+        try:
+            caller = self._caller(ctx, dialect)
+            if not self._streaming:
+                raise FailureError(UnsupportedOperation(reason="The agent does not stream."))
+            handler = await self._runtime.ready(self._host.spawn)
+            async with self._between(ctx, caller, task_id):
+                stream = work(handler, caller)
+                try:
+                    async for each in stream:
+                        yield each
+                finally:
+                    await _close(stream)
+        except FailureError as exc:
+            _translate(exc, dialect)
+
+    def _caller(self, ctx: Context, dialect: Dialect) -> Caller:
+        metadata = ctx.metadata
+        wanted = metadata.get("a2a-version", "").strip()
+        if wanted and wanted.split(".")[:2] != dialect.name.split("."):  # patch numbers say nothing (3.6)
+            raise FailureError(VersionNotSupported(accepted=(dialect.name,)))
+        identity = ctx.identity
+        if identity is None and self._guarded:
+            raise self.challenge()
+        extensions = tuple(filter(None, (uri.strip() for uri in metadata.get("a2a-extensions", "").split(","))))
+        missing = self._required.difference(extensions)
+        if missing:
+            raise FailureError(ExtensionSupportRequired(accepted=tuple(sorted(missing))))
+        scope = "" if identity is None else identity.subject
+        return Caller(scope, dialect.name, identity, extensions, metadata)
+
+    def challenge(self) -> FailureError:
+        """What a caller is told who has to show who it is."""
+        login = self.login
+        return FailureError(AuthenticationRequired(tuple(login.schemes), login.realm) if login else Internal())
+
+    @asynccontextmanager
+    async def _between(self, ctx: Context, caller: Caller, task_id: str | None) -> AsyncIterator[None]:
+        """Past the interceptors, and back past those that were passed."""
+        call = AgentCall(ctx.operation, caller.dialect, caller.identity, caller.service_params, task_id)
+        passed: list[Interceptor] = []
+        outcome: Outcome = None
+        try:
+            for interceptor in self._interceptors:
+                await _pass(interceptor, call)
+                passed.append(interceptor)
+            yield
+        except FailureError as exc:
+            outcome = exc.failure
+            raise
+        except OperationError as exc:
+            outcome = boundary.declared(exc) or Internal()
+            raise
+        except BaseException:
+            outcome = Cancelled()
+            raise
+        finally:
+            await _return(passed, call, outcome)
+
+
+async def _pass(interceptor: Interceptor, call: AgentCall) -> None:
+    fault = await boundary.attempt(interceptor.before(call))
+    if fault is None:
+        return
+    if isinstance(fault, FailureError):
+        raise fault
+    failure = boundary.declared(fault) if isinstance(fault, OperationError) else None
+    if failure is None:
+        log.error("interceptor.failed", method=call.method, exc=fault)
+    raise FailureError(failure or Internal())
+
+
+async def _return(passed: Sequence[Interceptor], call: AgentCall, outcome: Outcome) -> None:
+    if not passed:
+        return
+    import anyio  # late: the first replies leave without an event loop
+
+    with anyio.CancelScope(shield=True) if isinstance(outcome, Cancelled) else anyio.CancelScope() as scope:
+        if scope.shield:
+            scope.deadline = anyio.current_time() + AFTER_SECONDS
+        for interceptor in reversed(passed):
+            fault = await boundary.attempt(interceptor.after(call, outcome))
+            if fault is not None:
+                log.error("interceptor.failed", method=call.method, exc=fault)
+
+
+def _translate(exc: FailureError, dialect: Dialect) -> NoReturn:
+    """Raise the failure as this dialect says it."""
+    failure = exc.failure
+    if not isinstance(failure, AgentFailure):
+        raise exc
+    state = failure.current_state
+    raise FailureError(
+        msgspec.structs.replace(
+            failure,
+            dialect=dialect.name,
+            current_state=None if state is None else dialect.state_name(TaskState(state)),
+        )
+    ) from None
+
+
+async def _close(stream: AsyncIterator[Streamed]) -> None:
+    close = getattr(stream, "aclose", None)
+    if close is not None:
+        await close()

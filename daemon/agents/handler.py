@@ -1,0 +1,267 @@
+"""What an agent does for its callers, whatever dialect they speak (A2A 1.0 section 3). Checks, then acts; knows no JSON."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Final, TypeAlias, final
+
+import msgspec
+
+from ...errors.exceptions import FailureError, OperationError
+from ...errors.failures import (
+    InvalidParams,
+    TaskNotCancelable,
+)
+from ..operations.access import Identity
+from .draft import fold
+from .executor import RequestContext
+from .live import Live, Watcher
+from .model import Event, JsonObject, Message, SendConfiguration, StatusChanged, Task, TaskState, TaskStatus
+from .moments import new_id, now
+from .residents import Residents
+from .runs import Run, Runner, check_lost, committed, has_ended
+from .states import RESTING, TERMINAL
+from .store import Listed, Logged, LogMovedError, Query, TaskStore
+from .targets import Targets
+
+CANCEL_SECONDS: Final = 30.0
+"""How long another daemon gets to cancel a task of its own."""
+
+
+class EventsLost(OperationError, code="EVENTS_LOST", http_status=410, retryable=True):
+    """The subscriber was too slow for the task's log; a new subscription begins with the task as it is"""
+
+    task_id: str
+    last_generation: int
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who calls, and how. `scope` is whose tasks the caller sees; `dialect` is for its push notifications."""
+
+    scope: str
+    dialect: str
+    identity: Identity | None = None
+    extensions: tuple[str, ...] = ()
+    service_params: Mapping[str, str] = {}
+
+
+class Sending(msgspec.Struct, frozen=True):
+    """A message and what came with it."""
+
+    message: Message
+    configuration: SendConfiguration = SendConfiguration()
+    metadata: JsonObject | None = None
+
+
+class Happened(msgspec.Struct, frozen=True):
+    """An event of a task, for a stream."""
+
+    task_id: str
+    context_id: str
+    event: Event
+
+
+Streamed: TypeAlias = Task | Message | Happened
+"""What a stream is made of: first the task, or nothing but a reply; then what happens to the task."""
+
+
+@final
+class Handler:
+    """One per daemon. Every method raises `FailureError` or a declared error for what can't be done."""
+
+    def __init__(self, store: TaskStore, residents: Residents, runner: Runner, targets: Targets) -> None:
+        self._store = store
+        self._residents = residents
+        self._runner = runner
+        self.targets = targets
+
+    # -- messages ----------------------------------------------------------------------------------------------
+
+    async def send(self, sending: Sending, caller: Caller) -> Task | Message:
+        """Hand a message to the agent; the task when it has come to rest (at once with `return_immediately`), or the reply.
+
+        Cancelling it leaves the task alone.
+        """
+        run = await self._submit(sending, caller)
+        live = run.live
+        live.users += 1
+        try:
+            if sending.configuration.return_immediately:
+                run.announce()
+            else:
+                await run.settle()
+            return run.reply or await self._begun(sending, live)
+        finally:
+            self._residents.release(live)
+
+    async def stream(self, sending: Sending, caller: Caller) -> AsyncIterator[Streamed]:
+        """The same, with everything that happens, until the task has come to rest.
+
+        It begins with the task: a new one as it began, another as it is; or it is one reply and nothing else.
+        """
+        run = await self._submit(sending, caller)
+        live = run.live
+        live.users += 1
+        watcher = live.watch()
+        try:
+            if live.generation:
+                yield await self._begun(sending, live)
+            else:
+                while not (live.generation or run.settled):
+                    await live.changed()
+                if run.reply is not None:
+                    yield run.reply
+                    return
+                await self._begun(sending, live)
+            while batch := await self._next(watcher, lambda: run.settled):
+                for logged in batch:
+                    yield Happened(live.id, live.context_id, logged.event)
+                    if run.first is not None and logged.generation > run.first and _leads_to(RESTING, logged.event):
+                        return
+            await run.settle()
+        finally:
+            watcher.close()
+            self._residents.release(live)
+
+    async def _submit(self, sending: Sending, caller: Caller) -> Run:
+        """Queue the message with its task, which is new where it names none. The run's task is held by its run."""
+        live, message = await self._live_for(sending.message, caller)
+        try:
+            push = sending.configuration.task_push_notification_config
+            if push is not None:
+                self.targets.aim(live, push, caller.dialect)
+            context = RequestContext(
+                live.task(),
+                message,
+                sending.metadata,
+                sending.configuration.accepted_output_modes,
+                caller.extensions,
+                caller.identity,
+                caller.service_params,
+            )
+            return self._runner.submit(live, context)
+        finally:
+            self._residents.release(live)
+
+    async def _begun(self, sending: Sending, live: Live) -> Task:
+        """The task, once it is in the store, and with it where its news go."""
+        task = await committed(live)
+        if sending.configuration.task_push_notification_config is not None:
+            await self.targets.keep(live)
+        return task
+
+    async def _live_for(self, message: Message, caller: Caller) -> tuple[Live, Message]:
+        """The task that a message is for, held, and the message with its task and its context."""
+        if message.task_id:
+            live = await self._residents.hold(message.task_id, caller.scope)
+            try:
+                if live.ended:
+                    raise FailureError(has_ended(live))
+                if message.context_id not in (None, "", live.context_id):
+                    raise FailureError(InvalidParams("message.contextId", "the context of the task", "another"))
+            except BaseException:
+                self._residents.release(live)
+                raise
+            return live, _addressed(message, live.id, live.context_id)
+        message = _addressed(message, new_id(), message.context_id or new_id())
+        task_id, context_id = message.task_id or "", message.context_id or ""
+        task = Task(task_id, context_id, TaskStatus(TaskState.SUBMITTED, timestamp=now()), history=(message,))
+        return self._residents.create(task, caller.scope), message
+
+    # -- tasks -------------------------------------------------------------------------------------------------
+
+    async def get(self, task_id: str, caller: Caller) -> Task:
+        """The task as it is now."""
+        live = self._residents.find(task_id, caller.scope)
+        if live is not None and not live.foreign:
+            return await committed(live)
+        stored = await self._residents.load(task_id, caller.scope)
+        if not stored.later:
+            return stored.snapshot
+        return fold(stored.snapshot, [logged.event for logged in stored.later])
+
+    async def list(self, query: Query) -> Listed:
+        """One page of tasks. Raises `FailureError(InvalidParams)` for a token that is none."""
+        try:
+            return await self._store.list(query)
+        except ValueError:
+            raise FailureError(InvalidParams("pageToken", "token of a page before", "string")) from None
+
+    async def cancel(self, task_id: str, metadata: JsonObject | None, caller: Caller) -> Task:
+        """Cancel a task; the task as it is then."""
+        live = await self._residents.hold(task_id, caller.scope)
+        try:
+            if live.ended:
+                raise FailureError(
+                    TaskNotCancelable(task_id=live.id, current_state=live.state.value, reason="The task has ended.")
+                )
+            if live.foreign:
+                return await self._cancel_abroad(live)
+            context = RequestContext(
+                live.task(), None, metadata, None, caller.extensions, caller.identity, caller.service_params
+            )
+            return await self._runner.cancel(live, context)
+        finally:
+            self._residents.release(live)
+
+    async def _cancel_abroad(self, live: Live) -> Task:
+        """Ask the daemon that works on the task."""
+        import anyio  # late: the first replies leave without an event loop
+
+        await self._store.ask_owner(live.id, "cancel")
+        with anyio.move_on_after(CANCEL_SECONDS):
+            while not live.ended and live.foreign:
+                await live.changed()
+        if not live.ended:
+            raise FailureError(TaskNotCancelable(task_id=live.id, current_state=live.state.value))
+        return live.task()
+
+    async def subscribe(
+        self, task_id: str, caller: Caller, *, until: frozenset[TaskState] = TERMINAL
+    ) -> AsyncIterator[Streamed]:
+        """The task as it is, then everything that happens to it until it has one of these states."""
+        live = await self._residents.hold(task_id, caller.scope)
+        watcher = live.watch()
+        try:
+            if live.ended:
+                raise FailureError(has_ended(live))
+            yield await committed(live)
+            while batch := await self._next(watcher, lambda: False):
+                for logged in batch:
+                    yield Happened(live.id, live.context_id, logged.event)
+                    if _leads_to(until, logged.event):
+                        return
+        finally:
+            watcher.close()
+            self._residents.release(live)
+
+    async def _next(self, watcher: Watcher, over: Callable[[], bool]) -> Sequence[Logged]:
+        """The next events behind the watcher's place, in order, none twice and none left out; empty when it is over."""
+        live = watcher.live
+        while True:
+            kept = watcher.take()
+            batch = await self._from_store(watcher) if kept is None else kept
+            if batch:
+                return batch
+            check_lost(live)
+            if watcher.position >= live.generation and (live.ended or over()):
+                return ()
+            await live.changed()
+
+    async def _from_store(self, watcher: Watcher) -> Sequence[Logged]:
+        live = watcher.live
+        try:
+            batch = await self._store.events.read(live.id, after=watcher.position)
+        except LogMovedError as exc:
+            raise EventsLost(task_id=live.id, last_generation=exc.last) from None
+        if batch:
+            watcher.position = batch[-1].generation
+        return batch
+
+
+def _addressed(message: Message, task_id: str, context_id: str) -> Message:
+    return msgspec.structs.replace(message, task_id=task_id, context_id=context_id)
+
+
+def _leads_to(states: frozenset[TaskState], event: Event) -> bool:
+    return isinstance(event, StatusChanged) and event.status.state in states

@@ -1,0 +1,287 @@
+"""One task that is being worked on or watched: its working copy, what the store has of it, and what watchers have yet to see.
+
+An event counts from the moment it is published, but nobody is told of it before the store has it. Never waits for a
+watcher: who falls behind what is kept here reads on in the store, or is told that it has missed something.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
+
+import msgspec
+
+from .draft import Draft
+from .executor import InvalidStateTransition
+from .model import ArtifactChanged, Event, Part, StatusChanged, Task, TaskState
+from .states import RESTING, TERMINAL, may_follow
+from .store import Change, Logged, PushTarget
+
+if TYPE_CHECKING:
+    import anyio
+
+    from .runs import Run
+
+Lost: TypeAlias = Literal["conflict", "full", "unstorable", "failed"]
+"""Another daemon was faster; the store has no room; what the agent said is no JSON; the store failed."""
+
+MOST_EVENTS: Final = 65_536
+"""Events of one task that are kept for watchers who are behind."""
+
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""How much those may hold, about."""
+
+_EVENT_BYTES: Final = 256
+_SNAPSHOT_BYTES: Final = 1024 * 1024
+
+
+@final
+class Live:
+    """A task in memory. `generation` is the number of its last event, `committed` of the last that the store has.
+
+    `rested` is the generation of the last event that ended the task or made it wait, 0 where there was none since it came
+    into memory. `runs` are the executions that it has and will have, the first of them under way; `users` counts who needs it
+    in memory. `keeper` is another daemon that works on it, `taken_from` one that did and is no more. `lost` says why
+    nothing can be published any more.
+    """
+
+    __slots__ = (
+        "_base",
+        "_changed",
+        "_draft",
+        "_entries",
+        "_on_publish",
+        "_sizes",
+        "_snapshot_at",
+        "_snapshot_bytes",
+        "_unsaved",
+        "committed",
+        "generation",
+        "keeper",
+        "kept_bytes",
+        "lost",
+        "owner",
+        "pending",
+        "rested",
+        "runs",
+        "scope",
+        "taken_from",
+        "targets",
+        "users",
+        "watchers",
+    )
+
+    def __init__(self, task: Task, generation: int, scope: str, owner: str, on_publish: Callable[[Live], None]) -> None:
+        self._draft = Draft(task)
+        self._on_publish = on_publish
+        self._entries: list[Logged] = []
+        self._sizes: list[int] = []
+        self._base = generation
+        self._changed: anyio.Event | None = None
+        self._snapshot_at = generation
+        self._snapshot_bytes = _SNAPSHOT_BYTES
+        self._unsaved = 0
+        self.scope = scope
+        self.owner = owner
+        self.generation = generation
+        self.committed = generation
+        self.rested = 0
+        self.keeper: str | None = None
+        self.taken_from: str | None = None
+        self.lost: Lost | None = None
+        self.runs: deque[Run] = deque()
+        self.users = 0
+        self.kept_bytes = 0
+        self.pending: list[Event] = []
+        self.watchers: set[Watcher] = set()
+        self.targets: Sequence[PushTarget] = ()
+
+    @property
+    def id(self) -> str:
+        return self._draft.id
+
+    @property
+    def context_id(self) -> str:
+        return self._draft.context_id
+
+    @property
+    def state(self) -> TaskState:
+        return self._draft.status.state
+
+    @property
+    def foreign(self) -> bool:
+        return self.keeper is not None
+
+    @property
+    def ended(self) -> bool:
+        return self.state in TERMINAL
+
+    def task(self) -> Task:
+        """The task as of `generation`."""
+        return self._draft.freeze()
+
+    # -- what happens to it ------------------------------------------------------------------------------------
+
+    def publish(self, event: Event) -> None:
+        """Append an event. Raises `InvalidStateTransition` for what the table of states does not allow.
+
+        What is published of a task that is lost goes nowhere.
+        """
+        self._check(event)
+        if self.lost is not None:
+            return
+        self._take(event)
+        self.pending.append(event)
+        self._on_publish(self)
+
+    def follow(self, logged: Logged) -> None:
+        """Take an event that another daemon has published and the store has."""
+        self._take(logged.event)
+        self.committed = self.generation
+        self.wake()
+
+    def _check(self, event: Event) -> None:
+        current = self.state
+        target = event.status.state if isinstance(event, StatusChanged) else None
+        if (current in TERMINAL) if target is None else not may_follow(current, target):
+            raise InvalidStateTransition(current=current.value, target=(target or current).value)
+
+    def _take(self, event: Event) -> None:
+        self._draft.apply(event)
+        self.generation += 1
+        size = _size(event)
+        self._unsaved += size
+        if isinstance(event, StatusChanged) and event.status.state in RESTING:
+            self.rested = self.generation
+        if self.watchers:
+            self._entries.append(Logged(self.generation, event))
+            self._sizes.append(size)
+            self.kept_bytes += size
+            if len(self._entries) > MOST_EVENTS or self.kept_bytes > MOST_BYTES:
+                self._trim(1 + len(self._entries) // 8)
+        else:
+            self._base = self.generation
+
+    def wake(self) -> None:
+        """Tell everybody who waits that something is different."""
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None
+
+    async def changed(self) -> None:
+        """Wait until something is different; what, the caller looks up."""
+        import anyio  # late: the first replies leave without an event loop
+
+        if self._changed is None:
+            self._changed = anyio.Event()
+        await self._changed.wait()
+
+    # -- what the store gets -----------------------------------------------------------------------------------
+
+    def change(self) -> Change:
+        """Everything that the store does not have yet, as one change."""
+        resting = self.state in RESTING
+        new = self.committed == 0
+        snapshot = None
+        if new or resting or self._unsaved > self._snapshot_bytes:
+            snapshot = self.task()
+            self._snapshot_bytes += self._unsaved  # so that the work of all snapshots stays linear
+            self._unsaved = 0
+        return Change(
+            task_id=self.id,
+            expected=self.committed,
+            events=tuple(self.pending),
+            scope=self.scope,
+            context_id=self.context_id,
+            state=self.state,
+            updated=self._draft.status.timestamp or "",
+            owner=None if resting else self.owner,
+            snapshot=snapshot,
+            taken_from=self.taken_from,
+        )
+
+    def took(self, change: Change) -> None:
+        """The store has it."""
+        del self.pending[: len(change.events)]
+        self.committed = change.generation
+        self.taken_from = None
+        self.wake()
+
+    def lose(self, why: Lost) -> None:
+        """The store does not take it, for good."""
+        self.lost = why
+        self.pending.clear()
+        self.wake()
+
+    # -- watching ----------------------------------------------------------------------------------------------
+
+    def watch(self) -> Watcher:
+        """Keep what comes from now on, until `Watcher.close`."""
+        watcher = Watcher(self)
+        if not self.watchers:
+            self._base = self.generation
+        self.watchers.add(watcher)
+        return watcher
+
+    def unwatch(self, watcher: Watcher) -> None:
+        self.watchers.discard(watcher)
+        if not self.watchers:
+            self._trim(len(self._entries))
+            self._base = self.generation
+
+    def kept(self, after: int, most: int) -> list[Logged] | None:
+        """The next committed events behind `after`; None where they are not kept any more."""
+        start = after - self._base
+        if start < 0:
+            return None
+        return self._entries[start : min(start + most, self.committed - self._base)]
+
+    def seen(self) -> None:
+        """Let go of what every watcher has seen, now and then."""
+        seen = min((watcher.position for watcher in self.watchers), default=self.generation) - self._base
+        if seen >= min(256, 1 + len(self._entries) // 2):
+            self._trim(seen)
+
+    def _trim(self, count: int) -> None:
+        self.kept_bytes -= sum(self._sizes[:count])
+        del self._entries[:count], self._sizes[:count]
+        self._base += count
+
+
+@final
+class Watcher:
+    """Someone's place in a task's log: `position` is the last event that was taken."""
+
+    __slots__ = ("live", "position")
+
+    def __init__(self, live: Live) -> None:
+        self.live = live
+        self.position = live.generation
+
+    def take(self, most: int = 64) -> list[Logged] | None:
+        """The next events, none if there are none yet; None where they are not kept any more."""
+        found = self.live.kept(self.position, most)
+        if found:
+            self.position = found[-1].generation
+            self.live.seen()
+        return found
+
+    def close(self) -> None:
+        self.live.unwatch(self)
+
+
+def _size(event: Event) -> int:
+    """About how many bytes an event holds; only artifacts can be large and many."""
+    if not isinstance(event, ArtifactChanged):
+        return _EVENT_BYTES
+    return _EVENT_BYTES + sum(map(_part_size, event.artifact.parts))
+
+
+def _part_size(part: Part) -> int:
+    text, raw = part.text, part.raw
+    if text is not None:
+        return len(text)
+    if raw is not None:
+        return len(raw)
+    return len(msgspec.msgpack.encode(part.data)) if part.url is None else len(part.url)

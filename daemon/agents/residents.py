@@ -1,0 +1,96 @@
+"""The tasks that are in memory: each at most once, from the first who needs it to the last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import final
+
+from ...errors.exceptions import FailureError
+from ...errors.failures import TaskNotFound
+from .live import Live
+from .model import Task
+from .moments import is_new_id
+from .states import RESTING
+from .store import Stored, TaskStore
+
+
+@final
+class Residents:
+    """Who needs a task holds it (`users`) and lets go of it by `release`. On the loop."""
+
+    def __init__(self, store: TaskStore, on_publish: Callable[[Live], None]) -> None:
+        self._store = store
+        self._on_publish = on_publish
+        self._lives: dict[str, Live] = {}
+
+    def __iter__(self) -> Iterator[Live]:
+        return iter([*self._lives.values()])
+
+    def find(self, task_id: str, scope: str) -> Live | None:
+        """The task if it is in memory, without holding it."""
+        live = self._lives.get(task_id)
+        return live if live is not None and live.scope == scope and live.generation else None
+
+    def create(self, task: Task, scope: str) -> Live:
+        """A task that nobody knows of yet, held."""
+        live = Live(task, 0, scope, self._store.owner, self._on_publish)
+        live.users = 1
+        self._lives[task.id] = live
+        return live
+
+    async def hold(self, task_id: str, scope: str | None) -> Live:
+        """The task, in memory and held. `scope` None is for the daemon itself. Raises `FailureError(TaskNotFound)`."""
+        live = self._lives.get(task_id)
+        if live is None:
+            live = await self._load(task_id)
+        if live is None or not live.generation or scope not in (None, live.scope):
+            raise not_found(task_id)
+        live.users += 1
+        return live
+
+    async def load(self, task_id: str, scope: str) -> Stored:
+        """The task as it is stored, for those who only look. Raises `FailureError(TaskNotFound)`."""
+        stored = await self._store.load(task_id)
+        if stored is None or stored.scope != scope:
+            raise not_found(task_id)
+        return stored
+
+    async def _load(self, task_id: str) -> Live | None:
+        stored = await self._store.load(task_id)
+        targets = () if stored is None else await self._store.targets(task_id)
+        known = self._lives.get(task_id)  # somebody else may have brought it in meanwhile
+        if known is not None or stored is None:
+            return known
+        live = Live(stored.snapshot, stored.reflects, stored.scope, self._store.owner, self._on_publish)
+        for logged in stored.later:
+            live.follow(logged)
+        live.rested = 0
+        live.targets = targets
+        if stored.owner != self._store.owner and live.state not in RESTING:
+            live.keeper = stored.owner
+        self._lives[task_id] = live
+        return live
+
+    def release(self, live: Live) -> None:
+        """Undo `hold` or `create`."""
+        live.users -= 1
+        self.tidy(live)
+
+    def tidy(self, live: Live) -> None:
+        """Forget a task that nobody needs, once the store has all of it."""
+        if not (live.users or live.pending):
+            self.forget(live)
+
+    def forget(self, live: Live) -> None:
+        """Whoever needs this task next gets it from the store."""
+        if self._lives.get(live.id) is live:
+            del self._lives[live.id]
+
+
+def not_found(task_id: str) -> FailureError:
+    return FailureError(
+        TaskNotFound(
+            task_id=task_id if is_new_id(task_id) else None,
+            suggestion="The task may have been removed. Send a new message.",
+        )
+    )

@@ -1,0 +1,270 @@
+"""Executions: one after the other for each task, side by side for different ones, none of them forgotten.
+
+Whatever an executor does, its task ends in a state that tells: nothing stays `working` behind an execution that is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final, assert_never, final
+
+import msgspec
+
+from ...errors.exceptions import FailureError, OperationError
+from ...errors.failures import (
+    Failure,
+    Internal,
+    InvalidAgentResponse,
+    Overloaded,
+    TaskNotCancelable,
+    UnsupportedOperation,
+)
+from ...errors.wire import encode_error
+from .. import boundary
+from ..logs import log
+from .events import TaskEvents, spoken
+from .executor import AgentExecutor, Checks, NotCancelable, RequestContext, Resumes
+from .live import Live
+from .model import Created, Message, MessageAdded, Part, StatusChanged, Task, TaskState, TaskStatus
+from .moments import now
+from .residents import Residents
+from .states import RESTING
+
+if TYPE_CHECKING:
+    import anyio
+
+MOST_RUNS: Final = 1024
+"""Executions that may be under way or wait for their turn; beyond it senders are told to come again."""
+
+UNFINISHED: Final = "The agent has left its task without a final state."
+BROKEN: Final = "The agent has failed."
+ORPHANED: Final = "The agent's process has ended while it worked on this task."
+
+
+class TaskConflict(OperationError, code="TASK_CONFLICT", http_status=409, retryable=True):
+    """Another process has taken the task over"""
+
+
+@final
+class Run:
+    """One execution. `opens` says that its message begins the task.
+
+    `first` is the task's generation when its turn came, None before; `refused` why it never came."""
+
+    __slots__ = ("context", "done", "events", "first", "live", "opens", "refused", "scope")
+
+    def __init__(self, live: Live, context: RequestContext) -> None:
+        self.live = live
+        self.context = context
+        self.events = TaskEvents(live, self.announce)
+        self.opens = live.generation == 0
+        self.first: int | None = None
+        self.scope: anyio.CancelScope | None = None
+        self.done = False
+        self.refused: Failure | None = None
+
+    @property
+    def reply(self) -> Message | None:
+        """What the agent answered instead of taking up a task."""
+        return self.events.replied
+
+    def announce(self) -> None:
+        """Let a new task begin to exist, before anything is said of it."""
+        if not self.live.generation:
+            self.live.publish(Created(self.live.task()))
+
+    @property
+    def rested(self) -> bool:
+        """Whether its task has, and has in the store too, come to rest by this execution."""
+        live = self.live
+        return self.first is not None and self.first < live.rested <= live.committed
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is an answer for who waits for this execution."""
+        live = self.live
+        over = self.done and live.committed == live.generation
+        return self.rested or over or bool(self.refused or self.reply or live.lost)
+
+    async def settle(self) -> None:
+        """Wait until it is settled. Raises `FailureError`, or `TaskConflict`, where there is no answer."""
+        while not self.settled:
+            await self.live.changed()
+        if self.refused is not None:
+            raise FailureError(self.refused)
+        check_lost(self.live)
+
+
+@final
+class Runner:
+    """Runs the executor. `spawn` starts a coroutine in the daemon's task group."""
+
+    def __init__(
+        self,
+        executor: AgentExecutor,
+        residents: Residents,
+        spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
+    ) -> None:
+        self._executor = executor
+        self._checks = executor if isinstance(executor, Checks) else None  # asked once: Protocols are slow to ask
+        self._resumes = executor if isinstance(executor, Resumes) else None
+        self._residents = residents
+        self._spawn = spawn
+        self._count = 0
+
+    def submit(self, live: Live, context: RequestContext) -> Run:
+        """Queue an execution for a message. Raises `FailureError(Overloaded)`, and what the executor refuses it with."""
+        if self._checks is not None and context.message is not None:
+            self._check(self._checks, context)
+        if self._count >= MOST_RUNS:
+            raise FailureError(Overloaded())
+        self._count += 1
+        run = Run(live, context)
+        live.users += 1
+        live.runs.append(run)
+        if len(live.runs) == 1:
+            self._spawn(lambda: self._work(live))
+        return run
+
+    @staticmethod
+    def _check(executor: Checks, context: RequestContext) -> None:
+        fault = boundary.attempt_now(lambda: executor.check(context))
+        if isinstance(fault, OperationError):
+            failure = boundary.declared(fault)
+            if failure is not None:
+                raise FailureError(failure)
+        if isinstance(fault, FailureError):
+            raise fault
+        if fault is not None:
+            log.error("agent.failed", exc=fault)
+            raise FailureError(Internal())
+
+    async def _work(self, live: Live) -> None:
+        """All executions of one task, in the order of their messages."""
+        while live.runs:
+            run = live.runs[0]
+            try:
+                fault = await boundary.attempt(self._perform(run))
+                if fault is not None:  # one of this program's own
+                    log.error("agent.failed", task=live.id, exc=fault)
+                    if not live.ended:
+                        fail(live, Part(text=BROKEN))
+            finally:
+                run.done = True
+                self._count -= 1
+                live.runs.popleft()
+                live.wake()
+                self._residents.release(live)
+
+    async def _perform(self, run: Run) -> None:
+        live = run.live
+        while live.foreign and live.lost is None:  # another daemon works on it; its turn comes first
+            await live.changed()
+        if live.ended:
+            run.refused = has_ended(live)
+            return
+        run.first = live.generation
+        message = run.context.message
+        if message is not None and not run.opens:
+            if live.state in RESTING:  # first, so that the agent's question stands before the answer in the history
+                live.publish(StatusChanged(TaskStatus(TaskState.WORKING, timestamp=now())))
+            live.publish(MessageAdded(message))
+            run.first = live.generation
+        run.context = msgspec.structs.replace(run.context, task=live.task())
+        await self._execute(run, run.events)
+
+    async def _execute(self, run: Run, events: TaskEvents) -> None:
+        import anyio  # late: the first replies leave without an event loop
+
+        resumes = self._resumes if run.context.message is None else None
+        work = self._executor.execute if resumes is None else resumes.resume
+        with anyio.CancelScope() as run.scope:
+            fault = await boundary.attempt(work(run.context, events))
+            if run.reply is None and not run.scope.cancel_called:
+                run.announce()
+                self._conclude(run, fault)
+
+    def _conclude(self, run: Run, fault: BaseException | None) -> None:
+        """Give the task an end where the executor did not."""
+        live = run.live
+        if fault is not None:
+            failure = self._failure(fault, live)
+            if not live.ended:
+                fail(live, *failure)
+        elif live.state not in RESTING:
+            log.error("agent.unfinished", task=live.id, state=live.state.name.lower())
+            fail(live, Part(text=UNFINISHED))
+
+    @staticmethod
+    def _failure(fault: BaseException, live: Live) -> tuple[Part, ...]:
+        """What a caller may know of what an executor raised: of a declared error everything that it declares."""
+        if isinstance(fault, OperationError):
+            failure = boundary.declared(fault)
+            if failure is not None:
+                return described(failure)
+        elif isinstance(fault, FailureError):
+            return described(fault.failure)
+        log.error("agent.failed", task=live.id, exc=fault)
+        return (Part(text=BROKEN),)
+
+    # -- ending from outside -----------------------------------------------------------------------------------
+
+    async def cancel(self, live: Live, context: RequestContext) -> Task:
+        """Cancel a task that has not ended. Raises `FailureError(TaskNotCancelable)` if its agent keeps on."""
+        events = TaskEvents(live, lambda: None)
+        fault = await boundary.attempt(self._executor.cancel(context, events))
+        if isinstance(fault, NotCancelable):
+            raise FailureError(TaskNotCancelable(task_id=live.id, current_state=live.state.value))
+        if fault is not None:
+            log.error("agent.failed", task=live.id, exc=fault)
+        if not live.ended:
+            live.publish(StatusChanged(TaskStatus(TaskState.CANCELED, timestamp=now())))
+        if live.runs and live.runs[0].scope is not None:
+            live.runs[0].scope.cancel()
+        return await committed(live)
+
+
+def fail(live: Live, *parts: Part) -> None:
+    """End a task as failed, for a reason that its caller may read."""
+    live.publish(StatusChanged(TaskStatus(TaskState.FAILED, spoken(live, parts), now())))
+
+
+def described(failure: Failure) -> tuple[Part, ...]:
+    """A failure for people, and for programs as the error object it would be."""
+    error = msgspec.json.decode(encode_error(failure))
+    return (Part(text=error["message"]), Part(data=error))
+
+
+def has_ended(live: Live) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        task_id=live.id,
+        current_state=live.state.value,
+        reason="The task has ended.",
+        suggestion="Send a message without a task id to begin a new task.",
+    )
+
+
+def check_lost(live: Live) -> None:
+    """Raise what has become of a task that is lost."""
+    match live.lost:
+        case None:
+            return
+        case "conflict":
+            raise TaskConflict
+        case "full":
+            raise FailureError(Overloaded())
+        case "unstorable":
+            raise FailureError(InvalidAgentResponse(task_id=live.id))
+        case "failed":
+            raise FailureError(Internal())
+        case _:
+            assert_never(live.lost)
+
+
+async def committed(live: Live) -> Task:
+    """The task as it is now, once the store has it so."""
+    task, generation = live.task(), live.generation
+    while live.committed < generation and live.lost is None:
+        await live.changed()
+    check_lost(live)
+    return task

@@ -1,0 +1,218 @@
+"""The agent's life in a daemon: opens the store, keeps the tasks moving, takes over what other daemons left behind.
+
+The composition root of this package. Begins when the agent is first needed, or with the daemon where the store outlives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, final
+
+from ...errors.exceptions import FailureError
+from ...errors.failures import Internal
+from ..logs import log
+from .committer import Committer
+from .executor import AgentExecutor, RequestContext, Resumes
+from .handler import Handler
+from .live import Live
+from .model import Event, Part, StatusChanged
+from .residents import Residents
+from .runs import BROKEN, ORPHANED, Runner, committed, fail
+from .states import RESTING, TERMINAL
+from .store import StoreError, TaskStore
+from .targets import Targets
+
+if TYPE_CHECKING:
+    import anyio
+    import anyio.abc
+
+    from .push import Pusher
+
+NEAR_SECONDS: Final = 0.1
+"""How often the store is asked for news of tasks that other daemons work on, while somebody here waits for them."""
+
+FAR_SECONDS: Final = 1.0
+"""How often it is asked for requests to this daemon and for tasks without one."""
+
+MOST_SECONDS: Final = 60.0
+"""The longest pause before a store that has failed is tried again."""
+
+CLOSE_SECONDS: Final = 1.0
+
+
+@final
+class Runtime:
+    """One per daemon. `body(live, event, dialect)` is what is pushed of an event, None for nothing."""
+
+    def __init__(
+        self,
+        store: TaskStore,
+        executor: AgentExecutor,
+        pusher: Pusher | None,
+        body: Callable[[Live, Event, str], bytes | None],
+    ) -> None:
+        self._store = store
+        self._executor = executor
+        self._pusher = pusher
+        self._body = body
+        self._committer = Committer(store, self._on_committed, self._on_lost)
+        self._residents = Residents(store, self._committer.publish)
+        self._runner = Runner(executor, self._residents, self._spawn)
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._opened: anyio.Event | None = None
+        self._broken = False
+        self.handler = Handler(store, self._residents, self._runner, Targets(store, self._residents, pusher))
+
+    def start(self, spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object]) -> anyio.Event:
+        """Begin, by `spawn` in the daemon's task group, if that has not happened; the event tells that the store is open."""
+        import anyio  # late: the first replies leave without an event loop
+
+        if self._opened is None:
+            self._opened = anyio.Event()
+            spawn(self._run)
+        return self._opened
+
+    async def ready(self, spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object]) -> Handler:
+        """The handler, once the store is open; the first caller starts the runtime.
+
+        Raises `FailureError(Internal)` when the store can't be opened; the log says why.
+        """
+        opened = self.start(spawn)
+        if not opened.is_set():
+            await opened.wait()
+        if self._broken:
+            raise FailureError(Internal())
+        return self.handler
+
+    async def _run(self) -> None:
+        """Live until cancelled."""
+        import anyio  # late, as above
+
+        opened = self._opened or anyio.Event()
+        try:
+            await self._store.open()
+        except StoreError as exc:
+            log.error("store.failed", exc=exc)
+            self._broken = True
+            return opened.set()
+        try:
+            async with anyio.create_task_group() as self._tasks:
+                self._tasks.start_soon(self._committer.run)
+                if self._pusher is not None:
+                    self._tasks.start_soon(self._pusher.run)
+                opened.set()
+                if self._store.durable:
+                    await self._look_around()
+        finally:
+            with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):
+                await self._store.close()
+
+    def _spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if self._tasks is None:
+            raise RuntimeError("an agent runs in a daemon")
+        self._tasks.start_soon(work)
+
+    def _on_committed(self, live: Live, events: Sequence[Event]) -> None:
+        if live.targets and self._pusher is not None:
+            for event in events:
+                last = isinstance(event, StatusChanged) and event.status.state in TERMINAL
+                for target in live.targets:
+                    body = self._body(live, event, target.dialect)
+                    if body is not None:
+                        self._pusher.offer(target, body, last=last)
+        self._residents.tidy(live)
+
+    def _on_lost(self, live: Live) -> None:
+        if live.runs and live.runs[0].scope is not None:
+            live.runs[0].scope.cancel()
+        self._residents.forget(live)
+        if live.lost in ("unstorable", "failed"):
+            self._spawn(partial(self._give_up, live.id, 0.0 if live.lost == "unstorable" else FAR_SECONDS))
+
+    async def _give_up(self, task_id: str, pause: float) -> None:
+        """Fail a task that was lost, from where the store has it: it must not look as if somebody worked on it."""
+        import anyio  # late, as above
+
+        while True:
+            await anyio.sleep(pause)
+            try:
+                return await self._fail(task_id, BROKEN)
+            except FailureError:  # the store never had it; or it was lost once more, and comes here again
+                return
+            except StoreError:
+                pause = min(2 * pause + FAR_SECONDS, MOST_SECONDS)
+
+    async def _fail(self, task_id: str, reason: str) -> None:
+        live = await self._residents.hold(task_id, None)
+        try:
+            if not (live.runs or live.state in RESTING):
+                fail(live, Part(text=reason))
+                await committed(live)
+        finally:
+            self._residents.release(live)
+
+    # -- other daemons on the same store -----------------------------------------------------------------------
+
+    async def _look_around(self) -> None:
+        """Adopt orphans, follow what others work on, and do what others ask of this daemon."""
+        import anyio  # late, as above
+
+        waited = FAR_SECONDS
+        moves = -1
+        while True:
+            try:
+                if waited >= FAR_SECONDS:
+                    waited = 0.0
+                    await self._adopt()
+                if self._store.moves() != moves:
+                    moves = self._store.moves()
+                    await self._catch_up()
+            except StoreError as exc:
+                log.error("store.failed", exc=exc)
+            pause = NEAR_SECONDS if any(live.foreign for live in self._residents) else FAR_SECONDS
+            await anyio.sleep(pause)
+            waited += pause
+
+    async def _catch_up(self) -> None:
+        for live in self._residents:
+            if live.foreign:
+                while batch := await self._store.events.read(live.id, after=live.generation):
+                    for logged in batch:
+                        live.follow(logged)
+                if live.state in RESTING:
+                    live.keeper = None
+                    live.wake()
+        for task_id, what in await self._store.asked():
+            if what == "cancel":
+                self._spawn(partial(self._cancel, task_id))
+
+    async def _cancel(self, task_id: str) -> None:
+        try:
+            live = await self._residents.hold(task_id, None)
+        except FailureError:
+            return
+        try:
+            if not (live.ended or live.foreign):
+                await self._runner.cancel(live, RequestContext(live.task()))
+        except FailureError:  # the agent keeps on; who asked sees that nothing changes
+            pass
+        finally:
+            self._residents.release(live)
+
+    async def _adopt(self) -> None:
+        """Go on with, or fail, the tasks whose daemon is no more."""
+        for task_id in await self._store.orphans():
+            live = await self._residents.hold(task_id, None)
+            try:
+                if live.runs or live.state in RESTING:
+                    continue
+                live.taken_from, live.keeper = live.keeper, None
+                if isinstance(self._executor, Resumes):
+                    self._runner.submit(live, RequestContext(live.task()))
+                else:
+                    log.warning("task.orphaned", task=live.id)
+                    fail(live, Part(text=ORPHANED))
+                live.wake()
+            finally:
+                self._residents.release(live)

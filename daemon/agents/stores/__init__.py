@@ -1,0 +1,1 @@
+"""Where tasks are kept. Each store loads when it is chosen."""

@@ -1,0 +1,17 @@
+"""The store that a setting names."""
+
+from __future__ import annotations
+
+from ...settings.option import SQLITE
+from ..store import TaskStore
+
+
+def store_of(setting: str) -> TaskStore:
+    """`memory`, or `sqlite:PATH`. Opens nothing."""
+    if setting.startswith(SQLITE):
+        from .sqlite import SqliteStore  # late: sqlite3 is for those who chose it
+
+        return SqliteStore(setting.removeprefix(SQLITE))
+    from .memory import MemoryStore
+
+    return MemoryStore()

@@ -1,0 +1,84 @@
+"""Where the news of tasks go: the push configs that callers put, get and drop (A2A 1.0 sections 3.1.7 to 3.1.10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, final
+
+import msgspec
+
+from ...errors.exceptions import FailureError
+from ...errors.failures import PushNotificationNotSupported
+from .live import Live
+from .model import PushConfig
+from .moments import new_id
+from .residents import Residents, not_found
+from .store import PushTarget, TaskStore
+
+if TYPE_CHECKING:
+    from .push import Pusher
+
+
+@final
+class Targets:
+    """All tasks' push configs. Without a `pusher` every method raises `FailureError(PushNotificationNotSupported)`."""
+
+    def __init__(self, store: TaskStore, residents: Residents, pusher: Pusher | None) -> None:
+        self._store = store
+        self._residents = residents
+        self._pusher = pusher
+
+    async def put(self, task_id: str, config: PushConfig, *, scope: str, dialect: str) -> PushConfig:
+        """Send the news of a task there, too; the config with its id."""
+        live = await self._residents.hold(task_id, scope)
+        try:
+            target = self.aim(live, config, dialect)
+            await self._store.put_target(task_id, target)
+            return target.config
+        finally:
+            self._residents.release(live)
+
+    def aim(self, live: Live, config: PushConfig, dialect: str) -> PushTarget:
+        """From now on a task's news go there; `keep` it when the store has the task."""
+        self._check()
+        config = msgspec.structs.replace(config, id=config.id or new_id(), task_id=live.id)
+        target = PushTarget(config, dialect)
+        live.targets = (*(known for known in live.targets if known.config.id != config.id), target)
+        return target
+
+    async def keep(self, live: Live) -> None:
+        """Put what was aimed into the store."""
+        for target in live.targets:
+            await self._store.put_target(live.id, target)
+
+    async def get(self, task_id: str, config_id: str | None, *, scope: str) -> PushConfig:
+        """One config; the first where no id is given. Raises `FailureError(TaskNotFound)` where there is none."""
+        for config in await self.all(task_id, scope=scope):
+            if config_id in (None, config.id):
+                return config
+        raise not_found(task_id)
+
+    async def all(self, task_id: str, *, scope: str) -> Sequence[PushConfig]:
+        """All configs of a task, in the order in which they were put."""
+        self._check()
+        live = await self._residents.hold(task_id, scope)
+        try:
+            return [target.config for target in live.targets]
+        finally:
+            self._residents.release(live)
+
+    async def drop(self, task_id: str, config_id: str, *, scope: str) -> None:
+        """Send no more news there. Dropping it twice is as good as once."""
+        self._check()
+        live = await self._residents.hold(task_id, scope)
+        try:
+            await self._store.drop_target(task_id, config_id)
+            live.targets = tuple(known for known in live.targets if known.config.id != config_id)
+            if self._pusher is not None:
+                self._pusher.forget(task_id, config_id)
+        finally:
+            self._residents.release(live)
+
+    def _check(self) -> None:
+        if self._pusher is None:
+            raise FailureError(PushNotificationNotSupported())

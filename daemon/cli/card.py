@@ -1,0 +1,70 @@
+"""`discreet card`: prints the agent card of what would be served."""
+
+import argparse
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from ... import __version__
+from ..admission import access_of
+from ..agents.card import AgentCard
+from ..agents.card_v03 import card_v03
+from ..agents.derive import VERSIONS, Cards, stdio_interfaces
+from ..hosting import AppError, hosted_of
+from ..lifecycle import EXIT_OK
+from ..operations.access import PARENT
+from ..operations.registry import Registry
+from ..operations.service import DeclarationError
+from ..settings import Settings, UsageError
+from ..settings.flags import add_flags
+from .schema import stdout_is_stderr
+from .serve import resolved
+from .show import show
+
+_WRITERS: Final[dict[str, Callable[[AgentCard], object]]] = dict(
+    zip(VERSIONS, (lambda card: card, card_v03), strict=True)
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of `serve`, whose agent is meant, and which of its cards."""
+    parser.add_argument("--dialect", choices=VERSIONS, default=VERSIONS[0], help="the version of A2A to write it in")
+    parser.add_argument("--extended", action="store_true", help="the card that a caller with every scope gets")
+    add_flags(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the card. Raises `UsageError` for apps that can't be hosted, and for an extended card that there is not.
+
+    The apps are imported. What they print then goes to stderr.
+    """
+    settings = resolved(args).settings
+    with stdout_is_stderr():
+        card = _card(settings, extended=args.extended)
+    show(msgspec.Raw(msgspec.json.encode(_WRITERS[args.dialect](card))), line=False)
+    return EXIT_OK
+
+
+def _card(settings: Settings, *, extended: bool) -> AgentCard:
+    try:
+        hosted = hosted_of(settings)
+        Registry(hosted.services)
+        access = access_of(settings)
+    except (AppError, DeclarationError) as exc:
+        raise UsageError(str(exc)) from exc
+    interfaces = stdio_interfaces(settings)
+    cards = Cards(hosted.services, hosted.agent, access, version=__version__, interfaces=interfaces)
+    return _extended(cards) if extended else cards.public()
+
+
+def _extended(cards: Cards) -> AgentCard:
+    try:
+        card = cards.extended(PARENT)
+    except Exception as exc:  # the agent's own function
+        raise UsageError(f"--extended: the agent's function failed ({type(exc).__name__})") from exc
+    if card is None:
+        raise UsageError(
+            "--extended: there is no such card without tokens, an identity provider, or an agent that has one"
+        )
+    return card

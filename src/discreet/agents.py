@@ -1,0 +1,135 @@
+"""What developers declare agents with: `from discreet.agents import Agent`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .daemon.agents.agent import Agent
+    from .daemon.agents.card import (
+        AgentCard,
+        AgentInterface,
+        ApiKey,
+        AuthorizationCode,
+        Capabilities,
+        ClientCredentials,
+        DeviceCode,
+        Extension,
+        HttpAuth,
+        Implicit,
+        MutualTls,
+        OAuth2,
+        OAuthFlows,
+        OpenIdConnect,
+        Password,
+        Provider,
+        SecurityRequirement,
+        Signature,
+        Skill,
+        requires,
+    )
+    from .daemon.agents.events import TaskEvents
+    from .daemon.agents.executor import (
+        AgentCall,
+        AgentExecutor,
+        Checks,
+        Interceptor,
+        InvalidStateTransition,
+        NotCancelable,
+        RequestContext,
+        Resumes,
+    )
+    from .daemon.agents.model import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
+    from .daemon.agents.store import EventLog, TaskStore
+
+_HOMES = {
+    "agent": ("Agent",),
+    "card": (
+        "AgentCard",
+        "AgentInterface",
+        "ApiKey",
+        "AuthorizationCode",
+        "Capabilities",
+        "ClientCredentials",
+        "DeviceCode",
+        "Extension",
+        "HttpAuth",
+        "Implicit",
+        "MutualTls",
+        "OAuth2",
+        "OAuthFlows",
+        "OpenIdConnect",
+        "Password",
+        "Provider",
+        "SecurityRequirement",
+        "Signature",
+        "Skill",
+        "requires",
+    ),
+    "events": ("TaskEvents",),
+    "executor": (
+        "AgentCall",
+        "AgentExecutor",
+        "Checks",
+        "Interceptor",
+        "InvalidStateTransition",
+        "NotCancelable",
+        "RequestContext",
+        "Resumes",
+    ),
+    "model": ("Artifact", "Message", "Part", "Role", "Task", "TaskState", "TaskStatus"),
+    "store": ("EventLog", "TaskStore"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Agent",
+    "AgentCall",
+    "AgentCard",
+    "AgentExecutor",
+    "AgentInterface",
+    "ApiKey",
+    "Artifact",
+    "AuthorizationCode",
+    "Capabilities",
+    "Checks",
+    "ClientCredentials",
+    "DeviceCode",
+    "EventLog",
+    "Extension",
+    "HttpAuth",
+    "Implicit",
+    "Interceptor",
+    "InvalidStateTransition",
+    "Message",
+    "MutualTls",
+    "NotCancelable",
+    "OAuth2",
+    "OAuthFlows",
+    "OpenIdConnect",
+    "Part",
+    "Password",
+    "Provider",
+    "RequestContext",
+    "Resumes",
+    "Role",
+    "SecurityRequirement",
+    "Signature",
+    "Skill",
+    "Task",
+    "TaskEvents",
+    "TaskState",
+    "TaskStatus",
+    "TaskStore",
+    "requires",
+]
+
+
+def __getattr__(name: str) -> Any:  # PEP 562: an executor alone need not load the card, nor a card the store
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f".daemon.agents.{_HOME_OF[name]}", "discreet"), name)
+    globals()[name] = value
+    return value
