@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from itertools import count
 
 from ..framing.events import Framing
+from ..framing.timing import SYSTEM
 from .background import background_tasks
 from .connection import Connection
 from .dialect import PLAIN, Dialect
@@ -18,7 +19,6 @@ from .restart import RestartingLine, RestartPolicy
 from .retry import RetryPolicy
 from .served import Served
 from .stderr import StderrMode
-from .timing import SYSTEM
 
 
 @asynccontextmanager

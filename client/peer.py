@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ..framing.events import Framing
+from ..framing.timing import SYSTEM
 from ..framing.transport import ByteTransport
 from .connection import Connection
 from .dialect import PLAIN, Dialect
@@ -27,7 +28,6 @@ from .pending import PendingCall, PendingStream
 from .retry import RetryPolicy, call_with_retries, outcome_is_unknown
 from .served import NotificationHandler, RequestHandler, Served
 from .subscription import Subscription, decode_as
-from .timing import SYSTEM
 
 T = TypeVar("T")
 

@@ -11,9 +11,9 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
+from ..framing.timing import Timing, doubling
 from .connection import CLOSED, Connection
 from .failures import ConnectionFailed, Loss
-from .timing import Timing, doubling
 
 
 class RestartPolicy(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,8 +16,8 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
+from ..framing.timing import Timing, doubling
 from .failures import ClientError, ConnectionFailed, OperationTimedOut, Overloaded, RequestTimeout, Unavailable
-from .timing import Timing, doubling
 
 T = TypeVar("T")
 

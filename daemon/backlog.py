@@ -1,7 +1,7 @@
 """Requests that wait to be started: one queue in the order of reading, and lanes beside it.
 
-Requests of one lane (`serial`, `keyed`) start one after the other; those behind the first wait beside the queue, where
-they hold nobody up. Full means that reading should stop; nothing is ever dropped.
+Requests of one lane (`serial`, `keyed`) start one after the other, in a wide lane so many at a time; those behind them wait
+beside the queue, where they hold nobody up. Full means that reading should stop; nothing is ever dropped.
 """
 
 from __future__ import annotations
@@ -21,8 +21,19 @@ STRETCH: Final = 4
 
 
 @final
+class _Lane:
+    """How many of a lane are on their way, and who waits behind them."""
+
+    __slots__ = ("behind", "taken")
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.behind: deque[Request] = deque()
+
+
+@final
 class Backlog:
-    """Holds requests from `put` to `take`. A lane is taken by its first request until that one's `leave`.
+    """Holds requests from `put` to `take`. A lane is taken by as many requests as it is wide until their `leave`.
 
     Calls between operations go first: somebody who runs waits for them.
     """
@@ -32,7 +43,7 @@ class Backlog:
     def __init__(self) -> None:
         self._queue: deque[Request] = deque()
         self._free: deque[Request] = deque()
-        self._lanes: dict[Hashable, deque[Request]] = {}
+        self._lanes: dict[Hashable, _Lane] = {}
         self._waiting = 0
         self._bytes = 0
 
@@ -52,11 +63,12 @@ class Backlog:
         """Add a request behind all others; `request.lane` says which of them it must not overlap."""
         self._waiting += 1
         self._bytes += request.size
-        if request.lane is not None and request.lane in self._lanes:
-            self._lanes[request.lane].append(request)
-            return
-        if request.lane is not None:
-            self._lanes[request.lane] = deque()
+        if request.lane is None:
+            return self._line_up(request)
+        lane = self._lanes.setdefault(request.lane, _Lane())
+        if lane.taken >= request.spec.width:
+            return lane.behind.append(request)
+        lane.taken += 1
         self._line_up(request)
 
     def _line_up(self, request: Request) -> None:
@@ -78,12 +90,19 @@ class Backlog:
         """A request that was taken has ended: the next one of its lane may go."""
         if request.lane is None:
             return
-        behind = self._lanes[request.lane]
-        if behind:
-            self._line_up(behind.popleft())
+        lane = self._lanes[request.lane]
+        if lane.behind:
+            self._line_up(lane.behind.popleft())
         else:
-            del self._lanes[request.lane]
+            lane.taken -= 1
+            if not lane.taken:
+                del self._lanes[request.lane]
+
+    def behind(self, lane: Hashable) -> list[Request]:
+        """Those who wait for others of their lane."""
+        found = self._lanes.get(lane)
+        return [] if found is None else [*found.behind]
 
     def everything(self) -> list[Request]:
         """All that wait, those in lanes too."""
-        return [*self._free, *self._queue, *(request for behind in self._lanes.values() for request in behind)]
+        return [*self._free, *self._queue, *(request for lane in self._lanes.values() for request in lane.behind)]

@@ -149,6 +149,7 @@ class Daemon:
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             tasks.start_soon(self._dispatcher.deadlines.run)
+            tasks.start_soon(self._dispatcher.patience.run)
             tasks.start_soon(self._listen)
             for watch in self._watches:
                 tasks.start_soon(watch.ended, self._on_process_gone)

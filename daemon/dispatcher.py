@@ -28,6 +28,7 @@ from .journal import note_failure, note_unanswered
 from .operations.context import Context, Host
 from .operations.spec import DefaultTimeout, OperationSpec
 from .outbox import Outbox
+from .patience import Patience
 from .request import Request
 from .router import Router
 from .rpc import envelope
@@ -74,6 +75,7 @@ class Dispatcher:
         self._pumping = False
         self._closed = False
         self.deadlines = Deadlines(self._expire)
+        self.patience = Patience(self._backlog, lambda request: self._end(request, Overloaded()))
         self.workers = Workers(self._perform_in_task, outbox.flush)
         self.threads = Threads(limit, perform=self._perform, finish=self._finish, notify=notify_loop)
         self.on_change: Callable[[], None] = lambda: None
@@ -175,6 +177,8 @@ class Dispatcher:
         self._count(request, 1)
         request.lane = self._lane_of(request)
         self._backlog.put(request)
+        if request.spec.waits:
+            self.patience.put(request)
         self.pump()
 
     def _count(self, request: Request, change: int) -> None:
@@ -184,7 +188,8 @@ class Dispatcher:
             self._streaming += change
 
     def _lane_of(self, request: Request) -> Hashable:
-        return None if request.spec.lane is None else boundary.lane_of(request.spec, request.call)
+        spec = request.spec
+        return boundary.lane_of(spec, request.call) if isinstance(spec.lane, str) else spec.name if spec.lane else None
 
     def pump(self) -> None:
         """Start what may start. Called whenever a place or room for replies became free."""
@@ -220,6 +225,8 @@ class Dispatcher:
 
     def _finish(self, request: Request, outcome: boundary.Outcome) -> None:
         limit = self._running.pop(request)
+        if request.spec.waits:
+            self.patience.left(request)
         self._places -= request.takes_a_place
         if limit is not None:
             self.deadlines.remove(request, limit)

@@ -107,7 +107,7 @@ class Desk:
     def _caller(self, ctx: Context, dialect: Dialect) -> Caller:
         metadata = ctx.metadata
         wanted = metadata.get("a2a-version", "").strip()
-        if wanted and wanted.split(".")[:2] != dialect.name.split("."):  # patch numbers say nothing (3.6)
+        if wanted and not dialect.speaks(wanted):
             raise FailureError(VersionNotSupported(accepted=(dialect.name,)))
         identity = ctx.identity
         if identity is None and self._guarded:

@@ -121,7 +121,10 @@ def _send(params: _Send, prefix: str) -> Values:
         if given != 1:
             place = path(prefix, f"message.parts[{index}]")
             raise FailureError(InvalidParams(place, "object with exactly one of", "object", CONTENT))
-    return (Sending(params.message, params.configuration or _NO_CONFIGURATION, params.metadata),)
+    configuration = params.configuration or _NO_CONFIGURATION
+    if configuration.accepted_output_modes == ():  # to protobuf, none are as good as no list
+        configuration = msgspec.structs.replace(configuration, accepted_output_modes=None)
+    return (Sending(params.message, configuration, params.metadata),)
 
 
 def _list(params: _List, _: str) -> Values:

@@ -32,6 +32,10 @@ class Draft:
 
     def apply(self, event: Event) -> None:
         """Make the task what it is after this event."""
+        if isinstance(event, Created):
+            if event.task is not self._frozen:
+                self._begin(event.task)
+            return
         self._frozen = None
         match event:
             case StatusChanged(status):
@@ -46,8 +50,6 @@ class Draft:
                     known[1].extend(artifact.parts)
             case MessageAdded(message):
                 self._history.append(message)
-            case Created(task):
-                self._begin(task)
             case _:
                 assert_never(event)
 

@@ -49,7 +49,7 @@ from .states import RESTING, TERMINAL
 from .stores.chosen import store_of
 
 MOST_WAITING: Final = 1024
-"""Calls of one method that may wait for their tasks at the same time."""
+"""Messages of one dialect whose senders may wait for their tasks at the same time."""
 
 ERRORS: Final = (UnknownSkill, InvalidStateTransition, TaskConflict, EventsLost)
 
@@ -263,8 +263,9 @@ def _specs(methods: _Methods, table: dict[str, tuple[Kind, Method]]) -> Iterable
             errors=ERRORS,
             description=(method.__doc__ or "").strip(),
             timeout=None,
-            limit=MOST_WAITING,
+            lane=True if method is _Methods.send else None,
             waits=True,
+            width=MOST_WAITING,
         )
 
 

@@ -112,8 +112,6 @@ class _Slot:
 
 def _mend_for(node: types.Type) -> _Mend:
     match node:
-        case types.Metadata():
-            return _mend_for(node.type)
         case types.UnionType():
             return _mend_for(next(member for member in node.types if not isinstance(member, types.NoneType)))
         case types.StructType():

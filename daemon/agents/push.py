@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
+from ...framing.timing import SYSTEM, Timing, doubling
 from ..logs import log
 from .model import PushConfig
 from .push_guard import Destination, aim
 from .push_http import KEEP_ALIVE_SECONDS, Failed, Patience, Post, fault, headers
 from .push_line import Line, Notification
 from .push_network import Network, SystemNetwork
-from .push_timing import SYSTEM, Timing, doubling
 from .store import PushTarget
 
 if TYPE_CHECKING:
@@ -75,17 +75,19 @@ class Pusher:
         self._draining = False
 
     def check(self, config: PushConfig, *, param: str) -> None:
-        """Raises `FailureError(InvalidParams)` for a config by which nothing can be sent. `param` is the config's path.
+        """Raises `FailureError(InvalidParams)` for a config by which nothing can be sent. `param` is the config's path, empty
+        where its fields stand among the params themselves.
 
         Whether a name leads to a private address is seen only when it is connected to.
         """
+        inside = f"{param}." if param else ""
         aimed = aim(config.url, allow_private=self._allow_private)
         if isinstance(aimed, str):
-            raise FailureError(InvalidParams(f"{param}.url", aimed, "string"))
+            raise FailureError(InvalidParams(f"{inside}url", aimed, "string"))
         found = fault(config)
         if found is not None:
             field, expected = found
-            raise FailureError(InvalidParams(f"{param}.{field}", expected, "string" if field == "token" else "object"))
+            raise FailureError(InvalidParams(f"{inside}{field}", expected, "string" if field == "token" else "object"))
         self._conceal(config)
 
     def renew(self, target: PushTarget) -> None:

@@ -124,7 +124,7 @@ class Post:
         return Failed("timeout", repeatable=True)
 
     async def close(self) -> None:
-        """Close the connections that rest. The next one opens anew."""
+        """Close every connection. The next notification opens one anew."""
         if self._pool is not None:
             await self._pool.aclose()
 

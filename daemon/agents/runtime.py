@@ -38,6 +38,9 @@ FAR_SECONDS: Final = 1.0
 MOST_SECONDS: Final = 60.0
 """The longest pause before a store that has failed is tried again."""
 
+PUSH_SECONDS: Final = 0.3
+"""How long push notifications that still wait are tried at the end."""
+
 CLOSE_SECONDS: Final = 1.0
 
 
@@ -60,6 +63,7 @@ class Runtime:
         self._residents = Residents(store, self._committer.publish)
         self._runner = Runner(executor, self._residents, self._spawn)
         self._tasks: anyio.abc.TaskGroup | None = None
+        self._pushing: anyio.CancelScope | None = None
         self._opened: anyio.Event | None = None
         self._broken = False
         self.handler = Handler(store, self._residents, self._runner, Targets(store, self._residents, pusher))
@@ -99,14 +103,31 @@ class Runtime:
         try:
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._committer.run)
-                if self._pusher is not None:
-                    self._tasks.start_soon(self._pusher.run)
+                self._tasks.start_soon(self._push)
                 opened.set()
-                if self._store.durable:
-                    await self._look_around()
+                try:
+                    await (self._look_around() if self._store.durable else anyio.sleep_forever())
+                finally:
+                    await self._push_last()
         finally:
             with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):
                 await self._store.close()
+
+    async def _push(self) -> None:
+        """Deliver push notifications; cancelled by `_push_last`, when the last ones had their chance."""
+        import anyio  # late, as above
+
+        if self._pusher is not None:
+            with anyio.CancelScope(shield=True) as self._pushing:
+                await self._pusher.run()
+
+    async def _push_last(self) -> None:
+        import anyio  # late, as above
+
+        if self._pusher is not None and self._pushing is not None:
+            with anyio.CancelScope(shield=True):  # as long as `drain` is told
+                await self._pusher.drain(PUSH_SECONDS)
+            self._pushing.cancel()
 
     def _spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         if self._tasks is None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 
 from ...errors.exceptions import FailureError
-from ...errors.failures import PushNotificationNotSupported
+from ...errors.failures import Overloaded, PushNotificationNotSupported
 from .live import Live
 from .model import PushConfig
 from .moments import new_id
@@ -18,10 +18,14 @@ from .store import PushTarget, TaskStore
 if TYPE_CHECKING:
     from .push import Pusher
 
+MOST_TARGETS: Final = 16
+"""Push configs of one task: each may hold some megabytes of what its receiver has not taken yet."""
+
 
 @final
 class Targets:
-    """All tasks' push configs. Without a `pusher` every method raises `FailureError(PushNotificationNotSupported)`."""
+    """All tasks' push configs. Without a `pusher` every method raises `FailureError(PushNotificationNotSupported)`, and
+    `put` raises `FailureError(Overloaded)` for one config too many."""
 
     def __init__(self, store: TaskStore, residents: Residents, pusher: Pusher | None) -> None:
         self._store = store
@@ -40,10 +44,15 @@ class Targets:
 
     def aim(self, live: Live, config: PushConfig, dialect: str) -> PushTarget:
         """From now on a task's news go there; `keep` it when the store has the task."""
-        self._check()
+        if self._pusher is None:
+            raise FailureError(PushNotificationNotSupported())
         config = msgspec.structs.replace(config, id=config.id or new_id(), task_id=live.id)
         target = PushTarget(config, dialect)
-        live.targets = (*(known for known in live.targets if known.config.id != config.id), target)
+        others = tuple(known for known in live.targets if known.config.id != config.id)
+        if len(others) >= MOST_TARGETS:
+            raise FailureError(Overloaded())
+        live.targets = (*others, target)
+        self._pusher.renew(target)
         return target
 
     async def keep(self, live: Live) -> None:

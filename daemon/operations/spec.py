@@ -36,7 +36,8 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     prove it. `timeout` is in seconds, None for no deadline. `lane` runs it one at a time: True for all of its calls, a
     param's name for those with the same value of it. `limit` is how many may be in the daemon at once. `uses` are the
     operations that it may call, with the scopes of `authority`. `at_once` is for the way out itself. `waits` is for what
-    does nothing but wait: it takes no place among the requests that run at the same time.
+    does nothing but wait: it takes no place among the requests that run at the same time, but one of those that its lane is
+    wide. Who finds them all taken waits while others come to their end, and is refused when none does.
     """
 
     name: str
@@ -57,6 +58,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     authority: frozenset[str] = frozenset()
     at_once: bool = False
     waits: bool = False
+    width: int = 1
 
     @property
     def namespace(self) -> str:

@@ -161,8 +161,12 @@ def test_a_document_is_written_as_it_was_read(case: dict[str, Any]) -> None:
 words = st.text(max_size=8)
 names = st.text(min_size=1, max_size=8)
 maybe_word = st.none() | names
-scalars = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | words
-values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3), max_leaves=5)
+scalars = (
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | words
+)
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3), max_leaves=5
+)
 metadata = st.none() | st.dictionaries(words, values, max_size=2)
 labels = st.lists(names, max_size=2).map(tuple)
 stamps = st.none() | st.just("2026-01-31T23:59:59.999Z")
@@ -174,7 +178,9 @@ def parts(named: st.SearchStrategy[str | None]) -> st.SearchStrategy[Part]:
         st.builds(Part, text=words, metadata=metadata, filename=named, media_type=named),
         st.builds(Part, raw=st.binary(max_size=8), metadata=metadata, filename=maybe_word, media_type=maybe_word),
         st.builds(Part, url=words, metadata=metadata, filename=maybe_word, media_type=maybe_word),
-        st.builds(Part, data=values, metadata=metadata.filter(lambda given: given != {}), filename=named, media_type=named),
+        st.builds(
+            Part, data=values, metadata=metadata.filter(lambda given: given != {}), filename=named, media_type=named
+        ),
     )
 
 
@@ -228,7 +234,11 @@ def test_what_0_3_has_no_words_for_is_left_out() -> None:
         "t-1",
         "c-1",
         TaskStatus(TaskState.COMPLETED),
-        (Artifact("a-1", (Part(text="x", filename="x.txt", media_type="text/plain"), Part(data={}, media_type="a/b"))),),
+        (
+            Artifact(
+                "a-1", (Part(text="x", filename="x.txt", media_type="text/plain"), Part(data={}, media_type="a/b"))
+            ),
+        ),
     )
     parts = [{"kind": "text", "text": "x"}, {"kind": "data", "data": {}}]
     assert write(V03, "task", task)["artifacts"][0]["parts"] == parts

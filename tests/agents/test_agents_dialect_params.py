@@ -1,4 +1,4 @@
-"""How params are read: what every method takes, what is forgiven, and where a fault is said to be."""
+"""How params are read: what every method takes, and where a fault is said to be."""
 
 from __future__ import annotations
 
@@ -11,19 +11,16 @@ import pytest
 from msgspec import Raw
 
 from discreet import Service
-from discreet.daemon.agents.base64_text import decode_base64, encode_base64
 from discreet.daemon.agents.dialect import ConfigRequest, Dialect, ListRequest, TaskRequest
 from discreet.daemon.agents.dialect_v03 import V03
 from discreet.daemon.agents.dialect_v10 import V10
-from discreet.daemon.agents.handler import Sending
-from discreet.daemon.agents.model import Authentication, Message, Part, PushConfig, Role, SendConfiguration, TaskState
+from discreet.daemon.agents.model import Authentication, PushConfig, TaskState
 from discreet.daemon.agents.names import V03 as METHODS_V03
 from discreet.daemon.agents.names import V10 as METHODS_V10
 from discreet.daemon.agents.store import Query
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import InvalidParams
 
-STATES = tuple(state.value for state in TaskState)
 CONTENT = ("text", "raw", "url", "data")
 
 
@@ -61,7 +58,9 @@ def put(document: Any, place: str, value: Any) -> Any:
 
 SEND_V10 = {
     "message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "Hello"}]},
-    "configuration": {"taskPushNotificationConfig": {"url": "https://example.com", "authentication": {"scheme": "Bearer"}}},
+    "configuration": {
+        "taskPushNotificationConfig": {"url": "https://example.com", "authentication": {"scheme": "Bearer"}}
+    },
 }
 SEND_V03 = {
     "message": {"kind": "message", "messageId": "m-1", "role": "user", "parts": [{"kind": "text", "text": "Hello"}]},
@@ -165,7 +164,7 @@ def test_a_required_member_of_another_type_is_named(
             V10,
             "message.parts",
             [{"raw": "not base64!"}],
-            InvalidParams("message.parts[0].raw", "base64 string or null", "string"),
+            InvalidParams("message.parts[0].raw", "base64 string", "string"),
         ),
         (V10, "message.role", "user", InvalidParams("message.role", "one of", "user", ("ROLE_USER", "ROLE_AGENT"))),
         (
@@ -383,147 +382,3 @@ def test_a_moment_without_an_offset_is_refused(stamp: object) -> None:
 def test_there_is_no_history_of_less_than_nothing(dialect: Dialect, params: dict[str, Any]) -> None:
     method = method_of(dialect, send=False)
     assert fault(dialect, method, {"id": "t-1", **params}).param == "historyLength"
-
-
-# -- what is forgiven ----------------------------------------------------------------------------------------------------
-
-PLAIN = Sending(Message("m-1", Role.USER, (Part(text="Hello"),)))
-
-
-def test_null_is_as_if_absent_in_1_0() -> None:
-    nothing = {"contextId": None, "taskId": None, "metadata": None, "extensions": None, "referenceTaskIds": None}
-    part = {"text": "Hello", "raw": None, "url": None, "metadata": None, "filename": None, "mediaType": None}
-    message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [part], **nothing}
-    configuration = {
-        "acceptedOutputModes": None,
-        "taskPushNotificationConfig": None,
-        "historyLength": None,
-        "returnImmediately": None,
-    }
-    assert decode(V10, "SendMessage", {"message": message, "configuration": None, "metadata": None}) == PLAIN
-    assert decode(V10, "SendMessage", {"message": message, "configuration": configuration}) == PLAIN
-
-
-def test_null_is_as_if_absent_in_0_3() -> None:
-    nothing = {"contextId": None, "taskId": None, "metadata": None, "extensions": None, "referenceTaskIds": None}
-    part = {"kind": None, "text": "Hello", "file": None, "data": None, "metadata": None}
-    message = {"kind": None, "messageId": "m-1", "role": "user", "parts": [part], **nothing}
-    configuration = {
-        "acceptedOutputModes": None,
-        "blocking": None,
-        "historyLength": None,
-        "pushNotificationConfig": None,
-    }
-    assert decode(V03, "message/send", {"message": message, "configuration": None, "metadata": None}) == PLAIN
-    assert decode(V03, "message/send", {"message": message, "configuration": configuration}) == PLAIN
-
-
-@pytest.mark.parametrize(
-    ("part", "expected"),
-    [
-        ({"text": "a"}, Part(text="a")),
-        ({"file": {"bytes": "YQ"}}, Part(raw=b"a")),
-        ({"file": {"uri": "u"}}, Part(url="u")),
-        ({"data": {"k": 1}}, Part(data={"k": 1})),
-        ({"kind": "text", "text": "a", "data": {}}, Part(text="a")),
-    ],
-)
-def test_a_part_of_0_3_may_leave_its_kind_to_its_content(part: dict[str, Any], expected: Part) -> None:
-    params = {"message": {"messageId": "m-1", "role": "user", "parts": [part]}}
-    assert decode(V03, "message/send", params).message.parts == (expected,)
-
-
-def test_enumerations_of_1_0_may_come_by_number() -> None:
-    message = {"messageId": "m-1", "role": 1, "parts": [{"text": "Hello"}]}
-    assert decode(V10, "SendMessage", {"message": message}) == PLAIN
-    states = [decode(V10, "ListTasks", {"status": number}).query.state for number in range(9)]
-    assert [None if state is None else state.value for state in states] == [
-        None,
-        "TASK_STATE_SUBMITTED",
-        "TASK_STATE_WORKING",
-        "TASK_STATE_COMPLETED",
-        "TASK_STATE_FAILED",
-        "TASK_STATE_CANCELED",
-        "TASK_STATE_INPUT_REQUIRED",
-        "TASK_STATE_REJECTED",
-        "TASK_STATE_AUTH_REQUIRED",
-    ]
-    assert fault(V10, "ListTasks", {"status": 9}) == InvalidParams("status", "one of", "number", (*STATES, "null"))
-
-
-@pytest.mark.parametrize("length", ["3", 3.0])
-def test_integers_of_1_0_may_be_in_strings(length: object) -> None:
-    assert decode(V10, "GetTask", {"id": "t-1", "historyLength": length}) == TaskRequest("t-1", history=3)
-
-
-@pytest.mark.parametrize("length", ["-3", "three", "", " 3", "99999999999999999999", True])
-def test_what_is_no_integer_is_refused_in_strings_too(length: object) -> None:
-    assert fault(V10, "GetTask", {"id": "t-1", "historyLength": length}).param == "historyLength"
-
-
-def test_free_form_data_is_never_rewritten() -> None:
-    data = {"role": 1, "extensions": None, "raw": "_-8", "historyLength": "3", "big": 12345678901234567890123}
-    message = {
-        "messageId": "m-1",
-        "role": 1,
-        "parts": [{"data": data, "metadata": data}, {"data": None}],
-        "extensions": None,
-    }
-    sending = decode(V10, "SendMessage", {"message": message, "metadata": data})
-    assert sending.message.parts[0] == Part(data=data, metadata=data)
-    assert sending.message.parts[1].data is None
-    assert sending.metadata == data
-
-
-def test_a_fault_is_found_behind_what_is_forgiven() -> None:
-    message = {"extensions": None, "role": 1, "messageId": "m-1", "parts": [{"raw": "YQ"}, {"text": 1}]}
-    assert fault(V10, "SendMessage", {"message": message}).param == "message.parts[1].text"
-
-
-def test_what_is_forgiven_is_bounded() -> None:
-    message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"raw": "YQ"}] * 30_000}
-    assert fault(V10, "SendMessage", {"message": message}).param.startswith("message.parts[")
-    params = b'{"message":{"extensions":null,"parts":[%b1]}}' % (b"1," * 2_500_000)
-    with pytest.raises(FailureError):
-        V10.inputs["SendMessage"].decode(Raw(params))
-
-
-@pytest.mark.parametrize("text", ["+/8=", "-_8=", "+/8", "-_8", "+_8"])
-@pytest.mark.parametrize("dialect", [V10, V03], ids=["1.0", "0.3"])
-def test_base64_may_be_of_either_alphabet_and_without_padding(dialect: Dialect, text: str) -> None:
-    part: dict[str, Any] = {"raw": text} if dialect is V10 else {"file": {"bytes": text}}
-    role = "ROLE_USER" if dialect is V10 else "user"
-    params = {"message": {"messageId": "m-1", "role": role, "parts": [part]}}
-    assert decode(dialect, method_of(dialect), params).message.parts == (Part(raw=b"\xfb\xff"),)
-
-
-@pytest.mark.parametrize("text", ["A", "AAAAA", "AA=A", "AA===", "A A=", "AA\n==", "Ä", "AA==AA=="])
-def test_what_is_no_base64_is_refused(text: str) -> None:
-    with pytest.raises(ValueError):
-        decode_base64(text)
-
-
-@pytest.mark.parametrize("data", [b"", b"a", b"ab", b"abc", bytes(range(256))])
-def test_base64_is_written_as_it_is_read(data: bytes) -> None:
-    assert decode_base64(encode_base64(data)) == data
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"), [(True, SendConfiguration(return_immediately=False)), (False, SendConfiguration(return_immediately=True))]
-)
-def test_blocking_is_the_contrary_of_returning_immediately(given: bool, expected: SendConfiguration) -> None:
-    params = {**put(SEND_V03, "configuration", {"blocking": given})}
-    assert decode(V03, "message/send", params).configuration == expected
-
-
-def test_data_that_was_wrapped_is_unwrapped() -> None:
-    def part(given: dict[str, Any]) -> Part:
-        params = put(SEND_V03, "message.parts", [{"kind": "data", **given}])
-        found: Part = decode(V03, "message/send", params).message.parts[0]
-        return found
-
-    mark = {"data_part_compat": True}
-    assert part({"data": {"value": [1]}, "metadata": mark}) == Part(data=[1])
-    assert part({"data": {"value": None}, "metadata": {**mark, "k": 1}}) == Part(data=None, metadata={"k": 1})
-    assert part({"data": {"other": 1}, "metadata": mark}) == Part(data={"other": 1}, metadata=mark)
-    assert part({"data": {"value": 1}, "metadata": {"k": 1}}) == Part(data={"value": 1}, metadata={"k": 1})

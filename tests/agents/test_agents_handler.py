@@ -37,6 +37,7 @@ from discreet.errors import (
 pytestmark = pytest.mark.anyio
 
 ME = Caller("me", "1.0")
+DEFAULT = SendConfiguration()
 AT_ONCE = SendConfiguration(return_immediately=True)
 
 Execute = Callable[[RequestContext, TaskEvents], Awaitable[None]]
@@ -63,7 +64,7 @@ def said(
     task_id: str | None = None,
     context_id: str | None = None,
     message_id: str = "m-1",
-    configuration: SendConfiguration = SendConfiguration(),
+    configuration: SendConfiguration = DEFAULT,
 ) -> Sending:
     message = Message(message_id, Role.USER, (Part(text=text),), context_id=context_id, task_id=task_id)
     return Sending(message, configuration)
@@ -482,8 +483,7 @@ async def test_a_subscriber_gets_the_task_and_then_everything_until_its_end(serv
         async with anyio.create_task_group() as others:
 
             async def subscribe() -> None:
-                async for each in handler.subscribe(asked.id, ME):
-                    seen.append(each)
+                await collect(handler, asked.id, seen, None)
 
             others.start_soon(subscribe)
             while not seen:
@@ -493,6 +493,13 @@ async def test_a_subscriber_gets_the_task_and_then_everything_until_its_end(serv
         assert [*map(shape, seen[1:])] == ["WORKING", "MessageAdded", "ArtifactChanged", "COMPLETED"]
         failure = await failure_of(anext(aiter(handler.subscribe(asked.id, ME))))
         assert isinstance(failure, UnsupportedOperation)
+
+
+async def collect(handler: Handler, task_id: str, into: list[Streamed], pause: anyio.Event | None) -> None:
+    async for each in handler.subscribe(task_id, ME):
+        into.append(each)
+        if pause is not None and len(into) == 3:
+            await pause.wait()
 
 
 async def test_all_subscribers_see_the_same_and_a_slow_one_loses_nothing(serving, store: TaskStore) -> None:
@@ -505,12 +512,6 @@ async def test_all_subscribers_see_the_same_and_a_slow_one_loses_nothing(serving
         for number in range(events_made):
             await events.artifact(str(number), artifact_id="a", append=True)
         await events.complete()
-
-    async def collect(handler: Handler, task_id: str, into: list[Streamed], pause: anyio.Event | None) -> None:
-        async for each in handler.subscribe(task_id, ME):
-            into.append(each)
-            if pause is not None and len(into) == 3:
-                await pause.wait()
 
     async with serving(Scripted(execute), store) as handler:
         task = await task_of(handler, said(configuration=AT_ONCE))
@@ -525,7 +526,7 @@ async def test_all_subscribers_see_the_same_and_a_slow_one_loses_nothing(serving
                     await anyio.lowlevel.checkpoint()
                 begin.set()
                 while not (fast and shape(fast[-1]) == "COMPLETED"):
-                    await anyio.sleep(0.001)
+                    await anyio.lowlevel.checkpoint()
                 pause.set()
         assert [number_of(each) for each in fast if number_of(each)] == [str(n) for n in range(events_made)]
         assert [number_of(each) for each in slow if number_of(each)] == [str(n) for n in range(events_made)]

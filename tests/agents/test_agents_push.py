@@ -20,15 +20,15 @@ from anyio.streams.tls import TLSListener
 from discreet.daemon.agents.model import Authentication, PushConfig
 from discreet.daemon.agents.push import CAP_SECONDS, FAILURES, SECRETS, Pusher, available
 from discreet.daemon.agents.push_guard import MALFORMED, PRIVATE
-from discreet.daemon.agents.push_http import CONNECTIONS_PER_HOST, Patience
+from discreet.daemon.agents.push_http import CONNECTIONS_PER_HOST, REST_BYTES, Patience
 from discreet.daemon.agents.push_line import MOST
 from discreet.daemon.agents.push_network import SystemNetwork
-from discreet.daemon.agents.push_timing import SYSTEM, SystemTiming
 from discreet.daemon.agents.store import PushTarget
 from discreet.daemon.logs import log
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import InvalidParams
 from discreet.errors.redaction import scrub
+from discreet.framing.timing import SYSTEM, SystemTiming
 
 pytestmark = pytest.mark.anyio
 
@@ -360,6 +360,17 @@ async def test_a_connection_is_used_again_and_closed_when_nothing_more_comes() -
         offer(pusher, target(hook.url), b"later")
         await hook.received(4)
         assert hook.connections == 2
+
+
+@pytest.mark.parametrize(("size", "connections"), [(REST_BYTES, 1), (16 * REST_BYTES, 2)])
+async def test_the_rest_of_an_answer_is_read_only_where_that_is_cheaper_than_to_connect(
+    size: int, connections: int
+) -> None:
+    long = Answer(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
+    async with hooked(long) as hook, running(local()) as pusher:
+        offer(pusher, target(hook.url), b"1", b"2")
+        await hook.received(2)
+        assert hook.connections == connections
 
 
 # -- what is repeated ------------------------------------------------------------------------------------------
@@ -767,11 +778,12 @@ GOOD = "https://hooks.example/"
     ],
 )
 def test_a_config_that_can_not_be_used_is_refused_when_it_is_set(config: PushConfig, param: str, expected: str) -> None:
-    with pytest.raises(FailureError) as caught:
-        Pusher().check(config, param="config")
-    failure = caught.value.failure
-    assert isinstance(failure, InvalidParams)
-    assert (failure.param, failure.expected) == (param, expected)
+    for path, said in (("config", param), ("", param.removeprefix("config."))):
+        with pytest.raises(FailureError) as caught:
+            Pusher().check(config, param=path)
+        failure = caught.value.failure
+        assert isinstance(failure, InvalidParams)
+        assert (failure.param, failure.expected) == (said, expected)
 
 
 def test_a_config_that_can_be_used_is_taken() -> None:

@@ -28,9 +28,9 @@ from discreet.client import (
 )
 from discreet.client.failures import CLASSES, remote_error
 from discreet.client.retry import call_with_retries, outcome_is_unknown
-from discreet.client.timing import SYSTEM
 from discreet.errors import failures as facts
 from discreet.errors.wire import encode_error
+from discreet.framing.timing import SYSTEM
 
 ALMOST_ONE = 1 - 2**-53
 """The largest number that chance can give."""

@@ -85,9 +85,6 @@ class _Kept(msgspec.Struct, gc=False):
 class MemoryStore:
     """A `TaskStore` and its `EventLog`. `clock` is in seconds and never goes back."""
 
-    durable: Final = False
-    owner: Final = "memory"
-
     def __init__(self, limits: Limits | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits or Limits()
         self._clock = clock
@@ -101,6 +98,14 @@ class MemoryStore:
         self._ended_bytes = 0
         self._ended_order: deque[int] = deque()  # numbers of change; one that is no task's any more counts for nothing
         self._ended_times: deque[float] = deque()
+
+    @property
+    def durable(self) -> bool:
+        return False
+
+    @property
+    def owner(self) -> str:
+        return "memory"
 
     @property
     def events(self) -> MemoryStore:

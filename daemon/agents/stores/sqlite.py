@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from typing import Final, TypeAlias, TypeVar, final
+from typing import TypeAlias, TypeVar, final
 
 from ..store import Change, Listed, Logged, PushTarget, Query, Refusal, Stored, StoreError, UnstorableError
 from . import sqlite_reader as reader
@@ -35,8 +35,6 @@ class SqliteStore:
     Keeps `keep_ended` tasks that have ended, for `keep_seconds` at most, and a few more for a while.
     """
 
-    durable: Final = True
-
     def __init__(
         self,
         path: str,
@@ -50,6 +48,10 @@ class SqliteStore:
         self._keep_seconds = keep_seconds
         self._clock = clock
         self._opened: _Opened | None = None
+
+    @property
+    def durable(self) -> bool:
+        return True
 
     @property
     def events(self) -> SqliteStore:

@@ -70,12 +70,10 @@ def _rows(connection: sqlite3.Connection, key: int, after: int) -> Iterator[tupl
 
 
 def _behind(connection: sqlite3.Connection, key: int, reflects: int, generation: int) -> list[bytes]:
-    """The events behind a snapshot. Every row begins behind a snapshot or well before it, where a commit brought one."""
+    """The events behind a snapshot. It reflects the end of a commit, and no row reaches over that."""
     if reflects == generation:
         return []
-    return [
-        body for first, bodies in _rows(connection, key, reflects) for body in bodies[max(reflects + 1 - first, 0) :]
-    ]
+    return [body for _, bodies in _rows(connection, key, reflects) for body in bodies]
 
 
 def list_tasks(connection: sqlite3.Connection, query: Query, below: int) -> Listed:

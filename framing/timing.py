@@ -1,10 +1,8 @@
-"""The clock, the waiting and the chance that retries and restarts go by, as one seam for tests to play."""
+"""The clock, the waiting and the chance that whatever is tried again goes by, as one seam for tests to play."""
 
 from __future__ import annotations
 
 from typing import Final, Protocol, final
-
-import anyio
 
 
 class Timing(Protocol):
@@ -28,13 +26,17 @@ class SystemTiming:
     """The event loop's clock."""
 
     def now(self) -> float:
+        import anyio  # late: the first replies leave without an event loop
+
         return anyio.current_time()
 
     async def sleep(self, seconds: float) -> None:
+        import anyio  # late, as above
+
         await anyio.sleep(seconds)
 
     def jitter(self) -> float:
-        from random import random  # late: it loads much, and calls seldom fail
+        from random import random  # late: it loads much, and what is tried seldom fails
 
         return random()
 
