@@ -80,11 +80,11 @@ class _AgentFacts(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     accepted: tuple[str, ...] = ()
 
 
-class _ErrorInfo(msgspec.Struct, frozen=True):
+class _ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
     """google.rpc.ErrorInfo, whose metadata are strings only (A2A 1.0 section 9.5)."""
 
-    reason: str
     type: str = msgspec.field(name="@type", default="type.googleapis.com/google.rpc.ErrorInfo")
+    reason: str
     domain: str = "a2a-protocol.org"
     metadata: dict[str, str] = {}
 
@@ -143,7 +143,7 @@ def _agent_data(failure: AgentFailure, code: str) -> _AgentFacts | list[_ErrorIn
     metadata = msgspec.to_builtins(facts)
     if failure.accepted:
         metadata["accepted"] = ",".join(failure.accepted)
-    return [_ErrorInfo(code, metadata=metadata)]
+    return [_ErrorInfo(reason=code, metadata=metadata)]
 
 
 def _raw(value: object) -> Raw:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final, final
 import msgspec
 
 from ...errors.exceptions import FailureError
-from ...errors.failures import Overloaded, PushNotificationNotSupported
+from ...errors.failures import Overloaded, PushNotificationNotSupported, TaskNotFound
 from .live import Live
 from .model import PushConfig
 from .moments import new_id
-from .residents import Residents, not_found
+from .residents import Residents
 from .store import PushTarget, TaskStore
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 MOST_TARGETS: Final = 16
 """Push configs of one task: each may hold some megabytes of what its receiver has not taken yet."""
+
+TARGETS: Final = "targets"
+"""What the daemon that works on a task is asked when its configs have changed."""
 
 
 @final
@@ -38,6 +41,7 @@ class Targets:
         try:
             target = self.aim(live, config, dialect)
             await self._store.put_target(task_id, target)
+            await self._tell_keeper(live)
             return target.config
         finally:
             self._residents.release(live)
@@ -65,7 +69,7 @@ class Targets:
         for config in await self.all(task_id, scope=scope):
             if config_id in (None, config.id):
                 return config
-        raise not_found(task_id)
+        raise FailureError(TaskNotFound(task_id=task_id, reason="The task has no such push notification config."))
 
     async def all(self, task_id: str, *, scope: str) -> Sequence[PushConfig]:
         """All configs of a task, in the order in which they were put."""
@@ -83,10 +87,22 @@ class Targets:
         try:
             await self._store.drop_target(task_id, config_id)
             live.targets = tuple(known for known in live.targets if known.config.id != config_id)
+            await self._tell_keeper(live)
             if self._pusher is not None:
                 self._pusher.forget(task_id, config_id)
         finally:
             self._residents.release(live)
+
+    async def _tell_keeper(self, live: Live) -> None:
+        """Another daemon that works on the task sends its news."""
+        if live.foreign:
+            await self._store.ask_owner(live.id, TARGETS)
+
+    def admit(self, live: Live) -> None:
+        """Raises `FailureError` where `aim` would, for one more config."""
+        self._check()
+        if len(live.targets) >= MOST_TARGETS:
+            raise FailureError(Overloaded())
 
     def _check(self) -> None:
         if self._pusher is None:

@@ -11,6 +11,7 @@ from ..admission import access_of
 from ..agents.card import AgentCard
 from ..agents.card_v03 import card_v03
 from ..agents.derive import VERSIONS, Cards, stdio_interfaces
+from ..agents.push import available
 from ..hosting import AppError, hosted_of
 from ..lifecycle import EXIT_OK
 from ..operations.access import PARENT
@@ -54,7 +55,9 @@ def _card(settings: Settings, *, extended: bool) -> AgentCard:
     except (AppError, DeclarationError) as exc:
         raise UsageError(str(exc)) from exc
     interfaces = stdio_interfaces(settings)
-    cards = Cards(hosted.services, hosted.agent, access, version=__version__, interfaces=interfaces)
+    cards = Cards(
+        hosted.services, hosted.agent, access, version=__version__, interfaces=interfaces, pushes=available()
+    )
     return _extended(cards) if extended else cards.public()
 
 

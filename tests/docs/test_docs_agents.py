@@ -1,0 +1,199 @@
+"""The page on agents, done: its programs are written and its commands run, in order, and print what is shown."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.client import ConnectionFailed, UnsupportedOperation, connect
+from discreet.daemon.agents import desk, events, handler, live, methods, push_line, runs
+from discreet.daemon.agents.executor import AgentExecutor, Checks, RequestContext, Resumes
+from discreet.daemon.agents.store import Query
+from discreet.daemon.agents.stores import memory, rules
+from discreet.daemon.settings import Settings
+from discreet.daemon.streams import MOST_UNDELIVERED
+
+PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
+SECONDS = 60
+
+FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"# (\w+\.py)\n")
+BLOCKS = [(match[1], match[2]) for match in FENCED.finditer(PAGE)]
+
+DIFFERS = (
+    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"), "<id>"),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"), "<time>"),
+    (re.compile(r"in \d+\.\d+s"), "in 1.23s"),
+)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    paths = [str(Path(entry).resolve()) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DISCREET_", "PYTEST_"))}
+    return kept | {
+        "PATH": os.pathsep.join((str(folder / "bin"), os.environ["PATH"])),
+        "PYTHONPATH": os.pathsep.join([str(folder), *paths]),
+        "PYTHONIOENCODING": "utf-8",
+        "COLUMNS": "80",
+    }
+
+
+def run(command: str, folder: Path) -> str:
+    """stdout, and what the programs themselves said on stderr, without the log."""
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=SECONDS,
+    )
+    said = "".join(line for line in done.stderr.splitlines(keepends=True) if line.startswith("discreet: "))
+    shown = done.stdout + said
+    for differing, name in DIFFERS:
+        shown = differing.sub(name, shown)
+    return shown.strip()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The page's programs, and the two that it calls."""
+    (tmp_path / "bin").mkdir()
+    for name, arguments in (("discreet", "-P -m discreet"), ("python", "")):
+        (tmp_path / "bin" / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
+        (tmp_path / "bin" / name).chmod(0o755)
+    for language, text in BLOCKS:
+        if language == "python":
+            named = FILE.match(text)
+            assert named is not None, text
+            (tmp_path / named[1]).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the console blocks are for a POSIX shell")
+def test_whoever_follows_the_page_sees_what_it_shows(folder: Path) -> None:
+    for language, text in BLOCKS:
+        if language == "console":
+            for session in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+                command, _, shown = session.partition("\n")
+                assert run(command, folder) == shown.strip(), command
+
+
+def test_the_page_has_what_it_promises() -> None:
+    files = [named[1] for language, text in BLOCKS if language == "python" and (named := FILE.match(text))]
+    assert files == ["greeter.py", "ask.py", "baker.py", "test_baker.py", "door.py", "sums.py"]
+    assert sum(text.count("$ ") for language, text in BLOCKS if language == "console") == 9
+    greeter = next(text for _, text in BLOCKS if "class Greeter" in text)
+    assert len([line for line in greeter.splitlines() if line.strip()]) <= 15
+
+
+KILLER = """\
+import os
+import signal
+
+from discreet import Service
+
+killer = Service("killer")
+
+
+@killer.mutation()
+def kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+async def test_the_baker_goes_on_where_a_killed_daemon_stopped(folder: Path) -> None:
+    (folder / "killer.py").write_text(KILLER, encoding="utf-8")
+    command = [sys.executable, "-P", "-m", "discreet", "serve", "baker:agent", "--store", "sqlite:tasks.db"]
+    message = {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "12"}]}
+    seen: list[Any] = []
+    async with (
+        connect([*command, "killer:killer"], cwd=folder, env=environment(folder)) as peer,
+        peer.subscribe("SendStreamingMessage", {"message": message}) as stream,
+    ):
+        while len(seen) < 5:
+            seen.append(await anext(stream))
+        await peer.notify("killer/kill")
+        with pytest.raises(ConnectionFailed):
+            while True:
+                seen.append(await anext(stream))
+    assert len(seen) < 15
+    task_id = seen[0]["task"]["id"]
+    async with connect(command, cwd=folder, env=environment(folder)) as peer:
+        with suppress(UnsupportedOperation):  # it may have ended by now
+            async for _ in peer.subscribe("SubscribeToTask", {"id": task_id}):
+                pass
+        task = await peer.call("GetTask", {"id": task_id})
+    assert task["status"]["state"] == "TASK_STATE_COMPLETED"
+    assert [part["text"] for part in task["artifacts"][0]["parts"]] == [f"Roll {number}" for number in range(1, 13)]
+
+
+# -- tables --------------------------------------------------------------------------------------------------------
+
+
+def cells(head: str) -> list[tuple[str, str]]:
+    """The first two columns of the table whose first row begins so."""
+    table = PAGE.partition(f"| {head} |")[2].partition("\n\n")[0]
+    return re.findall(r"^\| (.+?) \| (.+?) \|", table, re.MULTILINE)[1:]
+
+
+def public(cls: type) -> set[str]:
+    return {name for name, it in vars(cls).items() if not name.startswith("_") and callable(it)}
+
+
+def test_the_executors_methods_are_those_of_its_protocols() -> None:
+    shown = {re.sub(r"`(?:async )?(\w+)\(.*", r"\1", name): name for name, _ in cells("method")}
+    declared = {
+        name: it for cls in (AgentExecutor, Checks, Resumes) for name, it in vars(cls).items() if name in public(cls)
+    }
+    assert shown.keys() == declared.keys()
+    for name, it in declared.items():
+        assert ("async" in shown[name]) == inspect.iscoroutinefunction(it)
+
+
+def test_all_that_a_context_holds_is_there() -> None:
+    shown = {name for cell, _ in cells("`context`") for name in re.findall(r"`(\w+)`", cell)}
+    assert shown == {*RequestContext.__struct_fields__, "text"}
+
+
+def test_all_that_an_agent_can_say_is_there() -> None:
+    shown = {name for cell, _ in cells("`await events.…`") for name in re.findall(r"`(\w+)\(", cell)}
+    assert shown == public(events.TaskEvents)
+    properties = {name for name, it in vars(events.TaskEvents).items() if isinstance(it, property)}
+    assert {name for name in properties if f"`events.{name}`" in PAGE} == properties
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    shown = dict(cells("what"))
+    assert shown == {
+        "executions under way or waiting for their turn": f"{runs.MOST_RUNS:,}; then OVERLOADED",
+        "calls of one method that wait at the same time": f"{methods.MOST_WAITING:,}; then OVERLOADED",
+        "events that an executor may be ahead of the store": f"{events.MOST_UNCOMMITTED}",
+        "events of a stream that wait for its reader in the pipe's queue": f"{MOST_UNDELIVERED}",
+        "events of one task kept in memory for slow watchers": f"{live.MOST_EVENTS:,}, or {live.MOST_BYTES // 1024**2} MiB; "
+        f"{live.MOST_BYTES_IN_ALL // 1024**2} MiB of all tasks",
+        "tasks on a page": f"1 to {rules.MOST_PER_PAGE}; {Query(scope='').size} if nothing is said",
+        "seconds for another daemon to cancel a task of its own": f"{handler.CANCEL_SECONDS:.0f}",
+        "seconds for interceptors behind a call that was cancelled": f"{desk.AFTER_SECONDS:.0f}",
+        "a message": f"{Settings().max_message_bytes // 1024**2} MiB, `--max-message-bytes`",
+    }
+
+
+def test_what_is_said_of_stores_and_queues_is_what_they_do() -> None:
+    text = " ".join(PAGE.split())
+    assert f"{memory.MOST_LIVE:,} tasks that have not ended" in text
+    hours, kept, size = rules.KEEP_SECONDS / 3600, rules.KEEP_ENDED, memory.KEEP_ENDED_BYTES // 1024**2
+    assert f"stay for {hours:.0f} hours, and the last {kept:,} of them; in memory {size} MiB of them" in text
+    assert f"At most {push_line.MOST:,} notifications or {push_line.MOST_BYTES // 1024**2} MiB wait" in text
+    assert f"{events.MOST_UNCOMMITTED} events ahead of the store" in text
