@@ -40,6 +40,7 @@ def test_the_tests_of_an_example_pass(example: Path) -> None:
     assert "python -m pytest\n" in (example / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("example", sorted(APPS), indirect=True)
 def test_the_snapshot_of_an_example_is_that_of_its_code(example: Path) -> None:
     (kept,) = example.glob("*.schema.json")
     assert run(["-P", "-m", "discreet", "schema", APPS[example.name]], example) == kept.read_text(encoding="utf-8")

@@ -1,0 +1,27 @@
+"""The agent that discreet hosts for the measurements: does what the first word of a message says."""
+
+from __future__ import annotations
+
+from discreet.agents import Agent, RequestContext, TaskEvents
+
+
+class Worker:
+    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+        match context.text.split():
+            case ["do"]:
+                await events.artifact("Done.")
+                await events.complete()
+            case ["park"]:
+                await events.require_input("Which one?")
+            case ["stream", count, size]:
+                chunk = "x" * int(size)
+                artifact = await events.artifact(chunk)
+                for _ in range(int(count) - 1):
+                    await events.artifact(chunk, artifact_id=artifact, append=True)
+                await events.complete()
+
+    async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+        """Nothing to let go of."""
+
+
+agent = Agent(Worker(), name="Worker", description="Does what it is told.", version="1")
