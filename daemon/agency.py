@@ -48,6 +48,16 @@ class Agency:
             if self._runtime is not None:
                 self._runtime.start(self.spawn)
 
+    @property
+    def idle(self) -> bool:
+        """True when the agent has nothing under way."""
+        return self._runtime is None or self._runtime.idle
+
+    def on_idle(self, look: Callable[[], None]) -> None:
+        """Have `look()` called whenever it may have become idle."""
+        if self._runtime is not None:
+            self._runtime.on_idle(look)
+
     def _methods(self) -> Iterable[OperationSpec]:
         from .agents.methods import agent_methods  # late: most daemons are never asked for their agent
 

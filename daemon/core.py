@@ -220,6 +220,7 @@ class Daemon:
 
         state = self.lifecycle.state
         window = self._settings.drain_timeout
+        self._agency.on_idle(self._look_again)
         with anyio.move_on_after(window - min(FLUSH_SECONDS, window / 4)) as scope:
             await self._until(lambda: self._settled or self.lifecycle.state != state)
             if self.lifecycle.reason == "shutdown":  # LSP's clients send `exit` next, and some mind if nobody is there
@@ -231,7 +232,7 @@ class Daemon:
 
     @property
     def _settled(self) -> bool:
-        return self._dispatcher.idle and not self._outbox.unsent
+        return self._dispatcher.idle and self._agency.idle and not self._outbox.unsent
 
     async def _send_last(self) -> None:
         import anyio  # late, as above
@@ -324,7 +325,7 @@ class Daemon:
 
     def _look_again(self) -> None:
         self._reader.look_again()
-        if self._changed is not None:
+        if self._changed is not None and self.lifecycle.state != "serving":  # until then nobody waits for less
             self._changed.set()
 
     # -- what the built-in methods ask for ---------------------------------------------------------------------

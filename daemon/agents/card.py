@@ -224,6 +224,11 @@ class AgentCard(_Wire, frozen=True, kw_only=True):
     icon_url: str | None = None
 
 
+def scopes_of(requirement: SecurityRequirement) -> frozenset[str]:
+    """All scopes that a requirement asks for, of whichever scheme."""
+    return frozenset(scope for scopes in requirement.schemes.values() for scope in scopes.list)
+
+
 def requires(schemes: Mapping[str, Sequence[str]]) -> SecurityRequirement:
     """The requirement of these schemes, all of them, each with these scopes: `requires({"bearer": ["files:read"]})`."""
     return SecurityRequirement({name: Scopes(tuple(scopes)) for name, scopes in schemes.items()})

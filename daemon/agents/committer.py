@@ -29,7 +29,14 @@ class Committer:
         self._on_committed = on_committed
         self._on_lost = on_lost
         self._dirty: dict[Live, None] = {}
+        self._committing = False
+        self.on_idle: Callable[[], None] = lambda: None
         self._woken: anyio.Event | None = None
+
+    @property
+    def idle(self) -> bool:
+        """True when the store has everything."""
+        return not (self._dirty or self._committing)
 
     def publish(self, live: Live) -> None:
         """Something is to be committed. On the loop."""
@@ -46,11 +53,14 @@ class Committer:
                 self._woken = anyio.Event()
                 await self._woken.wait()
             await self._commit()
+            if not self._dirty:
+                self.on_idle()
 
     async def _commit(self) -> None:
         lives = [*self._dirty]
         self._dirty.clear()
         changes = [live.change() for live in lives]
+        self._committing = True
         try:
             results = await self._store.commit(changes)
         except StoreError as exc:
@@ -58,6 +68,8 @@ class Committer:
             for live in lives:
                 self._lose(live, "failed")
             return
+        finally:
+            self._committing = False
         for live, change, refusal in zip(lives, changes, results, strict=True):
             match refusal:
                 case None:

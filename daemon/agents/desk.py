@@ -5,8 +5,8 @@ What the handler raises leaves here as the dialect of the method says it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final, NoReturn, Protocol, TypeVar, final
 
 import msgspec
@@ -17,15 +17,17 @@ from ...errors.failures import (
     AuthenticationRequired,
     Cancelled,
     ExtensionSupportRequired,
+    InsufficientPermissions,
     Internal,
     UnsupportedOperation,
     VersionNotSupported,
 )
 from .. import boundary
 from ..logs import log
-from ..operations.access import Access
+from ..operations.access import Access, Identity
 from ..operations.context import Context
 from .agent import Agent
+from .card import SecurityRequirement, scopes_of
 from .derive import Cards
 from .dialect import Dialect
 from .executor import AgentCall, Interceptor, Outcome
@@ -56,7 +58,8 @@ class Desk:
         self.cards: Final = cards
         self.login: Final = access.provider
         """How callers show who they are; None where nobody has to."""
-        self._guarded = agent is not None and self.login is not None
+        self._alternatives = () if agent is None else agent.card.security_requirements
+        self._guarded = agent is not None and self.login is not None and not any(map(_is_empty, self._alternatives))
         card = cards.public()
         self._streaming = card.capabilities.streaming
         self._required = frozenset(each.uri for each in card.capabilities.extensions if each.required)
@@ -84,23 +87,19 @@ class Desk:
         self,
         ctx: Context,
         dialect: Dialect,
-        work: Callable[[Handler, Caller], AsyncIterator[Streamed]],
+        work: Callable[[Handler, Caller], AsyncGenerator[Streamed, None]],
         *,
         task_id: str | None = None,
-    ) -> AsyncIterator[Streamed]:
+    ) -> AsyncGenerator[Streamed, None]:
         """The same for a stream."""
         try:
             caller = self._caller(ctx, dialect)
             if not self._streaming:
                 raise FailureError(UnsupportedOperation(reason="The agent does not stream."))
             handler = await self._runtime.ready(self._host.spawn)
-            async with self._between(ctx, caller, task_id):
-                stream = work(handler, caller)
-                try:
-                    async for each in stream:
-                        yield each
-                finally:
-                    await _close(stream)
+            async with self._between(ctx, caller, task_id), aclosing(work(handler, caller)) as stream:
+                async for each in stream:
+                    yield each
         except FailureError as exc:
             _translate(exc, dialect)
 
@@ -110,14 +109,23 @@ class Desk:
         if wanted and not dialect.speaks(wanted):
             raise FailureError(VersionNotSupported(accepted=(dialect.name,)))
         identity = ctx.identity
-        if identity is None and self._guarded:
-            raise self.challenge()
+        self._check_access(identity)
         extensions = tuple(filter(None, (uri.strip() for uri in metadata.get("a2a-extensions", "").split(","))))
         missing = self._required.difference(extensions)
         if missing:
             raise FailureError(ExtensionSupportRequired(accepted=tuple(sorted(missing))))
         scope = "" if identity is None else identity.subject
         return Caller(scope, dialect.name, identity, extensions, metadata)
+
+    def _check_access(self, identity: Identity | None) -> None:
+        """What the agent's card says of who may call it, for callers who show who they are by the daemon's own means."""
+        if identity is None:
+            if self._guarded:
+                raise self.challenge()
+        elif identity.scopes is not None and self._alternatives:
+            held = identity.scopes
+            if not any(held.issuperset(scopes_of(each)) for each in self._alternatives):
+                raise FailureError(InsufficientPermissions())
 
     def challenge(self) -> FailureError:
         """What a caller is told who has to show who it is."""
@@ -141,11 +149,17 @@ class Desk:
         except OperationError as exc:
             outcome = boundary.declared(exc) or Internal()
             raise
-        except BaseException:
-            outcome = Cancelled()
+        except BaseException as exc:
+            outcome = Cancelled() if _is_cancellation(exc) else Internal()
             raise
         finally:
             await _return(passed, call, outcome)
+
+
+def _is_cancellation(exc: BaseException) -> bool:
+    import anyio  # late: the first replies leave without an event loop
+
+    return isinstance(exc, (anyio.get_cancelled_exc_class(), GeneratorExit))
 
 
 async def _pass(interceptor: Interceptor, call: AgentCall) -> None:
@@ -189,7 +203,6 @@ def _translate(exc: FailureError, dialect: Dialect) -> NoReturn:
     ) from None
 
 
-async def _close(stream: AsyncIterator[Streamed]) -> None:
-    close = getattr(stream, "aclose", None)
-    if close is not None:
-        await close()
+def _is_empty(requirement: SecurityRequirement) -> bool:
+    """Whether it says that one may call without credentials."""
+    return not requirement.schemes

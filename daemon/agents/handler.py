@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Final, TypeAlias, final
 
 import msgspec
@@ -24,6 +24,9 @@ from .states import RESTING, TERMINAL
 from .store import Listed, Logged, LogMovedError, Query, TaskStore
 from .targets import Targets
 
+CANCEL: Final = "cancel"
+"""What the daemon that works on a task is asked."""
+
 CANCEL_SECONDS: Final = 30.0
 """How long another daemon gets to cancel a task of its own."""
 
@@ -31,8 +34,8 @@ CANCEL_SECONDS: Final = 30.0
 class EventsLost(OperationError, code="EVENTS_LOST", http_status=410, retryable=True):
     """The subscriber was too slow for the task's log; a new subscription begins with the task as it is"""
 
-    task_id: str
-    last_generation: int
+    taskId: str  # noqa: N815 - as everything on this wire
+    lastGeneration: int  # noqa: N815
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -94,7 +97,7 @@ class Handler:
         finally:
             self._residents.release(live)
 
-    async def stream(self, sending: Sending, caller: Caller) -> AsyncIterator[Streamed]:
+    async def stream(self, sending: Sending, caller: Caller) -> AsyncGenerator[Streamed, None]:
         """The same, with everything that happens, until the task has come to rest.
 
         It begins with the task: a new one as it began, another as it is; or it is one reply and nothing else.
@@ -129,7 +132,7 @@ class Handler:
         try:
             push = sending.configuration.task_push_notification_config
             if push is not None:
-                self.targets.aim(live, push, caller.dialect)
+                self.targets.admit(live)
             context = RequestContext(
                 live.task(),
                 message,
@@ -139,7 +142,10 @@ class Handler:
                 caller.identity,
                 caller.service_params,
             )
-            return self._runner.submit(live, context)
+            run = self._runner.submit(live, context)
+            if push is not None:
+                self.targets.aim(live, push, caller.dialect)
+            return run
         finally:
             self._residents.release(live)
 
@@ -173,7 +179,7 @@ class Handler:
     async def get(self, task_id: str, caller: Caller) -> Task:
         """The task as it is now."""
         live = self._residents.find(task_id, caller.scope)
-        if live is not None and not live.foreign:
+        if live is not None and not live.shared:
             return await committed(live)
         stored = await self._residents.load(task_id, caller.scope)
         if not stored.later:
@@ -208,7 +214,7 @@ class Handler:
         """Ask the daemon that works on the task."""
         import anyio  # late: the first replies leave without an event loop
 
-        await self._store.ask_owner(live.id, "cancel")
+        await self._store.ask_owner(live.id, CANCEL)
         with anyio.move_on_after(CANCEL_SECONDS):
             while not live.ended and live.foreign:
                 await live.changed()
@@ -218,7 +224,7 @@ class Handler:
 
     async def subscribe(
         self, task_id: str, caller: Caller, *, until: frozenset[TaskState] = TERMINAL
-    ) -> AsyncIterator[Streamed]:
+    ) -> AsyncGenerator[Streamed, None]:
         """The task as it is, then everything that happens to it until it has one of these states."""
         live = await self._residents.hold(task_id, caller.scope)
         watcher = live.watch()
@@ -241,6 +247,8 @@ class Handler:
         while True:
             kept = watcher.take()
             batch = await self._from_store(watcher) if kept is None else kept
+            if not batch and live.lost == "behind":
+                batch = await self._from_store(watcher)  # which says from where on there is something again
             if batch:
                 return batch
             check_lost(live)
@@ -253,7 +261,7 @@ class Handler:
         try:
             batch = await self._store.events.read(live.id, after=watcher.position)
         except LogMovedError as exc:
-            raise EventsLost(task_id=live.id, last_generation=exc.last) from None
+            raise EventsLost(taskId=live.id, lastGeneration=exc.last) from None
         if batch:
             watcher.position = batch[-1].generation
         return batch

@@ -15,7 +15,7 @@ import msgspec
 from .draft import Draft
 from .executor import InvalidStateTransition
 from .model import ArtifactChanged, Event, Part, StatusChanged, Task, TaskState
-from .states import RESTING, TERMINAL, may_follow
+from .states import INTERRUPTED, RESTING, TERMINAL, may_follow
 from .store import Change, Logged, PushTarget
 
 if TYPE_CHECKING:
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     from .runs import Run
 
-Lost: TypeAlias = Literal["conflict", "full", "unstorable", "failed"]
-"""Another daemon was faster; the store has no room; what the agent said is no JSON; the store failed."""
+Lost: TypeAlias = Literal["conflict", "behind", "full", "unstorable", "failed"]
+"""Another daemon was faster, or so much faster that its events are not kept any more; the store has no room; what the agent
+said is no JSON; the store failed."""
 
 MOST_EVENTS: Final = 65_536
 """Events of one task that are kept for watchers who are behind."""
@@ -32,8 +33,24 @@ MOST_EVENTS: Final = 65_536
 MOST_BYTES: Final = 64 * 1024 * 1024
 """How much those may hold, about."""
 
+MOST_BYTES_IN_ALL: Final = 512 * 1024 * 1024
+"""The same for all tasks together: then who adds to it lets go of its own oldest."""
+
+AHEAD_BYTES: Final = 4 * 1024 * 1024
+"""From here on an executor waits a moment for watchers to come closer; each time in vain, it may go twice as far."""
+
 _EVENT_BYTES: Final = 256
 _SNAPSHOT_BYTES: Final = 1024 * 1024
+
+
+@final
+class Budget:
+    """What the tasks of one daemon keep for watchers, in bytes."""
+
+    __slots__ = ("used",)
+
+    def __init__(self) -> None:
+        self.used = 0
 
 
 @final
@@ -42,12 +59,14 @@ class Live:
 
     `rested` is the generation of the last event that ended the task or made it wait, 0 where there was none since it came
     into memory. `runs` are the executions that it has and will have, the first of them under way; `users` counts who needs it
-    in memory. `keeper` is another daemon that works on it, `taken_from` one that did and is no more. `lost` says why
-    nothing can be published any more.
+    in memory. `keeper` is another daemon that works on it, empty where it is not known which, `taken_from` one that did and
+    is no more. `lost` says why nothing can be published any more.
     """
 
     __slots__ = (
+        "_ahead",
         "_base",
+        "_budget",
         "_changed",
         "_draft",
         "_entries",
@@ -72,12 +91,22 @@ class Live:
         "watchers",
     )
 
-    def __init__(self, task: Task, generation: int, scope: str, owner: str, on_publish: Callable[[Live], None]) -> None:
+    def __init__(
+        self,
+        task: Task,
+        generation: int,
+        scope: str,
+        owner: str,
+        on_publish: Callable[[Live], None],
+        budget: Budget | None = None,
+    ) -> None:
+        self._budget = budget or Budget()
         self._draft = Draft(task)
         self._on_publish = on_publish
         self._entries: list[Logged] = []
         self._sizes: list[int] = []
         self._base = generation
+        self._ahead = AHEAD_BYTES
         self._changed: anyio.Event | None = None
         self._snapshot_at = generation
         self._snapshot_bytes = _SNAPSHOT_BYTES
@@ -114,6 +143,11 @@ class Live:
         return self.keeper is not None
 
     @property
+    def shared(self) -> bool:
+        """Whether another daemon may change it: because that one works on it, or because nobody does."""
+        return self.foreign or (self.state in INTERRUPTED and not (self.pending or self.runs))
+
+    @property
     def ended(self) -> bool:
         return self.state in TERMINAL
 
@@ -124,20 +158,21 @@ class Live:
     # -- what happens to it ------------------------------------------------------------------------------------
 
     def publish(self, event: Event) -> None:
-        """Append an event. Raises `InvalidStateTransition` for what the table of states does not allow.
+        """Append an event. Raises `InvalidStateTransition` for what the table of states does not allow, and `TypeError` or
+        `ValueError` for what is no JSON.
 
         What is published of a task that is lost goes nowhere.
         """
         self._check(event)
         if self.lost is not None:
             return
-        self._take(event)
+        self._take(event, _size(event))
         self.pending.append(event)
         self._on_publish(self)
 
     def follow(self, logged: Logged) -> None:
         """Take an event that another daemon has published and the store has."""
-        self._take(logged.event)
+        self._take(logged.event, _size(logged.event))
         self.committed = self.generation
         self.wake()
 
@@ -147,10 +182,9 @@ class Live:
         if (current in TERMINAL) if target is None else not may_follow(current, target):
             raise InvalidStateTransition(current=current.value, target=(target or current).value)
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: Event, size: int) -> None:
         self._draft.apply(event)
         self.generation += 1
-        size = _size(event)
         self._unsaved += size
         if isinstance(event, StatusChanged) and event.status.state in RESTING:
             self.rested = self.generation
@@ -158,10 +192,21 @@ class Live:
             self._entries.append(Logged(self.generation, event))
             self._sizes.append(size)
             self.kept_bytes += size
-            if len(self._entries) > MOST_EVENTS or self.kept_bytes > MOST_BYTES:
+            self._budget.used += size
+            too_much = self.kept_bytes > MOST_BYTES or self._budget.used > MOST_BYTES_IN_ALL
+            if too_much or len(self._entries) > MOST_EVENTS:
                 self._trim(1 + len(self._entries) // 8)
         else:
             self._base = self.generation
+
+    @property
+    def ahead(self) -> bool:
+        """Whether so much is kept for watchers that whoever publishes had better wait for them a moment."""
+        return self.kept_bytes > self._ahead
+
+    def let_ahead(self) -> None:
+        """The watchers did not come closer: who publishes may go further."""
+        self._ahead *= 2
 
     def wake(self) -> None:
         """Tell everybody who waits that something is different."""
@@ -241,10 +286,17 @@ class Live:
         """Let go of what every watcher has seen, now and then."""
         seen = min((watcher.position for watcher in self.watchers), default=self.generation) - self._base
         if seen >= min(256, 1 + len(self._entries) // 2):
+            was_ahead = self.ahead
             self._trim(seen)
+            if self.kept_bytes < AHEAD_BYTES // 2:
+                self._ahead = AHEAD_BYTES
+            if was_ahead and not self.ahead:
+                self.wake()
 
     def _trim(self, count: int) -> None:
-        self.kept_bytes -= sum(self._sizes[:count])
+        freed = sum(self._sizes[:count])
+        self.kept_bytes -= freed
+        self._budget.used -= freed
         del self._entries[:count], self._sizes[:count]
         self._base += count
 
@@ -284,4 +336,4 @@ def _part_size(part: Part) -> int:
         return len(text)
     if raw is not None:
         return len(raw)
-    return len(msgspec.msgpack.encode(part.data)) if part.url is None else len(part.url)
+    return len(msgspec.json.encode(part.data)) if part.url is None else len(part.url)

@@ -6,7 +6,8 @@ cards that the settings and the apps ask for.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias, final
 
@@ -89,7 +90,8 @@ def _taken(card: AgentCard) -> tuple[str, ...]:
 
 def _pushed(live: Live, event: Event, dialect: str) -> bytes | None:
     writer = V03 if dialect == V03.name else V10
-    return writer.pushed(Happened(live.id, live.context_id, event), live.task)
+    body = writer.pushed(Happened(live.id, live.context_id, event), live.task)
+    return None if body is None else bytes(body)  # `Raw` only says that it is bytes
 
 
 @final
@@ -117,22 +119,29 @@ class _Methods:
         """Send a message to the agent, and wait for its task or its reply."""
         history = sending.configuration.history_length
         result = await self._desk.answer(
-            ctx, self.dialect, lambda handler, caller: handler.send(self._checked(sending), caller)
+            ctx,
+            self.dialect,
+            lambda handler, caller: handler.send(self._checked(sending), caller),
+            task_id=sending.message.task_id,
         )
         return self.dialect.sent(result, history=history)
 
-    async def stream(self, ctx: Context, sending: Sending) -> AsyncIterator[Raw]:
+    async def stream(self, ctx: Context, sending: Sending) -> AsyncGenerator[Raw, None]:
         """Send a message to the agent, and get everything that happens to its task."""
         history = sending.configuration.history_length
         events = self._desk.events(
-            ctx, self.dialect, lambda handler, caller: handler.stream(self._checked(sending), caller)
+            ctx,
+            self.dialect,
+            lambda handler, caller: handler.stream(self._checked(sending), caller),
+            task_id=sending.message.task_id,
         )
-        async for event in events:
-            written = self.dialect.streamed(event, history=history)
-            if written is not None:
-                yield written
+        async with aclosing(events):
+            async for event in events:
+                written = self.dialect.streamed(event, history=history)
+                if written is not None:
+                    yield written
 
-    async def subscribe(self, ctx: Context, request: TaskRequest) -> AsyncIterator[Raw]:
+    async def subscribe(self, ctx: Context, request: TaskRequest) -> AsyncGenerator[Raw, None]:
         """Get a task, and everything that happens to it from then on."""
         events = self._desk.events(
             ctx,
@@ -140,10 +149,11 @@ class _Methods:
             lambda handler, caller: handler.subscribe(request.task_id, caller, until=self._ends),
             task_id=request.task_id,
         )
-        async for event in events:
-            written = self.dialect.streamed(event)
-            if written is not None:
-                yield written
+        async with aclosing(events):
+            async for event in events:
+                written = self.dialect.streamed(event)
+                if written is not None:
+                    yield written
 
     async def get(self, ctx: Context, request: TaskRequest) -> Raw:
         """Get a task as it is."""

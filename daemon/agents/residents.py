@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import final
+from typing import TYPE_CHECKING, final
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import TaskNotFound
-from .live import Live
+from .live import Budget, Live
 from .model import Task
 from .moments import is_new_id
 from .states import RESTING
 from .store import Stored, TaskStore
+
+if TYPE_CHECKING:
+    import anyio
 
 
 @final
@@ -22,6 +25,10 @@ class Residents:
         self._store = store
         self._on_publish = on_publish
         self._lives: dict[str, Live] = {}
+        self._budget = Budget()
+        self._bringing: anyio.Lock | None = None
+        self.loaded = 0
+        """How many tasks have come from the store so far."""
 
     def __iter__(self) -> Iterator[Live]:
         return iter([*self._lives.values()])
@@ -33,16 +40,14 @@ class Residents:
 
     def create(self, task: Task, scope: str) -> Live:
         """A task that nobody knows of yet, held."""
-        live = Live(task, 0, scope, self._store.owner, self._on_publish)
+        live = self._made(task, 0, scope)
         live.users = 1
         self._lives[task.id] = live
         return live
 
     async def hold(self, task_id: str, scope: str | None) -> Live:
         """The task, in memory and held. `scope` None is for the daemon itself. Raises `FailureError(TaskNotFound)`."""
-        live = self._lives.get(task_id)
-        if live is None:
-            live = await self._load(task_id)
+        live = self._lives.get(task_id) or await self._bring(task_id)
         if live is None or not live.generation or scope not in (None, live.scope):
             raise not_found(task_id)
         live.users += 1
@@ -55,13 +60,21 @@ class Residents:
             raise not_found(task_id)
         return stored
 
+    async def _bring(self, task_id: str) -> Live | None:
+        """One task at a time: what was read must not have come, changed and gone again before it is here."""
+        import anyio  # late: the first replies leave without an event loop
+
+        if self._bringing is None:
+            self._bringing = anyio.Lock(fast_acquire=True)
+        async with self._bringing:
+            return self._lives.get(task_id) or await self._load(task_id)
+
     async def _load(self, task_id: str) -> Live | None:
         stored = await self._store.load(task_id)
-        targets = () if stored is None else await self._store.targets(task_id)
-        known = self._lives.get(task_id)  # somebody else may have brought it in meanwhile
-        if known is not None or stored is None:
-            return known
-        live = Live(stored.snapshot, stored.reflects, stored.scope, self._store.owner, self._on_publish)
+        if stored is None:
+            return None
+        targets = await self._store.targets(task_id)
+        live = self._made(stored.snapshot, stored.reflects, stored.scope)
         for logged in stored.later:
             live.follow(logged)
         live.rested = 0
@@ -69,7 +82,11 @@ class Residents:
         if stored.owner != self._store.owner and live.state not in RESTING:
             live.keeper = stored.owner
         self._lives[task_id] = live
+        self.loaded += 1
         return live
+
+    def _made(self, task: Task, generation: int, scope: str) -> Live:
+        return Live(task, generation, scope, self._store.owner, self._on_publish, self._budget)
 
     def release(self, live: Live) -> None:
         """Undo `hold` or `create`."""

@@ -111,20 +111,37 @@ class Runner:
         self._residents = residents
         self._spawn = spawn
         self._count = 0
+        self.on_idle: Callable[[], None] = lambda: None
+
+    @property
+    def idle(self) -> bool:
+        """True when nothing is executed, nor waits to be."""
+        return not self._count
 
     def submit(self, live: Live, context: RequestContext) -> Run:
         """Queue an execution for a message. Raises `FailureError(Overloaded)`, and what the executor refuses it with."""
         if self._checks is not None and context.message is not None:
             self._check(self._checks, context)
+        run = self._new(live, context)
+        live.runs.append(run)
+        self._begin(live)
+        return run
+
+    def resume(self, live: Live) -> None:
+        """Go on with the work of a daemon that is no more, before all messages that wait. Raises `FailureError(Overloaded)`."""
+        live.runs.appendleft(self._new(live, RequestContext(live.task())))
+        self._begin(live)
+
+    def _new(self, live: Live, context: RequestContext) -> Run:
         if self._count >= MOST_RUNS:
             raise FailureError(Overloaded())
         self._count += 1
-        run = Run(live, context)
         live.users += 1
-        live.runs.append(run)
+        return Run(live, context)
+
+    def _begin(self, live: Live) -> None:
         if len(live.runs) == 1:
             self._spawn(lambda: self._work(live))
-        return run
 
     @staticmethod
     def _check(executor: Checks, context: RequestContext) -> None:
@@ -142,6 +159,8 @@ class Runner:
     async def _work(self, live: Live) -> None:
         """All executions of one task, in the order of their messages."""
         while live.runs:
+            while live.foreign and live.lost is None:  # another daemon works on it; its turn comes first
+                await live.changed()
             run = live.runs[0]
             try:
                 fault = await boundary.attempt(self._perform(run))
@@ -154,12 +173,14 @@ class Runner:
                 self._count -= 1
                 live.runs.popleft()
                 live.wake()
+                if not self._count:
+                    self.on_idle()
                 self._residents.release(live)
 
     async def _perform(self, run: Run) -> None:
         live = run.live
-        while live.foreign and live.lost is None:  # another daemon works on it; its turn comes first
-            await live.changed()
+        if live.lost is not None:  # who sent it is told so, and may send it again
+            return
         if live.ended:
             run.refused = has_ended(live)
             return
@@ -187,10 +208,10 @@ class Runner:
     def _conclude(self, run: Run, fault: BaseException | None) -> None:
         """Give the task an end where the executor did not."""
         live = run.live
-        if fault is not None:
-            failure = self._failure(fault, live)
-            if not live.ended:
-                fail(live, *failure)
+        if fault is not None and live.ended:
+            log.error("agent.failed", task=live.id, exc=fault)
+        elif fault is not None:
+            fail(live, *self._failure(fault, live))
         elif live.state not in RESTING:
             log.error("agent.unfinished", task=live.id, state=live.state.name.lower())
             fail(live, Part(text=UNFINISHED))
@@ -249,7 +270,7 @@ def check_lost(live: Live) -> None:
     match live.lost:
         case None:
             return
-        case "conflict":
+        case "conflict" | "behind":
             raise TaskConflict
         case "full":
             raise FailureError(Overloaded())

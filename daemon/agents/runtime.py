@@ -14,14 +14,14 @@ from ...errors.failures import Internal
 from ..logs import log
 from .committer import Committer
 from .executor import AgentExecutor, RequestContext, Resumes
-from .handler import Handler
+from .handler import CANCEL, Handler
 from .live import Live
 from .model import Event, Part, StatusChanged
 from .residents import Residents
-from .runs import BROKEN, ORPHANED, Runner, committed, fail
+from .runs import BROKEN, ORPHANED, Runner, TaskConflict, committed, fail
 from .states import RESTING, TERMINAL
-from .store import StoreError, TaskStore
-from .targets import Targets
+from .store import LogMovedError, StoreError, TaskStore
+from .targets import TARGETS, Targets
 
 if TYPE_CHECKING:
     import anyio
@@ -67,6 +67,15 @@ class Runtime:
         self._opened: anyio.Event | None = None
         self._broken = False
         self.handler = Handler(store, self._residents, self._runner, Targets(store, self._residents, pusher))
+
+    @property
+    def idle(self) -> bool:
+        """True when nothing is executed and the store has everything."""
+        return self._runner.idle and self._committer.idle
+
+    def on_idle(self, look: Callable[[], None]) -> None:
+        """Have `look()` called whenever it may have become idle."""
+        self._runner.on_idle = self._committer.on_idle = look
 
     def start(self, spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object]) -> anyio.Event:
         """Begin, by `spawn` in the daemon's task group, if that has not happened; the event tells that the store is open."""
@@ -159,7 +168,10 @@ class Runtime:
             await anyio.sleep(pause)
             try:
                 return await self._fail(task_id, BROKEN)
-            except FailureError:  # the store never had it; or it was lost once more, and comes here again
+            except (
+                FailureError,
+                TaskConflict,
+            ):  # the store never had it; or it was lost once more, and comes here again
                 return
             except StoreError:
                 pause = min(2 * pause + FAR_SECONDS, MOST_SECONDS)
@@ -180,60 +192,119 @@ class Runtime:
         import anyio  # late, as above
 
         waited = FAR_SECONDS
-        moves = -1
+        seen = (-1, -1)
         while True:
             try:
                 if waited >= FAR_SECONDS:
                     waited = 0.0
                     await self._adopt()
-                if self._store.moves() != moves:
-                    moves = self._store.moves()
+                now = (self._store.moves(), self._residents.loaded)
+                if now != seen:
                     await self._catch_up()
+                    seen = now
             except StoreError as exc:
                 log.error("store.failed", exc=exc)
-            pause = NEAR_SECONDS if any(live.foreign for live in self._residents) else FAR_SECONDS
+            pause = NEAR_SECONDS if any(live.shared for live in self._residents) else FAR_SECONDS
             await anyio.sleep(pause)
             waited += pause
 
     async def _catch_up(self) -> None:
         for live in self._residents:
-            if live.foreign:
-                while batch := await self._store.events.read(live.id, after=live.generation):
-                    for logged in batch:
-                        live.follow(logged)
-                if live.state in RESTING:
-                    live.keeper = None
-                    live.wake()
+            await self._follow(live)
         for task_id, what in await self._store.asked():
-            if what == "cancel":
+            if what == CANCEL:
                 self._spawn(partial(self._cancel, task_id))
+            elif what == TARGETS:
+                await self._retarget(task_id)
+
+    async def _retarget(self, task_id: str) -> None:
+        live = await self._hold(task_id)
+        if live is not None:
+            live.targets = await self._store.targets(task_id)
+            self._residents.release(live)
+
+    async def _follow(self, live: Live) -> None:
+        """Bring a task to where the store has it, as far as others may have changed it."""
+        while live.shared and live.lost is None:
+            before = live.generation
+            try:
+                batch = await self._store.events.read(live.id, after=before)
+            except LogMovedError:
+                live.lose("behind")
+                return self._on_lost(live)
+            if live.generation != before or not live.shared:  # meanwhile it was changed here: the store will decide
+                return
+            for logged in batch:
+                live.follow(logged)
+            if batch and live.state not in RESTING:
+                live.keeper = live.keeper or ""
+            if not (batch or await self._is_unsure(live)):
+                return
+
+    async def _is_unsure(self, live: Live) -> bool:
+        """Find out who works on a task now; whether there are events to read first."""
+        if live.state in RESTING:
+            live.keeper = None
+            live.wake()
+        elif not live.keeper:
+            stored = await self._store.load(live.id)
+            if stored is not None and stored.generation != live.generation:
+                return True
+            owner = None if stored is None else stored.owner
+            live.keeper = None if owner == live.owner else owner
+        return False
 
     async def _cancel(self, task_id: str) -> None:
         try:
             live = await self._residents.hold(task_id, None)
-        except FailureError:
-            return
-        try:
-            if not (live.ended or live.foreign):
-                await self._runner.cancel(live, RequestContext(live.task()))
-        except FailureError:  # the agent keeps on; who asked sees that nothing changes
-            pass
-        finally:
-            self._residents.release(live)
-
-    async def _adopt(self) -> None:
-        """Go on with, or fail, the tasks whose daemon is no more."""
-        for task_id in await self._store.orphans():
-            live = await self._residents.hold(task_id, None)
             try:
-                if live.runs or live.state in RESTING:
-                    continue
-                live.taken_from, live.keeper = live.keeper, None
-                if isinstance(self._executor, Resumes):
-                    self._runner.submit(live, RequestContext(live.task()))
-                else:
-                    log.warning("task.orphaned", task=live.id)
-                    fail(live, Part(text=ORPHANED))
-                live.wake()
+                if not (live.ended or live.foreign):
+                    await self._runner.cancel(live, RequestContext(live.task()))
             finally:
                 self._residents.release(live)
+        except (FailureError, TaskConflict):  # the agent keeps on, or another has it: who asked sees what becomes of it
+            pass
+        except StoreError as exc:
+            log.error("store.failed", exc=exc)
+
+    async def _adopt(self) -> None:
+        """Go on with, or fail, the tasks whose daemon is no more.
+
+        Another daemon may be about to do the same: who works on a task is asked before it is asked who is dead.
+        """
+        lives = [live for task_id in await self._store.orphans() if (live := await self._hold(task_id)) is not None]
+        if not lives:
+            return
+        try:
+            for live in lives:
+                live.keeper = "" if live.foreign else None
+                await self._follow(live)
+            left = frozenset(await self._store.orphans())
+            for live in lives:
+                if live.foreign and live.lost is None and live.id in left:
+                    self._take_over(live)
+        except FailureError:  # too much to do already: later
+            pass
+        finally:
+            for live in lives:
+                self._residents.release(live)
+
+    async def _hold(self, task_id: str) -> Live | None:
+        try:
+            return await self._residents.hold(task_id, None)
+        except FailureError:  # it is gone
+            return None
+
+    def _take_over(self, live: Live) -> None:
+        keeper, live.keeper = live.keeper, None
+        try:
+            if isinstance(self._executor, Resumes):
+                self._runner.resume(live)
+            else:
+                log.warning("task.orphaned", task=live.id)
+                fail(live, Part(text=ORPHANED))
+        except FailureError:
+            live.keeper = keeper
+            raise
+        live.taken_from = keeper
+        live.wake()

@@ -37,6 +37,7 @@ class Targets:
 
     async def put(self, task_id: str, config: PushConfig, *, scope: str, dialect: str) -> PushConfig:
         """Send the news of a task there, too; the config with its id."""
+        self._check()
         live = await self._residents.hold(task_id, scope)
         try:
             target = self.aim(live, config, dialect)

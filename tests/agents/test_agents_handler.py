@@ -340,7 +340,7 @@ async def test_an_executor_that_goes_on_after_the_end_is_stopped_by_the_table(se
 
 async def test_what_an_agent_says_has_to_be_json(serving, store: TaskStore) -> None:
     async def execute(context: RequestContext, events: TaskEvents) -> None:
-        await events.artifact(Part(data=object()))
+        await events.artifact("\ud800")
         await events.complete()
 
     async with serving(Scripted(execute), store) as handler:

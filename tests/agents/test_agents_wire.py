@@ -1,0 +1,275 @@
+"""The agent's methods as callers reach them: through a daemon, in both dialects, with all that they may be told."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable
+from typing import Any
+
+import anyio
+import msgspec
+import pytest
+
+from discreet.agents import Agent, Extension, NotCancelable, RequestContext, TaskEvents
+from discreet.client import Peer, RemoteError
+from discreet.errors.wire import encode_error
+from discreet.testing import in_memory
+
+pytestmark = pytest.mark.anyio
+
+INFO = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "domain": "a2a-protocol.org"}
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+BOUND = 20.0
+
+
+class Works:
+    """Does what the words of a message say."""
+
+    def __init__(self) -> None:
+        self.go = anyio.Event()
+        self.running = 0
+
+    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+        for word in context.text.split():
+            await self._do(word, context, events)
+
+    async def _do(self, word: str, context: RequestContext, events: TaskEvents) -> None:
+        match word:
+            case "work":
+                await events.working("on it")
+            case "say":
+                await events.artifact("said", artifact_id="a", name="words", append=True)
+            case "wait":
+                self.running += 1
+                await self.go.wait()
+            case "ask":
+                await events.require_input("more?")
+            case "reply":
+                await events.reply("pong")
+            case "exit":
+                raise SystemExit(3)
+            case "print":
+                print("from the agent")
+            case "garbage":
+                await events.artifact([1, 2])  # type: ignore[list-item]
+            case "tuples":
+                await events.working(metadata={(1, 2): 3})  # type: ignore[dict-item]
+            case "end":
+                await events.complete("done")
+            case _:
+                raise RuntimeError(word)
+
+    async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+        if context.metadata == {"keep": True}:
+            raise NotCancelable
+
+
+def agent(**options: Any) -> Agent:
+    return Agent(options.pop("executor", None) or Works(), name="Works", description="Does as it is told.", **options)
+
+
+def v1(text: str = "end", task_id: str | None = None, **configuration: Any) -> dict[str, Any]:
+    said = {
+        "messageId": "m",
+        "role": "ROLE_USER",
+        "parts": [{"text": text}],
+        **({"taskId": task_id} if task_id else {}),
+    }
+    return {"message": said, "configuration": configuration}
+
+
+def v03(text: str = "end", task_id: str | None = None, **configuration: Any) -> dict[str, Any]:
+    parts = [{"kind": "text", "text": text}]
+    said = {"kind": "message", "messageId": "m", "role": "user", "parts": parts}
+    return {"message": {**said, **({"taskId": task_id} if task_id else {})}, "configuration": configuration}
+
+
+async def refused(work: Awaitable[object]) -> dict[str, Any]:
+    """The error object of the answer, as it came."""
+    with pytest.raises(RemoteError) as caught:
+        await work
+    return as_json(caught.value)
+
+
+def as_json(error: RemoteError) -> dict[str, Any]:
+    decoded: dict[str, Any] = msgspec.json.decode(encode_error(error.failure))
+    return decoded
+
+
+async def collected(peer: Peer, method: str, params: Any, **options: Any) -> list[Any]:
+    return [each async for each in peer.subscribe(method, params, timeout=BOUND, **options)]
+
+
+# -- the happy paths -----------------------------------------------------------------------------------------------
+
+
+async def test_all_methods_of_1_0_do_what_they_are_for() -> None:
+    async with in_memory(agent()) as peer:
+        asked = (await peer.call("SendMessage", v1("work say ask")))["task"]
+        assert asked["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+        assert await peer.call("GetTask", {"id": asked["id"]}) == asked
+        listed = await peer.call("ListTasks", {})
+        assert (listed["totalSize"], listed["pageSize"], listed["nextPageToken"]) == (1, 50, "")
+        assert listed["tasks"] == [{name: value for name, value in asked.items() if name != "artifacts"}]
+        streamed = await collected(peer, "SendStreamingMessage", v1("say end", asked["id"]))
+        assert [*streamed[0]] == ["task"]
+        assert [next(iter(each)) for each in streamed[1:]] == ["statusUpdate", "artifactUpdate", "statusUpdate"]
+        assert streamed[2]["artifactUpdate"]["append"] is True
+        assert (await peer.call("SendMessage", v1("reply")))["message"]["parts"] == [{"text": "pong"}]
+        asked = (await peer.call("SendMessage", v1("ask")))["task"]
+        canceled = await peer.call("CancelTask", {"id": asked["id"]})
+        assert canceled["status"]["state"] == "TASK_STATE_CANCELED"
+
+
+async def test_all_methods_of_0_3_do_what_they_are_for() -> None:
+    async with in_memory(agent()) as peer:
+        asked = await peer.call("message/send", v03("work say ask"))
+        assert (asked["kind"], asked["status"]["state"]) == ("task", "input-required")
+        assert await peer.call("tasks/get", {"id": asked["id"]}) == asked
+        async with peer.subscribe("tasks/resubscribe", {"id": asked["id"]}) as again:
+            assert await anext(again) == asked
+            streamed = await collected(peer, "message/stream", v03("say end", asked["id"]))
+            assert [each["kind"] for each in streamed] == ["task", "status-update", "artifact-update", "status-update"]
+            assert [each.get("final") for each in streamed] == [None, False, None, True]
+            assert [each async for each in again] == streamed[1:]
+        assert (await peer.call("message/send", v03("reply")))["kind"] == "message"
+        asked = await peer.call("message/send", v03("ask"))
+        assert (await peer.call("tasks/cancel", {"id": asked["id"]}))["status"]["state"] == "canceled"
+
+
+@pytest.mark.parametrize("method", ["SendMessage", "message/send"])
+async def test_who_does_not_want_to_wait_gets_the_task_at_once(method: str) -> None:
+    works = Works()
+    async with in_memory(agent(executor=works)) as peer:
+        params = v1("wait end", returnImmediately=True) if method == "SendMessage" else v03("wait end", blocking=False)
+        task = await peer.call(method, params)
+        task = task.get("task", task)
+        assert task["status"]["state"] in ("TASK_STATE_SUBMITTED", "submitted")
+        works.go.set()
+
+
+@pytest.mark.parametrize(("length", "messages"), [(0, 0), (1, 1), (2, 2), (None, 3), (9, 3)])
+async def test_so_much_of_the_history_comes_as_was_asked_for(length: int | None, messages: int) -> None:
+    async with in_memory(agent()) as peer:
+        configuration = {} if length is None else {"historyLength": length}
+        asked = (await peer.call("SendMessage", v1("ask")))["task"]
+        ended = (await peer.call("SendMessage", v1("end", asked["id"], **configuration)))["task"]
+        assert len(ended.get("history", ())) == messages
+        got = await peer.call("GetTask", {"id": asked["id"], **configuration})
+        (listed,) = (await peer.call("ListTasks", configuration))["tasks"]
+        assert got.get("history") == listed.get("history") == ended.get("history")
+
+
+# -- the errors ----------------------------------------------------------------------------------------------------
+
+
+async def test_each_error_of_a_task_has_its_exact_data_in_both_dialects() -> None:
+    async with in_memory(agent(push_notifications=False)) as peer:
+        ended = (await peer.call("SendMessage", v1()))["task"]["id"]
+        suggestion = "The task may have been removed. Send a new message."
+        gone = {"taskId": UNKNOWN, "suggestion": suggestion}
+        assert await refused(peer.call("tasks/get", {"id": UNKNOWN})) == {
+            "code": -32001,
+            "message": "Task not found",
+            "data": gone,
+        }
+        for method in ("GetTask", "CancelTask"):
+            assert await refused(peer.call(method, {"id": UNKNOWN})) == {
+                "code": -32001,
+                "message": "Task not found",
+                "data": [{**INFO, "reason": "TASK_NOT_FOUND", "metadata": gone}],
+            }
+        kept = {"taskId": ended, "reason": "The task has ended."}
+        found = await refused(peer.call("tasks/cancel", {"id": ended}))
+        assert (found["code"], found["data"]) == (-32002, {**kept, "currentState": "completed"})
+        found = await refused(peer.call("CancelTask", {"id": ended}))
+        metadata = {**kept, "currentState": "TASK_STATE_COMPLETED"}
+        assert (found["code"], found["data"]) == (
+            -32002,
+            [{**INFO, "reason": "TASK_NOT_CANCELABLE", "metadata": metadata}],
+        )
+        for method, params, state in (
+            ("SendMessage", v1("end", ended), "TASK_STATE_COMPLETED"),
+            ("SubscribeToTask", {"id": ended}, "TASK_STATE_COMPLETED"),
+        ):
+            work = peer.call(method, params) if method == "SendMessage" else collected(peer, method, params)
+            (info,) = (found := await refused(work))["data"]
+            assert (found["code"], info["reason"]) == (-32004, "UNSUPPORTED_OPERATION")
+            assert (info["metadata"]["taskId"], info["metadata"]["currentState"]) == (ended, state)
+
+
+async def test_each_other_error_has_its_code_in_both_dialects() -> None:
+    cases: list[tuple[str, Any, int]] = [
+        (
+            "message/send",
+            {"message": {"messageId": "m", "role": "user", "parts": [{"kind": "data", "data": {}}]}},
+            -32005,
+        ),
+        ("SendMessage", {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {}}]}}, -32005),
+        ("tasks/pushNotificationConfig/list", {"id": UNKNOWN}, -32003),
+        ("ListTaskPushNotificationConfigs", {"taskId": UNKNOWN}, -32003),
+        ("CreateTaskPushNotificationConfig", {"taskId": UNKNOWN, "url": "https://example.org/"}, -32003),
+        ("SendMessage", v1("end", taskPushNotificationConfig={"url": "https://example.org/"}), -32003),
+        ("agent/getAuthenticatedExtendedCard", None, -32007),
+        ("GetExtendedAgentCard", None, -32004),
+        ("SendMessage", {"message": {"messageId": "m", "role": "ROLE_USER", "parts": []}}, -32602),
+    ]
+    async with in_memory(agent(push_notifications=False)) as peer:
+        for method, params, code in cases:
+            found = await refused(peer.call(method, params))
+            assert found["code"] == code, method
+            if "/" in method and code != -32602:
+                assert isinstance(found["data"], dict), method
+        assert (await peer.call("ListTasks", {}))["totalSize"] == 0
+    async with in_memory(agent(streaming=False)) as peer:
+        for method, params in (("SendStreamingMessage", v1()), ("message/stream", v03())):
+            assert (await refused(collected(peer, method, params)))["code"] == -32004
+    with_url = {"taskId": UNKNOWN, "url": "http://127.0.0.1/"}
+    async with in_memory(agent()) as peer:
+        assert (await refused(peer.call("CreateTaskPushNotificationConfig", with_url)))["data"]["param"] == "url"
+
+
+@pytest.mark.parametrize(
+    ("version", "first", "second"),
+    [
+        ("1.0", 0, -32009),
+        ("1.0.3", 0, -32009),
+        ("0.3", -32009, 0),
+        ("0.3.1", -32009, 0),
+        ("9.9", -32009, -32009),
+        ("", 0, 0),
+    ],
+)
+async def test_a_method_is_called_in_its_own_version_or_in_none(version: str, first: int, second: int) -> None:
+    async with in_memory(agent()) as peer:
+        for code, method, params in ((first, "SendMessage", v1()), (second, "message/send", v03())):
+            work = peer.call(method, params, service_params={"A2A-Version": version})
+            if code:
+                assert (await refused(work))["code"] == code
+            else:
+                await work
+
+
+async def test_a_required_extension_has_to_be_named() -> None:
+    uris = ("https://example.org/a", "https://example.org/b")
+    extensions = [Extension(uri=uris[0], required=True), Extension(uri=uris[1])]
+    async with in_memory(agent(extensions=extensions)) as peer:
+        found = await refused(peer.call("message/send", v03()))
+        assert (found["code"], found["data"]["accepted"]) == (-32008, [uris[0]])
+        found = await refused(peer.call("SendMessage", v1(), service_params={"a2a-extensions": uris[1]}))
+        assert found["data"][0]["reason"] == "EXTENSION_SUPPORT_REQUIRED"
+        await peer.call("SendMessage", v1(), service_params={"a2a-extensions": f"{uris[1]}, {uris[0]}"})
+
+
+async def test_callers_with_tokens_see_their_own_tasks_and_nobody_without_gets_in() -> None:
+    tokens = [f"{who}:{hashlib.sha256(who.encode()).hexdigest()}" for who in ("ann", "bob")]
+    ann, bob = ({"authorization": f"Bearer {who}"} for who in ("ann", "bob"))
+    async with in_memory(agent(), tokens=tokens) as peer:
+        asked = (await peer.call("SendMessage", v1("ask"), service_params=ann))["task"]["id"]
+        for method in ("GetTask", "CancelTask"):
+            assert (await refused(peer.call(method, {"id": asked}, service_params=bob)))["code"] == -32001
+        assert (await refused(peer.call("SendMessage", v1("end", asked), service_params=bob)))["code"] == -32001
+        assert (await refused(collected(peer, "SubscribeToTask", {"id": asked}, service_params=bob)))["code"] == -32001
+        assert (await peer.call("ListTasks", {}, service_params=bob))["totalSize"] == 0
+        assert (await peer.call("ListTasks", {}, service_params=ann))["totalSize"] == 1
+        assert (await refused(peer.call("ListTasks", {})))["data"]["code"] == "FORBIDDEN"

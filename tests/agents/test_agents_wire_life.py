@@ -1,0 +1,267 @@
+"""What goes on around the agent's methods: interceptors, cancelled calls, many that wait, skills, bad agents, the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from discreet import OperationError
+from discreet.agents import Agent, AgentCall, RequestContext, TaskEvents
+from discreet.client import Peer, RemoteError
+from discreet.errors import Cancelled, DomainFailure, FailureError, TaskNotFound
+from discreet.errors.wire import error_object
+from discreet.testing import in_memory
+
+pytestmark = pytest.mark.anyio
+
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+BOUND = 20.0
+
+
+class Works:
+    """Does what the words of a message say."""
+
+    def __init__(self) -> None:
+        self.go = anyio.Event()
+        self.waiting = 0
+
+    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+        for word in context.text.split():
+            await self._do(word, events)
+
+    async def _do(self, word: str, events: TaskEvents) -> None:
+        match word:
+            case "work":
+                await events.working("on it")
+            case "say":
+                await events.artifact("said")
+            case "wait":
+                self.waiting += 1
+                await self.go.wait()
+            case "ask":
+                await events.require_input("more?")
+            case "exit":
+                raise SystemExit(3)
+            case "print":
+                print("from the agent")
+            case "numbers":
+                await events.artifact([1, 2])  # type: ignore[list-item]
+            case "tuples":
+                await events.working(metadata={(1, 2): 3})  # type: ignore[dict-item]
+            case "nothing":
+                await events.complete(())
+            case "state":
+                await events.status("done")  # type: ignore[arg-type]
+            case "end":
+                await events.complete("done")
+            case _:
+                raise RuntimeError(word)
+
+    async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+        """Nothing to let go of."""
+
+
+def agent(works: Works | None = None, **options: Any) -> Agent:
+    return Agent(works or Works(), name="Works", description="Does as it is told.", **options)
+
+
+def v1(text: str = "end", **configuration: Any) -> dict[str, Any]:
+    said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
+    return {"message": said, "configuration": configuration}
+
+
+async def code_of(work: Any) -> int:
+    with pytest.raises(RemoteError) as caught:
+        await work
+    return error_object(caught.value.failure).code
+
+
+async def eventually(holds: Callable[[], Any]) -> None:
+    with anyio.fail_after(BOUND):
+        while not holds():
+            await anyio.lowlevel.checkpoint()
+
+
+# -- interceptors --------------------------------------------------------------------------------------------------
+
+
+class Declined(OperationError, code="DECLINED", http_status=409):
+    """Not now"""
+
+
+class Notes:
+    """Writes down what passes; raises what it is told to."""
+
+    def __init__(self, name: str, notes: list[tuple[str, object]], fault: BaseException | None = None) -> None:
+        self._name = name
+        self._notes = notes
+        self._fault = fault
+
+    async def before(self, call: AgentCall) -> None:
+        self._notes.append((self._name, call.method))
+        if self._fault is not None:
+            raise self._fault
+
+    async def after(self, call: AgentCall, outcome: object) -> None:
+        self._notes.append((self._name, None if outcome is None else type(outcome)))
+        raise RuntimeError("changes nothing")
+
+
+async def test_interceptors_stand_before_calls_in_their_order_and_behind_them_in_reverse() -> None:
+    notes: list[tuple[str, object]] = []
+    works = Works()
+    async with in_memory(agent(works, interceptors=[Notes("a", notes), Notes("b", notes)])) as peer:
+        await peer.call("SendMessage", v1())
+        assert notes == [("a", "SendMessage"), ("b", "SendMessage"), ("b", None), ("a", None)]
+        notes.clear()
+        assert await code_of(peer.call("tasks/cancel", {"id": UNKNOWN})) == -32001
+        assert notes == [("a", "tasks/cancel"), ("b", "tasks/cancel"), ("b", TaskNotFound), ("a", TaskNotFound)]
+        notes.clear()
+        works.go = anyio.Event()
+        async with peer.subscribe("SendStreamingMessage", v1("work wait end"), timeout=BOUND) as stream:
+            await anext(stream)
+            assert [name for name, _ in notes] == ["a", "b"]
+            works.go.set()
+            async for _ in stream:
+                pass
+        assert notes[2:] == [("b", None), ("a", None)]
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "outcome"),
+    [
+        (Declined(), -32000, DomainFailure),
+        (FailureError(TaskNotFound()), -32001, TaskNotFound),
+        (RuntimeError("x"), -32603, None),
+    ],
+    ids=["declared", "failure", "raised"],
+)
+async def test_an_interceptor_that_refuses_a_call_ends_it_and_those_that_were_passed_are_told(
+    fault: BaseException, code: int, outcome: type | None
+) -> None:
+    notes: list[tuple[str, object]] = []
+    works = Works()
+    interceptors = [Notes("a", notes), Notes("b", notes, fault), Notes("c", notes)]
+    async with in_memory(agent(works, interceptors=interceptors)) as peer:
+        assert await code_of(peer.call("SendMessage", v1("wait"))) == code
+        assert [name for name, _ in notes] == ["a", "b", "a"]
+        assert outcome in (None, notes[-1][1])
+        assert works.waiting == 0
+
+
+async def test_interceptors_are_told_of_a_call_that_was_cancelled() -> None:
+    notes: list[tuple[str, object]] = []
+    works = Works()
+    async with in_memory(agent(works, interceptors=[Notes("a", notes)])) as peer:
+        async with anyio.create_task_group() as calls:
+            calls.start_soon(peer.call, "SendMessage", v1("wait end"))
+            await eventually(lambda: works.waiting)
+            calls.cancel_scope.cancel()
+        await eventually(lambda: len(notes) == 2)
+        assert notes[1] == ("a", Cancelled)
+        works.go.set()
+
+
+# -- cancelled calls, and many of them -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage"])
+async def test_who_cancels_its_call_leaves_the_task_alone(method: str) -> None:
+    works = Works()
+    async with in_memory(agent(works)) as peer:
+
+        async def listen() -> None:
+            async for _ in peer.subscribe(method, v1("work wait say end")):
+                pass
+
+        async with anyio.create_task_group() as calls:
+            calls.start_soon(*((peer.call, method, v1("work wait say end")) if method == "SendMessage" else (listen,)))
+            await eventually(lambda: works.waiting)
+            calls.cancel_scope.cancel()
+        (task,) = (await peer.call("ListTasks", {}))["tasks"]
+        assert task["status"]["state"] == "TASK_STATE_WORKING"
+        async with peer.subscribe("SubscribeToTask", {"id": task["id"]}, timeout=BOUND) as stream:
+            assert "task" in await anext(stream)
+            works.go.set()
+            assert [next(iter(each)) async for each in stream] == ["artifactUpdate", "statusUpdate"]
+
+
+async def test_many_calls_that_wait_hold_up_no_other() -> None:
+    works = Works()
+    ended: list[Any] = []
+
+    async def send(peer: Peer) -> None:
+        ended.append(await peer.call("SendMessage", v1("work wait end")))
+
+    async with in_memory(agent(works), max_concurrency=64) as peer, anyio.create_task_group() as calls:
+        for _ in range(100):
+            calls.start_soon(send, peer)
+        await eventually(lambda: works.waiting == 100)
+        tasks = (await peer.call("ListTasks", {"pageSize": 100}))["tasks"]
+        assert len(tasks) == 100
+        for task in tasks[:50]:
+            assert (await peer.call("GetTask", {"id": task["id"]}))["status"]["state"] == "TASK_STATE_WORKING"
+            assert (await peer.call("CancelTask", {"id": task["id"]}))["status"]["state"] == "TASK_STATE_CANCELED"
+        works.go.set()
+        await eventually(lambda: len(ended) == 100)
+        states = [each["task"]["status"]["state"] for each in ended]
+        assert (states.count("TASK_STATE_CANCELED"), states.count("TASK_STATE_COMPLETED")) == (50, 50)
+
+
+async def test_pages_go_on_where_the_one_before_ended_whatever_comes_in_between() -> None:
+    async with in_memory(agent()) as peer:
+        sent = [(await peer.call("SendMessage", v1("say end")))["task"]["id"] for _ in range(7)]
+        page = await peer.call("ListTasks", {"pageSize": 3, "includeArtifacts": True})
+        seen = page["tasks"]
+        while page["nextPageToken"]:
+            await peer.call("SendMessage", v1("ask"))
+            page = await peer.call("ListTasks", {"pageSize": 3, "pageToken": page["nextPageToken"]})
+            seen += page["tasks"]
+        assert [task["id"] for task in seen] == sent[::-1]
+        assert ["artifacts" in task for task in seen] == [True] * 3 + [False] * 4
+        parked = await peer.call("ListTasks", {"status": "TASK_STATE_INPUT_REQUIRED"})
+        assert parked["totalSize"] == len(parked["tasks"]) == 2
+        context = parked["tasks"][0]["contextId"]
+        assert (await peer.call("ListTasks", {"contextId": context}))["totalSize"] == 1
+        latest = parked["tasks"][0]["status"]["timestamp"]
+        assert latest in {
+            task["status"]["timestamp"]
+            for task in (await peer.call("ListTasks", {"statusTimestampAfter": latest}))["tasks"]
+        }
+        assert await code_of(peer.call("ListTasks", {"pageToken": "made up"})) == -32602
+
+
+# -- agents that misbehave -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("word", ["exit", "numbers", "tuples", "nothing", "state", "surprise"])
+async def test_whatever_an_agent_does_its_task_has_failed_and_the_others_go_on(word: str) -> None:
+    async with in_memory(agent()) as peer:
+        for first in (word, f"work say {word} end"):
+            with anyio.fail_after(BOUND):
+                task = (await peer.call("SendMessage", v1(first)))["task"]
+            assert task["status"]["state"] == "TASK_STATE_FAILED"
+            assert task["status"]["message"]["parts"] == [{"text": "The agent has failed."}]
+            assert await peer.call("GetTask", {"id": task["id"]}) == task
+        assert (await peer.call("ListTasks", {}))["totalSize"] == 2
+        assert (await peer.call("SendMessage", v1()))["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+async def test_tasks_that_still_run_at_the_end_do_not_hold_it_up_and_who_waits_is_answered() -> None:
+    works = Works()
+    codes: list[int] = []
+
+    async def send(peer: Peer) -> None:
+        codes.append(await code_of(peer.call("SendMessage", v1("work wait end"))))
+
+    with anyio.fail_after(BOUND):
+        async with anyio.create_task_group() as calls, in_memory(agent(works), drain_timeout=0.2) as peer:
+            calls.start_soon(send, peer)
+            await eventually(lambda: works.waiting)
+            await peer.call("shutdown")
+            assert await code_of(peer.call("SendMessage", v1())) == -32000
+            await eventually(lambda: codes)
+    assert codes == [-32000]
