@@ -135,7 +135,7 @@ class TaskEvents:
         live = self._live
         while len(live.pending) >= MOST_UNCOMMITTED and live.lost is None:
             await live.changed()
-        if live.ahead:
+        if live.kept.ahead:
             await self._wait_for_watchers()
 
     async def _wait_for_watchers(self) -> None:
@@ -143,10 +143,10 @@ class TaskEvents:
 
         live = self._live
         with anyio.move_on_after(PATIENCE_SECONDS):
-            while live.ahead and live.lost is None:
+            while live.kept.ahead and live.lost is None:
                 await live.changed()
-        if live.ahead:
-            live.let_ahead()
+        if live.kept.ahead:
+            live.kept.let_ahead()
 
 
 def spoken(live: Live, parts: tuple[Part, ...]) -> Message:

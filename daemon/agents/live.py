@@ -1,4 +1,4 @@
-"""One task that is being worked on or watched: its working copy, what the store has of it, and what watchers have yet to see.
+"""One task that is being worked on or watched: its working copy, what the store has of it, and who watches.
 
 An event counts from the moment it is published, but nobody is told of it before the store has it. Never waits for a
 watcher: who falls behind what is kept here reads on in the store, or is told that it has missed something.
@@ -10,11 +10,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 
-import msgspec
-
 from .draft import Draft
 from .executor import InvalidStateTransition
-from .model import ArtifactChanged, Event, Part, StatusChanged, Task, TaskState
+from .kept import Budget, Kept, size_of
+from .model import Event, StatusChanged, Task, TaskState
 from .states import INTERRUPTED, RESTING, TERMINAL, may_follow
 from .store import Change, Logged, PushTarget
 
@@ -27,30 +26,7 @@ Lost: TypeAlias = Literal["conflict", "behind", "full", "unstorable", "failed"]
 """Another daemon was faster, or so much faster that its events are not kept any more; the store has no room; what the agent
 said is no JSON; the store failed."""
 
-MOST_EVENTS: Final = 65_536
-"""Events of one task that are kept for watchers who are behind."""
-
-MOST_BYTES: Final = 64 * 1024 * 1024
-"""How much those may hold, about."""
-
-MOST_BYTES_IN_ALL: Final = 512 * 1024 * 1024
-"""The same for all tasks together: then who adds to it lets go of its own oldest."""
-
-AHEAD_BYTES: Final = 4 * 1024 * 1024
-"""From here on an executor waits a moment for watchers to come closer; each time in vain, it may go twice as far."""
-
-_EVENT_BYTES: Final = 256
 _SNAPSHOT_BYTES: Final = 1024 * 1024
-
-
-@final
-class Budget:
-    """What the tasks of one daemon keep for watchers, in bytes."""
-
-    __slots__ = ("used",)
-
-    def __init__(self) -> None:
-        self.used = 0
 
 
 @final
@@ -64,21 +40,15 @@ class Live:
     """
 
     __slots__ = (
-        "_ahead",
-        "_base",
-        "_budget",
         "_changed",
         "_draft",
-        "_entries",
         "_on_publish",
-        "_sizes",
-        "_snapshot_at",
         "_snapshot_bytes",
         "_unsaved",
         "committed",
         "generation",
         "keeper",
-        "kept_bytes",
+        "kept",
         "lost",
         "owner",
         "pending",
@@ -100,15 +70,9 @@ class Live:
         on_publish: Callable[[Live], None],
         budget: Budget | None = None,
     ) -> None:
-        self._budget = budget or Budget()
         self._draft = Draft(task)
         self._on_publish = on_publish
-        self._entries: list[Logged] = []
-        self._sizes: list[int] = []
-        self._base = generation
-        self._ahead = AHEAD_BYTES
         self._changed: anyio.Event | None = None
-        self._snapshot_at = generation
         self._snapshot_bytes = _SNAPSHOT_BYTES
         self._unsaved = 0
         self.scope = scope
@@ -121,7 +85,7 @@ class Live:
         self.lost: Lost | None = None
         self.runs: deque[Run] = deque()
         self.users = 0
-        self.kept_bytes = 0
+        self.kept = Kept(generation, budget or Budget())
         self.pending: list[Event] = []
         self.watchers: set[Watcher] = set()
         self.targets: Sequence[PushTarget] = ()
@@ -166,13 +130,13 @@ class Live:
         self._check(event)
         if self.lost is not None:
             return
-        self._take(event, _size(event))
+        self._take(event, size_of(event))
         self.pending.append(event)
         self._on_publish(self)
 
     def follow(self, logged: Logged) -> None:
         """Take an event that another daemon has published and the store has."""
-        self._take(logged.event, _size(logged.event))
+        self._take(logged.event, size_of(logged.event))
         self.committed = self.generation
         self.wake()
 
@@ -189,24 +153,7 @@ class Live:
         if isinstance(event, StatusChanged) and event.status.state in RESTING:
             self.rested = self.generation
         if self.watchers:
-            self._entries.append(Logged(self.generation, event))
-            self._sizes.append(size)
-            self.kept_bytes += size
-            self._budget.used += size
-            too_much = self.kept_bytes > MOST_BYTES or self._budget.used > MOST_BYTES_IN_ALL
-            if too_much or len(self._entries) > MOST_EVENTS:
-                self._trim(1 + len(self._entries) // 8)
-        else:
-            self._base = self.generation
-
-    @property
-    def ahead(self) -> bool:
-        """Whether so much is kept for watchers that whoever publishes had better wait for them a moment."""
-        return self.kept_bytes > self._ahead
-
-    def let_ahead(self) -> None:
-        """The watchers did not come closer: who publishes may go further."""
-        self._ahead *= 2
+            self.kept.add(Logged(self.generation, event), size)
 
     def wake(self) -> None:
         """Tell everybody who waits that something is different."""
@@ -265,40 +212,20 @@ class Live:
         """Keep what comes from now on, until `Watcher.close`."""
         watcher = Watcher(self)
         if not self.watchers:
-            self._base = self.generation
+            self.kept.clear(self.generation)
         self.watchers.add(watcher)
         return watcher
 
     def unwatch(self, watcher: Watcher) -> None:
         self.watchers.discard(watcher)
-        if not self.watchers:
-            self._trim(len(self._entries))
-            self._base = self.generation
-
-    def kept(self, after: int, most: int) -> list[Logged] | None:
-        """The next committed events behind `after`; None where they are not kept any more."""
-        start = after - self._base
-        if start < 0:
-            return None
-        return self._entries[start : min(start + most, self.committed - self._base)]
+        self.seen()
 
     def seen(self) -> None:
-        """Let go of what every watcher has seen, now and then."""
-        seen = min((watcher.position for watcher in self.watchers), default=self.generation) - self._base
-        if seen >= min(256, 1 + len(self._entries) // 2):
-            was_ahead = self.ahead
-            self._trim(seen)
-            if self.kept_bytes < AHEAD_BYTES // 2:
-                self._ahead = AHEAD_BYTES
-            if was_ahead and not self.ahead:
-                self.wake()
-
-    def _trim(self, count: int) -> None:
-        freed = sum(self._sizes[:count])
-        self.kept_bytes -= freed
-        self._budget.used -= freed
-        del self._entries[:count], self._sizes[:count]
-        self._base += count
+        """Let go of what every watcher has seen."""
+        if not self.watchers:
+            self.kept.clear(self.generation)
+        elif self.kept.forget(min(watcher.position for watcher in self.watchers)):
+            self.wake()
 
 
 @final
@@ -313,7 +240,7 @@ class Watcher:
 
     def take(self, most: int = 64) -> list[Logged] | None:
         """The next events, none if there are none yet; None where they are not kept any more."""
-        found = self.live.kept(self.position, most)
+        found = self.live.kept.between(self.position, self.live.committed, most)
         if found:
             self.position = found[-1].generation
             self.live.seen()
@@ -321,19 +248,3 @@ class Watcher:
 
     def close(self) -> None:
         self.live.unwatch(self)
-
-
-def _size(event: Event) -> int:
-    """About how many bytes an event holds; only artifacts can be large and many."""
-    if not isinstance(event, ArtifactChanged):
-        return _EVENT_BYTES
-    return _EVENT_BYTES + sum(map(_part_size, event.artifact.parts))
-
-
-def _part_size(part: Part) -> int:
-    text, raw = part.text, part.raw
-    if text is not None:
-        return len(text)
-    if raw is not None:
-        return len(raw)
-    return len(msgspec.json.encode(part.data)) if part.url is None else len(part.url)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, final
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import TaskNotFound
-from .live import Budget, Live
+from .kept import Budget
+from .live import Live
 from .model import Task
 from .moments import is_new_id
 from .states import RESTING
@@ -27,6 +28,8 @@ class Residents:
         self._lives: dict[str, Live] = {}
         self._budget = Budget()
         self._bringing: anyio.Lock | None = None
+        self.on_load: Callable[[], None] = lambda: None
+        """Called for a task that has come from the store and that other daemons may change."""
         self.loaded = 0
         """How many tasks have come from the store so far."""
 
@@ -83,6 +86,8 @@ class Residents:
             live.keeper = stored.owner
         self._lives[task_id] = live
         self.loaded += 1
+        if live.shared:
+            self.on_load()
         return live
 
     def _made(self, task: Task, generation: int, scope: str) -> Live:

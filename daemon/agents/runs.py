@@ -114,6 +114,11 @@ class Runner:
         self.on_idle: Callable[[], None] = lambda: None
 
     @property
+    def resumes(self) -> bool:
+        """Whether the executor can go on with what another daemon has begun."""
+        return self._resumes is not None
+
+    @property
     def idle(self) -> bool:
         """True when nothing is executed, nor waits to be."""
         return not self._count

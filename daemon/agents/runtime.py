@@ -13,15 +13,16 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import Internal
 from ..logs import log
 from .committer import Committer
-from .executor import AgentExecutor, RequestContext, Resumes
-from .handler import CANCEL, Handler
+from .executor import AgentExecutor
+from .handler import Handler
 from .live import Live
 from .model import Event, Part, StatusChanged
+from .neighbours import Neighbours
 from .residents import Residents
-from .runs import BROKEN, ORPHANED, Runner, TaskConflict, committed, fail
+from .runs import BROKEN, Runner, TaskConflict, committed, fail
 from .states import RESTING, TERMINAL
-from .store import LogMovedError, StoreError, TaskStore
-from .targets import TARGETS, Targets
+from .store import StoreError, TaskStore
+from .targets import Targets
 
 if TYPE_CHECKING:
     import anyio
@@ -29,14 +30,11 @@ if TYPE_CHECKING:
 
     from .push import Pusher
 
-NEAR_SECONDS: Final = 0.1
-"""How often the store is asked for news of tasks that other daemons work on, while somebody here waits for them."""
-
-FAR_SECONDS: Final = 1.0
-"""How often it is asked for requests to this daemon and for tasks without one."""
+RETRY_SECONDS: Final = 1.0
+"""The first pause before a store that has failed is tried again."""
 
 MOST_SECONDS: Final = 60.0
-"""The longest pause before a store that has failed is tried again."""
+"""The longest one."""
 
 PUSH_SECONDS: Final = 0.3
 """How long push notifications that still wait are tried at the end."""
@@ -56,12 +54,12 @@ class Runtime:
         body: Callable[[Live, Event, str], bytes | None],
     ) -> None:
         self._store = store
-        self._executor = executor
         self._pusher = pusher
         self._body = body
         self._committer = Committer(store, self._on_committed, self._on_lost)
         self._residents = Residents(store, self._committer.publish)
         self._runner = Runner(executor, self._residents, self._spawn)
+        self._neighbours = Neighbours(store, self._residents, self._runner, self._spawn, self._on_lost)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._pushing: anyio.CancelScope | None = None
         self._opened: anyio.Event | None = None
@@ -115,7 +113,7 @@ class Runtime:
                 self._tasks.start_soon(self._push)
                 opened.set()
                 try:
-                    await (self._look_around() if self._store.durable else anyio.sleep_forever())
+                    await (self._neighbours.run() if self._store.durable else anyio.sleep_forever())
                 finally:
                     await self._push_last()
         finally:
@@ -158,7 +156,7 @@ class Runtime:
             live.runs[0].scope.cancel()
         self._residents.forget(live)
         if live.lost in ("unstorable", "failed"):
-            self._spawn(partial(self._give_up, live.id, 0.0 if live.lost == "unstorable" else FAR_SECONDS))
+            self._spawn(partial(self._give_up, live.id, 0.0 if live.lost == "unstorable" else RETRY_SECONDS))
 
     async def _give_up(self, task_id: str, pause: float) -> None:
         """Fail a task that was lost, from where the store has it: it must not look as if somebody worked on it."""
@@ -174,7 +172,7 @@ class Runtime:
             ):  # the store never had it; or it was lost once more, and comes here again
                 return
             except StoreError:
-                pause = min(2 * pause + FAR_SECONDS, MOST_SECONDS)
+                pause = min(2 * pause + RETRY_SECONDS, MOST_SECONDS)
 
     async def _fail(self, task_id: str, reason: str) -> None:
         live = await self._residents.hold(task_id, None)
@@ -184,127 +182,3 @@ class Runtime:
                 await committed(live)
         finally:
             self._residents.release(live)
-
-    # -- other daemons on the same store -----------------------------------------------------------------------
-
-    async def _look_around(self) -> None:
-        """Adopt orphans, follow what others work on, and do what others ask of this daemon."""
-        import anyio  # late, as above
-
-        waited = FAR_SECONDS
-        seen = (-1, -1)
-        while True:
-            try:
-                if waited >= FAR_SECONDS:
-                    waited = 0.0
-                    await self._adopt()
-                now = (self._store.moves(), self._residents.loaded)
-                if now != seen:
-                    await self._catch_up()
-                    seen = now
-            except StoreError as exc:
-                log.error("store.failed", exc=exc)
-            pause = NEAR_SECONDS if any(live.shared for live in self._residents) else FAR_SECONDS
-            await anyio.sleep(pause)
-            waited += pause
-
-    async def _catch_up(self) -> None:
-        for live in self._residents:
-            await self._follow(live)
-        for task_id, what in await self._store.asked():
-            if what == CANCEL:
-                self._spawn(partial(self._cancel, task_id))
-            elif what == TARGETS:
-                await self._retarget(task_id)
-
-    async def _retarget(self, task_id: str) -> None:
-        live = await self._hold(task_id)
-        if live is not None:
-            live.targets = await self._store.targets(task_id)
-            self._residents.release(live)
-
-    async def _follow(self, live: Live) -> None:
-        """Bring a task to where the store has it, as far as others may have changed it."""
-        while live.shared and live.lost is None:
-            before = live.generation
-            try:
-                batch = await self._store.events.read(live.id, after=before)
-            except LogMovedError:
-                live.lose("behind")
-                return self._on_lost(live)
-            if live.generation != before or not live.shared:  # meanwhile it was changed here: the store will decide
-                return
-            for logged in batch:
-                live.follow(logged)
-            if batch and live.state not in RESTING:
-                live.keeper = live.keeper or ""
-            if not (batch or await self._is_unsure(live)):
-                return
-
-    async def _is_unsure(self, live: Live) -> bool:
-        """Find out who works on a task now; whether there are events to read first."""
-        if live.state in RESTING:
-            live.keeper = None
-            live.wake()
-        elif not live.keeper:
-            stored = await self._store.load(live.id)
-            if stored is not None and stored.generation != live.generation:
-                return True
-            owner = None if stored is None else stored.owner
-            live.keeper = None if owner == live.owner else owner
-        return False
-
-    async def _cancel(self, task_id: str) -> None:
-        try:
-            live = await self._residents.hold(task_id, None)
-            try:
-                if not (live.ended or live.foreign):
-                    await self._runner.cancel(live, RequestContext(live.task()))
-            finally:
-                self._residents.release(live)
-        except (FailureError, TaskConflict):  # the agent keeps on, or another has it: who asked sees what becomes of it
-            pass
-        except StoreError as exc:
-            log.error("store.failed", exc=exc)
-
-    async def _adopt(self) -> None:
-        """Go on with, or fail, the tasks whose daemon is no more.
-
-        Another daemon may be about to do the same: who works on a task is asked before it is asked who is dead.
-        """
-        lives = [live for task_id in await self._store.orphans() if (live := await self._hold(task_id)) is not None]
-        if not lives:
-            return
-        try:
-            for live in lives:
-                live.keeper = "" if live.foreign else None
-                await self._follow(live)
-            left = frozenset(await self._store.orphans())
-            for live in lives:
-                if live.foreign and live.lost is None and live.id in left:
-                    self._take_over(live)
-        except FailureError:  # too much to do already: later
-            pass
-        finally:
-            for live in lives:
-                self._residents.release(live)
-
-    async def _hold(self, task_id: str) -> Live | None:
-        try:
-            return await self._residents.hold(task_id, None)
-        except FailureError:  # it is gone
-            return None
-
-    def _take_over(self, live: Live) -> None:
-        keeper, live.keeper = live.keeper, None
-        try:
-            if isinstance(self._executor, Resumes):
-                self._runner.resume(live)
-            else:
-                log.warning("task.orphaned", task=live.id)
-                fail(live, Part(text=ORPHANED))
-        except FailureError:
-            live.keeper = keeper
-            raise
-        live.taken_from = keeper
-        live.wake()

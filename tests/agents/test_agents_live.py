@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.daemon.agents.draft import Draft, fold
-from discreet.daemon.agents.live import MOST_EVENTS, Live
+from discreet.daemon.agents.kept import MOST_EVENTS
+from discreet.daemon.agents.live import Live
 from discreet.daemon.agents.model import (
     Artifact,
     ArtifactChanged,
@@ -120,13 +121,13 @@ def test_nothing_is_kept_for_nobody() -> None:
     live = begun()
     for _ in range(1000):
         live.publish(chunk("x" * 100))
-    assert live.kept_bytes == 0
+    assert live.kept.bytes == 0
     watcher = live.watch()
     live.publish(chunk("seen"))
     commit(live)
     assert [logged.event for logged in watcher.take() or []] == [chunk("seen")]
     watcher.close()
-    assert live.kept_bytes == 0
+    assert live.kept.bytes == 0
 
 
 def test_who_is_too_far_behind_is_told_and_the_others_go_on() -> None:
@@ -142,7 +143,7 @@ def test_who_is_too_far_behind_is_told_and_the_others_go_on() -> None:
     commit(live)
     assert slow.take() is None
     assert fast.take() is not None
-    assert live.kept_bytes < 1000 * MOST_EVENTS
+    assert live.kept.bytes < 1000 * MOST_EVENTS
 
 
 def test_what_all_have_seen_is_let_go_of_while_they_watch() -> None:
@@ -152,7 +153,7 @@ def test_what_all_have_seen_is_let_go_of_while_they_watch() -> None:
         live.publish(chunk("x" * 1000))
         commit(live)
         watcher.take()
-    assert live.kept_bytes < 600 * 1300
+    assert live.kept.bytes < 600 * 1300
 
 
 # -- the store's part ---------------------------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import anyio
@@ -15,6 +16,7 @@ from discreet.daemon.agents.handler import Caller, EventsLost, Handler, Happened
 from discreet.daemon.agents.model import Message, Part, Role, SendConfiguration, StatusChanged, Task, TaskState
 from discreet.daemon.agents.runs import MOST_RUNS, ORPHANED
 from discreet.daemon.agents.store import Query
+from discreet.daemon.agents.stores.sqlite_schema import KEEP_BEHIND
 from discreet.errors import FailureError, TaskNotCancelable, UnsupportedOperation
 
 pytestmark = pytest.mark.anyio
@@ -327,6 +329,17 @@ async def test_of_two_daemons_that_find_the_same_tasks_each_is_taken_up_by_one(d
         assert {len(task.artifacts) for task in (await handler.list(ended)).tasks} == {1}
 
 
+def keep_nothing_behind(path: Path) -> None:
+    """Have the store forget at once what it keeps for a while behind a snapshot."""
+    with closing(sqlite3.connect(path)) as file:
+        (trigger,) = file.execute("SELECT sql FROM sqlite_master WHERE name = 'snapshot_moves'").fetchone()
+        shorter = trigger.replace(f" AND last <= new.reflects - {KEEP_BEHIND}", "")
+        assert shorter != trigger
+        file.execute("DROP TRIGGER snapshot_moves")
+        file.execute(shorter)
+        file.commit()
+
+
 async def test_who_is_too_far_behind_another_daemon_is_told_from_where_to_go_on(daemon_on, tmp_path: Path) -> None:
     path = tmp_path / "tasks.db"
     lost: list[EventsLost] = []
@@ -342,6 +355,7 @@ async def test_who_is_too_far_behind_another_daemon_is_told_from_where_to_go_on(
             lost.append(exc)
 
     async with daemon_on(path, Worker(ask_again)) as one, daemon_on(path, Worker(ask_again)) as other:
+        keep_nothing_behind(path)
         task = await begun(one, said())
         with anyio.fail_after(BOUND):
             async with anyio.create_task_group() as watchers:

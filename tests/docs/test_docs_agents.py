@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from discreet.client import ConnectionFailed, UnsupportedOperation, connect
-from discreet.daemon.agents import desk, events, handler, live, methods, push_line, runs
+from discreet.daemon.agents import desk, events, handler, kept, methods, push_line, runs
 from discreet.daemon.agents.executor import AgentExecutor, Checks, RequestContext, Resumes
 from discreet.daemon.agents.store import Query
 from discreet.daemon.agents.stores import memory, rules
@@ -181,8 +181,8 @@ def test_the_limits_are_those_of_the_code() -> None:
         "calls of one method that wait at the same time": f"{methods.MOST_WAITING:,}; then OVERLOADED",
         "events that an executor may be ahead of the store": f"{events.MOST_UNCOMMITTED}",
         "events of a stream that wait for its reader in the pipe's queue": f"{MOST_UNDELIVERED}",
-        "events of one task kept in memory for slow watchers": f"{live.MOST_EVENTS:,}, or {live.MOST_BYTES // 1024**2} MiB; "
-        f"{live.MOST_BYTES_IN_ALL // 1024**2} MiB of all tasks",
+        "events of one task kept in memory for slow watchers": f"{kept.MOST_EVENTS:,}, or {kept.MOST_BYTES // 1024**2} MiB; "
+        f"{kept.MOST_BYTES_IN_ALL // 1024**2} MiB of all tasks",
         "tasks on a page": f"1 to {rules.MOST_PER_PAGE}; {Query(scope='').size} if nothing is said",
         "seconds for another daemon to cancel a task of its own": f"{handler.CANCEL_SECONDS:.0f}",
         "seconds for interceptors behind a call that was cancelled": f"{desk.AFTER_SECONDS:.0f}",

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from discreet.daemon.agents import live, methods, names, push, push_http
+from discreet.daemon.agents import kept, methods, names, push, push_http
 from discreet.daemon.agents.derive import stdio_interfaces
 from discreet.daemon.agents.handler import CANCEL_SECONDS
 from discreet.daemon.agents.model import Authentication, PushConfig
@@ -232,7 +232,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
     text = " ".join(PAGE.split())
     assert f"At most {MOST_UNDELIVERED} events of a stream" in text
     assert (
-        f"holds {live.MOST_EVENTS:,} events or {live.MOST_BYTES // 1024**2} MiB of one task in memory, {live.MOST_BYTES_IN_ALL // 1024**2} MiB of all"
+        f"holds {kept.MOST_EVENTS:,} events or {kept.MOST_BYTES // 1024**2} MiB of one task in memory, {kept.MOST_BYTES_IN_ALL // 1024**2} MiB of all"
         in text
     )
     assert f"takes at most {CANCEL_SECONDS:.0f} s" in text

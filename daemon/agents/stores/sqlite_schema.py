@@ -19,6 +19,9 @@ from ..store import StoreError
 APPLICATION_ID: Final = 0x64736372
 """Which program a file belongs to, at byte 68 of its header: `dscr`."""
 
+KEEP_BEHIND: Final = 1024
+"""Events that stay behind a snapshot: daemons that follow a task look a few times a second only."""
+
 BUSY_SECONDS: Final = 30.0
 """How long a writer waits for the writers of other daemons, each of which takes milliseconds."""
 
@@ -88,8 +91,8 @@ CREATE TRIGGER task_moves AFTER UPDATE OF state ON tasks WHEN old.state <> new.s
     {_COUNT_ONE_LESS} {_COUNT_ONE_MORE}
 END;
 CREATE TRIGGER snapshot_moves AFTER UPDATE OF reflects ON tasks WHEN old.reflects <> new.reflects BEGIN
-    -- Other daemons may be about to read what the new snapshot covers. What the old one covered they have read.
-    DELETE FROM events WHERE task = old.key AND last <= old.reflects;
+    -- Other daemons may be about to read what the new snapshot covers, and the last events before it.
+    DELETE FROM events WHERE task = old.key AND last <= old.reflects AND last <= new.reflects - {KEEP_BEHIND};
 END;
 CREATE TRIGGER owner_goes AFTER UPDATE OF owner ON tasks WHEN old.owner IS NOT NULL AND new.owner IS NULL BEGIN
     DELETE FROM asked WHERE task = old.key;
@@ -154,8 +157,12 @@ _FAULTS: Final = {
 
 
 def _make_private(path: str) -> None:
-    """What people say to agents is nobody else's business. SQLite gives its side files the same mode."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    """What people say to agents is nobody else's business. SQLite gives its side files the same mode.
+
+    A file that is there is left alone: to close one that SQLite has open in this process would end its locks (POSIX).
+    """
+    if not os.path.isfile(path):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
 def _is_own(connection: sqlite3.Connection) -> bool:
