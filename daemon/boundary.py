@@ -6,6 +6,7 @@ wire, and what is unexpected is logged with its traceback.
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -108,20 +109,49 @@ async def _send_events(
         await in_context(generator.aclose(), variables, before_wait)
 
 
-async def attempt(work: Awaitable[object]) -> BaseException | None:
-    """What an agent's own code raised, if it did. Cancellation passes."""
+async def attempt(work: Callable[[], Awaitable[object]]) -> BaseException | None:
+    """What an agent's own code raised, if it did, be it as early as when it was called. Cancellation from around here
+    passes; one of its own making, such as that of a task which it awaits, is a fault like any other."""
     try:
-        await work
-    except (Exception, SystemExit) as exc:  # noqa: BLE001 - the boundary: an agent's code may raise anything
-        return _single(exc)
+        await work()
+    except BaseException as exc:
+        if not _cancelled_from_outside():
+            _forget_own_cancellation()
+            return _single(exc)
+        from anyio import get_cancelled_exc_class  # late: few are cancelled
+
+        _, beside = BaseExceptionGroup("", [exc]).split((get_cancelled_exc_class(), GeneratorExit, KeyboardInterrupt))
+        if beside is None:
+            raise
+        return _single(beside)  # what its clean-up raised, on trio in one group with the cancellation
     return None
+
+
+def _cancelled_from_outside() -> bool:
+    """Whether a cancel scope around the running task has been cancelled."""
+    import anyio  # late: the first replies leave without an event loop
+
+    return anyio.current_effective_deadline() == -math.inf
+
+
+def _forget_own_cancellation() -> None:
+    """Code that cancels the very task it runs in has cancelled nothing but itself."""
+    from anyio import get_cancelled_exc_class  # late, as above
+
+    if get_cancelled_exc_class().__module__ != "asyncio.exceptions":  # trio has nothing of the kind
+        return
+    from asyncio import current_task
+
+    task = current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()
 
 
 def attempt_now(work: Callable[[], object]) -> BaseException | None:
     """The same for what is no coroutine."""
     try:
         work()
-    except (Exception, SystemExit) as exc:  # noqa: BLE001 - the boundary, as above
+    except BaseException as exc:  # noqa: BLE001 - the boundary, as above
         return _single(exc)
     return None
 

@@ -82,6 +82,10 @@ def builtins(daemon: Daemon) -> Service:
     def initialized(**params: Any) -> None:
         """Take note that the client has finished LSP's handshake; nothing follows from it."""
 
+    @service.query(inline=True, name="notifications/initialized")
+    def mcp_initialized(**params: Any) -> None:
+        """The same for MCP's handshake."""
+
     @service.query(inline=True)
     def version() -> Version:
         """Tell the daemon's version (SemVer)."""

@@ -7,7 +7,7 @@ not recognised is `Internal`: a code that a client does not know is an internal 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -176,13 +176,31 @@ def _without_secrets(encoded: bytes) -> Raw:
     return Raw(_encode(clean) if hits else encoded)
 
 
+NO_NUMBER: Final = 0
+"""The code of an error that came without one; JSON-RPC gives it no meaning."""
+
+
 def read_error(raw: bytes | Raw) -> tuple[ErrorObject, Failure]:
-    """A peer's error object and what it means. Total: a text that is no error object is `Internal` too."""
+    """A peer's error object and what it means. Total: a text that is no error object is `Internal` too.
+
+    Of what has another shape, the data of the error object is all that came.
+    """
     try:
-        error = msgspec.json.decode(raw, type=ErrorObject)
+        try:
+            error = msgspec.json.decode(raw, type=ErrorObject)
+        except msgspec.ValidationError:
+            error = _odd_error(raw)
         return error, _failure(error)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return ErrorObject(0, ""), Internal()
+        return ErrorObject(NO_NUMBER, ""), Internal()
+
+
+def _odd_error(raw: bytes | Raw) -> ErrorObject:
+    came: object = msgspec.json.decode(raw)
+    members = came if isinstance(came, dict) else {"message": came}
+    code, message = members.get("code"), members.get("message")
+    number = code if isinstance(code, int) and not isinstance(code, bool) else NO_NUMBER
+    return ErrorObject(number, message if isinstance(message, str) else "", Raw(bytes(raw)))
 
 
 def _failure(error: ErrorObject) -> Failure:

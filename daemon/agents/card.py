@@ -11,18 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
-from .model import JsonObject, Name
+from .model import JsonObject, Name, Wire
 
 MediaType: TypeAlias = Annotated[str, Meta(pattern=r"^[^\s/;]+/[^\s/;]+(?:;.*)?$")]
 
 
-class _Wire(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """How every one of these is written."""
-
-
-class AgentInterface(_Wire, frozen=True, kw_only=True):
+class AgentInterface(Wire, frozen=True, kw_only=True):
     """One way to reach the agent (4.4.6). `protocol_version` is `1.0` or `0.3`."""
 
     url: Name
@@ -31,14 +27,14 @@ class AgentInterface(_Wire, frozen=True, kw_only=True):
     tenant: str | None = None
 
 
-class Provider(_Wire, frozen=True, kw_only=True):
+class Provider(Wire, frozen=True, kw_only=True):
     """Who offers the agent (4.4.2)."""
 
     organization: Name
     url: Name
 
 
-class Extension(_Wire, frozen=True):
+class Extension(Wire, frozen=True):
     """An extension of the protocol (4.4.4). With `required` a client that does not name it is refused."""
 
     uri: Name
@@ -47,7 +43,7 @@ class Extension(_Wire, frozen=True):
     params: JsonObject | None = None
 
 
-class Capabilities(_Wire, frozen=True, kw_only=True):
+class Capabilities(Wire, frozen=True, kw_only=True):
     """What the agent can do beyond the core (4.4.3). None says nothing."""
 
     streaming: bool | None = None
@@ -56,19 +52,19 @@ class Capabilities(_Wire, frozen=True, kw_only=True):
     extended_agent_card: bool | None = None
 
 
-class Scopes(_Wire, frozen=True):
+class Scopes(Wire, frozen=True):
     """The scopes that a scheme has to grant; none where it has none."""
 
     list: tuple[str, ...] = ()
 
 
-class SecurityRequirement(_Wire, frozen=True):
+class SecurityRequirement(Wire, frozen=True):
     """The schemes that are needed together, by their names. Of several requirements one is enough. See `requires`."""
 
-    schemes: dict[str, Scopes] = {}
+    schemes: dict[str, Scopes] = field(default_factory=dict)
 
 
-class Skill(_Wire, frozen=True, kw_only=True):
+class Skill(Wire, frozen=True, kw_only=True):
     """Something that the agent does well (4.4.5). `input_modes` and `output_modes` replace the agent's own."""
 
     id: Name
@@ -81,7 +77,7 @@ class Skill(_Wire, frozen=True, kw_only=True):
     security_requirements: tuple[SecurityRequirement, ...] = ()
 
 
-class Signature(_Wire, frozen=True, kw_only=True):
+class Signature(Wire, frozen=True, kw_only=True):
     """A JWS over the card (4.4.7, 8.4). It is passed on as it is: made and checked elsewhere."""
 
     protected: Name
@@ -89,7 +85,7 @@ class Signature(_Wire, frozen=True, kw_only=True):
     header: JsonObject | None = None
 
 
-class ApiKey(_Wire, frozen=True, kw_only=True):
+class ApiKey(Wire, frozen=True, kw_only=True):
     """A key in a header, a query, or a cookie (4.5.2)."""
 
     name: Name
@@ -97,7 +93,7 @@ class ApiKey(_Wire, frozen=True, kw_only=True):
     description: str | None = None
 
 
-class HttpAuth(_Wire, frozen=True):
+class HttpAuth(Wire, frozen=True):
     """A scheme of the `Authorization` header, such as `Bearer` (4.5.3). Over stdio: of `serviceParams.authorization`."""
 
     scheme: Name
@@ -105,7 +101,7 @@ class HttpAuth(_Wire, frozen=True):
     bearer_format: str | None = None
 
 
-class AuthorizationCode(_Wire, frozen=True, kw_only=True):
+class AuthorizationCode(Wire, frozen=True, kw_only=True):
     """4.5.8"""
 
     authorization_url: Name
@@ -115,7 +111,7 @@ class AuthorizationCode(_Wire, frozen=True, kw_only=True):
     pkce_required: bool = False
 
 
-class ClientCredentials(_Wire, frozen=True, kw_only=True):
+class ClientCredentials(Wire, frozen=True, kw_only=True):
     """4.5.9"""
 
     token_url: Name
@@ -123,7 +119,7 @@ class ClientCredentials(_Wire, frozen=True, kw_only=True):
     refresh_url: str | None = None
 
 
-class Implicit(_Wire, frozen=True, kw_only=True):
+class Implicit(Wire, frozen=True, kw_only=True):
     """Deprecated by the specification: use `AuthorizationCode` with PKCE."""
 
     authorization_url: Name
@@ -131,7 +127,7 @@ class Implicit(_Wire, frozen=True, kw_only=True):
     refresh_url: str | None = None
 
 
-class Password(_Wire, frozen=True, kw_only=True):
+class Password(Wire, frozen=True, kw_only=True):
     """Deprecated by the specification: use `AuthorizationCode` with PKCE, or `DeviceCode`."""
 
     token_url: Name
@@ -139,7 +135,7 @@ class Password(_Wire, frozen=True, kw_only=True):
     refresh_url: str | None = None
 
 
-class DeviceCode(_Wire, frozen=True, kw_only=True):
+class DeviceCode(Wire, frozen=True, kw_only=True):
     """4.5.10. The 0.3 dialect has no words for it."""
 
     device_authorization_url: Name
@@ -148,7 +144,7 @@ class DeviceCode(_Wire, frozen=True, kw_only=True):
     refresh_url: str | None = None
 
 
-class OAuthFlows(_Wire, frozen=True, kw_only=True):
+class OAuthFlows(Wire, frozen=True, kw_only=True):
     """Exactly one flow (4.5.7). Raises `ValueError` for none and for several."""
 
     authorization_code: AuthorizationCode | None = None
@@ -161,7 +157,7 @@ class OAuthFlows(_Wire, frozen=True, kw_only=True):
         _require_one(self)
 
 
-class OAuth2(_Wire, frozen=True):
+class OAuth2(Wire, frozen=True):
     """OAuth 2.0 (4.5.4)."""
 
     flows: OAuthFlows
@@ -169,14 +165,14 @@ class OAuth2(_Wire, frozen=True):
     oauth2_metadata_url: str | None = None
 
 
-class OpenIdConnect(_Wire, frozen=True):
+class OpenIdConnect(Wire, frozen=True):
     """OpenID Connect (4.5.5). The URL is that of the provider's metadata."""
 
     open_id_connect_url: Name
     description: str | None = None
 
 
-class MutualTls(_Wire, frozen=True):
+class MutualTls(Wire, frozen=True):
     """A certificate of the client's (4.5.6)."""
 
     description: str | None = None
@@ -186,7 +182,7 @@ Scheme: TypeAlias = ApiKey | HttpAuth | OAuth2 | OpenIdConnect | MutualTls
 """How callers can show who they are."""
 
 
-class SecurityScheme(_Wire, frozen=True, kw_only=True):
+class SecurityScheme(Wire, frozen=True, kw_only=True):
     """One `Scheme`, under the name of its kind (4.5.1). Raises `ValueError` for none and for several. See `named`."""
 
     api_key_security_scheme: ApiKey | None = None
@@ -205,7 +201,7 @@ class SecurityScheme(_Wire, frozen=True, kw_only=True):
         return found
 
 
-class AgentCard(_Wire, frozen=True, kw_only=True):
+class AgentCard(Wire, frozen=True, kw_only=True):
     """The card (4.4.1). The first interface is the preferred one; the skills may be none."""
 
     name: Name
@@ -218,7 +214,7 @@ class AgentCard(_Wire, frozen=True, kw_only=True):
     skills: tuple[Skill, ...]
     provider: Provider | None = None
     documentation_url: str | None = None
-    security_schemes: dict[str, SecurityScheme] = {}
+    security_schemes: dict[str, SecurityScheme] = field(default_factory=dict)
     security_requirements: tuple[SecurityRequirement, ...] = ()
     signatures: tuple[Signature, ...] = ()
     icon_url: str | None = None

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias, assert_never
 
 import msgspec
-from msgspec import Struct
 
 from .card import (
     AgentCard,
@@ -32,6 +31,7 @@ from .card import (
     SecurityRequirement,
     Skill,
 )
+from .model import Wire
 
 PROTOCOL_VERSION: Final = "0.3.0"
 
@@ -39,22 +39,18 @@ Requirement: TypeAlias = dict[str, tuple[str, ...]]
 """Scopes by the name of their scheme."""
 
 
-class _Wire(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """How every one of these is written."""
-
-
-class Interface03(_Wire, frozen=True):
+class Interface03(Wire, frozen=True):
     url: str
     transport: str
 
 
-class Capabilities03(_Wire, frozen=True):
+class Capabilities03(Wire, frozen=True):
     streaming: bool | None = None
     push_notifications: bool | None = None
     extensions: tuple[Extension, ...] = ()
 
 
-class Skill03(_Wire, frozen=True):
+class Skill03(Wire, frozen=True):
     id: str
     name: str
     description: str
@@ -65,51 +61,51 @@ class Skill03(_Wire, frozen=True):
     security: tuple[Requirement, ...] = ()
 
 
-class ApiKey03(_Wire, frozen=True, tag_field="type", tag="apiKey"):
+class ApiKey03(Wire, frozen=True, tag_field="type", tag="apiKey"):
     name: str
     location: Literal["query", "header", "cookie"] = msgspec.field(name="in")
     description: str | None = None
 
 
-class HttpAuth03(_Wire, frozen=True, tag_field="type", tag="http"):
+class HttpAuth03(Wire, frozen=True, tag_field="type", tag="http"):
     scheme: str
     description: str | None = None
     bearer_format: str | None = None
 
 
-class AuthorizationCode03(_Wire, frozen=True):
+class AuthorizationCode03(Wire, frozen=True):
     authorization_url: str
     token_url: str
     scopes: dict[str, str]
     refresh_url: str | None = None
 
 
-class Flows03(_Wire, frozen=True):
+class Flows03(Wire, frozen=True):
     authorization_code: AuthorizationCode03 | None = None
     client_credentials: ClientCredentials | None = None
     implicit: Implicit | None = None
     password: Password | None = None
 
 
-class OAuth203(_Wire, frozen=True, tag_field="type", tag="oauth2"):
+class OAuth203(Wire, frozen=True, tag_field="type", tag="oauth2"):
     flows: Flows03
     description: str | None = None
     oauth2_metadata_url: str | None = None
 
 
-class OpenIdConnect03(_Wire, frozen=True, tag_field="type", tag="openIdConnect"):
+class OpenIdConnect03(Wire, frozen=True, tag_field="type", tag="openIdConnect"):
     open_id_connect_url: str
     description: str | None = None
 
 
-class MutualTls03(_Wire, frozen=True, tag_field="type", tag="mutualTLS"):
+class MutualTls03(Wire, frozen=True, tag_field="type", tag="mutualTLS"):
     description: str | None = None
 
 
 Scheme03: TypeAlias = ApiKey03 | HttpAuth03 | OAuth203 | OpenIdConnect03 | MutualTls03
 
 
-class AgentCard03(_Wire, frozen=True, kw_only=True):
+class AgentCard03(Wire, frozen=True, kw_only=True):
     """The card. `url` and `preferred_transport` are the first of `additional_interfaces`."""
 
     protocol_version: str
@@ -126,7 +122,7 @@ class AgentCard03(_Wire, frozen=True, kw_only=True):
     provider: Provider | None = None
     documentation_url: str | None = None
     icon_url: str | None = None
-    security_schemes: dict[str, Scheme03] = {}
+    security_schemes: dict[str, Scheme03] = msgspec.field(default_factory=dict)
     security: tuple[Requirement, ...] = ()
     supports_authenticated_extended_card: bool | None = None
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, assert_never, final
 
+from .. import boundary
 from ..logs import log
 from .live import Live, Lost
 from .model import Event
-from .store import ConflictError, StoreError, StoreFullError, TaskStore, UnstorableError
+from .store import ConflictError, Refusal, StoreFullError, TaskStore, UnstorableError
 
 if TYPE_CHECKING:
     import anyio
@@ -57,19 +58,24 @@ class Committer:
                 self.on_idle()
 
     async def _commit(self) -> None:
-        lives = [*self._dirty]
+        lives = [live for live in self._dirty if live.lost is None]
         self._dirty.clear()
         changes = [live.change() for live in lives]
+        results: list[Refusal | None] = []
+
+        async def commit() -> None:
+            results.extend(await self._store.commit(changes))
+
         self._committing = True
         try:
-            results = await self._store.commit(changes)
-        except StoreError as exc:
-            log.error("store.failed", exc=exc)
+            fault = await boundary.attempt(commit)  # whatever a store raises, the tasks of others go on
+        finally:
+            self._committing = False
+        if fault is not None:
+            log.error("store.failed", exc=fault)
             for live in lives:
                 self._lose(live, "failed")
             return
-        finally:
-            self._committing = False
         for live, change, refusal in zip(lives, changes, results, strict=True):
             match refusal:
                 case None:

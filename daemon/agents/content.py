@@ -1,14 +1,18 @@
-"""Media types: what an agent takes, and what a message brings (A2A 1.0 section 3.1.1)."""
+"""What a message brings: media types that the agent takes (A2A 1.0 section 3.1.1), and JSON that can be written again."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import UNSET
 
 from ...errors.exceptions import FailureError
-from ...errors.failures import ContentTypeNotSupported
+from ...errors.failures import ContentTypeNotSupported, InvalidParams
 from .model import Message, Part
+
+DEEPEST: Final = 256
+"""Levels of objects and arrays in one JSON value. What is read must be writable too, by code that stands deeper in the stack."""
 
 
 def check_content(message: Message, taken: Sequence[str]) -> None:
@@ -20,6 +24,32 @@ def check_content(message: Message, taken: Sequence[str]) -> None:
         brought = _type_of(part)
         if brought is not None and not any(_covers(each, brought) for each in taken):
             raise FailureError(ContentTypeNotSupported(accepted=tuple(taken)))
+
+
+def is_shallow(value: object) -> bool:
+    """Whether a JSON value is nested no deeper than `DEEPEST`."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, (dict, list, tuple))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return True
+    return False
+
+
+def check_depth(message: Message, metadata: object) -> None:
+    """Raises `FailureError(InvalidParams)` for JSON that is nested too deeply, by its path."""
+    values = [("metadata", metadata), ("message.metadata", message.metadata)]
+    for index, part in enumerate(message.parts):
+        values += [(f"message.parts[{index}].data", part.data), (f"message.parts[{index}].metadata", part.metadata)]
+    for path, value in values:
+        if isinstance(value, (dict, list)) and not is_shallow(value):
+            kind = "object" if isinstance(value, dict) else "array"
+            raise FailureError(InvalidParams(path, f"JSON of at most {DEEPEST} levels", kind))
 
 
 def _type_of(part: Part) -> str | None:

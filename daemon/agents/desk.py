@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
+from math import inf
 from typing import Any, Final, NoReturn, Protocol, TypeVar, final
 
 import msgspec
@@ -56,10 +58,9 @@ class Desk:
         self._runtime = runtime
         self._interceptors: Sequence[Interceptor] = () if agent is None else agent.interceptors
         self.cards: Final = cards
-        self.login: Final = access.provider
-        """How callers show who they are; None where nobody has to."""
+        self._login = access.provider
         self._alternatives = () if agent is None else agent.card.security_requirements
-        self._guarded = agent is not None and self.login is not None and not any(map(_is_empty, self._alternatives))
+        self._guarded = agent is not None and self._login is not None and not any(map(_is_empty, self._alternatives))
         card = cards.public()
         self._streaming = card.capabilities.streaming
         self._required = frozenset(each.uri for each in card.capabilities.extensions if each.required)
@@ -129,7 +130,7 @@ class Desk:
 
     def challenge(self) -> FailureError:
         """What a caller is told who has to show who it is."""
-        login = self.login
+        login = self._login
         return FailureError(AuthenticationRequired(tuple(login.schemes), login.realm) if login else Internal())
 
     @asynccontextmanager
@@ -163,7 +164,7 @@ def _is_cancellation(exc: BaseException) -> bool:
 
 
 async def _pass(interceptor: Interceptor, call: AgentCall) -> None:
-    fault = await boundary.attempt(interceptor.before(call))
+    fault = await boundary.attempt(lambda: interceptor.before(call))
     if fault is None:
         return
     if isinstance(fault, FailureError):
@@ -179,11 +180,11 @@ async def _return(passed: Sequence[Interceptor], call: AgentCall, outcome: Outco
         return
     import anyio  # late: the first replies leave without an event loop
 
-    with anyio.CancelScope(shield=True) if isinstance(outcome, Cancelled) else anyio.CancelScope() as scope:
-        if scope.shield:
-            scope.deadline = anyio.current_time() + AFTER_SECONDS
+    cancelled = isinstance(outcome, Cancelled)
+    deadline = anyio.current_time() + AFTER_SECONDS if cancelled else inf
+    with anyio.CancelScope(shield=cancelled, deadline=deadline):
         for interceptor in reversed(passed):
-            fault = await boundary.attempt(interceptor.after(call, outcome))
+            fault = await boundary.attempt(partial(interceptor.after, call, outcome))
             if fault is not None:
                 log.error("interceptor.failed", method=call.method, exc=fault)
 

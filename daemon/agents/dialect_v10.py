@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Annotated, Final, TypeAlias, TypeVar, assert_never, final
 
 import msgspec
-from msgspec import UNSET, Meta, Raw, field
+from msgspec import Meta, Raw, field
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import Dialect as DialectName
@@ -32,6 +32,7 @@ from .model import (
     TaskPage,
     TaskState,
     TaskStatus,
+    Wire,
 )
 from .proto_json import mending
 from .store import Listed, Query
@@ -47,27 +48,23 @@ _encode: Final = msgspec.json.Encoder().encode
 _NO_CONFIGURATION: Final = SendConfiguration()
 
 
-class _Wire(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """How every one of these is written."""
-
-
 # -- params ------------------------------------------------------------------------------------------------------------
 
 
-class _Send(_Wire, frozen=True):
+class _Send(Wire, frozen=True):
     message: Message
     configuration: SendConfiguration | None = None
     metadata: JsonObject | None = None
     tenant: str | None = None
 
 
-class _Get(_Wire, frozen=True):
+class _Get(Wire, frozen=True):
     task_id: Name = field(name="id")
     history_length: _Count | None = None
     tenant: str | None = None
 
 
-class _List(_Wire, frozen=True):
+class _List(Wire, frozen=True):
     context_id: str | None = None
     status: TaskState | None = None
     page_size: Annotated[int, Meta(ge=1, le=100)] | None = None
@@ -78,18 +75,18 @@ class _List(_Wire, frozen=True):
     tenant: str | None = None
 
 
-class _Cancel(_Wire, frozen=True):
+class _Cancel(Wire, frozen=True):
     task_id: Name = field(name="id")
     metadata: JsonObject | None = None
     tenant: str | None = None
 
 
-class _Subscribe(_Wire, frozen=True):
+class _Subscribe(Wire, frozen=True):
     task_id: Name = field(name="id")
     tenant: str | None = None
 
 
-class _CreateConfig(_Wire, frozen=True):
+class _CreateConfig(Wire, frozen=True):
     task_id: Name
     url: Name
     config_id: str | None = field(name="id", default=None)
@@ -98,27 +95,26 @@ class _CreateConfig(_Wire, frozen=True):
     tenant: str | None = None
 
 
-class _OneConfig(_Wire, frozen=True):
+class _OneConfig(Wire, frozen=True):
     task_id: Name
     config_id: Name = field(name="id")
     tenant: str | None = None
 
 
-class _ListConfigs(_Wire, frozen=True):
+class _ListConfigs(Wire, frozen=True):
     """All of them come on one page: `pageSize` and `pageToken` are for servers that have several (3.1.9)."""
 
     task_id: Name
     tenant: str | None = None
 
 
-class _GetCard(_Wire, frozen=True):
+class _GetCard(Wire, frozen=True):
     tenant: str | None = None
 
 
 def _send(params: _Send, prefix: str) -> Values:
     for index, part in enumerate(params.message.parts):
-        given = (part.text is not None) + (part.raw is not None) + (part.url is not None) + (part.data is not UNSET)
-        if given != 1:
+        if part.contents != 1:
             place = path(prefix, f"message.parts[{index}]")
             raise FailureError(InvalidParams(place, "object with exactly one of", "object", CONTENT))
     configuration = params.configuration or _NO_CONFIGURATION
@@ -179,7 +175,7 @@ def _inputs() -> dict[str, InputModel]:
 # -- results -----------------------------------------------------------------------------------------------------------
 
 
-class _StatusUpdate(_Wire, frozen=True):
+class _StatusUpdate(Wire, frozen=True):
     """4.2.1"""
 
     task_id: str
@@ -188,7 +184,7 @@ class _StatusUpdate(_Wire, frozen=True):
     metadata: JsonObject | None = None
 
 
-class _ArtifactUpdate(_Wire, frozen=True):
+class _ArtifactUpdate(Wire, frozen=True):
     """4.2.2"""
 
     task_id: str
@@ -199,7 +195,7 @@ class _ArtifactUpdate(_Wire, frozen=True):
     metadata: JsonObject | None = None
 
 
-class _Response(_Wire, frozen=True):
+class _Response(Wire, frozen=True):
     """`SendMessageResponse` and `StreamResponse` (3.2.3): exactly one of these."""
 
     task: Task | None = None
@@ -208,7 +204,7 @@ class _Response(_Wire, frozen=True):
     artifact_update: _ArtifactUpdate | None = None
 
 
-class _Configs(_Wire, frozen=True):
+class _Configs(Wire, frozen=True):
     configs: tuple[PushConfig, ...]
 
 

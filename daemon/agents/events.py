@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, final
 
 import msgspec
-from msgspec import UNSET
 
+from .content import DEEPEST, is_shallow
 from .live import Live
 from .model import (
     Artifact,
@@ -29,9 +29,11 @@ Said: TypeAlias = str | Part | Sequence[Part]
 MOST_UNCOMMITTED: Final = 512
 """Events that an executor may be ahead of the store before it waits."""
 
-
 PATIENCE_SECONDS: Final = 0.25
 """How long an executor that is far ahead of its watchers waits for them, before it goes twice as far."""
+
+
+DEEP: Final = f"JSON is nested at most {DEEPEST} levels deep"
 
 
 class MisplacedReplyError(RuntimeError):
@@ -168,9 +170,10 @@ def _is_part(part: object) -> bool:
     """Whether it has one content, and all of it is of the type that it should be (A2A 1.0 section 4.1.6)."""
     if not isinstance(part, Part):
         return False
-    contents = (part.text is not None) + (part.raw is not None) + (part.url is not None) + (part.data is not UNSET)
     _check(part.metadata, part.text, part.url, part.filename, part.media_type)
-    return contents == 1 and isinstance(part.raw, bytes | None)
+    if not is_shallow(part.data):
+        raise TypeError(DEEP)
+    return part.contents == 1 and isinstance(part.raw, bytes | None)
 
 
 def _check(metadata: object, *words: object) -> None:
@@ -181,4 +184,6 @@ def _check(metadata: object, *words: object) -> None:
     if metadata is not None:
         if not isinstance(metadata, dict):
             raise TypeError("metadata are a dict")
+        if not is_shallow(metadata):
+            raise TypeError(DEEP)
         msgspec.json.encode(metadata)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
 from typing import Final, TypeAlias, final
 
 import msgspec
 
 from ...errors.exceptions import FailureError, OperationError
-from ...errors.failures import (
-    InvalidParams,
-    TaskNotCancelable,
-)
+from ...errors.failures import InvalidParams, TaskNotCancelable
 from ..operations.access import Identity
 from .draft import fold
 from .executor import RequestContext
@@ -19,16 +17,13 @@ from .live import Live, Watcher
 from .model import Event, JsonObject, Message, SendConfiguration, StatusChanged, Task, TaskState, TaskStatus
 from .moments import new_id, now
 from .residents import Residents
-from .runs import Run, Runner, check_lost, committed, has_ended
+from .runs import CANCEL_SECONDS, Run, Runner, check_lost, committed, has_ended
 from .states import RESTING, TERMINAL
 from .store import Listed, Logged, LogMovedError, Query, TaskStore
 from .targets import Targets
 
 CANCEL: Final = "cancel"
 """What the daemon that works on a task is asked."""
-
-CANCEL_SECONDS: Final = 30.0
-"""How long another daemon gets to cancel a task of its own."""
 
 
 class EventsLost(OperationError, code="EVENTS_LOST", http_status=410, retryable=True):
@@ -85,69 +80,75 @@ class Handler:
 
         Cancelling it leaves the task alone.
         """
-        run = await self._submit(sending, caller)
-        live = run.live
-        live.users += 1
-        try:
+        async with self._submitted(sending, caller) as run:
+            rest: Task | None = None
             if sending.configuration.return_immediately:
                 run.announce()
             else:
-                await run.settle()
-            return run.reply or await self._begun(sending, live)
-        finally:
-            self._residents.release(live)
+                rest = await run.settle()
+            if run.reply is not None:
+                return run.reply
+            task = await self._begun(sending, run.live)
+            return rest or task
 
     async def stream(self, sending: Sending, caller: Caller) -> AsyncGenerator[Streamed, None]:
         """The same, with everything that happens, until the task has come to rest.
 
         It begins with the task: a new one as it began, another as it is; or it is one reply and nothing else.
         """
-        run = await self._submit(sending, caller)
-        live = run.live
-        live.users += 1
-        watcher = live.watch()
-        try:
-            if live.generation:
-                yield await self._begun(sending, live)
-            else:
-                while not (live.generation or run.settled):
-                    await live.changed()
-                if run.reply is not None:
-                    yield run.reply
-                    return
-                await self._begun(sending, live)
-            while batch := await self._next(watcher, lambda: run.settled):
-                for logged in batch:
-                    yield Happened(live.id, live.context_id, logged.event)
-                    if run.first is not None and logged.generation > run.first and _leads_to(RESTING, logged.event):
+        async with self._submitted(sending, caller) as run:
+            live = run.live
+            with closing(live.watch()) as watcher:
+                if live.generation:
+                    yield await self._begun(sending, live)
+                else:
+                    while not (live.generation or run.settled):
+                        await live.changed()
+                    if run.reply is not None:
+                        yield run.reply
                         return
-            await run.settle()
+                    await self._begun(sending, live)
+                while batch := await self._next(watcher, lambda: run.settled):
+                    for logged in batch:
+                        yield Happened(live.id, live.context_id, logged.event)
+                        if run.first is not None and logged.generation > run.first and _leads_to(RESTING, logged.event):
+                            return
+                await run.settle()
+
+    @asynccontextmanager
+    async def _submitted(self, sending: Sending, caller: Caller) -> AsyncIterator[Run]:
+        """Queue a message with its task, which is new where it names none, and hold the task meanwhile."""
+        task_id = sending.message.task_id
+        if task_id:
+            live = await self._residents.hold(task_id, caller.scope)
+        else:
+            live = self._residents.create(_begin(sending.message), caller.scope)
+        try:
+            yield self._submit(live, sending, caller)
         finally:
-            watcher.close()
             self._residents.release(live)
 
-    async def _submit(self, sending: Sending, caller: Caller) -> Run:
-        """Queue the message with its task, which is new where it names none. The run's task is held by its run."""
-        live, message = await self._live_for(sending.message, caller)
-        try:
-            push = sending.configuration.task_push_notification_config
-            if push is not None:
-                self.targets.admit(live)
-            context = RequestContext(
-                live.task(),
-                message,
-                sending.metadata,
-                sending.configuration.accepted_output_modes,
-                caller.extensions,
-                caller.identity,
-                caller.service_params,
-            )
-            run = self._runner.submit(live, context)
-            if push is not None:
-                self.targets.aim(live, push, caller.dialect)
-            return run
-        finally:
-            self._residents.release(live)
+    def _submit(self, live: Live, sending: Sending, caller: Caller) -> Run:
+        if live.ended:
+            raise FailureError(has_ended(live))
+        if sending.message.context_id not in (None, "", live.context_id):
+            raise FailureError(InvalidParams("message.contextId", "the context of the task", "another"))
+        push = sending.configuration.task_push_notification_config
+        if push is not None:
+            self.targets.admit(live)
+        context = RequestContext(
+            live.task(),
+            _addressed(sending.message, live.id, live.context_id),
+            sending.metadata,
+            sending.configuration.accepted_output_modes,
+            caller.extensions,
+            caller.identity,
+            caller.service_params,
+        )
+        run = self._runner.submit(live, context)
+        if push is not None:
+            self.targets.aim(live, push, caller.dialect)
+        return run
 
     async def _begun(self, sending: Sending, live: Live) -> Task:
         """The task, once it is in the store, and with it where its news go."""
@@ -155,24 +156,6 @@ class Handler:
         if sending.configuration.task_push_notification_config is not None:
             await self.targets.keep(live)
         return task
-
-    async def _live_for(self, message: Message, caller: Caller) -> tuple[Live, Message]:
-        """The task that a message is for, held, and the message with its task and its context."""
-        if message.task_id:
-            live = await self._residents.hold(message.task_id, caller.scope)
-            try:
-                if live.ended:
-                    raise FailureError(has_ended(live))
-                if message.context_id not in (None, "", live.context_id):
-                    raise FailureError(InvalidParams("message.contextId", "the context of the task", "another"))
-            except BaseException:
-                self._residents.release(live)
-                raise
-            return live, _addressed(message, live.id, live.context_id)
-        message = _addressed(message, new_id(), message.context_id or new_id())
-        task_id, context_id = message.task_id or "", message.context_id or ""
-        task = Task(task_id, context_id, TaskStatus(TaskState.SUBMITTED, timestamp=now()), history=(message,))
-        return self._residents.create(task, caller.scope), message
 
     # -- tasks -------------------------------------------------------------------------------------------------
 
@@ -195,8 +178,7 @@ class Handler:
 
     async def cancel(self, task_id: str, metadata: JsonObject | None, caller: Caller) -> Task:
         """Cancel a task; the task as it is then."""
-        live = await self._residents.hold(task_id, caller.scope)
-        try:
+        async with self._residents.held(task_id, caller.scope) as live:
             if live.ended:
                 raise FailureError(
                     TaskNotCancelable(task_id=live.id, current_state=live.state.value, reason="The task has ended.")
@@ -207,8 +189,6 @@ class Handler:
                 live.task(), None, metadata, None, caller.extensions, caller.identity, caller.service_params
             )
             return await self._runner.cancel(live, context)
-        finally:
-            self._residents.release(live)
 
     async def _cancel_abroad(self, live: Live) -> Task:
         """Ask the daemon that works on the task."""
@@ -216,9 +196,10 @@ class Handler:
 
         await self._store.ask_owner(live.id, CANCEL)
         with anyio.move_on_after(CANCEL_SECONDS):
-            while not live.ended and live.foreign:
+            while not live.ended and live.foreign and live.lost is None:
                 await live.changed()
         if not live.ended:
+            check_lost(live)
             raise FailureError(TaskNotCancelable(task_id=live.id, current_state=live.state.value))
         return live.task()
 
@@ -226,20 +207,16 @@ class Handler:
         self, task_id: str, caller: Caller, *, until: frozenset[TaskState] = TERMINAL
     ) -> AsyncGenerator[Streamed, None]:
         """The task as it is, then everything that happens to it until it has one of these states."""
-        live = await self._residents.hold(task_id, caller.scope)
-        watcher = live.watch()
-        try:
+        async with self._residents.held(task_id, caller.scope) as live:
             if live.ended:
                 raise FailureError(has_ended(live))
-            yield await committed(live)
-            while batch := await self._next(watcher, lambda: False):
-                for logged in batch:
-                    yield Happened(live.id, live.context_id, logged.event)
-                    if _leads_to(until, logged.event):
-                        return
-        finally:
-            watcher.close()
-            self._residents.release(live)
+            with closing(live.watch()) as watcher:
+                yield await committed(live)
+                while batch := await self._next(watcher, lambda: False):
+                    for logged in batch:
+                        yield Happened(live.id, live.context_id, logged.event)
+                        if _leads_to(until, logged.event):
+                            return
 
     async def _next(self, watcher: Watcher, over: Callable[[], bool]) -> Sequence[Logged]:
         """The next events behind the watcher's place, in order, none twice and none left out; empty when it is over."""
@@ -254,7 +231,8 @@ class Handler:
             check_lost(live)
             if watcher.position >= live.generation and (live.ended or over()):
                 return ()
-            await live.changed()
+            if watcher.position >= live.committed:  # else it was committed while the store was asked
+                await live.changed()
 
     async def _from_store(self, watcher: Watcher) -> Sequence[Logged]:
         live = watcher.live
@@ -265,6 +243,13 @@ class Handler:
         if batch:
             watcher.position = batch[-1].generation
         return batch
+
+
+def _begin(message: Message) -> Task:
+    """The task that a message begins."""
+    task_id, context_id = new_id(), message.context_id or new_id()
+    history = (_addressed(message, task_id, context_id),)
+    return Task(task_id, context_id, TaskStatus(TaskState.SUBMITTED, timestamp=now()), history=history)
 
 
 def _addressed(message: Message, task_id: str, context_id: str) -> Message:

@@ -63,7 +63,7 @@ class Kept:
         start = after - self._base
         if start < 0:
             return None
-        return self._events[start : min(start + most, upto - self._base)]
+        return self._events[start : max(start, min(start + most, upto - self._base))]
 
     def forget(self, generation: int) -> bool:
         """What is not behind this generation has been seen. It goes when that is worth it; True when `ahead` has ended."""

@@ -34,9 +34,9 @@ class Live:
     """A task in memory. `generation` is the number of its last event, `committed` of the last that the store has.
 
     `rested` is the generation of the last event that ended the task or made it wait, 0 where there was none since it came
-    into memory. `runs` are the executions that it has and will have, the first of them under way; `users` counts who needs it
-    in memory. `keeper` is another daemon that works on it, empty where it is not known which, `taken_from` one that did and
-    is no more. `lost` says why nothing can be published any more.
+    into memory, and `at_rest` the task as of then. `runs` are the executions that it has and will have, the first of them
+    under way; `users` counts who needs it in memory. `keeper` is another daemon that works on it, empty where it is not
+    known which, `taken_from` one that did and is no more. `lost` says why nothing can be published any more.
     """
 
     __slots__ = (
@@ -45,6 +45,7 @@ class Live:
         "_on_publish",
         "_snapshot_bytes",
         "_unsaved",
+        "at_rest",
         "committed",
         "generation",
         "keeper",
@@ -80,6 +81,7 @@ class Live:
         self.generation = generation
         self.committed = generation
         self.rested = 0
+        self.at_rest: Task | None = None
         self.keeper: str | None = None
         self.taken_from: str | None = None
         self.lost: Lost | None = None
@@ -152,6 +154,7 @@ class Live:
         self._unsaved += size
         if isinstance(event, StatusChanged) and event.status.state in RESTING:
             self.rested = self.generation
+            self.at_rest = self.task()
         if self.watchers:
             self.kept.add(Logged(self.generation, event), size)
 
@@ -205,6 +208,17 @@ class Live:
         self.lost = why
         self.pending.clear()
         self.wake()
+
+    def claim(self, taken_from: str | None) -> None:
+        """It is this daemon's now, after one that is no more: the store is told, whatever else there is to be said."""
+        self.taken_from = taken_from
+        self._on_publish(self)
+        self.wake()
+
+    def interrupt(self) -> None:
+        """Cancel the execution that is under way, if one is."""
+        if self.runs and self.runs[0].scope is not None:
+            self.runs[0].scope.cancel()
 
     # -- watching ----------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ camelCase, defaults left out, bytes in base64, enumerations by their names. Hold
 from __future__ import annotations
 
 from enum import Enum
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -29,6 +29,19 @@ class TaskState(Enum):
     REJECTED = "TASK_STATE_REJECTED"
 
 
+STATE_NUMBERS: Final = {
+    TaskState.SUBMITTED: 1,
+    TaskState.WORKING: 2,
+    TaskState.COMPLETED: 3,
+    TaskState.FAILED: 4,
+    TaskState.CANCELED: 5,
+    TaskState.INPUT_REQUIRED: 6,
+    TaskState.REJECTED: 7,
+    TaskState.AUTH_REQUIRED: 8,
+}
+"""The states by their numbers in A2A's protobuf."""
+
+
 class Role(Enum):
     """Who speaks (4.1.5)."""
 
@@ -36,11 +49,11 @@ class Role(Enum):
     AGENT = "ROLE_AGENT"
 
 
-class _Wire(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """How every one of these is written."""
+class Wire(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """How everything on the wire is written."""
 
 
-class Part(_Wire, frozen=True):
+class Part(Wire, frozen=True):
     """One piece of content (4.1.6): exactly one of `text`, `raw`, `url` and `data`; the dialects see to that.
 
     `data` is any JSON value, null too, and UNSET where the part is another kind.
@@ -54,8 +67,13 @@ class Part(_Wire, frozen=True):
     filename: str | None = None
     media_type: str | None = None
 
+    @property
+    def contents(self) -> int:
+        """How many of the four there are: one, where it is a part that anybody can read."""
+        return (self.text is not None) + (self.raw is not None) + (self.url is not None) + (self.data is not UNSET)
 
-class Message(_Wire, frozen=True):
+
+class Message(Wire, frozen=True):
     """One turn of a conversation (4.1.4)."""
 
     message_id: Name
@@ -68,7 +86,7 @@ class Message(_Wire, frozen=True):
     reference_task_ids: tuple[str, ...] = ()
 
 
-class TaskStatus(_Wire, frozen=True):
+class TaskStatus(Wire, frozen=True):
     """A task's state, since when (RFC 3339, UTC, milliseconds), and what the agent said with it (4.1.2)."""
 
     state: TaskState
@@ -76,7 +94,7 @@ class TaskStatus(_Wire, frozen=True):
     timestamp: str | None = None
 
 
-class Artifact(_Wire, frozen=True):
+class Artifact(Wire, frozen=True):
     """An output of a task (4.1.7)."""
 
     artifact_id: Name
@@ -87,7 +105,7 @@ class Artifact(_Wire, frozen=True):
     extensions: tuple[str, ...] = ()
 
 
-class Task(_Wire, frozen=True):
+class Task(Wire, frozen=True):
     """A task at one moment (4.1.1). `history` is oldest first."""
 
     id: str
@@ -130,14 +148,14 @@ Event: TypeAlias = Created | MessageAdded | StatusChanged | ArtifactChanged
 """What a task's log is made of."""
 
 
-class Authentication(_Wire, frozen=True):
+class Authentication(Wire, frozen=True):
     """How a push notification shows who sends it: the words of the `Authorization` header (4.3.2)."""
 
     scheme: Name
     credentials: str | None = None
 
 
-class PushConfig(_Wire, frozen=True):
+class PushConfig(Wire, frozen=True):
     """Where the news of a task go (4.3.1). `token` is sent along, so that the receiver can tell."""
 
     url: Name
@@ -148,7 +166,7 @@ class PushConfig(_Wire, frozen=True):
     tenant: str | None = None
 
 
-class SendConfiguration(_Wire, frozen=True):
+class SendConfiguration(Wire, frozen=True):
     """How the caller wants its answer (3.2.2). `history_length` None is all of it, 0 none."""
 
     accepted_output_modes: tuple[str, ...] | None = None

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
 
 from ...errors.exceptions import FailureError
+from .. import boundary
 from ..logs import log
 from .executor import RequestContext
 from .handler import CANCEL
@@ -48,6 +49,7 @@ class Neighbours:
         self._runner = runner
         self._spawn = spawn
         self._on_lost = on_lost
+        self._seen = (-1, -1)
         self._nudged: anyio.Event | None = None
         residents.on_load = self._nudge
 
@@ -57,21 +59,16 @@ class Neighbours:
 
     async def run(self) -> None:
         """Adopt orphans, follow what others work on, and do what others ask of this daemon."""
-        import anyio  # late, as above
+        import anyio  # late: the first replies leave without an event loop
 
         waited = FAR_SECONDS
-        seen = (-1, -1)
         while True:
-            try:
-                if waited >= FAR_SECONDS:
-                    waited = 0.0
-                    await self._adopt()
-                now = (self._store.moves(), self._residents.loaded)
-                if now != seen:
-                    await self._catch_up()
-                    seen = now
-            except StoreError as exc:
-                log.error("store.failed", exc=exc)
+            far = waited >= FAR_SECONDS
+            if far:
+                waited = 0.0
+            fault = await boundary.attempt(partial(self._look, far=far))
+            if fault is not None:
+                log.error("store.failed", exc=fault)
             self._nudged = anyio.Event()
             pause = NEAR_SECONDS if any(live.shared for live in self._residents) else FAR_SECONDS
             began = anyio.current_time()
@@ -79,6 +76,14 @@ class Neighbours:
                 await self._nudged.wait()
                 await anyio.sleep(NEAR_SECONDS)  # not for each of many
             waited += anyio.current_time() - began
+
+    async def _look(self, *, far: bool) -> None:
+        if far:
+            await self._adopt()
+        now = (self._store.moves(), self._residents.loaded)
+        if now != self._seen:
+            await self._catch_up()
+            self._seen = now
 
     async def _catch_up(self) -> None:
         for live in self._residents:
@@ -90,10 +95,11 @@ class Neighbours:
                 await self._retarget(task_id)
 
     async def _retarget(self, task_id: str) -> None:
-        live = await self._hold(task_id)
-        if live is not None:
-            live.targets = await self._store.targets(task_id)
-            self._residents.release(live)
+        try:
+            async with self._residents.held(task_id, None) as live:
+                live.targets = await self._store.targets(task_id)
+        except FailureError:  # it is gone
+            pass
 
     async def _follow(self, live: Live) -> None:
         """Bring a task to where the store has it, as far as others may have changed it."""
@@ -128,12 +134,9 @@ class Neighbours:
 
     async def _cancel(self, task_id: str) -> None:
         try:
-            live = await self._residents.hold(task_id, None)
-            try:
+            async with self._residents.held(task_id, None) as live:
                 if not (live.ended or live.foreign):
                     await self._runner.cancel(live, RequestContext(live.task()))
-            finally:
-                self._residents.release(live)
         except (FailureError, TaskConflict):  # the agent keeps on, or another has it: who asked sees what becomes of it
             pass
         except StoreError as exc:
@@ -144,14 +147,20 @@ class Neighbours:
 
         Another daemon may be about to do the same: who works on a task is asked before it is asked who is dead.
         """
-        lives = [live for task_id in await self._store.orphans() if (live := await self._hold(task_id)) is not None]
-        if not lives:
-            return
+        lives: list[Live] = []
         try:
-            for live in lives:
+            for task_id in await self._store.orphans():
+                try:
+                    live = await self._residents.hold(task_id, None)
+                except FailureError:  # it is gone
+                    continue
+                except StoreError as exc:  # one that can't be read must not keep the others waiting
+                    log.error("store.failed", exc=exc)
+                    continue
+                lives.append(live)
                 live.keeper = "" if live.foreign else None
                 await self._follow(live)
-            left = frozenset(await self._store.orphans())
+            left = frozenset(await self._store.orphans()) if lives else frozenset[str]()
             for live in lives:
                 if live.foreign and live.lost is None and live.id in left:
                     self._take_over(live)
@@ -160,12 +169,6 @@ class Neighbours:
         finally:
             for live in lives:
                 self._residents.release(live)
-
-    async def _hold(self, task_id: str) -> Live | None:
-        try:
-            return await self._residents.hold(task_id, None)
-        except FailureError:  # it is gone
-            return None
 
     def _take_over(self, live: Live) -> None:
         keeper, live.keeper = live.keeper, None
@@ -178,5 +181,4 @@ class Neighbours:
         except FailureError:
             live.keeper = keeper
             raise
-        live.taken_from = keeper
-        live.wake()
+        live.claim(keeper)

@@ -2,8 +2,8 @@
 
 By the type of every value that is refused (and of no other: free-form data stays as it came): null for a member that has
 a default is as if it was absent, enumerations may come by number, `…_UNSPECIFIED` is as if absent, bytes may be of the
-URL-safe alphabet or without padding, integers may be in a
-string or have a fraction of zero. What is wrong otherwise stays as it is, to be told.
+URL-safe alphabet or without padding, integers may be in a string or have a fraction of zero. What is wrong otherwise
+stays as it is, to be told.
 
 https://protobuf.dev/programming-guides/json/
 """
@@ -23,7 +23,7 @@ from msgspec import inspect as types
 from ..operations.refusals import REFUSALS
 from ..operations.shapes import annotation
 from .base64_text import decode_base64, encode_base64
-from .model import Role, TaskState
+from .model import STATE_NUMBERS, Role, TaskState
 
 _MOST_COMMAS: Final = 2_000_000
 """Every value of an array or object that is opened becomes an object of its own, and a comma stands for it."""
@@ -33,16 +33,7 @@ _MOST_MENDED: Final = 20_000
 
 _NUMBERS: Final[dict[type[Enum], dict[int, Enum]]] = {
     Role: {1: Role.USER, 2: Role.AGENT},
-    TaskState: {
-        1: TaskState.SUBMITTED,
-        2: TaskState.WORKING,
-        3: TaskState.COMPLETED,
-        4: TaskState.FAILED,
-        5: TaskState.CANCELED,
-        6: TaskState.INPUT_REQUIRED,
-        7: TaskState.REJECTED,
-        8: TaskState.AUTH_REQUIRED,
-    },
+    TaskState: {number: state for state, number in STATE_NUMBERS.items()},
 }
 _UNSPECIFIED: Final[dict[type[Enum], tuple[object, ...]]] = {
     Role: (0, "ROLE_UNSPECIFIED"),

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import anyio
     import anyio.abc
 
+    from ...errors.redaction.guests import Guests
+
 ATTEMPTS: Final = 5
 """At one notification, the first included."""
 
@@ -37,9 +39,6 @@ LONGEST_SECONDS: Final = 120.0
 
 FAILURES: Final = 10
 """Notifications dropped in a row after which a target is given up."""
-
-SECRETS: Final = 256
-"""Tokens and credentials that the logs know of at the same time: callers must not crowd out everybody else's."""
 
 Key: TypeAlias = tuple[str | None, str | None]
 
@@ -67,7 +66,7 @@ class Pusher:
         self._timing = timing
         self._post = Post(network or SystemNetwork(), patience, allow_private=allow_private)
         self._lines: dict[Key, Line] = {}
-        self._secrets: dict[str, None] = {}
+        self._guests: Guests | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
         self._active = 0
         self._quiet: anyio.Event | None = None
@@ -245,20 +244,15 @@ class Pusher:
             await self._post.close()
 
     def _conceal(self, config: PushConfig) -> None:
-        """Make the scrubber know the config's secrets; of too many, it forgets those that were not met for longest."""
-        from ...errors.redaction import register, unregister  # late: only tasks with push targets pay for it
+        """Make the scrubber know the config's secrets."""
+        if self._guests is None:
+            from ...errors.redaction.guests import Guests  # late: only tasks with push targets pay for it
 
+            self._guests = Guests()
         shown = config.authentication
         for secret in (config.token, shown.credentials if shown is not None else None):
-            if not secret:
-                continue
-            if secret not in self._secrets:
-                register(secret)
-            self._secrets[secret] = self._secrets.pop(secret, None)
-            if len(self._secrets) > SECRETS:
-                oldest = next(iter(self._secrets))
-                del self._secrets[oldest]
-                unregister(oldest)
+            if secret:
+                self._guests.conceal(secret)
 
 
 def _key(target: PushTarget) -> Key:

@@ -76,12 +76,6 @@ def aim(url: str, *, allow_private: bool) -> Destination | str:
     return Destination(scheme, str(host), port, target if target.startswith("/") else f"/{target}")
 
 
-def refusal(url: str, *, allow_private: bool) -> str | None:
-    """What should stand instead of this URL, as a phrase; None when it will do. Names are not looked up yet."""
-    aimed = aim(url, allow_private=allow_private)
-    return aimed if isinstance(aimed, str) else None
-
-
 def judge(addresses: Sequence[str], *, allow_private: bool) -> None:
     """Raises `AddressRefusedError` unless every one of the addresses may be spoken to.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, final
 
 from ...errors.exceptions import FailureError
@@ -55,6 +56,15 @@ class Residents:
             raise not_found(task_id)
         live.users += 1
         return live
+
+    @asynccontextmanager
+    async def held(self, task_id: str, scope: str | None) -> AsyncIterator[Live]:
+        """`hold` and `release` around what is done with it."""
+        live = await self.hold(task_id, scope)
+        try:
+            yield live
+        finally:
+            self.release(live)
 
     async def load(self, task_id: str, scope: str) -> Stored:
         """The task as it is stored, for those who only look. Raises `FailureError(TaskNotFound)`."""

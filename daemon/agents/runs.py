@@ -6,6 +6,7 @@ Whatever an executor does, its task ends in a state that tells: nothing stays `w
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, assert_never, final
 
 import msgspec
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 MOST_RUNS: Final = 1024
 """Executions that may be under way or wait for their turn; beyond it senders are told to come again."""
+
+CANCEL_SECONDS: Final = 30.0
+"""How long an executor's `cancel` may take, and another daemon to cancel a task of its own."""
 
 UNFINISHED: Final = "The agent has left its task without a final state."
 BROKEN: Final = "The agent has failed."
@@ -86,13 +90,15 @@ class Run:
         over = self.done and live.committed == live.generation
         return self.rested or over or bool(self.refused or self.reply or live.lost)
 
-    async def settle(self) -> None:
-        """Wait until it is settled. Raises `FailureError`, or `TaskConflict`, where there is no answer."""
+    async def settle(self) -> Task | None:
+        """Wait until it is settled: the task as it came to rest, though the next execution may be under way; None where it
+        did not. Raises `FailureError`, or `TaskConflict`, where there is no answer."""
         while not self.settled:
             await self.live.changed()
         if self.refused is not None:
             raise FailureError(self.refused)
         check_lost(self.live)
+        return self.live.at_rest if self.rested else None
 
 
 @final
@@ -146,7 +152,7 @@ class Runner:
 
     def _begin(self, live: Live) -> None:
         if len(live.runs) == 1:
-            self._spawn(lambda: self._work(live))
+            self._spawn(partial(self._work, live))
 
     @staticmethod
     def _check(executor: Checks, context: RequestContext) -> None:
@@ -168,11 +174,9 @@ class Runner:
                 await live.changed()
             run = live.runs[0]
             try:
-                fault = await boundary.attempt(self._perform(run))
+                fault = await boundary.attempt(partial(self._perform, run))
                 if fault is not None:  # one of this program's own
-                    log.error("agent.failed", task=live.id, exc=fault)
-                    if not live.ended:
-                        fail(live, Part(text=BROKEN))
+                    self._conclude(run, fault)
             finally:
                 run.done = True
                 self._count -= 1
@@ -205,17 +209,18 @@ class Runner:
         resumes = self._resumes if run.context.message is None else None
         work = self._executor.execute if resumes is None else resumes.resume
         with anyio.CancelScope() as run.scope:
-            fault = await boundary.attempt(work(run.context, events))
-            if run.reply is None and not run.scope.cancel_called:
-                run.announce()
-                self._conclude(run, fault)
+            fault = await boundary.attempt(lambda: work(run.context, events))
+            self._conclude(run, fault)
 
     def _conclude(self, run: Run, fault: BaseException | None) -> None:
         """Give the task an end where the executor did not."""
         live = run.live
-        if fault is not None and live.ended:
-            log.error("agent.failed", task=live.id, exc=fault)
-        elif fault is not None:
+        if live.ended or run.reply is not None or (run.scope is not None and run.scope.cancel_called):
+            if fault is not None:
+                log.error("agent.failed", task=live.id, exc=fault)
+            return
+        run.announce()
+        if fault is not None:
             fail(live, *self._failure(fault, live))
         elif live.state not in RESTING:
             log.error("agent.unfinished", task=live.id, state=live.state.name.lower())
@@ -237,16 +242,19 @@ class Runner:
 
     async def cancel(self, live: Live, context: RequestContext) -> Task:
         """Cancel a task that has not ended. Raises `FailureError(TaskNotCancelable)` if its agent keeps on."""
+        import anyio  # late, as above
+
         events = TaskEvents(live, lambda: None)
-        fault = await boundary.attempt(self._executor.cancel(context, events))
+        fault: BaseException | None = TimeoutError("cancel took too long")
+        with anyio.move_on_after(CANCEL_SECONDS):
+            fault = await boundary.attempt(lambda: self._executor.cancel(context, events))
         if isinstance(fault, NotCancelable):
             raise FailureError(TaskNotCancelable(task_id=live.id, current_state=live.state.value))
         if fault is not None:
             log.error("agent.failed", task=live.id, exc=fault)
         if not live.ended:
             live.publish(StatusChanged(TaskStatus(TaskState.CANCELED, timestamp=now())))
-        if live.runs and live.runs[0].scope is not None:
-            live.runs[0].scope.cancel()
+        live.interrupt()
         return await committed(live)
 
 

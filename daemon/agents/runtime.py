@@ -5,12 +5,14 @@ The composition root of this package. Begins when the agent is first needed, or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import Internal
+from .. import boundary
 from ..logs import log
 from .committer import Committer
 from .executor import AgentExecutor
@@ -61,7 +63,6 @@ class Runtime:
         self._runner = Runner(executor, self._residents, self._spawn)
         self._neighbours = Neighbours(store, self._residents, self._runner, self._spawn, self._on_lost)
         self._tasks: anyio.abc.TaskGroup | None = None
-        self._pushing: anyio.CancelScope | None = None
         self._opened: anyio.Event | None = None
         self._broken = False
         self.handler = Handler(store, self._residents, self._runner, Targets(store, self._residents, pusher))
@@ -81,7 +82,7 @@ class Runtime:
 
         if self._opened is None:
             self._opened = anyio.Event()
-            spawn(self._run)
+            spawn(partial(self._run, self._opened))
         return self._opened
 
     async def ready(self, spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object]) -> Handler:
@@ -96,11 +97,10 @@ class Runtime:
             raise FailureError(Internal())
         return self.handler
 
-    async def _run(self) -> None:
+    async def _run(self, opened: anyio.Event) -> None:
         """Live until cancelled."""
         import anyio  # late, as above
 
-        opened = self._opened or anyio.Event()
         try:
             await self._store.open()
         except StoreError as exc:
@@ -108,52 +108,74 @@ class Runtime:
             self._broken = True
             return opened.set()
         try:
-            async with anyio.create_task_group() as self._tasks:
+            async with anyio.create_task_group() as self._tasks, self._pushing(self._tasks):
                 self._tasks.start_soon(self._committer.run)
-                self._tasks.start_soon(self._push)
                 opened.set()
-                try:
-                    await (self._neighbours.run() if self._store.durable else anyio.sleep_forever())
-                finally:
-                    await self._push_last()
+                await (self._neighbours.run() if self._store.durable else anyio.sleep_forever())
         finally:
-            with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):
-                await self._store.close()
+            await self._close()
 
-    async def _push(self) -> None:
-        """Deliver push notifications; cancelled by `_push_last`, when the last ones had their chance."""
+    @asynccontextmanager
+    async def _pushing(self, tasks: anyio.abc.TaskGroup) -> AsyncIterator[None]:
+        """Deliver push notifications, also while this is cancelled, until the last ones had their chance."""
         import anyio  # late, as above
 
-        if self._pusher is not None:
-            with anyio.CancelScope(shield=True) as self._pushing:
-                await self._pusher.run()
+        pusher = self._pusher
+        if pusher is None:
+            yield
+            return
+        scope = anyio.CancelScope(shield=True)
 
-    async def _push_last(self) -> None:
-        import anyio  # late, as above
+        async def push() -> None:
+            with scope:
+                await pusher.run()
 
-        if self._pusher is not None and self._pushing is not None:
+        tasks.start_soon(push)
+        try:
+            yield
+        finally:
             with anyio.CancelScope(shield=True):  # as long as `drain` is told
-                await self._pusher.drain(PUSH_SECONDS)
-            self._pushing.cancel()
+                await pusher.drain(PUSH_SECONDS)
+            scope.cancel()
+
+    async def _close(self) -> None:
+        import anyio  # late, as above
+
+        with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):
+            try:
+                await self._store.close()
+            except StoreError as exc:
+                log.error("store.failed", exc=exc)
 
     def _spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         if self._tasks is None:
             raise RuntimeError("an agent runs in a daemon")
-        self._tasks.start_soon(work)
+        self._tasks.start_soon(self._attempt, work)
+
+    @staticmethod
+    async def _attempt(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """What goes wrong with one task must not end the others."""
+        fault = await boundary.attempt(work)
+        if fault is not None:
+            log.error("agent.failed", exc=fault)
 
     def _on_committed(self, live: Live, events: Sequence[Event]) -> None:
         if live.targets and self._pusher is not None:
-            for event in events:
-                last = isinstance(event, StatusChanged) and event.status.state in TERMINAL
-                for target in live.targets:
-                    body = self._body(live, event, target.dialect)
-                    if body is not None:
-                        self._pusher.offer(target, body, last=last)
+            fault = boundary.attempt_now(lambda: self._tell_targets(live, events))
+            if fault is not None:
+                log.error("agent.failed", task=live.id, exc=fault)
         self._residents.tidy(live)
 
+    def _tell_targets(self, live: Live, events: Sequence[Event]) -> None:
+        for event in events:
+            last = isinstance(event, StatusChanged) and event.status.state in TERMINAL
+            for target in live.targets:
+                body = self._body(live, event, target.dialect)
+                if body is not None and self._pusher is not None:
+                    self._pusher.offer(target, body, last=last)
+
     def _on_lost(self, live: Live) -> None:
-        if live.runs and live.runs[0].scope is not None:
-            live.runs[0].scope.cancel()
+        live.interrupt()
         self._residents.forget(live)
         if live.lost in ("unstorable", "failed"):
             self._spawn(partial(self._give_up, live.id, 0.0 if live.lost == "unstorable" else RETRY_SECONDS))
@@ -166,19 +188,13 @@ class Runtime:
             await anyio.sleep(pause)
             try:
                 return await self._fail(task_id, BROKEN)
-            except (
-                FailureError,
-                TaskConflict,
-            ):  # the store never had it; or it was lost once more, and comes here again
+            except (FailureError, TaskConflict):  # the store never had it; or it was lost again, and comes here again
                 return
             except StoreError:
                 pause = min(2 * pause + RETRY_SECONDS, MOST_SECONDS)
 
     async def _fail(self, task_id: str, reason: str) -> None:
-        live = await self._residents.hold(task_id, None)
-        try:
+        async with self._residents.held(task_id, None) as live:
             if not (live.runs or live.state in RESTING):
                 fail(live, Part(text=reason))
                 await committed(live)
-        finally:
-            self._residents.release(live)

@@ -65,11 +65,11 @@ class SkillExecutor:
 
     def check(self, context: RequestContext) -> None:
         """Refuse what can't be run, before there is a task."""
-        spec, params = self._asked(context)
-        spec.input.decode(msgspec.Raw(params), f"{_place(context.message)}.data.input")
+        spec, params, place = self._asked(context)
+        spec.input.decode(msgspec.Raw(params), f"{place}.input")
 
     async def execute(self, context: RequestContext, events: TaskEvents) -> None:
-        spec, params = self._asked(context)
+        spec, params, _ = self._asked(context)
         await events.working()
         if spec.kind == "subscription":
             chunks = _Chunks()
@@ -87,17 +87,17 @@ class SkillExecutor:
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
         """Nothing of its own to let go of: the operation is cancelled with its task."""
 
-    def _asked(self, context: RequestContext) -> tuple[OperationSpec, bytes]:
-        place = _place(context.message)
-        part = next(part for part in _parts(context.message) if part.data is not UNSET)
+    def _asked(self, context: RequestContext) -> tuple[OperationSpec, bytes, str]:
+        """The skill, its input, and the path of the data that says so."""
+        place, data = _first_data(context.message)
         try:
-            asked = msgspec.convert(part.data, _Asked)
+            asked = msgspec.convert(data, _Asked)
         except msgspec.ValidationError:
-            raise FailureError(InvalidParams(f"{place}.data.skill", "name of a skill", "another")) from None
+            raise FailureError(InvalidParams(f"{place}.skill", "name of a skill", "another")) from None
         spec = self._operations.skill(asked.skill, context.identity)
         if spec is None:
             raise UnknownSkill
-        return spec, b"{}" if asked.input is UNSET else msgspec.json.encode(asked.input)
+        return spec, b"{}" if asked.input is UNSET else msgspec.json.encode(asked.input), place
 
     async def _stream(
         self, spec: OperationSpec, params: bytes, context: RequestContext, chunks: _Chunks, events: TaskEvents
@@ -171,15 +171,11 @@ class _Chunks:
             self._changed = None
 
 
-def _parts(message: Message | None) -> tuple[Part, ...]:
-    return () if message is None else message.parts
-
-
-def _place(message: Message | None) -> str:
-    """The path of the first data part. Raises `FailureError(ContentTypeNotSupported)` where there is none."""
-    for index, part in enumerate(_parts(message)):
+def _first_data(message: Message | None) -> tuple[str, Any]:  # Any: JSON
+    """The path of a message's first data, and the data. Raises `FailureError(ContentTypeNotSupported)` for none."""
+    for index, part in enumerate(message.parts if message is not None else ()):
         if part.data is not UNSET:
-            return f"message.parts[{index}]"
+            return f"message.parts[{index}].data", part.data
     raise FailureError(ContentTypeNotSupported(accepted=(MEDIA_TYPE,)))
 
 

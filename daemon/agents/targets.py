@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 import msgspec
 
 from ...errors.exceptions import FailureError
-from ...errors.failures import Overloaded, PushNotificationNotSupported, TaskNotFound
+from ...errors.failures import PushNotificationNotSupported, TaskNotFound, UnsupportedOperation
 from .live import Live
 from .model import PushConfig
 from .moments import new_id
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MOST_TARGETS: Final = 16
 """Push configs of one task: each may hold some megabytes of what its receiver has not taken yet."""
 
+TOO_MANY: Final = f"A task has at most {MOST_TARGETS} push notification configs."
+
 TARGETS: Final = "targets"
 """What the daemon that works on a task is asked when its configs have changed."""
 
@@ -28,7 +30,7 @@ TARGETS: Final = "targets"
 @final
 class Targets:
     """All tasks' push configs. Without a `pusher` every method raises `FailureError(PushNotificationNotSupported)`, and
-    `put` raises `FailureError(Overloaded)` for one config too many."""
+    `put` raises `FailureError(UnsupportedOperation)` for one config too many."""
 
     def __init__(self, store: TaskStore, residents: Residents, pusher: Pusher | None) -> None:
         self._store = store
@@ -38,14 +40,11 @@ class Targets:
     async def put(self, task_id: str, config: PushConfig, *, scope: str, dialect: str) -> PushConfig:
         """Send the news of a task there, too; the config with its id."""
         self._check()
-        live = await self._residents.hold(task_id, scope)
-        try:
+        async with self._residents.held(task_id, scope) as live:
             target = self.aim(live, config, dialect)
             await self._store.put_target(task_id, target)
             await self._tell_keeper(live)
             return target.config
-        finally:
-            self._residents.release(live)
 
     def aim(self, live: Live, config: PushConfig, dialect: str) -> PushTarget:
         """From now on a task's news go there; `keep` it when the store has the task."""
@@ -55,7 +54,7 @@ class Targets:
         target = PushTarget(config, dialect)
         others = tuple(known for known in live.targets if known.config.id != config.id)
         if len(others) >= MOST_TARGETS:
-            raise FailureError(Overloaded())
+            raise FailureError(UnsupportedOperation(task_id=live.id, reason=TOO_MANY))
         live.targets = (*others, target)
         self._pusher.renew(target)
         return target
@@ -75,24 +74,18 @@ class Targets:
     async def all(self, task_id: str, *, scope: str) -> Sequence[PushConfig]:
         """All configs of a task, in the order in which they were put."""
         self._check()
-        live = await self._residents.hold(task_id, scope)
-        try:
+        async with self._residents.held(task_id, scope) as live:
             return [target.config for target in live.targets]
-        finally:
-            self._residents.release(live)
 
     async def drop(self, task_id: str, config_id: str, *, scope: str) -> None:
         """Send no more news there. Dropping it twice is as good as once."""
         self._check()
-        live = await self._residents.hold(task_id, scope)
-        try:
+        async with self._residents.held(task_id, scope) as live:
             await self._store.drop_target(task_id, config_id)
             live.targets = tuple(known for known in live.targets if known.config.id != config_id)
-            await self._tell_keeper(live)
             if self._pusher is not None:
                 self._pusher.forget(task_id, config_id)
-        finally:
-            self._residents.release(live)
+            await self._tell_keeper(live)
 
     async def _tell_keeper(self, live: Live) -> None:
         """Another daemon that works on the task sends its news."""
@@ -103,7 +96,7 @@ class Targets:
         """Raises `FailureError` where `aim` would, for one more config."""
         self._check()
         if len(live.targets) >= MOST_TARGETS:
-            raise FailureError(Overloaded())
+            raise FailureError(UnsupportedOperation(task_id=live.id, reason=TOO_MANY))
 
     def _check(self) -> None:
         if self._pusher is None:

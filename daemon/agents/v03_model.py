@@ -7,20 +7,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-import msgspec
 from msgspec import Meta, field
 
-from .model import JsonObject, Name
+from .model import JsonObject, Name, Wire
 
 Strings: TypeAlias = tuple[str, ...]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
-class _Wire(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """How every one of these is written."""
-
-
-class File03(_Wire, frozen=True, kw_only=True):
+class File03(Wire, frozen=True, kw_only=True):
     """Exactly one of `bytes` (base64) and `uri`."""
 
     bytes: str | None = None
@@ -29,7 +24,7 @@ class File03(_Wire, frozen=True, kw_only=True):
     mime_type: str | None = None
 
 
-class Part03(_Wire, frozen=True, kw_only=True):
+class Part03(Wire, frozen=True, kw_only=True):
     """What its `kind` says, and not the other two."""
 
     kind: Literal["text", "file", "data"] | None = None
@@ -39,7 +34,7 @@ class Part03(_Wire, frozen=True, kw_only=True):
     metadata: JsonObject | None = None
 
 
-class Message03(_Wire, frozen=True, kw_only=True):
+class Message03(Wire, frozen=True, kw_only=True):
     kind: Literal["message"] | None = None
     message_id: Name
     role: Literal["user", "agent"]
@@ -51,7 +46,7 @@ class Message03(_Wire, frozen=True, kw_only=True):
     reference_task_ids: Strings | None = None
 
 
-class Status03(_Wire, frozen=True, kw_only=True):
+class Status03(Wire, frozen=True, kw_only=True):
     """The names of states are `v03_writing.STATES`."""
 
     state: str
@@ -59,7 +54,7 @@ class Status03(_Wire, frozen=True, kw_only=True):
     timestamp: str | None = None
 
 
-class Artifact03(_Wire, frozen=True, kw_only=True):
+class Artifact03(Wire, frozen=True, kw_only=True):
     artifact_id: str
     parts: tuple[Part03, ...]
     name: str | None = None
@@ -68,7 +63,7 @@ class Artifact03(_Wire, frozen=True, kw_only=True):
     extensions: Strings | None = None
 
 
-class Task03(_Wire, frozen=True, kw_only=True):
+class Task03(Wire, frozen=True, kw_only=True):
     kind: Literal["task"] | None = None
     id: str
     context_id: str
@@ -78,7 +73,7 @@ class Task03(_Wire, frozen=True, kw_only=True):
     metadata: JsonObject | None = None
 
 
-class StatusUpdate03(_Wire, frozen=True, kw_only=True):
+class StatusUpdate03(Wire, frozen=True, kw_only=True):
     """`final`: no other event follows before the client says something."""
 
     kind: Literal["status-update"] | None = None
@@ -89,7 +84,7 @@ class StatusUpdate03(_Wire, frozen=True, kw_only=True):
     metadata: JsonObject | None = None
 
 
-class ArtifactUpdate03(_Wire, frozen=True, kw_only=True):
+class ArtifactUpdate03(Wire, frozen=True, kw_only=True):
     kind: Literal["artifact-update"] | None = None
     task_id: str
     context_id: str
@@ -99,59 +94,59 @@ class ArtifactUpdate03(_Wire, frozen=True, kw_only=True):
     metadata: JsonObject | None = None
 
 
-class Authentication03(_Wire, frozen=True, kw_only=True):
+class Authentication03(Wire, frozen=True, kw_only=True):
     schemes: tuple[Name, ...]
     credentials: str | None = None
 
 
-class PushConfig03(_Wire, frozen=True, kw_only=True):
+class PushConfig03(Wire, frozen=True, kw_only=True):
     url: Name
     id: str | None = None
     token: str | None = None
     authentication: Authentication03 | None = None
 
 
-class TaskPushConfig03(_Wire, frozen=True, kw_only=True):
+class TaskPushConfig03(Wire, frozen=True, kw_only=True):
     task_id: Name
     push_notification_config: PushConfig03
 
 
-class Configuration03(_Wire, frozen=True, kw_only=True):
+class Configuration03(Wire, frozen=True, kw_only=True):
     accepted_output_modes: Strings | None = None
     blocking: bool | None = None
     history_length: Count | None = None
     push_notification_config: PushConfig03 | None = None
 
 
-class SendParams03(_Wire, frozen=True, kw_only=True):
+class SendParams03(Wire, frozen=True, kw_only=True):
     message: Message03
     configuration: Configuration03 | None = None
     metadata: JsonObject | None = None
 
 
-class GetParams03(_Wire, frozen=True, kw_only=True):
+class GetParams03(Wire, frozen=True, kw_only=True):
     task_id: Name = field(name="id")
     history_length: Count | None = None
 
 
-class TaskParams03(_Wire, frozen=True, kw_only=True):
+class TaskParams03(Wire, frozen=True, kw_only=True):
     task_id: Name = field(name="id")
     metadata: JsonObject | None = None
 
 
-class ConfigParams03(_Wire, frozen=True, kw_only=True):
+class ConfigParams03(Wire, frozen=True, kw_only=True):
     task_id: Name = field(name="id")
 
 
-class GetConfigParams03(_Wire, frozen=True, kw_only=True):
+class GetConfigParams03(Wire, frozen=True, kw_only=True):
     task_id: Name = field(name="id")
     config_id: str | None = field(name="pushNotificationConfigId", default=None)
 
 
-class DeleteConfigParams03(_Wire, frozen=True, kw_only=True):
+class DeleteConfigParams03(Wire, frozen=True, kw_only=True):
     task_id: Name = field(name="id")
     config_id: Name = field(name="pushNotificationConfigId")
 
 
-class CardParams03(_Wire, frozen=True, kw_only=True):
+class CardParams03(Wire, frozen=True, kw_only=True):
     """None."""

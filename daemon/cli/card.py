@@ -55,9 +55,7 @@ def _card(settings: Settings, *, extended: bool) -> AgentCard:
     except (AppError, DeclarationError) as exc:
         raise UsageError(str(exc)) from exc
     interfaces = stdio_interfaces(settings)
-    cards = Cards(
-        hosted.services, hosted.agent, access, version=__version__, interfaces=interfaces, pushes=available()
-    )
+    cards = Cards(hosted.services, hosted.agent, access, version=__version__, interfaces=interfaces, pushes=available())
     return _extended(cards) if extended else cards.public()
 
 

@@ -16,8 +16,8 @@ import anyio
 
 from ...client import ClientError, attach, spawn
 from ..lifecycle import EXIT_FAILED, EXIT_OK
-from .call import EXIT_INTERRUPTED
 from .demo_steps import DESK, FILES, FOLDER, Heard, Scene, Step, Unexpected
+from .interrupts import Interrupted, run_until_signal
 from .out import out, printable
 from .wiretap import Wiretap
 
@@ -41,9 +41,9 @@ def run(args: argparse.Namespace) -> int:
             with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
                 file.write(text)
         try:
-            failed = anyio.run(_show_all, folder)
-        except KeyboardInterrupt:
-            return EXIT_INTERRUPTED
+            failed = run_until_signal(_show_all, folder)
+        except Interrupted as exc:
+            return exc.status
     out("")
     out(_styled(_RED, f"{failed} failed.") if failed else _styled(_GREEN, "Every step behaved."))
     return EXIT_FAILED if failed else EXIT_OK

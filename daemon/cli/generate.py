@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from ...client import ClientError, Peer, connect
+from ...client.peer import DEFAULT_TIMEOUT
 from ..generate.python import python
 from ..generate.typescript import typescript
 from ..hosting import AppError, services_of
@@ -17,7 +18,9 @@ from ..operations.service import DeclarationError
 from ..settings import UsageError, resolve
 from ..settings.option import Given
 from . import credentials
-from .out import complain, out
+from .call import seconds
+from .interrupts import Interrupted, run_until_signal
+from .out import complain, out, require_stdout
 from .schema import stdout_is_stderr, write_file
 
 LANGUAGES: Final[dict[str, Callable[[Iterable[OperationSchema]], str]]] = {"python": python, "typescript": typescript}
@@ -42,6 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="content-length",
         help="how messages of the server are told apart (default: content-length)",
     )
+    source.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=seconds,
+        default=DEFAULT_TIMEOUT,
+        help=f"how long to wait for each answer of the server; or none (default: {DEFAULT_TIMEOUT:g})",
+    )
     credentials.add_flags(parser)
 
 
@@ -55,6 +65,10 @@ def run(args: argparse.Namespace) -> int:
     except ClientError as exc:
         complain(f"--server: {exc}")
         return EXIT_FAILED
+    except Interrupted as exc:
+        return exc.status
+    if args.output is None:
+        require_stdout()
     text = LANGUAGES[args.language](operations)
     if args.output is None:
         out(text.rstrip("\n"))
@@ -76,8 +90,6 @@ def _of_apps(apps: Sequence[str]) -> list[OperationSchema]:
 
 
 def _of_server(args: argparse.Namespace) -> list[OperationSchema]:
-    import anyio  # late: only a server needs a loop
-
     if args.app:
         raise UsageError("--app is for discreet serve; put what your server needs into --server")
     try:
@@ -90,10 +102,10 @@ def _of_server(args: argparse.Namespace) -> list[OperationSchema]:
     service_params = credentials.service_params_of(args)
 
     async def ask() -> list[OperationSchema]:
-        async with connect(command, framing=args.framing) as peer:
+        async with connect(command, framing=args.framing, timeout=args.timeout) as peer:
             return await offered(peer, service_params)
 
-    return anyio.run(ask)
+    return run_until_signal(ask)
 
 
 async def offered(peer: Peer, service_params: Mapping[str, str] | None = None) -> list[OperationSchema]:

@@ -5,8 +5,6 @@ Status 0 is success, 1 is failure, 2 is wrong usage: one line on stderr, never a
 
 import argparse
 import importlib
-import os
-import sys
 from collections.abc import Sequence
 from typing import Final, Protocol, cast
 
@@ -17,7 +15,7 @@ from ..lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from ..settings import UsageError
 from ..settings.flags import FlagParser
 from ..settings.sources import nearest
-from .out import complain, out
+from .out import complain, forget_stdout, out
 
 DEFAULT_VERB: Final = "serve"
 
@@ -135,11 +133,11 @@ def main(argv: Sequence[str]) -> int:
         complain(str(exc))
         return EXIT_USAGE
     except BrokenPipeError:
-        _forget_stdout()
+        forget_stdout()
         return EXIT_FAILED
     except OSError as exc:  # a full disk behind stdout, above all
         complain(exc.strerror or "the output can't be written")
-        _forget_stdout()
+        forget_stdout()
         return EXIT_FAILED
 
 
@@ -214,10 +212,3 @@ examples:
 
 `discreet COMMAND --help` tells more. Flags may also be set as DISCREET_* environment variables
 or in discreet.toml. Exit status: 0 success, 1 failure, 2 wrong usage."""
-
-
-def _forget_stdout() -> None:
-    """Nobody reads stdout. Point it elsewhere, or the interpreter would complain when it flushes at its end."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    os.close(null)

@@ -8,19 +8,22 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
 from typing import Final
 
 import anyio
+from anyio.abc import TaskGroup
 
-from ...client import ConnectionFailed, ServerProcess, spawn
+from ...client import ConnectionFailed, EndBounds, ServerProcess, spawn
 from ...client.background import background_tasks
+from ...client.guard import guarded
 from ...client.recording import create_file
-from ...client.relay import ClientEnds, forward_stderr, nobody_reads, relay
+from ...client.relay import ClientEnds, end_now, forward_stderr, nobody_reads, relay
 from ...client.scribe import Scribe
 from ...framing.descriptors import StdoutClosed, is_open, require_output
+from ...framing.parser import FramingChoice
 from ...framing.stdio import StdioTransport
 from ..lifecycle import EXIT_FAILED
 from ..settings import UsageError
@@ -32,6 +35,7 @@ SIGNAL_BASE: Final = 128
 """As shells have it: a command that can't be run, one that is not there, and one that a signal ended."""
 
 _FORWARDED: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+_BOUNDS: Final = EndBounds()
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 
 
@@ -65,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("what is to be recorded stands behind `--`: discreet record -- discreet serve")
     path = args.output if args.output is not None else time.strftime(f"recording-%Y%m%d-%H%M%S-{os.getpid()}.jsonl")
     _fill_gaps()
+    is_new = not os.path.lexists(path)
     try:
         require_output(_STDOUT)
         file = create_file(path)
@@ -74,12 +79,14 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--output: {path}: {os.strerror(exc.errno or 0)}") from exc
     if args.output is None:
         complain(f"recording to {path}")
-    scribe = Scribe(file, command=command, framing=args.framing, hide_paths=args.hide_paths)
+    begin = partial(_begin, file, command=command, framing=args.framing, hide_paths=args.hide_paths)
     try:
-        status = anyio.run(_session, command, scribe, bool(args.stderr))
+        status, scribe = anyio.run(_session, command, begin, bool(args.stderr))
     except ConnectionFailed as exc:
         complain(str(exc))
-        scribe.finish(None)
+        os.close(file)
+        if is_new:
+            os.unlink(path)
         return EXIT_NOT_FOUND if isinstance(exc.__cause__, FileNotFoundError) else EXIT_CANNOT_RUN
     scribe.finish(status)
     if scribe.problem is not None:
@@ -89,25 +96,35 @@ def run(args: argparse.Namespace) -> int:
     return status if status >= 0 else SIGNAL_BASE - status
 
 
-async def _session(command: list[str], scribe: Scribe, stderr_too: bool) -> int | None:
-    """The server's exit status; None for one that outlasted even SIGKILL."""
+def _begin(file: int, *, command: list[str], framing: FramingChoice, hide_paths: bool) -> Scribe:
+    """The server runs: what the file held before is replaced now, and not earlier."""
+    with suppress(OSError):  # of a pipe or a device
+        os.ftruncate(file, 0)
+    return Scribe(file, command=command, framing=framing, hide_paths=hide_paths)
+
+
+async def _session(command: list[str], begin: Callable[[], Scribe], stderr_too: bool) -> tuple[int | None, Scribe]:
+    """The server's exit status, None for one that outlasted even SIGKILL, and whoever records."""
     drained = anyio.Event()
     async with background_tasks() as outer, AsyncExitStack() as stack:
         client = stack.enter_context(_client_ends())
         signals = stack.enter_context(_signals())
         async with AsyncExitStack() as running:
+            name_group = running.enter_context(guarded())
             with _stderr_tapped(stderr_too) as stderr:
                 server = await running.enter_async_context(spawn(command))
+            name_group(server.pid)
+            scribe = begin()
             if stderr is None:
                 drained.set()
             else:
                 outer.start_soon(_pass_stderr, stderr, server, scribe, drained)
             tasks = await running.enter_async_context(background_tasks())
-            tasks.start_soon(_forward_signals, signals, server)
+            tasks.start_soon(_forward_signals, signals, server, tasks)
             await relay(client, server, scribe.hear)
             server.close()
         await drained.wait()
-    return server.returncode
+    return server.returncode, scribe
 
 
 @contextmanager
@@ -164,13 +181,22 @@ def _signals() -> Iterator[AsyncIterable[signal.Signals] | None]:
         yield signals
 
 
-async def _forward_signals(signals: AsyncIterable[signal.Signals] | None, server: ServerProcess) -> None:
-    """Hand them to the server, whose end they are or are not; this process ends with it."""
+async def _forward_signals(
+    signals: AsyncIterable[signal.Signals] | None, server: ServerProcess, tasks: TaskGroup
+) -> None:
+    """Hand them to the server, whose end they are or are not; this process ends with it. SIGTERM is its end, in bounded time."""
     if signals is None:
         return
     async for number in signals:
         if server.returncode is None:
             os.kill(server.pid, number)
+        if number == signal.SIGTERM:
+            tasks.start_soon(_end_soon, server)
+
+
+async def _end_soon(server: ServerProcess) -> None:
+    await anyio.sleep(_BOUNDS.eof)
+    await end_now(server, _BOUNDS)
 
 
 def _reader(fd: int) -> StdioTransport:

@@ -5,9 +5,9 @@ stdout carries the differences; stderr the rest: the server's own, what could no
 
 import argparse
 import os
+from collections.abc import Mapping
 from typing import Final
 
-import anyio
 import msgspec
 
 from ...client import ConnectionFailed, spawn
@@ -21,17 +21,18 @@ from ...errors.redaction import load_environment
 from ...framing.events import Framing
 from ..lifecycle import EXIT_OK
 from ..settings import UsageError
-from .call import EXIT_CONNECTION, EXIT_INTERRUPTED
-from .out import complain, out, printable
+from . import interrupts
+from .out import complain, out, printable, require_stdout
+from .outcome import EXIT_CONNECTION
 
 EXIT_DIFFERENT: Final = 1
 
-MEANINGS: Final = {
+MEANINGS: Final[Mapping[int, str]] = {
     EXIT_OK: "the server answered as recorded",
     EXIT_DIFFERENT: "it answered differently, or nobody reads stdout any more",
     2: "the command line is wrong, or FILE is no recording; nothing was started",
     EXIT_CONNECTION: "the server could not be started",
-    EXIT_INTERRUPTED: "interrupted",
+    **interrupts.MEANINGS,
 }
 """Every exit status; docs/recording.md says the same."""
 
@@ -68,15 +69,16 @@ def run(args: argparse.Namespace) -> int:
     if not args.command:
         raise UsageError("the server stands behind `--`: discreet replay FILE -- discreet serve")
     recording, dialogue = _read(args.file)
+    require_stdout()
     load_environment(os.environ)
     framing = args.framing or _framing(recording)
     try:
-        played, status = anyio.run(_play, dialogue, list(args.command), framing, args.timeout)
+        played, status = interrupts.run_until_signal(_play, dialogue, list(args.command), framing, args.timeout)
     except ConnectionFailed as exc:
         complain(str(exc))
         return EXIT_CONNECTION
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+    except interrupts.Interrupted as exc:
+        return exc.status
     verdict = judge(dialogue, played, ignore=args.ignore)
     return _report(msgspec.structs.replace(verdict, differences=(*verdict.differences, *_ends(recording, status))))
 
@@ -129,6 +131,8 @@ def _report(verdict: Verdict) -> int:
 
 
 def _place(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("it names nothing; ** is everything")
     try:
         read_pattern(text)
     except ValueError as exc:

@@ -8,11 +8,14 @@ daemon, with the scopes of the setting `scope`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol, final
+from typing import TYPE_CHECKING, Final, Protocol, final
 
 import msgspec
 
 from ...errors.failures import AuthenticationRequired, Failure, InsufficientPermissions
+
+if TYPE_CHECKING:
+    from ...errors.redaction.guests import Guests
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -70,6 +73,7 @@ class Access:
     def __init__(self, parent: Identity, provider: IdentityProvider | None = None) -> None:
         self._parent = parent
         self.provider: Final = provider
+        self._guests: Guests | None = None
         self.trusting: Final = provider is None and parent.scopes is None
         """True where every caller may do everything, so that nothing needs to be asked."""
 
@@ -78,7 +82,18 @@ class Access:
         if self.provider is None:
             return self._parent
         authorization = metadata.get("authorization")
-        return None if authorization is None else self.provider.resolve(authorization)
+        identity = None if authorization is None else self.provider.resolve(authorization)
+        if authorization is not None and identity is not None:
+            self._conceal(authorization)
+        return identity
+
+    def _conceal(self, authorization: str) -> None:
+        """Credentials that are accepted are worth something: the logs must not hold them, whoever repeats them."""
+        if self._guests is None:
+            from ...errors.redaction.guests import Guests  # late: only daemons with a provider need it
+
+            self._guests = Guests()
+        self._guests.conceal(authorization.strip().partition(" ")[2].strip() or authorization)
 
     def refusal(self, rule: AccessRule, metadata: Mapping[str, str]) -> Failure | None:
         """Why this call may not be made; None where it may."""

@@ -18,7 +18,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.streams.tls import TLSListener
 
 from discreet.daemon.agents.model import Authentication, PushConfig
-from discreet.daemon.agents.push import CAP_SECONDS, FAILURES, SECRETS, Pusher, available
+from discreet.daemon.agents.push import CAP_SECONDS, FAILURES, Pusher, available
 from discreet.daemon.agents.push_guard import MALFORMED, PRIVATE
 from discreet.daemon.agents.push_http import CONNECTIONS_PER_HOST, REST_BYTES, Patience
 from discreet.daemon.agents.push_line import MOST
@@ -28,6 +28,7 @@ from discreet.daemon.logs import log
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import InvalidParams
 from discreet.errors.redaction import scrub
+from discreet.errors.redaction.guests import MOST as MOST_GUESTS
 from discreet.framing.timing import SYSTEM, SystemTiming
 
 pytestmark = pytest.mark.anyio
@@ -801,13 +802,13 @@ def test_tokens_and_credentials_are_known_to_the_scrubber() -> None:
 
 def test_the_scrubber_is_not_flooded_with_tokens() -> None:
     pusher = Pusher()
-    for number in range(SECRETS + 1):
+    for number in range(MOST_GUESTS + 1):
         pusher.check(PushConfig(GOOD, token=f"plain words number {number} here"), param="config")
     assert "plain words" in scrub("x plain words number 0 here x")
     assert "plain words" not in scrub("x plain words number 1 here x")
-    for number in range(SECRETS):
+    for number in range(MOST_GUESTS):
         pusher.check(PushConfig(GOOD, token=f"other words number {number} here"), param="config")
-    assert "plain words" in scrub(f"x plain words number {SECRETS} here x")
+    assert "plain words" in scrub(f"x plain words number {MOST_GUESTS} here x")
 
 
 async def test_no_part_of_a_secret_is_logged(events: Events) -> None:

@@ -127,12 +127,7 @@ class MemoryStore:
 
     def _commit(self, change: Change) -> Refusal | None:
         kept = self._tasks.get(change.task_id)
-        refusal = conflict(
-            change,
-            last=0 if kept is None else kept.generation,
-            owner=None if kept is None else kept.owner,
-            me=self.owner,
-        )
+        refusal = conflict(change, kept, self.owner)
         if refusal is not None:
             return refusal
         if kept is None and len(self._tasks) - self._ended >= self._limits.live:

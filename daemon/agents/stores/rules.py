@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from ..model import Created
 from ..store import Change, ConflictError, Query
@@ -31,8 +31,19 @@ def check(changes: Sequence[Change]) -> None:
             raise ValueError("a task begins with Created")
 
 
-def conflict(change: Change, *, last: int, owner: str | None, me: str) -> ConflictError | None:
-    """Whether the task, at generation `last` and owned by `owner`, is no longer what the change is meant for."""
+class Standing(Protocol):
+    """How it stands with a task."""
+
+    @property
+    def generation(self) -> int: ...
+
+    @property
+    def owner(self) -> str | None: ...
+
+
+def conflict(change: Change, standing: Standing | None, me: str) -> ConflictError | None:
+    """Whether the task (None: there is none) is no longer what a change by the daemon `me` is meant for."""
+    last, owner = (0, None) if standing is None else (standing.generation, standing.owner)
     allowed = owner in (None, me) if change.taken_from is None else owner == change.taken_from
     if change.expected == last and allowed:
         return None

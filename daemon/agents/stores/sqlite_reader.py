@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import msgspec
 
+from ..model import STATE_NUMBERS
 from ..store import Listed, Logged, LogMovedError, PushTarget, Query, Stored
 from .packing import numbered, target_from, task_after, task_from
 from .rules import READ_BYTES
-from .sqlite_schema import STATE_NUMBERS, TERMINAL_NUMBERS
+from .sqlite_schema import TERMINAL_NUMBERS
 
 _bodies_from: Final = msgspec.msgpack.Decoder(list[bytes]).decode
 

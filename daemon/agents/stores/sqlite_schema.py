@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from ..model import TaskState
+import msgspec
+
+from ..model import STATE_NUMBERS
 from ..states import TERMINAL
 from ..store import StoreError
 
@@ -25,19 +27,8 @@ KEEP_BEHIND: Final = 1024
 BUSY_SECONDS: Final = 30.0
 """How long a writer waits for the writers of other daemons, each of which takes milliseconds."""
 
-STATE_NUMBERS: Final = {
-    TaskState.SUBMITTED: 1,
-    TaskState.WORKING: 2,
-    TaskState.COMPLETED: 3,
-    TaskState.FAILED: 4,
-    TaskState.CANCELED: 5,
-    TaskState.INPUT_REQUIRED: 6,
-    TaskState.REJECTED: 7,
-    TaskState.AUTH_REQUIRED: 8,
-}
-"""States in the file, by their numbers in A2A's protobuf."""
-
-TERMINAL_NUMBERS: Final = tuple(STATE_NUMBERS[state] for state in TaskState if state in TERMINAL)
+TERMINAL_NUMBERS: Final = tuple(number for state, number in STATE_NUMBERS.items() if state in TERMINAL)
+"""Of the states in the file, those in which a task has ended."""
 
 # `tasks` is what is looked for, and small: snapshots may be large, and a row is written as a whole. `number` is that of the
 # task's last change among all changes of all tasks; `ended` is when it ended, in milliseconds since 1970. The events of one
@@ -143,6 +134,8 @@ def told(path: str) -> Iterator[None]:
         raise StoreError(f"{path} {_FAULTS.get(name.removeprefix('SQLITE_').split('_')[0], f'fails: {name}')}") from exc
     except OSError as exc:
         raise StoreError(f"{path} can't be opened: {exc.strerror}") from exc
+    except msgspec.DecodeError as exc:
+        raise StoreError(f"{path} holds a task that can't be read") from exc
 
 
 _FAULTS: Final = {
@@ -166,8 +159,9 @@ def _make_private(path: str) -> None:
 
 
 def _is_own(connection: sqlite3.Connection) -> bool:
-    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    """Asked in this order: where another daemon makes the tables just now, the name is there as soon as they are."""
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     return bool(application_id == APPLICATION_ID or (application_id == 0 and tables == 0))
 
 

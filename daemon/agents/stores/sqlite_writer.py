@@ -14,11 +14,12 @@ from typing import Final, TypeAlias, final
 
 import msgspec
 
+from ..model import STATE_NUMBERS
 from ..store import Change, Refusal
 from .lane import Job
 from .packing import Packed
 from .rules import conflict
-from .sqlite_schema import STATE_NUMBERS, TERMINAL_NUMBERS
+from .sqlite_schema import TERMINAL_NUMBERS
 
 ROWS_AT_ONCE: Final = 64
 """What one statement writes: 704 values, and every SQLite takes 999."""
@@ -72,8 +73,9 @@ class Writer:
         try:
             yield
             self.connection.execute(
-                "UPDATE daemons SET writes = writes + 1, number = max(number, ?) WHERE owner = ?",
-                (self._number, self._owner),
+                "INSERT INTO daemons VALUES (?, 1, ?)"  # it may be gone, where somebody has removed this daemon's lock file
+                " ON CONFLICT DO UPDATE SET writes = writes + 1, number = max(number, excluded.number)",
+                (self._owner, self._number),
             )
             self.connection.execute("COMMIT")
         except BaseException:
@@ -141,12 +143,7 @@ class _Batch:
     def take(self, change: Change, packed: Packed) -> Refusal | None:
         """Make a change, if it may be made."""
         head = self._heads.get(change.task_id)
-        refusal = conflict(
-            change,
-            last=0 if head is None else head.generation,
-            owner=None if head is None else head.owner,
-            me=self._owner,
-        )
+        refusal = conflict(change, head, self._owner)
         if refusal is not None:
             return refusal
         if head is None:
