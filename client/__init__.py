@@ -1,5 +1,6 @@
 """Spawn a server, call it, and get typed results and errors back."""
 
+from .attach import attach
 from .connect import connect
 from .dialect import ACP, LSP, MCP, PLAIN, Dialect
 from .failures import (
@@ -33,7 +34,7 @@ from .failures import (
     UnsupportedOperation,
     VersionNotSupported,
 )
-from .peer import Peer, attach
+from .peer import Peer
 from .process import EndBounds, ServerProcess, spawn
 from .restart import RestartPolicy
 from .retry import Attempt, AttemptHook, RetryPolicy

@@ -8,22 +8,37 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from threading import get_ident
 from types import TracebackType
-from typing import Any, Generic, Literal, Self, TypeAlias, TypedDict, TypeVar, Unpack, final, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    NoReturn,
+    Self,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    final,
+    overload,
+)
 
 from anyio import to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from msgspec import UnsetType
 
 from ..framing.events import Framing
+from .arguments import StrPath
 from .connect import connect as connect_async
 from .connection import CLOSED
 from .dialect import Dialect
 from .failures import ConnectionFailed, DeclaredErrors, RemoteError
 from .peer import Peer
-from .process import EndBounds, StrPath
+from .process import EndBounds
 from .restart import RestartPolicy
 from .retry import RetryPolicy
 from .stderr import StderrMode
@@ -68,10 +83,7 @@ class StreamOptions(TypedDict, total=False):
     errors: DeclaredErrors
 
 
-@contextmanager
-def connect(
-    command: Sequence[StrPath], *, backend: Backend = "asyncio", **options: Unpack[Options]
-) -> Generator[BlockingPeer]:
+def connect(command: Sequence[StrPath], *, backend: Backend = "asyncio", **options: Unpack[Options]) -> Connecting:
     """Run a server and talk to it without async:
 
         with connect(["discreet", "serve", "app:files"]) as peer:
@@ -80,6 +92,32 @@ def connect(
     `backend` is the event loop that the thread runs. Callbacks among the options, and handlers of notifications, are
     called in that thread: they return at once, and use no peer.
     """
+    return Connecting(_connected(command, backend, options))
+
+
+@final
+class Connecting(AbstractContextManager["BlockingPeer", None]):
+    """A server that starts where the `with` block begins, and ends with it."""
+
+    def __init__(self, block: AbstractContextManager[BlockingPeer]) -> None:
+        self._block = block
+
+    def __enter__(self) -> BlockingPeer:
+        return self._block.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._block.__exit__(kind, exc, traceback)
+
+    if not TYPE_CHECKING:  # type checkers find it by themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f"nothing is connected yet: `with connect(…) as peer:`, and in it `peer.{name}`")
+
+
+@contextmanager
+def _connected(command: Sequence[StrPath], backend: Backend, options: Options) -> Generator[BlockingPeer]:
     with start_blocking_portal(backend) as portal:
         loop = _Loop(portal)
         with portal.wrap_async_context_manager(connect_async(command, **options)) as peer:
@@ -205,6 +243,7 @@ class _Loop:
 
     def __init__(self, portal: BlockingPortal) -> None:
         self._portal = portal
+        self._thread = portal.call(get_ident)
         self.closed = False
 
     def wait(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -222,5 +261,10 @@ class _Loop:
         except RuntimeError:
             if self.closed:
                 raise ConnectionFailed(CLOSED, sent=False) from None
-            raise  # it was called in the loop's own thread
+            if get_ident() != self._thread:
+                raise
+            raise RuntimeError(
+                "a handler of notifications and a callback may not use the peer and wait: they run on the thread that"
+                " would do the work; hand it to a thread of your own"
+            ) from None
         return future

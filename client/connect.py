@@ -8,13 +8,15 @@ from itertools import count
 
 from ..framing.events import Framing
 from ..framing.timing import SYSTEM
+from .arguments import StrPath, check_command, check_framing, check_timeout
+from .attach import shake_hands
 from .background import background_tasks
 from .connection import Connection
 from .dialect import PLAIN, Dialect
 from .failures import DeclaredErrors
 from .line import FixedLine, Line, opened
-from .peer import DEFAULT_TIMEOUT, Defaults, Peer, shake_hands
-from .process import EndBounds, StrPath, spawn
+from .peer import DEFAULT_TIMEOUT, Defaults, Peer
+from .process import EndBounds, spawn
 from .restart import RestartingLine, RestartPolicy
 from .retry import RetryPolicy
 from .served import Served
@@ -50,8 +52,11 @@ async def connect(  # noqa: PLR0913 - what there is to say about a process, and 
     streams are never resumed. Handlers stay registered, and each new server gets its handshake.
 
     Raises `ConnectionFailed` when the command can't be run or the handshake fails; a server that dies later is told by the
-    calls.
+    calls. Raises `TypeError` and `ValueError` for wrong arguments, before anything is started.
     """
+    check_command(command)
+    check_framing(framing)
+    check_timeout(timeout)
     served = Served(dialect)
     ids = count(1)
     defaults = Defaults(timeout, tuple(errors), retry)

@@ -44,6 +44,7 @@ JUNK_SECONDS: Final = 1.0
 """How long the server may write what is no frame, without a rest, before nobody waits for its end any more."""
 
 NO_FRAME: Final = "the server wrote bytes that are no frame"
+NO_JSON: Final = "the server wrote a message that is no JSON"
 
 CLOSED: Final = Loss("the connection was closed by this side")
 
@@ -207,7 +208,9 @@ class Connection:
     async def _fill(self) -> None:
         """Wait for bytes. Silence within a frame ends the frame, and whoever waits should not wait for the rest of it."""
         with anyio.move_on_after(self._stall_seconds if self._parser.mid_frame else math.inf) as scope:
-            if await self._channel.fill() is not None or self._is_flooded():
+            if (fault := await self._channel.fill()) is not None:
+                self.inbox.fail_all(_what_came(fault))
+            elif self._is_flooded():
                 self.inbox.fail_all(NO_FRAME)
         if scope.cancelled_caught:
             self._parser.frame_timed_out()
@@ -227,7 +230,7 @@ class Connection:
 
         What is no frame fails those who still wait after all of it; not at the end, whose own reason says more.
         """
-        lost = False
+        lost: Fault | None = None
         while True:
             event = self._channel.next_nowait()
             match event:
@@ -235,10 +238,10 @@ class Connection:
                     if not self.inbox.take(body):
                         self._channel.refuse_body(ParseFailure("invalid-json"))
                 case Fault():
-                    lost = True
+                    lost = event
                 case NeedData():
-                    if lost:
-                        self.inbox.fail_all(NO_FRAME)
+                    if lost is not None:
+                        self.inbox.fail_all(_what_came(lost))
                     return False
                 case EndOfInput():
                     return True
@@ -258,8 +261,7 @@ class Connection:
             await self._room()
             self._post(answer)
         except ConnectionFailed:
-            if self.usable:  # the handler's own, of another connection
-                raise
+            return  # nobody is there to hear the answer
         finally:
             self._serving -= 1
 
@@ -273,3 +275,11 @@ class Connection:
             self.pending.fail_all(partial(ConnectionFailed, loss))
             self._tell_written()
             self.reading_wanted()
+
+
+def _what_came(fault: Fault) -> str:
+    return NO_JSON if fault.failure in _BAD_BODIES else NO_FRAME
+
+
+_BAD_BODIES: Final = (ParseFailure("invalid-json"), ParseFailure("invalid-utf8"))
+"""What is wrong within a frame, which itself was none of the trouble."""

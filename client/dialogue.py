@@ -59,13 +59,17 @@ Step: TypeAlias = Say | Hang
 
 
 class Dialogue(msgspec.Struct, frozen=True):
-    """`asked` are the server's requests in order. `garbage` counts the bytes of the client that can't be said again."""
+    """`asked` are the server's requests in order. `garbage` counts the bytes of the client that can't be said again.
+
+    `cut` says that the recording broke off, so that the server may have said more than was heard.
+    """
 
     steps: tuple[Step, ...]
     heard: dict[Topic, list[Heard]]
     asked: tuple[Heard, ...]
     methods: dict[str, str]
     garbage: int
+    cut: bool = False
 
 
 def dialogue_of(recording: Recording) -> Dialogue:
@@ -83,7 +87,9 @@ def dialogue_of(recording: Recording) -> Dialogue:
                 reading.garbage += line.size
             case _:
                 pass
-    return Dialogue(tuple(reading.steps), dict(reading.heard), tuple(reading.asked), reading.methods, reading.garbage)
+    steps, asked = tuple(reading.steps), tuple(reading.asked)
+    cut = recording.ended is None
+    return Dialogue(steps, dict(reading.heard), asked, reading.methods, reading.garbage, cut)
 
 
 def topic_of(message: Json) -> Topic | None:

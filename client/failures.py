@@ -38,12 +38,12 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, final
 
 import msgspec
-from msgspec import UnsetType
 
 from ..errors import failures as facts
 from ..errors.codes import row_of
 from ..errors.exceptions import OperationError
 from ..errors.wire import ErrorObject, read_error
+from .phrases import json_of, phrase
 
 DeclaredErrors: TypeAlias = Sequence[type[OperationError]]
 
@@ -142,7 +142,7 @@ class RemoteError(ClientError):
 
     @property
     def number(self) -> int:
-        """The number that came, as in −32602."""
+        """The number that came, as in −32602; 0 where none did."""
         return self.error.code
 
     @property
@@ -152,15 +152,18 @@ class RemoteError(ClientError):
 
     @property
     def data(self) -> Any:  # JSON
-        """The member `data` as it came, for what the other attributes don't say; None where there is none."""
-        return None if isinstance(self.error.data, UnsetType) else _json(self.error.data)
+        """The member `data` as it came, for what the other attributes don't say; None where there is none.
+
+        Of an error that is not of JSON-RPC's shape (`"error": "no"`) it is all that came.
+        """
+        return json_of(self.error.data)
 
     @property
     def retryable(self) -> bool:
         return row_of(self.failure).retryable
 
     def __str__(self) -> str:
-        known = _facts(self.failure)
+        known = phrase(self.failure, self.error)
         return f"{self.code}: {self.message} ({known})" if known else f"{self.code}: {self.message}"
 
 
@@ -180,9 +183,13 @@ class InvalidRequest(RemoteError):
 
 @final
 class OperationTypeMismatch(RemoteError):
-    """`call` was used for a subscription, or `subscribe` for something else."""
+    """`call` was used for a subscription, or `subscribe` for something else.
+
+    `result` is the JSON text of what came where a server ran what is no subscription all the same; else None.
+    """
 
     failure: facts.OperationTypeMismatch
+    result: msgspec.Raw | None = None
 
 
 @final
@@ -365,7 +372,7 @@ def remote_error(
         failure = facts.Internal()
     if not isinstance(failure, facts.DomainFailure):
         return CLASSES[type(failure)](failure, error)
-    plain = OperationFailed(failure, error, details=_json(failure.details))
+    plain = OperationFailed(failure, error, details=json_of(failure.details))
     declared = next((cls.definition for cls in errors if cls.definition.code == failure.code), None)
     if declared is None or not declared.has_details:
         return plain
@@ -376,31 +383,3 @@ def remote_error(
         unfit.__cause__ = plain
         return unfit
     return plain
-
-
-def _json(raw: msgspec.Raw | None) -> Any:  # JSON
-    try:
-        return None if raw is None else msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-
-
-def _facts(failure: facts.Failure) -> str:
-    """What a failure knows beyond its code, as a phrase; empty where there is nothing."""
-    match failure:
-        case facts.ParseFailure(reason) | facts.InvalidRequest(reason):
-            return reason
-        case facts.InvalidParams(param, expected, received, accepted) if expected:  # a server of another make says none
-            wanted = f"{expected} {', '.join(accepted)}" if accepted else expected
-            return f"{param}: expected {wanted}, received {received}"
-        case facts.DomainFailure(details=details) if details is not None:
-            return bytes(details).decode(errors="replace")
-        case facts.Internal(str(code)):
-            return code
-        case facts.Overloaded(int(after)):
-            return f"retry after {after} ms"
-        case facts.AgentFailure():
-            known = (failure.task_id, failure.current_state, failure.reason, failure.suggestion, *failure.accepted)
-            return ", ".join(filter(None, known))
-        case _:  # the rest have no facts
-            return ""

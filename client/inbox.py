@@ -9,15 +9,15 @@ from typing import Final, assert_never, final
 import msgspec
 from msgspec import Raw
 
-from ..errors.failures import InvalidRequest, OperationTypeMismatch
+from ..errors import failures as facts
 from ..errors.wire import encode_error
-from . import messages
-from .failures import InvalidReply, RemoteError, remote_error
+from . import journal, messages
+from .failures import ClientError, InvalidReply, OperationTypeMismatch, RemoteError, remote_error
 from .pending import Awaited, Pending, PendingCall, PendingStream
-from .served import Served
+from .served import Served, guarded
 
-_NO_CALL: Final = encode_error(OperationTypeMismatch())
-"""What the daemon itself says of a subscription that is called, where it knows: here an event came for a call."""
+_NO_CALL: Final = encode_error(facts.OperationTypeMismatch())
+"""What the daemon itself says of a wrong kind, where it knows: here an event came for a call, or a result for a stream."""
 
 
 @final
@@ -77,13 +77,15 @@ class Inbox:
         self._pending.remove(reply.id)
         match awaited:
             case None:  # it was cancelled or timed out, or this side never asked
-                return
+                journal.mention("the server answered a request that nobody waits for")
             case _ if reply.error is not None:
                 awaited.fail(partial(remote_error, reply.error, awaited.errors, a2a=self._served.dialect.a2a))
             case PendingCall() if reply.result is not None:
                 awaited.settle(reply.result)
             case PendingStream() if (end := _completion(reply.result)) is not None:
                 awaited.complete(end.events)
+            case PendingStream() if reply.result is not None and awaited.untouched:
+                awaited.fail(partial(_not_a_stream, reply.result))
             case _:
                 self._fail(awaited, "the server's answer is no end of a stream")
 
@@ -93,12 +95,14 @@ class Inbox:
         If any of the waiting requests was too large, then the largest was.
         """
         failed = remote_error(error)
-        too_large = isinstance(failed, RemoteError) and failed.failure == InvalidRequest("oversize")
+        too_large = isinstance(failed, RemoteError) and failed.failure == facts.InvalidRequest("oversize")
         if too_large and (largest := self._pending.largest()) is not None:
             self._pending.remove(largest.id)
             largest.fail(partial(remote_error, error))
         elif self._served.unidentified is not None and isinstance(failed, RemoteError):
-            self._served.unidentified(failed)
+            guarded("the handler of unidentified errors", partial(self._served.unidentified, failed))
+        else:
+            journal.warn(f"the server reports an error and not of which request: {failed}")
 
     def _take_event(self, params: Raw | None) -> None:
         try:
@@ -124,6 +128,13 @@ class Inbox:
         if awaited is not None:
             self._pending.remove(awaited.id)
             awaited.fail(partial(InvalidReply, why))
+
+
+def _not_a_stream(result: Raw) -> ClientError:
+    mismatch = remote_error(_NO_CALL)
+    if isinstance(mismatch, OperationTypeMismatch):
+        mismatch.result = result
+    return mismatch
 
 
 def _completion(result: Raw | None) -> messages.Completion | None:

@@ -8,6 +8,8 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from .arguments import encode_params
+
 STREAM_EVENT: Final = "stream/event"
 
 NOBODY: Final = 0
@@ -110,13 +112,13 @@ def _own_id(raw: bytes) -> int | None:
 def encode_request(
     call_id: int | None, method: str, params: object = None, service_params: Mapping[str, str] | None = None
 ) -> bytes:
-    """A request, or a notification when `call_id` is None. Raises `TypeError` for params that are no JSON."""
+    """A request, or a notification when `call_id` is None. Raises `TypeError` and `ValueError` for params that are no JSON."""
     members = [b'{"jsonrpc":"2.0"']
     if call_id is not None:
         members.append(b'"id":%d' % call_id)
     members.append(b'"method":' + _encode(method))
     if params is not None:
-        members.append(b'"params":' + _encode(params))
+        members.append(b'"params":' + encode_params(params))
     if service_params:
         members.append(b'"serviceParams":' + _encode(service_params))
     return b",".join(members) + b"}"

@@ -1,13 +1,12 @@
 """The public face of a connection: typed calls, notifications and streams.
 
-Starts no process and knows of none: `attach` serves any byte transport, `discreet.client.connect` adds the child. Where a
-call's connection comes from is its line's to know, and when it is made again its retry policy's.
+Starts no process and knows of none: `attach` makes one of any byte transport, `connect` adds the child. Where a call's
+connection comes from is its line's to know, and when it is made again its retry policy's.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import Any, Final, TypeVar, final, overload
 
@@ -15,14 +14,11 @@ import anyio
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ..framing.events import Framing
 from ..framing.timing import SYSTEM
-from ..framing.transport import ByteTransport
-from .connection import Connection
-from .dialect import PLAIN, Dialect
-from .failures import ClientError, ConnectionFailed, DeclaredErrors, Loss, RemoteError, RequestTimeout
+from .arguments import check_timeout
+from .failures import ClientError, DeclaredErrors, RemoteError, RequestTimeout
 from .kinds import Kinds, Listed
-from .line import FixedLine, Line, opened
+from .line import Line
 from .messages import encode_request
 from .pending import PendingCall, PendingStream
 from .retry import RetryPolicy, call_with_retries, outcome_is_unknown
@@ -34,13 +30,8 @@ T = TypeVar("T")
 DEFAULT_TIMEOUT: Final = 30.0
 """Seconds that a call waits for its answer: as long as the daemon gives an operation by default."""
 
-
 LISTING_SECONDS: Final = 2.0
 """How long a server may take to say which operations are queries, before a call that depends on it is not repeated."""
-
-
-async def _just_ended() -> Loss:
-    return Loss("the server ended the connection")
 
 
 class _Request(msgspec.Struct, frozen=True):
@@ -61,51 +52,6 @@ class Defaults(msgspec.Struct, frozen=True):
     timeout: float | None = DEFAULT_TIMEOUT
     errors: DeclaredErrors = ()
     retry: RetryPolicy | None = None
-
-
-@asynccontextmanager
-async def attach(
-    transport: ByteTransport,
-    *,
-    framing: Framing | None = None,
-    dialect: Dialect = PLAIN,
-    timeout: float | None = DEFAULT_TIMEOUT,
-    errors: DeclaredErrors = (),
-    retry: RetryPolicy | None = None,
-    explain: Callable[[], Awaitable[Loss]] = _just_ended,
-) -> AsyncGenerator[Peer]:
-    """A `Peer` over a transport, for as long as the block runs. The transport stays the caller's to close.
-
-    `dialect` is what the server speaks on top of JSON-RPC (`PLAIN`, `LSP`, `MCP`, `ACP` or one of your own), `framing` how it
-    tells messages apart where that is not the dialect's way. `timeout` is what `Peer.call` uses when it is given none, in
-    seconds; `errors` are known to every call; `retry` says when a call that failed is made again. `explain` is asked, once,
-    why the input ended. Leaving gives the server a bounded time to take what was sent, and ends what other tasks still
-    wait for with `ConnectionFailed`.
-
-    Raises `ConnectionFailed` when the dialect's handshake fails.
-    """
-    served = Served(dialect)
-    defaults = Defaults(timeout, tuple(errors), retry)
-    ids = count(1)
-    async with opened(transport, served, framing=framing or dialect.framing, explain=explain) as connection:
-        await shake_hands(connection, served, defaults, ids)
-        yield Peer(FixedLine(connection), served, defaults, ids=ids)
-
-
-async def shake_hands(connection: Connection, served: Served, defaults: Defaults, ids: Iterator[int]) -> None:
-    """Run the dialect's handshake, if it has one. `ids` are those of all requests, as some protocols want none used twice.
-
-    Raises `ConnectionFailed`, whatever became of it: there is nothing to be had from this server.
-    """
-    if served.dialect.handshake is None:
-        return
-    alone = msgspec.structs.replace(defaults, retry=None)
-    try:
-        await served.dialect.handshake(Peer(FixedLine(connection), served, alone, ids=ids))
-    except ConnectionFailed:
-        raise
-    except ClientError as exc:
-        raise ConnectionFailed(Loss(f"the handshake failed: {exc}")) from exc
 
 
 @final
@@ -176,11 +122,14 @@ class Peer:
         server lists as a query. Without a retry policy it has no effect.
 
         Raises a `RemoteError` for the server's errors, `RequestTimeout`, `ConnectionFailed`, `InvalidReply`, each from
-        the last attempt; and `TypeError`, before anything is sent, for params that are no JSON. When the awaiting task is
-        cancelled or the time is over, the server is told with `$/cancelRequest` and its late answer is ignored; nobody
-        waits for it.
+        the last attempt. Raises, before anything is sent, `TypeError` for params of a type that JSON does not have, and
+        `ValueError` for numbers and texts that it does not have (NaN, lone surrogates) and for a wrong `timeout`.
+
+        When the awaiting task is cancelled or the time is over, the server is told with `$/cancelRequest` and its late
+        answer is ignored; nobody waits for it.
         """
         seconds = self._defaults.timeout if isinstance(timeout, UnsetType) else timeout
+        check_timeout(seconds)
         request = _Request(method, params, service_params, (*errors, *self._defaults.errors))
 
         async def once(left: float | None) -> Any:
@@ -221,7 +170,7 @@ class Peer:
     async def notify(
         self, method: str, params: object = None, *, service_params: Mapping[str, str] | None = None
     ) -> None:
-        """Send a notification; returns when the server's input has taken it. Raises `ConnectionFailed`, `TypeError`."""
+        """Send a notification; returns when the server's input has taken it. Raises as `call` does where it can't be sent."""
         body = encode_request(None, method, params, service_params)
         await (await self._line.connection()).send(body)
 
@@ -264,6 +213,7 @@ class Peer:
         `timeout` is how many seconds one event may be waited for, None for no limit; the rest is as in `call`. What
         ends it, and how, is said in `Subscription`. To end it at a definite moment, use it in `async with`.
         """
+        check_timeout(timeout)
         call_id = next(self._ids)
         body = encode_request(call_id, method, params, service_params)
         stream = PendingStream(call_id, len(body), (*errors, *self._defaults.errors))
@@ -272,23 +222,26 @@ class Peer:
     def on_request(self, method: str, handler: RequestHandler) -> None:
         """Answer the server's requests of this method with what `handler(params)` returns, each in a task of its own.
 
-        A handler that raises an `OperationError` answers with it; whatever else it raises ends the connection and
-        leaves the block that made it. The server may cancel it. Requests without a handler are answered
-        METHOD_NOT_FOUND. Handlers that are registered before the first `await` on this peer miss nothing.
+        A handler that raises an `OperationError` answers with it; whatever else it raises is logged (as an error of the
+        logger `discreet.client`, with its traceback), and INTERNAL to the server. The server may cancel it.
+
+        Requests without a handler are answered METHOD_NOT_FOUND. Handlers that are registered before the first `await`
+        on this peer miss nothing.
         """
         self._served.requests[method] = handler
 
     def on_notification(self, method: str, handler: NotificationHandler) -> None:
         """Call `handler(params)` for each notification of this method, in order, while everything else waits.
 
-        It must return at once: hand longer work to a stream of your own. What it raises ends the connection.
+        It must return at once: hand longer work to a stream of your own. What it raises is logged.
         """
         self._served.notifications[method] = handler
 
     def on_unidentified_error(self, handler: Callable[[RemoteError], object]) -> None:
         """Call `handler(error)` for errors that the server could not ascribe to a request (their id is null).
 
-        A call that the server refused for its size is recognised and fails; it does not come here.
+        Without a handler they are warnings of the logger `discreet.client`. A call that the server refused for its size is
+        recognised and fails; it does not come here.
         """
         self._served.unidentified = handler
 

@@ -87,6 +87,11 @@ class PendingStream:
         return self._ended
 
     @property
+    def untouched(self) -> bool:
+        """No event has come."""
+        return self._received == 0
+
+    @property
     def full(self) -> bool:
         return len(self._events) >= EVENTS_HELD
 

@@ -12,17 +12,19 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from typing import Final, TypeAlias, final
+from typing import Final, final
 
 import anyio
 import msgspec
 
 from ..framing.stdio import StdioTransport
+from .arguments import StrPath, check_command
 from .background import background_tasks
 from .failures import ConnectionFailed, Loss
 from .stderr import Lines, Sink, StderrMode, Tail, drain
 
-StrPath: TypeAlias = "str | os.PathLike[str]"
+LAST_SECONDS: Final = 0.5
+"""How long a child that was killed in haste is waited for, which blocks everything: to leave no zombie."""
 
 LINGER_SECONDS: Final = 1.0
 """How long a pipe of a child that has exited may be silent before it counts as ended: someone else holds it open."""
@@ -53,9 +55,10 @@ async def spawn(
 
     The child leads a session and group of its own, so that a Ctrl-C in the terminal is its parent's to handle. Leaving,
     also by cancellation, closes its stdin, then sends SIGTERM, then SIGKILL to its group, each when the `bounds` are
-    over; its output is read and dropped meanwhile. What is left of the group when the child has exited is killed.
+    over; its output is read and dropped meanwhile. What is left of the group when the child has exited is killed. An
+    interrupt that comes while it ends (a second Ctrl-C) cuts this short: SIGKILL at once.
 
-    Raises `ConnectionFailed` when the command can't be run.
+    Raises `ConnectionFailed` when the command can't be run, `TypeError` and `ValueError` for what is no command.
     """
     process = ServerProcess(command, cwd=cwd, env=env, stderr=stderr)
     try:
@@ -77,8 +80,7 @@ class ServerProcess:
     def __init__(
         self, command: Sequence[StrPath], *, cwd: StrPath | None, env: Mapping[str, str] | None, stderr: StderrMode
     ) -> None:
-        if not command:
-            raise ValueError("the command is empty")
+        check_command(command)
         self._pipes, self._errors, self._popen = _start(command, cwd, env, piped=stderr != "inherit")
         self._sink: Sink = Lines(stderr) if callable(stderr) else Tail()
         self._receiving = anyio.CancelScope()
@@ -166,15 +168,26 @@ class ServerProcess:
                     self._pipes.send_eof()
                     tasks.start_soon(self._discard_output)
                     tasks.start_soon(self._drain_errors)
-                    await self._end_child(bounds)
+                    await self.end(bounds)
                     with anyio.move_on_after(LINGER_SECONDS):
                         await self._errors_ended.wait()
         finally:
+            self._kill()
             self._pipes.close()
             if self._errors is not None:
                 self._errors.close()
 
-    async def _end_child(self, bounds: EndBounds) -> None:
+    def _kill(self) -> None:
+        """End a child that is still there, without the loop: an interrupt has cut through the shield, or it is a zombie soon."""
+        if self._popen.returncode is None:
+            self._signal_group(_KILL)
+            try:
+                self._popen.wait(LAST_SECONDS)
+            except subprocess.TimeoutExpired:
+                return  # it hangs in the kernel
+
+    async def end(self, bounds: EndBounds) -> None:
+        """Wait for the child's exit, then send SIGTERM, then SIGKILL to its group, each when the `bounds` are over."""
         with anyio.CancelScope(shield=True):  # also from a stderr callback that raises
             async with background_tasks() as tasks:
                 tasks.start_soon(self._watch)

@@ -96,8 +96,11 @@ class RecordingError(ValueError):
 
 
 def create_file(path: StrPath) -> int:
-    """A descriptor to write a recording to. A file that is there is emptied, a new one is its owner's only. Raises `OSError`."""
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), _PRIVATE)
+    """A descriptor to write a recording to. A file that is there is left as it is, a new one is its owner's only.
+
+    Raises `OSError`.
+    """
+    return os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), _PRIVATE)
 
 
 @final
@@ -121,7 +124,11 @@ def read_recording(path: StrPath) -> Recording:
     start = next(lines, None)
     if not isinstance(start, Start):
         raise RecordingError(f"{os.fspath(path)}: no recording: it does not begin with its start")
-    return Recording(start, tuple(lines))
+    rest = tuple(lines)
+    for number, line in enumerate(rest, 2):
+        if isinstance(line, Start):
+            raise RecordingError(f"{os.fspath(path)}:{number}: another recording begins: one file holds one")
+    return Recording(start, rest)
 
 
 _encode = msgspec.json.Encoder().encode
@@ -138,6 +145,7 @@ def _lines(data: bytes, name: str) -> Iterator[Line]:
         try:
             if number == 1 and (version := msgspec.json.decode(text, type=_Version).version) != VERSION:
                 raise RecordingError(f"{name}: version {version} of the format, not {VERSION}")
+            text.decode()  # which a message within is not asked for
             line = _decode(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
             raise RecordingError(f"{name}:{number}: no line of a recording: {exc}") from exc

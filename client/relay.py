@@ -5,17 +5,20 @@ Never looks at the bytes, never holds more than one read of each direction, neve
 
 from __future__ import annotations
 
+import math
 import select
 import sys
 from collections.abc import Callable
 from typing import Final, Protocol, final
 
 import anyio
+import msgspec
 
 from ..framing.channel import REST_SECONDS
+from ..framing.descriptors import nothing
 from ..framing.transport import ByteTransport, PeerGone
 from .background import background_tasks
-from .process import LINGER_SECONDS, ServerProcess
+from .process import LINGER_SECONDS, EndBounds, ServerProcess
 from .scribe import Stream
 
 GONE_SECONDS: Final = 0.25
@@ -38,21 +41,73 @@ class ClientEnds:
         self.hung_up = hung_up
 
 
-async def relay(client: ClientEnds, server: ServerProcess, listen: Listener) -> None:
+async def relay(
+    client: ClientEnds,
+    server: ServerProcess,
+    listen: Listener,
+    *,
+    bounds: EndBounds = EndBounds(),  # noqa: B008 - frozen
+) -> None:
     """Pass bytes until the server has ended, or the client has gone; then the server is the caller's to end.
 
-    Each side sees what the other does: the end of a stream as its end, a reader that went away as one. There is no time
-    limit, since both sides have their own. A client that no longer reads counts as gone.
+    Each side sees what the other does: the end of a stream as its end, a reader that went away as one. A client that no
+    longer reads counts as gone. There is no time limit until the client has ended its input; from then on, a server that
+    says nothing for `bounds.eof` is ended, and what it still says passes.
     """
     async with background_tasks() as tasks:
-        tasks.start_soon(_upstream, client, server, listen, tasks.cancel_scope)
-        if await forward("server", server, client.outgoing, listen):
+        ending = _Ending(server, bounds)
+        tasks.start_soon(_upstream, client, server, listen, ending, tasks.cancel_scope)
+        if await forward("server", server, client.outgoing, ending.hearing(listen), ending.passed):
             client.outgoing.send_eof()
             await server.wait()
 
 
-async def forward(stream: Stream, source: ByteTransport, sink: ByteTransport, listen: Listener) -> bool:
-    """Copy until the source ends: True. False when the sink takes no more. The sink's pace is the source's."""
+@final
+class _Ending:
+    """How long the server has been silent, and its end when that was too long.
+
+    It is not silent while what it said waits for the client.
+    """
+
+    def __init__(self, server: ServerProcess, bounds: EndBounds) -> None:
+        self._server = server
+        self._bounds = bounds
+        self._silent_since = anyio.current_time()
+
+    def hearing(self, listen: Listener) -> Listener:
+        def hear(stream: Stream, data: bytes, *, rested: bool = False) -> None:
+            self._silent_since = math.inf if data else anyio.current_time()
+            listen(stream, data, rested=rested)
+
+        return hear
+
+    def passed(self) -> None:
+        self._silent_since = anyio.current_time()
+
+    async def when_silent(self) -> None:
+        """Wait until the server has been silent for long from now on, then end it."""
+        asked_at = anyio.current_time()
+        while (left := max(asked_at, self._silent_since) + self._bounds.eof - anyio.current_time()) > 0:  # noqa: ASYNC110 - a clock
+            await anyio.sleep(min(left, self._bounds.eof))
+        await end_now(self._server, self._bounds)
+
+
+async def end_now(server: ServerProcess, bounds: EndBounds) -> None:
+    """SIGTERM, then SIGKILL."""
+    await server.end(msgspec.structs.replace(bounds, eof=0.0))
+
+
+async def forward(
+    stream: Stream,
+    source: ByteTransport,
+    sink: ByteTransport,
+    listen: Listener,
+    passed: Callable[[], None] = nothing,
+) -> bool:
+    """Copy until the source ends: True. False when the sink takes no more. The sink's pace is the source's.
+
+    `passed` is called when the sink has taken what was last heard.
+    """
     try:
         while True:
             began = anyio.current_time()
@@ -61,6 +116,7 @@ async def forward(stream: Stream, source: ByteTransport, sink: ByteTransport, li
             if not data:
                 return True
             await sink.send(data)
+            passed()
     except PeerGone:
         return False
 
@@ -74,11 +130,19 @@ async def forward_stderr(source: ByteTransport, sink: ByteTransport, server: Ser
                 listen("stderr", data)
 
 
-async def _upstream(client: ClientEnds, server: ServerProcess, listen: Listener, session: anyio.CancelScope) -> None:
+async def _upstream(
+    client: ClientEnds, server: ServerProcess, listen: Listener, ending: _Ending, session: anyio.CancelScope
+) -> None:
     if not await forward("client", client.incoming, server, listen):
         client.incoming.close()  # the server reads no more: neither does this side
-        return
+        await _watch_client(client, session)
     server.send_eof()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ending.when_silent)
+        tasks.start_soon(_watch_client, client, session)
+
+
+async def _watch_client(client: ClientEnds, session: anyio.CancelScope) -> None:
     while not client.hung_up():  # noqa: ASYNC110 - no event tells of a reader that goes away
         await anyio.sleep(GONE_SECONDS)
     session.cancel()

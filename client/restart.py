@@ -147,7 +147,7 @@ class RestartingLine:
                 life.begun.set()
                 life.loss = await life.connection.lost()
         except ConnectionFailed as exc:
-            if life.connection is not None:  # a handler's own, which is its author's to see
+            if life.connection is not None:  # a stderr callback's own, which is its author's to see
                 raise
             life.loss = exc.loss
         finally:

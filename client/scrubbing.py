@@ -1,8 +1,10 @@
 """Messages without secrets, and where they were. Changes nothing else: whatever is left can be sent again.
 
 Secrets are found by name, by shape and by exact value, as in logs, but paths stay unless they are to be hidden, and
-nothing is shortened that could be read. What was removed is numbered: equal secrets of one session have equal numbers, so
-that whoever plays the session again can put a new secret where the old one was.
+nothing is shortened that could be read. A value that a name has given away is hidden from then on, wherever it stands.
+
+What was removed is numbered: equal secrets of one session have equal numbers, so that whoever plays the session again can
+put a new secret where the old one was.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from ..errors.redaction.names import names_value
 from ..errors.redaction.words import Verdict, judge
 from .json_text import Json
 from .locations import Path, show
+from .overheard import Overheard
 
 UNNUMBERED: Final = 0
 """The number of what can't be told apart: several secrets in one text, hidden paths, text that was cut."""
@@ -32,6 +35,10 @@ _PAIR_VALUES: Final = ("value", "Value", "val")
 _NAME: Final = re.compile(r"[\w.:-]{1,64}")
 _MEASURED: Final = "tokens"
 """Behind such a name stand counts, or what a language server says of words: it speaks for texts, not for what is nested."""
+
+_SHORT_NAME: Final = re.compile(r"(?:(?<![A-Za-z])(?:pin|auth)|(?<![A-Z])(?:Pin|PIN|Auth|AUTH))\Z")
+_SHORT_NAMES: Final = {"pin": re.compile(r"\d{4,12}"), "auth": re.compile(r"(?=\D*\d).{8,}", re.DOTALL)}
+"""Words that tell at the end of a name, where the value looks the part; in logs they are too common to tell."""
 
 _CORRELATION_NAMES: Final = frozenset({"progressToken", "workDoneToken", "partialResultToken"})
 _PROGRESS_METHODS: Final = frozenset({"$/progress", "window/workDoneProgress/create", "window/workDoneProgress/cancel"})
@@ -61,6 +68,7 @@ class MessageScrubber:
         self._aliases: dict[str, str] = {}
         self._removed: dict[str, int] = {}
         self._names_progress = False
+        self._overheard = Overheard()
 
     def scrub(self, message: Json) -> Scrubbed:
         """A scrubbed copy. Raises `RecursionError` for values nested too deeply to be walked."""
@@ -86,7 +94,7 @@ class MessageScrubber:
         result: dict[str, Json] = {}
         named = next((_as_name(members[key]) for key in _PAIR_NAMES if key in members), "")
         for key, value in members.items():
-            clean = _free(scrub_secrets(key)[0], result)
+            clean = _free(self._clean(key), result)
             name = named if named and key in _PAIR_VALUES else key
             at = (*path, clean)
             if key in _CORRELATION_NAMES or (self._names_progress and at == ("params", "token")):
@@ -106,22 +114,34 @@ class MessageScrubber:
         return result
 
     def _text(self, text: str, name: str, path: Path, *, secret: bool) -> str:
-        by_name = REDACTED if secret and not nothing_left(text) else names_value(name, text) if name else None
-        clean = by_name or (scrub(text) if self._hide_paths else scrub_secrets(text)[0])
+        told = (secret and not nothing_left(text)) or _fits_a_short_name(name, text)
+        by_name = REDACTED if told else names_value(name, text) if name else None
+        clean = by_name or self._clean(text, paths=self._hide_paths)
         if clean != text:
-            self._removed[show(path)] = self._numbered(removed_piece(text, clean))
+            piece = removed_piece(text, clean)
+            self._removed[show(path)] = self._numbered(piece)
+            if piece is not None:
+                self._overheard.learn(piece, name)
         return clean
 
+    def _clean(self, text: str, *, paths: bool = False) -> str:
+        """By exact value, by shape, and by names within the text."""
+        text = self._overheard.scrub(text)
+        return scrub(text) if paths else scrub_secrets(text)[0]
+
     def _number(self, number: Raw, name: str, path: Path, *, secret: bool) -> Raw | str:
+        digits = bytes(number).decode()
         tells = judge(name) is Verdict.SECRET and not name.lower().endswith("s")
-        if not (tells or secret):
+        known = _fits_a_short_name(name, digits) or self._overheard.scrub(digits) == REDACTED
+        if not (tells or secret or known):
             return number
-        self._removed[show(path)] = self._numbered(bytes(number).decode())
+        self._removed[show(path)] = self._numbered(digits)
+        self._overheard.learn(digits, name)
         return REDACTED
 
     def _id(self, text: str) -> str:
         """Ids stay apart from each other even where they look like secrets."""
-        if scrub_secrets(text)[0] == text:
+        if self._clean(text) == text:
             return text
         return self._aliases.setdefault(text, f"{REDACTED}-{len(self._aliases) + 1}")
 
@@ -140,6 +160,11 @@ def removed_piece(text: str, clean: str) -> str | None:
 
 def _speaks_for_nested(name: str) -> bool:
     return judge(name) is Verdict.SECRET and not name.lower().endswith(_MEASURED)
+
+
+def _fits_a_short_name(name: str, text: str) -> bool:
+    match = _SHORT_NAME.search(name) if name else None
+    return match is not None and _SHORT_NAMES[match[0].lower()].fullmatch(text) is not None
 
 
 def _as_name(value: Json) -> str:

@@ -6,6 +6,7 @@ Handlers belong to the peer, and serve one connection after the other.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeAlias, final
 
 import msgspec
@@ -13,9 +14,10 @@ from anyio import CancelScope
 from msgspec import Raw
 
 from ..errors.exceptions import FailureError, OperationError
-from ..errors.failures import Cancelled, Failure, MethodNotFound, ParseFailure
+from ..errors.failures import Cancelled, Failure, Internal, MethodNotFound, ParseFailure
 from ..errors.wire import encode_error as error_text
 from ..errors.wire import failure_of
+from . import journal
 from .dialect import PLAIN, Dialect
 from .failures import RemoteError
 from .messages import UNREADABLE, ServerNotification, ServerRequest, encode_error, encode_result
@@ -39,7 +41,7 @@ class Served:
         self._running: dict[bytes, CancelScope] = {}
 
     def notify(self, message: ServerNotification) -> None:
-        """Hand a notification over. What the handler raises is not caught."""
+        """Hand a notification over. What the handler raises is logged."""
         if message.method == self.dialect.cancel:
             self._cancel(message.params)
         elif handler := self.notifications.get(message.method):
@@ -47,7 +49,7 @@ class Served:
                 values = _values(message.params)
             except FailureError:
                 return  # nobody is told of a broken notification
-            handler(values)
+            guarded(f"the handler of {message.method}", partial(handler, values))
 
     def admit(self, request: ServerRequest) -> CancelScope:
         """Take note of a request, so that the server can cancel it from now on. The scope is for `answer`."""
@@ -57,8 +59,8 @@ class Served:
     async def answer(self, request: ServerRequest, scope: CancelScope) -> bytes:
         """Run the request's handler; the body of the reply.
 
-        `OperationError` and `FailureError` become error replies; anything else that a handler raises is its author's
-        to see and is not caught.
+        `OperationError` and `FailureError` become error replies; anything else that a handler raises is logged, and
+        INTERNAL to the server.
         """
         with scope:
             try:
@@ -70,6 +72,9 @@ class Served:
                 return _refusal(request, failure_of(exc, (type(exc),)))
             except FailureError as exc:
                 return _refusal(request, exc.failure)
+            except Exception as exc:  # noqa: BLE001 - the boundary to foreign code: other calls must not suffer
+                journal.failed(f"the handler of {request.method}", exc)
+                return _refusal(request, Internal())
             finally:
                 self._running.pop(request.id, None)
         return _refusal(request, Cancelled())
@@ -82,6 +87,14 @@ class Served:
         wanted = bytes(members.get(self.dialect.cancel_member, b""))
         if scope := self._running.get(wanted):
             scope.cancel()
+
+
+def guarded(what: str, handler: Callable[[], object]) -> None:
+    """Call a handler that answers nobody; what it raises is logged."""
+    try:
+        handler()
+    except Exception as exc:  # noqa: BLE001 - the boundary to foreign code, as above
+        journal.failed(what, exc)
 
 
 def _refusal(request: ServerRequest, failure: Failure) -> bytes:

@@ -20,9 +20,13 @@ T = TypeVar("T")
 
 
 def decode_as(text: Raw, kind: Any, method: str) -> Any:  # Any: the caller's type decides
-    """A result or an event as the caller's type. Raises `InvalidReply`."""
+    """A result or an event as the caller's type. Raises `InvalidReply`; for text that is no UTF-8 whatever the type."""
     try:
+        if kind is Raw:  # which msgspec hands over unread
+            str(memoryview(text), "utf-8")
         return msgspec.json.decode(text, type=kind)
+    except UnicodeDecodeError as exc:
+        raise InvalidReply(f"the answer to {method} is no UTF-8") from exc
     except UNREADABLE as exc:
         raise InvalidReply(f"the answer to {method} does not fit {getattr(kind, '__name__', kind)}") from exc
 

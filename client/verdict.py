@@ -53,7 +53,8 @@ def judge(dialogue: Dialogue, played: Played, *, ignore: Iterable[str] = (), hid
     """Compare. `ignore` are places in messages that may differ (`result.*.mtime`), with all that is below them.
 
     Messages belong together by their request's id, by their stream, or by their method; order counts within a stream and
-    a series of notifications. Places where the recording was scrubbed are not compared. Raises `ValueError` for an
+    a series of notifications. Places where the recording was scrubbed are not compared, nor what a server says beyond the end
+    of a recording that was cut off. Raises `ValueError` for an
     `ignore` that names no place.
     """
     court = _Court(dialogue, [read_pattern(text) for text in ignore], MessageScrubber(hide_paths=hide_paths))
@@ -75,6 +76,8 @@ def _is_for_garbage(topic: Topic, dialogue: Dialogue) -> bool:
 
 
 def _notes(dialogue: Dialogue, played: Played) -> Iterator[str]:
+    if dialogue.cut:
+        yield "the recording was cut off; what it does not hold is not compared"
     if dialogue.garbage:
         yield f"{dialogue.garbage} bytes of the client that were no message were not recorded and not sent"
     missed = sum(1 for step in dialogue.steps if hasattr(step, "message")) - played.sent
@@ -96,6 +99,8 @@ class _Court:
         """The differences of one topic, message by message."""
         for place, (then, current) in enumerate(self._paired(topic, recorded, now)):
             name = self._name(topic, place, several=max(len(recorded), len(now)) > 1)
+            if then is None and self._dialogue.cut:
+                continue
             if then is None or current is None:
                 message = current if then is None else then.message
                 shown = self._shown(self._clean(message))

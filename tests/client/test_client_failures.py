@@ -62,6 +62,49 @@ class OtherFacts(OperationError, code="OUT_OF_STOCK"):
     count: int
 
 
+@pytest.mark.parametrize(
+    ("error", "number", "message", "data"),
+    [
+        ({"code": 12345, "message": "no", "data": {"a": [1]}}, 12345, "no", {"a": [1]}),
+        ({"code": "E42", "message": "no", "data": 1}, 0, "no", {"code": "E42", "message": "no", "data": 1}),
+        ({"message": "no"}, 0, "no", {"message": "no"}),
+        ({"code": -32601}, -32601, "Method not found", {"code": -32601}),
+        ("it went wrong", 0, "it went wrong", "it went wrong"),
+        ([1], 0, "Internal error", [1]),
+        (True, 0, "Internal error", True),
+    ],
+)
+def test_nothing_of_an_error_of_another_make_is_lost(error: object, number: int, message: str, data: object) -> None:
+    came = remote_error(msgspec.json.encode(error))
+    assert isinstance(came, RemoteError)
+    assert (came.number, came.message, came.data) == (number, message, data)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        ({"code": 12345, "message": "no", "data": {"a": [1]}}, 'INTERNAL: no (12345, {"a":[1]})'),
+        ({"code": 7, "message": "no"}, "INTERNAL: no (7)"),
+        ({"code": -32602, "message": "no", "data": "n"}, 'INVALID_INPUT: no ("n")'),
+        ({"code": -32600, "message": "no"}, "INVALID_REQUEST: no"),
+        ({"code": -32603, "message": "Internal error"}, "INTERNAL: Internal error"),
+        (
+            {"code": -32602, "message": "", "data": {"param": "n", "expected": "string", "received": "null"}},
+            "INVALID_INPUT: Invalid params (n: expected string, received null)",
+        ),
+    ],
+)
+def test_the_text_holds_number_and_data_where_the_code_does_not_say_them(error: object, text: str) -> None:
+    assert str(remote_error(msgspec.json.encode(error))) == text
+
+
+def test_the_text_of_an_error_has_an_end() -> None:
+    came = remote_error(msgspec.json.encode({"code": 7, "message": "no", "data": "x" * 1_000_000}))
+    assert isinstance(came, RemoteError)
+    assert len(str(came)) < 2_000
+    assert len(came.data) == 1_000_000
+
+
 def test_every_row_of_the_table_has_a_class_of_its_own() -> None:
     assert set(CLASSES) == {row.failure for row in TABLE} == {type(failure) for failure in FAILURES}
     assert len(set(CLASSES.values())) == len(CLASSES)

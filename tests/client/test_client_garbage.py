@@ -94,6 +94,50 @@ async def test_garbage_fails_those_who_wait(wired: Any, garbage: bytes) -> None:
             await peer.call("m", timeout=None)
 
 
+@pytest.mark.parametrize(
+    ("body", "why"), [(b"{x}", "no JSON"), (b'{"id":1,"result":NaN}', "no JSON"), (None, "no frame")]
+)
+async def test_a_frame_without_json_is_told_from_what_is_no_frame(wired: Any, body: bytes | None, why: str) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            await server.read()
+            await (server.transport.send(b"junk\n") if body is None else server.write_body(body))
+
+        tasks.start_soon(serve)
+        with pytest.raises(InvalidReply, match=why):
+            await peer.call("m", timeout=None)
+
+
+async def test_a_raw_result_that_is_no_utf8_is_an_invalid_reply(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            for _ in range(2):
+                await server.write_body(b'{"jsonrpc":"2.0","id":%d,"result":"\xff"}' % (await server.read())["id"])
+
+        tasks.start_soon(serve)
+        for kind in (msgspec.Raw, str):
+            with pytest.raises(InvalidReply):
+                await peer.call("m", type=kind, timeout=None)
+
+
+async def test_what_nobody_would_hear_of_is_logged(wired: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "discreet.client")
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            request = await server.read()
+            await server.write({"jsonrpc": "2.0", "id": None, "error": {"code": 7, "message": "Seven"}})
+            await server.write({"jsonrpc": "2.0", "id": 99, "result": "wrong"})
+            await server.reply(request, "right")
+
+        tasks.start_soon(serve)
+        assert await peer.call("m", timeout=None) == "right"
+    assert [record.levelname for record in caplog.records] == ["WARNING", "DEBUG"]
+    assert "Seven" in caplog.records[0].getMessage()
+
+
 async def test_garbage_behind_an_answer_fails_the_others_and_cancels_them(wired: Any) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 

@@ -443,12 +443,27 @@ def test_what_cannot_be_run_is_a_failed_connection(anyio_backend: Any) -> None:
 
 def test_a_notification_handler_that_would_wait_for_its_own_loop_is_told(anyio_backend: Any) -> None:
     source = 'read(); write(frame(b\'{"jsonrpc":"2.0","method":"told"}\')); time.sleep(60)'
-    with (
-        pytest.raises(RuntimeError, match="event loop thread"),
-        blocking.connect(hostile(source), backend=anyio_backend, bounds=QUICK) as peer,
-    ):
-        peer.on_notification("told", lambda _: peer.notify("x"))
-        peer.call("m", timeout=None)
+    told: list[BaseException] = []
+    came = threading.Event()
+
+    def handler(_: object) -> None:
+        try:
+            peer.notify("x")
+        except RuntimeError as exc:
+            told.append(exc)
+        came.set()
+
+    with blocking.connect(hostile(source), backend=anyio_backend, bounds=QUICK) as peer:
+        peer.on_notification("told", handler)
+        with pytest.raises(RequestTimeout):
+            peer.call("m", timeout=0.5)
+        assert came.wait(DEADLINE_SECONDS)
+    assert "a thread of your own" in str(told[0])
+
+
+def test_a_forgotten_with_is_told() -> None:
+    with pytest.raises(AttributeError, match="with connect"):
+        blocking.connect(hostile(ECHO)).call("m")  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
 
 
 INTERRUPTED = """

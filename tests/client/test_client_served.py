@@ -74,15 +74,58 @@ async def test_a_handlers_typed_errors_are_error_replies(wired: Any) -> None:
     assert (invalid["code"], invalid["data"]["param"]) == (-32602, "n")
 
 
-async def test_what_else_a_handler_raises_ends_the_connection_and_is_seen(wired: Any) -> None:
-    async def broken(_: Any) -> None:
+def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, type[BaseException] | None]]:
+    """Logger, level and exception of what was logged."""
+    return [
+        (record.name, record.levelname, record.exc_info[0] if record.exc_info else None) for record in caplog.records
+    ]
+
+
+async def test_what_else_a_handler_raises_is_internal_to_the_server_and_logged(
+    wired: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(params: Any) -> object:
+        if params == "unsendable":
+            return object()
         raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError):
-        async with wired() as (peer, server):
-            peer.on_request("ask", broken)
-            await server.write(request("ask"))
-            await anyio.sleep_forever()
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+        peer.on_request("ask", broken)
+
+        async def serve() -> None:
+            call = await server.read()
+            for params in (None, "unsendable"):
+                await server.write(request("ask", 7, params))
+                assert (await server.read())["error"] == {"code": -32603, "message": "Internal error"}
+            await server.reply(call, "unharmed")
+
+        tasks.start_soon(serve)
+        assert await peer.call("m", timeout=None) == "unharmed"
+    assert logged(caplog) == [
+        ("discreet.client", "ERROR", ZeroDivisionError),
+        ("discreet.client", "ERROR", TypeError),
+    ]
+
+
+async def test_what_a_handler_of_notifications_raises_is_logged_and_the_connection_goes_on(
+    wired: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(_: Any) -> None:
+        raise ZeroDivisionError
+
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+        peer.on_notification("told", broken)
+        peer.on_unidentified_error(broken)
+
+        async def serve() -> None:
+            call = await server.read()
+            await server.write({"jsonrpc": "2.0", "method": "told"})
+            await server.write({"jsonrpc": "2.0", "id": None, "error": {"code": 1, "message": "?"}})
+            await server.reply(call, "unharmed")
+
+        tasks.start_soon(serve)
+        assert await peer.call("m", timeout=None) == "unharmed"
+    assert logged(caplog) == [("discreet.client", "ERROR", ZeroDivisionError)] * 2
 
 
 async def test_the_server_may_cancel_its_request(wired: Any) -> None:

@@ -82,6 +82,19 @@ async def test_a_call_subscribed_to_is_refused_by_the_server(wired: Any) -> None
             await anext(peer.subscribe("a/call"))
 
 
+@pytest.mark.parametrize("result", [b"7", b"null", b'{"completed":"yes"}'])
+async def test_a_call_subscribed_to_that_has_run_brings_its_result_along(wired: Any, result: bytes) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            await server.write_body(b'{"jsonrpc":"2.0","id":%d,"result":%b}' % ((await server.read())["id"], result))
+
+        tasks.start_soon(serve)
+        with pytest.raises(OperationTypeMismatch) as raised:
+            await anext(peer.subscribe("a/call"))
+    assert raised.value.result is not None and bytes(raised.value.result) == result
+
+
 async def test_a_subscription_that_is_called_fails_and_is_cancelled(wired: Any) -> None:
     """Its events would be lost without a word."""
     async with wired() as (peer, server):

@@ -67,10 +67,11 @@ def test_a_new_file_is_its_owners_only(tmp_path: Path) -> None:
     assert stat.S_IMODE(os.stat(path).st_mode) & 0o077 == 0
 
 
-def test_a_file_that_is_there_is_replaced(tmp_path: Path) -> None:
+def test_a_file_that_is_there_is_left_until_something_is_written(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_bytes(b"x" * 10_000)
-    assert read_recording(written(path, START)).lines == ()
+    path.write_bytes(b"x")
+    os.close(create_file(path))
+    assert path.read_bytes() == b"x"
 
 
 def test_a_recording_that_was_cut_off_is_good_up_to_there(tmp_path: Path) -> None:
@@ -92,6 +93,7 @@ def test_a_recording_that_was_cut_off_is_good_up_to_there(tmp_path: Path) -> Non
         b'{"line":"start","ms":0,"version":1,"framing":"newline","command":[]}\n\n',
         b'{"line":"start","ms":0,"version":1,"framing":"newline","command":[]}\n{"line":"odd","ms":1}\n',
         b"\xff\xfe\n",
+        b'{"line":"start","ms":0,"version":1,"framing":"newline","command":[]}\n' * 2,
         b"[" * 100_000 + b"\n",
     ],
 )
@@ -99,6 +101,14 @@ def test_a_file_that_is_no_recording_is_refused(text: bytes, tmp_path: Path) -> 
     path = tmp_path / "a.jsonl"
     path.write_bytes(text)
     with pytest.raises(RecordingError, match="a.jsonl"):
+        read_recording(path)
+
+
+@pytest.mark.parametrize("second", [b'{"line":"message","ms":1,"from":"client","message":"\xff"}', b'{"line":"start"}'])
+def test_what_is_wrong_is_told_with_its_line(second: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"line":"start","ms":0,"version":1,"framing":"newline","command":[]}\n' + second + b"\n")
+    with pytest.raises(RecordingError, match=r"a\.jsonl:2: "):
         read_recording(path)
 
 

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import anyio
 import pytest
@@ -52,7 +53,7 @@ async def relayed(code: str) -> AsyncIterator[tuple[Wire, ServerProcess]]:
     with anyio.fail_after(DEADLINE_SECONDS):
         async with spawn([sys.executable, "-I", "-S", "-c", code], bounds=bounds) as server:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(relay, ends, server, wire.listen)
+                tasks.start_soon(partial(relay, ends, server, wire.listen, bounds=bounds))
                 yield wire, server
             server.close()
 
@@ -103,3 +104,17 @@ async def test_a_server_that_reads_no_more_is_seen_by_the_client() -> None:
             while True:
                 await wire.stdin.send(b"x" * 65536)
         os.kill(server.pid, signal.SIGTERM)
+
+
+async def test_a_server_that_stays_silent_behind_the_clients_end_is_ended() -> None:
+    async with relayed("import signal; signal.pause()") as (wire, server):
+        wire.stdin.send_eof()
+        assert await server.wait() == -signal.SIGTERM
+
+
+async def test_a_server_that_still_speaks_behind_the_clients_end_may_finish() -> None:
+    code = "import os, time\nos.read(0, 1)\nfor _ in range(8): time.sleep(0.05); os.write(1, b'.')"
+    async with relayed(code) as (wire, server):
+        wire.stdin.send_eof()
+        assert await read_all(wire.stdout) == b"." * 8
+        assert await server.wait() == 0

@@ -58,13 +58,17 @@ class Server:
 Script: TypeAlias = Callable[[Server], Awaitable[None]]
 
 
-def recording(*said: tuple[Sender, Any] | Line, scrubbed: dict[int, dict[str, int]] | None = None) -> Recording:
+def recording(
+    *said: tuple[Sender, Any] | Line, scrubbed: dict[int, dict[str, int]] | None = None, cut: bool = False
+) -> Recording:
     lines: list[Line] = []
     for place, item in enumerate(said):
         if isinstance(item, tuple):
             marks = (scrubbed or {}).get(place, {})
             item = Said(ms=float(place), sender=item[0], message=Raw(msgspec.json.encode(item[1])), scrubbed=marks)
         lines.append(item)
+    if not cut and not isinstance(lines[-1], Ended):
+        lines.append(Ended(ms=float(len(lines)), status=None))
     return Recording(Start(ms=0.0, version=1, framing="content-length", command=()), tuple(lines))
 
 
@@ -402,3 +406,12 @@ async def test_ids_are_sent_digit_by_digit_and_reused_ids_are_told_apart() -> No
 def test_values_are_compared_as_json(one: str, other: str, places: list[object]) -> None:
     found = differences(load(one.encode()), load(other.encode()), lambda _: False)
     assert [path for path, _, _ in found] == places
+
+
+async def test_what_a_cut_recording_does_not_hold_is_not_compared() -> None:
+    session = recording(call(1, "a", x=1), result(1, {"x": 1}), call(2, "b", x=2), cut=True)
+    verdict, _ = await replay(session, echo)
+    assert (verdict.differences, verdict.sent, verdict.compared) == ((), 2, 1)
+    assert [note for note in verdict.notes if "cut off" in note] == list(verdict.notes)
+    wrong, _ = await replay(recording(call(1, "a", x=1), result(1, {"x": 2}), cut=True), echo)
+    assert len(wrong.differences) == 1

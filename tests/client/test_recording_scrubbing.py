@@ -36,6 +36,9 @@ def scrubbed(message: object) -> tuple[object, dict[str, int]]:
         ([["Authorization", "hunter2x"]], [["Authorization", REDACTED]], ["[0][1]"]),
         ({"argv": ["--password", "hunter2"]}, {"argv": ["--password", REDACTED]}, ["argv[1]"]),
         ({"tokens": ["abc", "def"]}, {"tokens": [REDACTED, REDACTED]}, ["tokens[0]", "tokens[1]"]),
+        ({"userPin": 4711, "pin": "4711"}, {"userPin": REDACTED, "pin": REDACTED}, ["userPin", "pin"]),
+        ({"pin": 13, "auth": "basic", "spin": 4711}, {"pin": 13, "auth": "basic", "spin": 4711}, []),
+        ({"auth": "hunter2x9"}, {"auth": REDACTED}, ["auth"]),
         ({"path": "/home/alice/notes.txt"}, {"path": "/home/alice/notes.txt"}, []),
         ({"max_tokens": 100, "tokens": 3}, {"max_tokens": 100, "tokens": 3}, []),
         ({"secret": True, "password": None}, {"secret": True, "password": None}, []),
@@ -47,6 +50,42 @@ def test_secrets_go_by_name_shape_and_structure_and_nothing_else_does(
     message, removed = scrubbed({"method": "m", "params": params})
     assert message == {"method": "m", "params": expected}
     assert list(removed) == [f"params{'' if place.startswith('[') else '.'}{place}" for place in places]
+
+
+@pytest.mark.parametrize(
+    ("told", "secret"),
+    [
+        ({"password": "hunter2hunter2"}, "hunter2hunter2"),
+        ({"password": "hunter2"}, "hunter2"),
+        ({"password": "swordfish"}, "swordfish"),
+        ({"otp": 482913}, "482913"),
+        ({"argv": ["--token", "correct horse 7"]}, "correct horse 7"),
+        ({"note": "password=tr0ub4dor-3"}, "tr0ub4dor-3"),
+        ({"credentials": {"a": ["one-of-them-1"]}}, "one-of-them-1"),
+    ],
+)
+def test_a_secret_that_a_name_gave_away_is_hidden_wherever_it_is_said_again(told: object, secret: str) -> None:
+    scrubber = MessageScrubber()
+    (number,) = scrubber.scrub(load(json.dumps({"params": told}).encode())).removed.values()
+    again = {"id": f"id-{secret}", "params": ["ann", secret], "note": f"it was {secret}.", secret: 1}
+    result = scrubber.scrub(load(json.dumps(again).encode()))
+    assert secret not in dump(result.message).decode()
+    assert dict(result.removed) == {"params[1]": number, "note": number}
+
+
+def test_a_number_that_a_name_gave_away_is_hidden_as_one() -> None:
+    scrubber = MessageScrubber()
+    scrubber.scrub(load(b'{"otp":482913}'))
+    assert dump(scrubber.scrub(load(b"[482913,1482913,482913.0]")).message) == b'["<redacted>",1482913,482913.0]'
+
+
+@pytest.mark.parametrize("told", [{"token": "interface"}, {"password": "abc"}, {"secret": "true"}, {"token": "$TOKEN"}])
+def test_what_is_too_common_stays_where_no_name_tells(told: dict[str, str]) -> None:
+    scrubber = MessageScrubber()
+    scrubber.scrub(load(json.dumps(told).encode()))
+    (value,) = told.values()
+    text = json.dumps({"kind": value, "note": f"of {value} kind"}).encode()
+    assert dump(scrubber.scrub(load(text)).message) == dump(load(text))
 
 
 @pytest.mark.parametrize(

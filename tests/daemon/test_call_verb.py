@@ -19,7 +19,8 @@ from msgspec import Raw
 import discreet
 from discreet.client import ConnectionFailed, InvalidReply, Loss, RequestTimeout, StreamOverrun
 from discreet.client.failures import remote_error
-from discreet.daemon.cli.call import EXIT_OF_HTTP, MEANINGS, add_arguments, exit_status, request_of
+from discreet.daemon.cli.call import add_arguments, request_of
+from discreet.daemon.cli.outcome import EXIT_OF_HTTP, MEANINGS, exit_status
 from discreet.daemon.cli.params import params_of
 from discreet.daemon.settings import UsageError
 from discreet.errors import TABLE, DomainFailure, Internal

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -369,6 +370,14 @@ def test_a_command_that_can_not_be_run_is_one_line_and_a_shells_status(
     session, out, err = record(tmp_path, command)
     assert (session.process.returncode, out) == (status, b"")
     assert err.startswith(b"discreet: ") and err.count(b"\n") == 1
+    assert not session.file.exists()
+
+
+def test_a_file_that_is_there_is_replaced_when_the_server_runs_and_not_before(tmp_path: Path) -> None:
+    (tmp_path / "session.jsonl").write_bytes(b"kept" * 1000)
+    session, _, _ = record(tmp_path, ["no-such-command-anywhere"])
+    assert session.file.read_bytes() == b"kept" * 1000
+    session, _, _ = record(tmp_path, python(""))
     assert session.recording.ended is not None
 
 
@@ -381,3 +390,52 @@ def test_wrong_usage_starts_nothing(argv: list[str], capsys: pytest.CaptureFixtu
     assert main(["record", *argv]) == 2
     said = capsys.readouterr()
     assert said.out == "" and said.err.count("\n") == 1
+
+
+# -- no server is left behind ------------------------------------------------------------------------------------------
+
+STUBBORN = (
+    "import os, signal, time\n"
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "os.write(1, b'%d\\n' % os.getpid())\n"
+    "while True: time.sleep(60)"
+)
+"""Ignores the end of its input, and SIGTERM."""
+
+
+def until_gone(pid: int) -> None:
+    """Wait for the end of a process that is nobody's child here."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (ProcessLookupError, FileNotFoundError):
+            return
+        if state == "Z":
+            return
+        os.sched_yield()
+    raise AssertionError("it lives on")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_killed_recorder_leaves_no_server(tmp_path: Path) -> None:
+    with recorded(tmp_path, python(STUBBORN)) as session:
+        pid = int(session.stdout.readline())
+        session.process.kill()
+        until_gone(pid)
+        assert session.end() == -signal.SIGKILL
+
+
+def test_a_server_that_ignores_the_end_of_its_input_is_ended_in_bounded_time(tmp_path: Path) -> None:
+    with recorded(tmp_path, python(STUBBORN)) as session:
+        assert session.stdout.readline()
+        session.stdin.close()
+        assert session.end() == 128 + signal.SIGKILL
+
+
+def test_a_server_that_ignores_sigterm_is_killed_in_bounded_time(tmp_path: Path) -> None:
+    with recorded(tmp_path, python(STUBBORN)) as session:
+        assert session.stdout.readline()
+        session.process.terminate()
+        assert session.end() == 128 + signal.SIGKILL

@@ -15,9 +15,9 @@ import anyio
 
 from .. import __version__
 from ..client import Peer, attach, connect
+from ..client.arguments import StrPath
 from ..client.background import background_tasks
 from ..client.peer import DEFAULT_TIMEOUT
-from ..client.process import StrPath
 from ..client.stderr import StderrMode
 from ..daemon.admission import access_of, capabilities_of
 from ..daemon.core import Daemon

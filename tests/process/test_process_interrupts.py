@@ -1,0 +1,203 @@
+"""Signals to programs that have started a server: it is ended with them, however it takes its end."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import discreet
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="signals; looks into /proc")
+
+SECONDS = 30.0
+"""How long a test waits for what must come. Generous: nothing waits for it to pass."""
+
+POLITE = "import os, sys\nos.write(2, b'%d\\n' % os.getpid())\nsys.stdin.read()"
+STUBBORN = (
+    "import os, signal, time\n"
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "os.write(2, b'%d\\n' % os.getpid())\n"
+    "while True: time.sleep(60)"
+)
+"""They tell their number on stderr. The second ignores the end of its input, and SIGTERM."""
+
+RECORDING = """\
+{"line":"start","ms":0,"version":1,"framing":"content-length","command":[]}
+{"line":"message","ms":1,"from":"client","message":{"jsonrpc":"2.0","id":1,"method":"m"}}
+{"line":"message","ms":2,"from":"server","message":{"jsonrpc":"2.0","id":1,"result":1}}
+{"line":"end","ms":3,"status":0}
+"""
+
+LIBRARY = """
+import sys
+import anyio
+from discreet.client import connect
+
+async def main():
+    async with connect(sys.argv[2:]) as peer:
+        await peer.call("m", timeout=None)
+
+anyio.run(main, backend=sys.argv[1])
+"""
+
+BLOCKING = """
+import sys
+from discreet.client.blocking import connect
+
+with connect(sys.argv[2:], backend=sys.argv[1]) as peer:
+    peer.call("m", timeout=None)
+"""
+
+AS_INTERRUPT = """
+import signal, sys
+import anyio
+from discreet.client import connect
+
+signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+
+async def main():
+    async with connect(sys.argv[2:]) as peer:
+        await peer.call("m", timeout=None)
+
+anyio.run(main, backend=sys.argv[1])
+"""
+
+
+def server(code: str) -> list[str]:
+    return [sys.executable, "-I", "-S", "-c", code]
+
+
+@contextmanager
+def started(
+    command: Sequence[str], cwd: Path, *, before: Sequence[str] = ()
+) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A program and the number of its server, once that runs."""
+    assert discreet.__file__
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
+    process = subprocess.Popen(
+        [*before, *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+        env=environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(discreet.__file__))},
+    )
+    pid = 0
+    try:
+        assert process.stderr is not None
+        pid = int(process.stderr.readline())
+        yield process, pid
+    finally:
+        process.kill()
+        if pid and is_there(pid):
+            os.kill(pid, signal.SIGKILL)
+        process.communicate()
+
+
+def is_there(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def verbs(code: str) -> dict[str, list[str]]:
+    words = shlex.join(server(code))
+    call = ["call", "m", f"--server={words}", "--timeout=none"]
+    generate = ["generate", "python", f"--server={words}", "--timeout=none"]
+    replay = ["replay", "s.jsonl", "--timeout=1000", "--", *server(code)]
+    discreetly = [sys.executable, "-P", "-m", "discreet"]
+    return {words[0]: [*discreetly, *words] for words in (call, generate, replay)}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("verb", ["call", "generate", "replay"])
+def test_a_signal_ends_a_verb_and_its_server(verb: str, number: signal.Signals, tmp_path: Path) -> None:
+    (tmp_path / "s.jsonl").write_text(RECORDING)
+    with started(verbs(POLITE)[verb], tmp_path) as (process, pid):
+        process.send_signal(number)
+        _, said = process.communicate(timeout=SECONDS)
+        assert (process.returncode, said) == (128 + number, "")
+        assert not is_there(pid)
+
+
+def test_a_signal_ends_a_server_that_ignores_its_end(tmp_path: Path) -> None:
+    with started(verbs(STUBBORN)["call"], tmp_path) as (process, pid):
+        process.terminate()
+        assert process.wait(SECONDS) == 128 + signal.SIGTERM
+        assert not is_there(pid)
+
+
+def test_a_further_signal_ends_it_at_once(tmp_path: Path) -> None:
+    with started(verbs(STUBBORN)["call"], tmp_path) as (process, pid):
+        process.terminate()
+        until_its_input_is_closed(pid)
+        began = time.monotonic()
+        process.terminate()
+        assert process.wait(SECONDS) == 128 + signal.SIGTERM
+        assert time.monotonic() - began < 2.5  # not the three seconds that the end of its input is given
+        assert not is_there(pid)
+
+
+def until_its_input_is_closed(pid: int) -> None:
+    """Wait until nobody else holds the pipe that a process reads."""
+    pipe = os.readlink(f"/proc/{pid}/fd/0")
+    while any(holds(other, pipe) for other in os.listdir("/proc") if other.isdigit() and int(other) != pid):
+        os.sched_yield()
+
+
+def holds(pid: str, pipe: str) -> bool:
+    try:
+        return any(os.readlink(f"/proc/{pid}/fd/{fd}") == pipe for fd in os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return False
+
+
+def test_a_signal_ends_it_though_interrupts_are_ignored_as_in_the_background_of_a_script(tmp_path: Path) -> None:
+    ignoring = ["sh", "-c", 'trap "" INT; exec "$0" "$@"']
+    with started(verbs(POLITE)["call"], tmp_path, before=ignoring) as (process, pid):
+        process.send_signal(signal.SIGINT)
+        process.terminate()
+        assert process.wait(SECONDS) == 128 + signal.SIGTERM
+        assert not is_there(pid)
+
+
+def test_what_was_ignored_stays_ignored(tmp_path: Path) -> None:
+    ignoring = ["sh", "-c", 'trap "" HUP; exec "$0" "$@"']
+    with started(verbs(POLITE)["call"], tmp_path, before=ignoring) as (process, _):
+        process.send_signal(signal.SIGHUP)
+        process.terminate()
+        assert process.wait(SECONDS) == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("program", [LIBRARY, BLOCKING], ids=["async", "blocking"])
+def test_two_interrupts_leave_no_server_of_a_program(program: str, backend: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-c", program, backend, *server(STUBBORN)]
+    with started(command, tmp_path) as (process, pid):
+        process.send_signal(signal.SIGINT)
+        until_its_input_is_closed(pid)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=SECONDS)
+        assert process.returncode != 0
+        assert not is_there(pid)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_program_may_take_sigterm_as_an_interrupt(backend: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-c", AS_INTERRUPT, backend, *server(STUBBORN)]
+    with started(command, tmp_path) as (process, pid):
+        process.terminate()
+        process.communicate(timeout=SECONDS)
+        assert process.returncode != 0
+        assert not is_there(pid)
