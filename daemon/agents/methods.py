@@ -13,7 +13,6 @@ from typing import Any, Final, Protocol, TypeAlias
 from msgspec import Raw
 
 from ... import __version__
-from ..logs import log
 from ..operations.access import Access
 from ..operations.context import Context
 from ..operations.service import Service
@@ -80,13 +79,8 @@ def _taken(card: AgentCard) -> tuple[str, ...]:
 
 
 def _pushed(live: Live, event: Event, dialect: str) -> bytes | None:
-    """What is sent of an event. Never raises: what was stored just so may be nested too deeply to be said."""
     writer = V03 if dialect == V03.name else V10
-    try:
-        body = writer.pushed(Happened(live.id, live.context_id, event), live.task)
-    except (TypeError, ValueError, RecursionError):
-        log.warning("push.failed", task=live.id, reason="unwritable")
-        return None
+    body = writer.pushed(Happened(live.id, live.context_id, event), live.task)
     return None if body is None else bytes(body)  # `Raw` only says that it is bytes
 
 

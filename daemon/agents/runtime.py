@@ -23,7 +23,7 @@ from .neighbours import Neighbours
 from .residents import Residents
 from .runs import BROKEN, Runner, TaskConflict, committed, fail
 from .states import RESTING, TERMINAL
-from .store import StoreError, TaskStore
+from .store import PushTarget, StoreError, TaskStore
 from .targets import Targets
 
 if TYPE_CHECKING:
@@ -160,19 +160,20 @@ class Runtime:
             log.error("agent.failed", exc=fault)
 
     def _on_committed(self, live: Live, events: Sequence[Event]) -> None:
-        if live.targets and self._pusher is not None:
-            fault = boundary.attempt_now(lambda: self._tell_targets(live, events))
-            if fault is not None:
-                log.error("agent.failed", task=live.id, exc=fault)
+        if self._pusher is not None:
+            for event in events:
+                for target in live.targets:
+                    self._tell(self._pusher, target, live, event)
         self._residents.tidy(live)
 
-    def _tell_targets(self, live: Live, events: Sequence[Event]) -> None:
-        for event in events:
+    def _tell(self, pusher: Pusher, target: PushTarget, live: Live, event: Event) -> None:
+        """Have an event pushed. Never raises, whatever it takes to write it."""
+        bodies: list[bytes | None] = []
+        if boundary.attempt_now(lambda: bodies.append(self._body(live, event, target.dialect))) is not None:
+            log.warning("push.failed", task=live.id, config=target.config.id, reason="unwritable")
+        elif bodies[0] is not None:
             last = isinstance(event, StatusChanged) and event.status.state in TERMINAL
-            for target in live.targets:
-                body = self._body(live, event, target.dialect)
-                if body is not None and self._pusher is not None:
-                    self._pusher.offer(target, body, last=last)
+            pusher.offer(target, bodies[0], last=last)
 
     def _on_lost(self, live: Live) -> None:
         live.interrupt()

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from discreet.client import ConnectionFailed, UnsupportedOperation, connect
-from discreet.daemon.agents import desk, events, handler, kept, methods, push_line, runs
+from discreet.daemon import patience
+from discreet.daemon.agents import content, desk, events, kept, methods, push_line, runs, targets
 from discreet.daemon.agents.executor import AgentExecutor, Checks, RequestContext, Resumes
 from discreet.daemon.agents.store import Query
 from discreet.daemon.agents.stores import memory, rules
@@ -178,14 +179,18 @@ def test_the_limits_are_those_of_the_code() -> None:
     shown = dict(cells("what"))
     assert shown == {
         "executions under way or waiting for their turn": f"{runs.MOST_RUNS:,}; then OVERLOADED",
-        "calls of one method that wait at the same time": f"{methods.MOST_WAITING:,}; then OVERLOADED",
+        "messages whose senders wait for their tasks at the same time": f"{methods.MOST_WAITING:,}; more wait while others end, "
+        f"and are OVERLOADED when none does for a {'second' if patience.SECONDS == 1 else patience.SECONDS}",
         "events that an executor may be ahead of the store": f"{events.MOST_UNCOMMITTED}",
         "events of a stream that wait for its reader in the pipe's queue": f"{MOST_UNDELIVERED}",
         "events of one task kept in memory for slow watchers": f"{kept.MOST_EVENTS:,}, or {kept.MOST_BYTES // 1024**2} MiB; "
         f"{kept.MOST_BYTES_IN_ALL // 1024**2} MiB of all tasks",
         "tasks on a page": f"1 to {rules.MOST_PER_PAGE}; {Query(scope='').size} if nothing is said",
-        "seconds for another daemon to cancel a task of its own": f"{handler.CANCEL_SECONDS:.0f}",
+        "seconds for an executor's `cancel`, and for another daemon to cancel a task of its own": f"{runs.CANCEL_SECONDS:.0f}",
         "seconds for interceptors behind a call that was cancelled": f"{desk.AFTER_SECONDS:.0f}",
+        "push configs of one task": f"{targets.MOST_TARGETS}; then −32004",
+        "levels of objects and arrays in one JSON value, of callers and of agents": f"{content.DEEPEST}; then −32602, and a "
+        "`TypeError` in the executor",
         "a message": f"{Settings().max_message_bytes // 1024**2} MiB, `--max-message-bytes`",
     }
 
