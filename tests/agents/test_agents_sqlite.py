@@ -373,3 +373,14 @@ async def test_what_the_dead_leave_beside_the_file_is_removed(path: str, tmp_pat
         assert store.moves() == before
         with closing(sqlite3.connect(path)) as connection:
             assert connection.execute("SELECT count(*) FROM daemons").fetchone() == (2,)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["removed", "replaced"])
+async def test_nothing_is_acknowledged_that_goes_into_a_file_that_is_gone(path: str, again: bool) -> None:
+    async with opened(path) as store:
+        assert await store.commit([change(a_task("a"), snapshot=True)]) == [None]
+        os.unlink(path)
+        if again:
+            Path(path).touch()
+        with pytest.raises(StoreError, match=r"can't be opened|another file"):
+            await store.commit([change(a_task("b"), snapshot=True)])

@@ -181,8 +181,14 @@ class _Files:
             self.claim = Claim(path)
             stack.callback(self.claim.release)
             requests.register_daemon(self.writing, self.claim.owner)
+            self._identity = _identity(path)
             self._stack = stack.pop_all()
         self.path = path
+
+    def check(self) -> None:
+        """What is written into a file that has been removed is lost. Raises `StoreError`, or `OSError`."""
+        if _identity(self.path) != self._identity:
+            raise StoreError(f"{self.path} is another file than the one that was opened")
 
     def close(self) -> None:
         with self._stack, told(self.path):
@@ -204,6 +210,7 @@ class _Opened:
 
     def _do_writes(self, jobs: Sequence[Job[Write]]) -> None:
         with told(self.files.path):
+            self.files.check()
             self._writer.work(jobs)
 
     def _do_reads(self, jobs: Sequence[Job[Read]]) -> None:
@@ -232,3 +239,8 @@ class _Opened:
         await self.reads.close()
         await self.writes.close()
         await to_thread.run_sync(self.files.close)
+
+
+def _identity(path: str) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
