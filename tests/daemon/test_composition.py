@@ -668,7 +668,7 @@ async def test_the_client_is_asked_and_its_answer_arrives(serving: Serving, meth
     [
         ({"code": -32601, "message": "What?"}, {"number": -32601, "text": "What?"}),
         ({"code": 7, "message": "No", "data": [1]}, {"number": 7, "text": "No"}),
-        ("no error object", {"number": 0, "text": ""}),
+        ("no error object", {"number": 0, "text": "no error object"}),
     ],
 )
 async def test_the_clients_error_arrives_as_client_refused(
