@@ -9,7 +9,7 @@ from .hosting import AppError, load_object
 from .operations.access import PARENT, Access, Identity, IdentityProvider, StaticTokens, parse_token
 from .operations.service import Service
 from .settings import Settings
-from .settings.option import SQLITE
+from .settings.option import MEMORY
 
 
 def access_of(settings: Settings) -> Access:
@@ -77,12 +77,12 @@ def _read(name: str, path: str) -> str:
 
 def check_store(settings: Settings) -> None:
     """Open what keeps the agent's tasks, and close it. Raises `AppError`, in one line, where that can't be used."""
-    if settings.store == "memory":
+    if settings.store == MEMORY:
         return
     from .agents.store import StoreError  # late: only who chose a store pays for it
-    from .agents.stores.sqlite import SqliteStore
+    from .agents.stores.chosen import verify
 
     try:
-        SqliteStore(settings.store.removeprefix(SQLITE)).verify()
+        verify(settings.store)
     except StoreError as exc:
         raise AppError(f"store: {exc}") from None

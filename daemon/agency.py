@@ -11,6 +11,7 @@ from .operations.access import Access, Identity
 from .operations.registry import Late
 from .operations.spec import OperationSpec
 from .settings import Settings
+from .settings.option import MEMORY
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -43,7 +44,7 @@ class Agency:
         `load()` has the registry take up the late methods.
         """
         self._tasks = tasks
-        if self._settings.store != "memory":
+        if self._settings.store != MEMORY:
             load()
             if self._runtime is not None:
                 self._runtime.start(self.spawn)

@@ -11,7 +11,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ...errors.exceptions import FailureError
-from ...errors.failures import ExtendedAgentCardNotConfigured, Internal, UnsupportedOperation
+from ...errors.failures import ExtendedAgentCardNotConfigured, Internal
 from .. import boundary
 from ..logs import log
 from ..operations.context import Context
@@ -19,8 +19,7 @@ from .card import AgentCard
 from .content import check_content, check_depth
 from .desk import Desk
 from .dialect import ConfigRequest, Dialect, ListRequest, TaskRequest
-from .dialect_v03 import V03
-from .dialect_v10 import V10, page
+from .dialect_v10 import page
 from .handler import Caller, Handler, Sending, Streamed
 from .model import PushConfig, TaskState
 from .push import Pusher
@@ -102,7 +101,7 @@ class Calls:
         """Have the news of a task sent to a URL."""
         task_id, dialect = config.task_id or "", self.dialect
         if self._pusher is not None:
-            self._pusher.check(config, param="pushNotificationConfig" if dialect is V03 else "")
+            self._pusher.check(config, param=dialect.config_path)
         kept = await self._answer(
             ctx,
             task_id,
@@ -147,8 +146,7 @@ class Calls:
     def _extended(self, ctx: Context) -> AgentCard:
         cards = self._desk.cards
         if not cards.has_extended:
-            unsupported = self.dialect is V10  # 1.0 section 3.3.4; 0.3 has one error for both
-            raise FailureError(UnsupportedOperation() if unsupported else ExtendedAgentCardNotConfigured())
+            raise FailureError(self.dialect.without_extended_card)
         identity = ctx.identity
         if identity is None:
             raise self._desk.challenge()
@@ -170,8 +168,7 @@ class Calls:
             check_content(sending.message, self._taken)
         config = sending.configuration.task_push_notification_config
         if config is not None and self._pusher is not None:
-            name = "pushNotificationConfig" if self.dialect is V03 else "taskPushNotificationConfig"
-            self._pusher.check(config, param=f"configuration.{name}")
+            self._pusher.check(config, param=self.dialect.sent_config_path)
         return sending
 
     async def _answer(self, ctx: Context, task_id: str | None, work: Callable[[Handler, Caller], Awaitable[T]]) -> T:

@@ -15,6 +15,7 @@ from msgspec import Raw
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import Dialect as DialectName
+from ...errors.failures import Failure
 from ..operations.decoders import Values
 from ..operations.params import InputModel
 from ..operations.refusals import REFUSALS
@@ -65,6 +66,21 @@ class Dialect(Protocol):
     @property
     def nothing(self) -> Raw:
         """The result of a method that has none."""
+        ...
+
+    @property
+    def config_path(self) -> str:
+        """Where in the params of the method that puts one a push config stands; empty where they are it."""
+        ...
+
+    @property
+    def sent_config_path(self) -> str:
+        """Where it stands in what comes with a message."""
+        ...
+
+    @property
+    def without_extended_card(self) -> Failure:
+        """What a caller is told who asks an agent for an extended card that does not announce one."""
         ...
 
     def state_name(self, state: TaskState) -> str:

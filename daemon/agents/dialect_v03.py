@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from ...errors.failures import Dialect as DialectName
+from ...errors.failures import ExtendedAgentCardNotConfigured, Failure
 from ..operations.decoders import Values
 from ..operations.params import InputModel
 from . import v03_reading as reading
@@ -86,6 +87,9 @@ class _V03:
 
     name: DialectName = "0.3"
     nothing: Raw = Raw(b"null")
+    config_path: str = "pushNotificationConfig"
+    sent_config_path: str = "configuration.pushNotificationConfig"
+    without_extended_card: Failure = ExtendedAgentCardNotConfigured()  # 0.3 has one error for both
 
     def __init__(self) -> None:
         self.inputs: Mapping[str, InputModel] = _inputs()

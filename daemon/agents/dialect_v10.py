@@ -11,7 +11,7 @@ from msgspec import Meta, Raw, field
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import Dialect as DialectName
-from ...errors.failures import InvalidParams
+from ...errors.failures import Failure, InvalidParams, UnsupportedOperation
 from ..operations.decoders import Values
 from ..operations.params import InputModel
 from .dialect import ConfigRequest, Dialect, ListRequest, TaskRequest, last_of, path, same_version, whole_input
@@ -214,6 +214,9 @@ class _V10:
 
     name: DialectName = "1.0"
     nothing: Raw = Raw(b"{}")
+    config_path: str = ""
+    sent_config_path: str = "configuration.taskPushNotificationConfig"
+    without_extended_card: Failure = UnsupportedOperation()  # 3.3.4
 
     def __init__(self) -> None:
         self.inputs: Mapping[str, InputModel] = _inputs()

@@ -41,23 +41,28 @@ class Targets:
         """Send the news of a task there, too; the config with its id."""
         self._check()
         async with self._residents.held(task_id, scope) as live:
-            target = self.aim(live, config, dialect)
-            await self._store.put_target(task_id, target)
+            target = self._target(live, config, dialect)
+            await self._store.put_target(task_id, target)  # first: what it does not have must not be sent to either
+            self._point(live, target)
             await self._tell_keeper(live)
             return target.config
 
-    def aim(self, live: Live, config: PushConfig, dialect: str) -> PushTarget:
+    def aim(self, live: Live, config: PushConfig, dialect: str) -> None:
         """From now on a task's news go there; `keep` it when the store has the task."""
+        self._point(live, self._target(live, config, dialect))
+
+    def _target(self, live: Live, config: PushConfig, dialect: str) -> PushTarget:
         if self._pusher is None:
             raise FailureError(PushNotificationNotSupported())
         config = msgspec.structs.replace(config, id=config.id or new_id(), task_id=live.id)
-        target = PushTarget(config, dialect)
-        others = tuple(known for known in live.targets if known.config.id != config.id)
-        if len(others) >= MOST_TARGETS:
+        if len(_others(live, config.id)) >= MOST_TARGETS:
             raise FailureError(UnsupportedOperation(task_id=live.id, reason=TOO_MANY))
-        live.targets = (*others, target)
-        self._pusher.renew(target)
-        return target
+        return PushTarget(config, dialect)
+
+    def _point(self, live: Live, target: PushTarget) -> None:
+        live.targets = (*_others(live, target.config.id), target)
+        if self._pusher is not None:
+            self._pusher.renew(target)
 
     async def keep(self, live: Live) -> None:
         """Put what was aimed into the store."""
@@ -82,7 +87,7 @@ class Targets:
         self._check()
         async with self._residents.held(task_id, scope) as live:
             await self._store.drop_target(task_id, config_id)
-            live.targets = tuple(known for known in live.targets if known.config.id != config_id)
+            live.targets = _others(live, config_id)
             if self._pusher is not None:
                 self._pusher.forget(task_id, config_id)
             await self._tell_keeper(live)
@@ -101,3 +106,7 @@ class Targets:
     def _check(self) -> None:
         if self._pusher is None:
             raise FailureError(PushNotificationNotSupported())
+
+
+def _others(live: Live, config_id: str | None) -> tuple[PushTarget, ...]:
+    return tuple(known for known in live.targets if known.config.id != config_id)

@@ -12,6 +12,7 @@ from ..agents.card import AgentCard
 from ..agents.card_v03 import card_v03
 from ..agents.derive import VERSIONS, Cards, stdio_interfaces
 from ..agents.push import available
+from ..boundary import attempt_now
 from ..hosting import AppError, hosted_of
 from ..lifecycle import EXIT_OK
 from ..operations.access import PARENT
@@ -60,10 +61,11 @@ def _card(settings: Settings, *, extended: bool) -> AgentCard:
 
 
 def _extended(cards: Cards) -> AgentCard:
-    try:
-        card = cards.extended(PARENT)
-    except Exception as exc:  # the agent's own function
-        raise UsageError(f"--extended: the agent's function failed ({type(exc).__name__})") from exc
+    made: list[AgentCard | None] = []
+    fault = attempt_now(lambda: made.append(cards.extended(PARENT)))
+    if fault is not None:
+        raise UsageError(f"--extended: the agent's function failed ({type(fault).__name__})") from fault
+    card = made[0]
     if card is None:
         raise UsageError(
             "--extended: there is no such card without tokens, an identity provider, or an agent that has one"

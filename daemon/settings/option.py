@@ -11,6 +11,7 @@ Kind: TypeAlias = Literal[
 ]
 
 PREFIX: Final = "DISCREET_"
+MEMORY: Final = "memory"
 SQLITE: Final = "sqlite:"
 _LONGEST_INTEGER: Final = 18
 """Digits. More than any limit here needs, and far from where `int` itself refuses."""
@@ -159,7 +160,7 @@ def value_of(option: Option, given: Given, directory: str) -> object:  # noqa: C
             return tuple(value)
         case "object", str() if _is_app(value):
             return value
-        case "store", "memory":
+        case "store", str() if value == MEMORY:
             return value
         case "store", str() if value.startswith(SQLITE) and value != SQLITE:
             return SQLITE + absolute(value.removeprefix(SQLITE), directory)

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, TypeAlias, final
 
 from msgspec import Struct
 
-from .option import Detail, Option, option_of
+from .option import MEMORY, Detail, Option, option_of
 
 Framing: TypeAlias = Literal["content-length", "newline", "auto"]
 LogLevel: TypeAlias = Literal["debug", "info", "warn", "error"]
@@ -91,7 +91,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         Detail(
             group=_SERVED, kind="store", help="where the agent keeps its tasks: memory, or sqlite:PATH to outlive it"
         ),
-    ] = "memory"
+    ] = MEMORY
     push_private: Annotated[
         bool, Detail(group=_SERVED, help="let push notifications go to private and loopback addresses")
     ] = False

@@ -291,7 +291,9 @@ async def test_handlers_stay_registered_over_a_restart(servers: Servers) -> None
         await line.connection()
         body = b'{"jsonrpc":"2.0","method":"told"}'
         await servers.ends[-1].send(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-        await heard.wait()
+        with anyio.move_on_after(10):
+            await heard.wait()
+        assert heard.is_set()
 
 
 @pytest.mark.anyio

@@ -92,9 +92,11 @@ async def test_a_client_that_reads_no_more_has_gone() -> None:
 
 
 async def test_a_client_that_ended_its_input_and_hung_up_has_gone() -> None:
-    async with relayed("import signal; signal.pause()") as (wire, _):
+    async with relayed("import signal; signal.pause()") as (wire, server):
         wire.stdin.send_eof()
         wire.gone = True
+    with pytest.raises(ProcessLookupError):
+        os.kill(server.pid, 0)
 
 
 async def test_a_server_that_reads_no_more_is_seen_by_the_client() -> None:

@@ -74,21 +74,24 @@ def gate() -> Gate:
     return Gate()
 
 
-def modes() -> Service:
-    """The same operation in each of the three ways to run."""
+def modes(note: Callable[[dict[str, Any]], None] = lambda params: None) -> Service:
+    """The same operation in each of the three ways to run; `note` hears of each call."""
     service = Service("echo")
 
     @service.query(inline=True)
     def inline(**params: Any) -> dict[str, Any]:
+        note(params)
         return params
 
     @service.query()
     async def coroutine(**params: Any) -> dict[str, Any]:
         await anyio.lowlevel.checkpoint()
+        note(params)
         return params
 
     @service.query()
     def thread(**params: Any) -> dict[str, Any]:
+        note(params)
         return params
 
     return service
@@ -118,11 +121,13 @@ async def test_a_thousand_pipelined_requests_get_a_thousand_answers(serving: Ser
 
 @pytest.mark.parametrize("method", MODES)
 async def test_a_notification_runs_and_is_never_answered(serving: Serving, method: str) -> None:
-    async with serving(modes()) as wire:
-        await wire.send({"jsonrpc": "2.0", "method": method, "params": {}})
+    ran: list[dict[str, Any]] = []
+    async with serving(modes(ran.append)) as wire:
+        await wire.send({"jsonrpc": "2.0", "method": method, "params": {"n": 1}})
         await wire.send({"jsonrpc": "2.0", "method": "no/such"})
         await wire.send({"jsonrpc": "2.0", "method": "gate/note", "params": {"wrong": 1}})
         await wire.nothing_more()
+    assert ran == [{"n": 1}]
 
 
 async def test_requests_start_in_the_order_read_whatever_their_mode(serving: Serving, gate: Gate) -> None:

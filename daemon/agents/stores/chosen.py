@@ -15,3 +15,11 @@ def store_of(setting: str) -> TaskStore:
     from .memory import MemoryStore
 
     return MemoryStore()
+
+
+def verify(setting: str) -> None:
+    """Open what outlives the daemon, and close it. Blocks. Raises `StoreError` where it can't be used."""
+    if setting.startswith(SQLITE):
+        from .sqlite import SqliteStore  # late, as above
+
+        SqliteStore(setting.removeprefix(SQLITE)).verify()
