@@ -2,8 +2,8 @@
 
 from .attach import attach
 from .connect import connect
-from .dialect import ACP, LSP, MCP, PLAIN, Dialect
-from .failures import (
+from .dialects import ACP, LSP, MCP, PLAIN, Dialect
+from .errors import (
     AuthenticationRequired,
     ClientError,
     ConnectionFailed,
@@ -35,9 +35,9 @@ from .failures import (
     VersionNotSupported,
 )
 from .peer import Peer
-from .process import EndBounds, ServerProcess, spawn
-from .restart import RestartPolicy
-from .retry import Attempt, AttemptHook, RetryPolicy
+from .policies.restart import RestartPolicy
+from .policies.retry import Attempt, AttemptHook, RetryPolicy
+from .process.process import EndBounds, ServerProcess, spawn
 from .subscription import Subscription
 
 __all__ = [

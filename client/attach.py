@@ -9,15 +9,15 @@ from itertools import count
 import msgspec
 
 from ..framing.events import Framing
-from ..framing.transport import ByteTransport
-from .arguments import check_framing, check_timeout
-from .connection import Connection
-from .dialect import PLAIN, Dialect
-from .failures import ClientError, ConnectionFailed, DeclaredErrors, Loss
-from .line import FixedLine, opened
+from ..framing.transports.interface import ByteTransport
+from .connection.connection import Connection
+from .connection.connector import FixedConnector, opened
+from .connection.handlers import Handlers
+from .dialects import PLAIN, Dialect
+from .errors import ClientError, ConnectionFailed, DeclaredErrors, Loss
 from .peer import DEFAULT_TIMEOUT, Defaults, Peer
-from .retry import RetryPolicy
-from .served import Served
+from .policies.retry import RetryPolicy
+from .validation import check_framing, check_timeout
 
 
 async def _just_ended() -> Loss:
@@ -47,15 +47,15 @@ async def attach(
     """
     check_framing(framing)
     check_timeout(timeout)
-    served = Served(dialect)
+    served = Handlers(dialect)
     defaults = Defaults(timeout, tuple(errors), retry)
     ids = count(1)
     async with opened(transport, served, framing=framing or dialect.framing, explain=explain) as connection:
         await shake_hands(connection, served, defaults, ids)
-        yield Peer(FixedLine(connection), served, defaults, ids=ids)
+        yield Peer(FixedConnector(connection), served, defaults, ids=ids)
 
 
-async def shake_hands(connection: Connection, served: Served, defaults: Defaults, ids: Iterator[int]) -> None:
+async def shake_hands(connection: Connection, served: Handlers, defaults: Defaults, ids: Iterator[int]) -> None:
     """Run the dialect's handshake, if it has one. `ids` are those of all requests, as some protocols want none used twice.
 
     Raises `ConnectionFailed`, whatever became of it: there is nothing to be had from this server.
@@ -64,7 +64,7 @@ async def shake_hands(connection: Connection, served: Served, defaults: Defaults
         return
     alone = msgspec.structs.replace(defaults, retry=None)
     try:
-        await served.dialect.handshake(Peer(FixedLine(connection), served, alone, ids=ids))
+        await served.dialect.handshake(Peer(FixedConnector(connection), served, alone, ids=ids))
     except ConnectionFailed:
         raise
     except ClientError as exc:

@@ -32,17 +32,17 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from msgspec import UnsetType
 
 from ..framing.events import Framing
-from .arguments import StrPath
 from .connect import connect as connect_async
-from .connection import CLOSED
-from .dialect import Dialect
-from .failures import ConnectionFailed, DeclaredErrors, RemoteError
+from .connection.connection import CLOSED
+from .dialects import Dialect
+from .errors import ConnectionFailed, DeclaredErrors, RemoteError
 from .peer import Peer
-from .process import EndBounds
-from .restart import RestartPolicy
-from .retry import RetryPolicy
-from .stderr import StderrMode
+from .policies.restart import RestartPolicy
+from .policies.retry import RetryPolicy
+from .process.process import EndBounds
+from .process.stderr import StderrMode
 from .subscription import Subscription
+from .validation import StrPath
 
 T = TypeVar("T")
 

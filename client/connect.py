@@ -6,21 +6,21 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 
+from ..errors.backoff import SYSTEM
 from ..framing.events import Framing
-from ..framing.timing import SYSTEM
-from .arguments import StrPath, check_command, check_framing, check_timeout
 from .attach import shake_hands
-from .background import background_tasks
-from .connection import Connection
-from .dialect import PLAIN, Dialect
-from .failures import DeclaredErrors
-from .line import FixedLine, Line, opened
+from .connection.connection import Connection
+from .connection.connector import Connector, FixedConnector, opened
+from .connection.handlers import Handlers
+from .dialects import PLAIN, Dialect
+from .errors import DeclaredErrors
 from .peer import DEFAULT_TIMEOUT, Defaults, Peer
-from .process import EndBounds, spawn
-from .restart import RestartingLine, RestartPolicy
-from .retry import RetryPolicy
-from .served import Served
-from .stderr import StderrMode
+from .policies.restart import RestartingConnector, RestartPolicy
+from .policies.retry import RetryPolicy
+from .process.process import EndBounds, spawn
+from .process.stderr import StderrMode
+from .task_group import background_tasks
+from .validation import StrPath, check_command, check_framing, check_timeout
 
 
 @asynccontextmanager
@@ -57,7 +57,7 @@ async def connect(  # noqa: PLR0913 - what there is to say about a process, and 
     check_command(command)
     check_framing(framing)
     check_timeout(timeout)
-    served = Served(dialect)
+    served = Handlers(dialect)
     ids = count(1)
     defaults = Defaults(timeout, tuple(errors), retry)
 
@@ -70,14 +70,14 @@ async def connect(  # noqa: PLR0913 - what there is to say about a process, and 
             await shake_hands(connection, served, defaults, ids)
             yield connection
 
-    line: Line
+    line: Connector
     if restart is None:
         async with begin() as connection:
-            line = FixedLine(connection)
+            line = FixedConnector(connection)
             yield Peer(line, served, defaults, ids=ids)
         return
     async with background_tasks() as tasks:
-        line = RestartingLine(begin, restart, tasks=tasks, timing=SYSTEM)
+        line = RestartingConnector(begin, restart, tasks=tasks, timing=SYSTEM)
         try:
             await line.connection()
             yield Peer(line, served, defaults, ids=ids)

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from .arguments import encode_params
+from .validation import encode_params
 
 STREAM_EVENT: Final = "stream/event"
 

@@ -14,16 +14,16 @@ import anyio
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ..framing.timing import SYSTEM
-from .arguments import check_timeout
-from .failures import ClientError, DeclaredErrors, RemoteError, RequestTimeout
-from .kinds import Kinds, Listed
-from .line import Line
+from ..errors.backoff import SYSTEM
+from .connection.connector import Connector
+from .connection.handlers import Handlers, NotificationHandler, RequestHandler
+from .connection.pending import PendingCall, PendingStream
+from .errors import ClientError, DeclaredErrors, RemoteError, RequestTimeout
 from .messages import encode_request
-from .pending import PendingCall, PendingStream
-from .retry import RetryPolicy, call_with_retries, outcome_is_unknown
-from .served import NotificationHandler, RequestHandler, Served
+from .policies.idempotency import KnownKinds, Listed
+from .policies.retry import RetryPolicy, call_with_retries, outcome_is_unknown
 from .subscription import Subscription, decode_as
+from .validation import check_timeout
 
 T = TypeVar("T")
 
@@ -65,8 +65,8 @@ class Peer:
 
     def __init__(
         self,
-        line: Line,
-        served: Served,
+        line: Connector,
+        served: Handlers,
         defaults: Defaults = Defaults(),  # noqa: B008 - frozen
         *,
         ids: Iterator[int] | None = None,
@@ -75,7 +75,7 @@ class Peer:
         self._served = served
         self._defaults = defaults
         self._ids = count(1) if ids is None else ids
-        self._kinds = Kinds(self._list_operations)
+        self._kinds = KnownKinds(self._list_operations)
 
     @overload
     async def call(

@@ -10,11 +10,11 @@ import anyio
 import msgspec
 from msgspec import Raw
 
-from .connection import Connection
-from .failures import InvalidReply, RequestTimeout
-from .line import Line
+from .connection.connection import Connection
+from .connection.connector import Connector
+from .connection.pending import PendingStream
+from .errors import InvalidReply, RequestTimeout
 from .messages import UNREADABLE
-from .pending import PendingStream
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class Subscription(AsyncIterator[T], Generic[T]):
 
     def __init__(
         self,
-        line: Line,
+        line: Connector,
         stream: PendingStream,
         body: bytes,
         *,

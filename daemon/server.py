@@ -9,23 +9,23 @@ from typing import Final, NoReturn, final
 
 from .. import __version__
 from ..errors.redaction import load_environment
-from ..framing import guard
-from ..framing.descriptors import StdoutClosed
-from ..framing.stdio import StdioTransport
-from ..framing.stray import StrayReader
-from ..framing.transport import memory_pair
-from .admission import access_of, capabilities_of, check_store
-from .core import FLUSH_SECONDS, Daemon
-from .handover import NOTHING, Carried, Handover, become, program
-from .hosting import AppError, hosted_of
+from ..framing import stdio_guard
+from ..framing.stray_output import StrayReader
+from ..framing.transports.descriptors import StdoutClosed
+from ..framing.transports.interface import memory_pair
+from ..framing.transports.stdio import StdioTransport
+from .apps import AppError, hosted_of
+from .credentials import access_of, capabilities_of, check_store
+from .daemon import FLUSH_SECONDS, Daemon
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import LogSettings, install_hooks, install_logging, log, loop_exception_handler, start, stray
 from .operations.service import DeclarationError
-from .parents import Watch, watch_client, watch_parent
-from .sentinel import Sentinel
+from .process.hangup import HangupWatch
+from .process.liveness import ProcessWatch, watch_client, watch_parent
+from .process.reexec import NOTHING, ConnectionState, Handover, become, program
+from .process.signals import Signals, let_through
+from .process.watchdog import Watchdog
 from .settings import Settings
-from .signals import Signals, let_through
-from .watchdog import Watchdog
 
 GC_THRESHOLD: Final = 10_000
 """Container objects made before the youngest are looked through. Python's 700 makes decoding a large request cost twice
@@ -45,7 +45,7 @@ def serve(settings: Settings, handed: Handover | None = None) -> int:
     """
     gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
     try:
-        streams = guard.seize()
+        streams = stdio_guard.seize()
     except StdoutClosed as exc:
         return _complain(2, str(exc))
     process = _Process(settings, streams, handed)
@@ -62,8 +62,8 @@ def serve(settings: Settings, handed: Handover | None = None) -> int:
 
 def check(settings: Settings) -> NoReturn:
     """Load what `serve` would, and end with status 0; or say on stdout, in one line, why it can't be served."""
-    report = os.dup(guard.STDOUT)
-    os.dup2(guard.STDERR, guard.STDOUT)  # what user code prints at import is no report
+    report = os.dup(stdio_guard.STDOUT)
+    os.dup2(stdio_guard.STDERR, stdio_guard.STDOUT)  # what user code prints at import is no report
     sys.dont_write_bytecode = True
     status = EXIT_OK
     try:
@@ -88,7 +88,7 @@ def check(settings: Settings) -> NoReturn:
 class _Process:
     """What surrounds the daemon from the first descriptor to the last log line."""
 
-    def __init__(self, settings: Settings, streams: guard.Streams, handed: Handover | None) -> None:
+    def __init__(self, settings: Settings, streams: stdio_guard.StandardStreams, handed: Handover | None) -> None:
         # First: it may die while we start, and then its number tells nothing any more.
         self._parent = watch_parent() if handed is None else _same_parent(handed)
         self._program = program() if settings.reload else None
@@ -104,7 +104,7 @@ class _Process:
         self._strays.deliver_to(stray)
         install_hooks()
         load_environment(os.environ)  # before anybody's code can put what is in there into an error or a detail
-        self._sentinel = Sentinel(
+        self._sentinel = HangupWatch(
             self._parent,
             streams.stdin,
             patience=settings.drain_timeout,
@@ -115,7 +115,7 @@ class _Process:
         self._sentinel.start()
 
     def run(self) -> int:
-        hint = guard.hint_for_tty(self._streams.stdin)
+        hint = stdio_guard.hint_for_tty(self._streams.stdin)
         if hint and self._handed is None:
             _complain(self._streams.stderr, hint)
         with Signals(self._on_first_signal, self._on_second_signal):
@@ -148,16 +148,16 @@ class _Process:
 
     def _reload_with(self, daemon: Daemon) -> None:
         if self._program is not None:
-            from .reload import Reload  # late: for those who develop
-            from .sources import Sources
+            from .process.reload import Reload  # late: for those who develop
+            from .process.source_files import SourceFiles
 
-            sources = Sources(self._settings.apps, self._program.directory)
+            sources = SourceFiles(self._settings.apps, self._program.directory)
             daemon.beside(Reload(sources, self._program, daemon.swap).run)
             daemon.on_swap = self._become
 
     def _watch_processes(self, daemon: Daemon) -> None:
         for pid in self._handed.carried.watched if self._handed is not None else ():
-            daemon.watch(Watch(pid, is_parent=False))
+            daemon.watch(ProcessWatch(pid, is_parent=False))
         if self._settings.parent_pid is not None:
             named = watch_client(self._settings.parent_pid)
             if named is None:
@@ -209,7 +209,7 @@ class _Process:
         stopped = self._daemon is not None and self._daemon.lifecycle.state == "stopped"
         return self._daemon.lifecycle.status if self._daemon is not None and stopped else EXIT_FAILED
 
-    def _become(self, carried: Carried) -> None:
+    def _become(self, carried: ConnectionState) -> None:
         """The way out that is none: let a new program take this one's place."""
         assert self._program is not None
         handover = Handover(
@@ -231,19 +231,19 @@ class _Process:
         if self._transport is not None:
             self._transport.close()  # where a thread writes, it may have to be waited for
         _end_children(STRAY_SECONDS)
-        guard.flush_text_streams()
+        stdio_guard.flush_text_streams()
         self._strays.stop(STRAY_SECONDS)
         self._logs.close(FLUSH_SECONDS)
 
 
 def _end_children(grace: float) -> None:
-    from .children import end_children  # late: needed at the end only
+    from .process.children import end_children  # late: needed at the end only
 
     end_children(grace)
 
 
-def _same_parent(handed: Handover) -> Watch | None:
-    return None if handed.parent is None else Watch(handed.parent, is_parent=True)
+def _same_parent(handed: Handover) -> ProcessWatch | None:
+    return None if handed.parent is None else ProcessWatch(handed.parent, is_parent=True)
 
 
 def _log_settings(settings: Settings, handed: Handover | None) -> LogSettings:

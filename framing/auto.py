@@ -6,7 +6,7 @@ from typing import Final, final
 
 from ..errors.failures import ParseFailure
 from .content_length import ContentLengthParser
-from .events import Event, Framing, Limits
+from .events import Event, FrameLimits, Framing
 from .newline import NewlineParser
 
 _BLANKS: Final = b" \t\r\n"
@@ -16,7 +16,7 @@ _BLANKS: Final = b" \t\r\n"
 class AutoParser:
     """Implements `Parser`. The first byte that is no white space decides for good: `{` and `[` mean newline framing."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: FrameLimits) -> None:
         self.framing: Framing | None = None
         self._limits = limits
         self._parser: ContentLengthParser | NewlineParser = NewlineParser(limits)  # skips blanks, which both do

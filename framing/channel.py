@@ -14,7 +14,7 @@ from ..errors.failures import ParseFailure
 from .encoder import encode_frame
 from .events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, Framing
 from .parser import Parser
-from .transport import ByteTransport, PeerGone
+from .transports.interface import ByteTransport, PeerGone
 
 REST_SECONDS: Final = 0.25
 """How long polled silence must last to end a quarantine or any other dropping."""

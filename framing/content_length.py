@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, final
 
 from ..errors.failures import InvalidRequest, ParseFailure
 from .buffer import Collector, InputBuffer
-from .events import END_OF_INPUT, NEED_DATA, EndOfInput, Event, Fault, Frame, Framing, Limits
+from .events import END_OF_INPUT, NEED_DATA, EndOfInput, Event, Fault, Frame, FrameLimits, Framing
+from .fault_span import FaultSpan
 from .headers import HeaderBlock
-from .loss import Loss
 from .states import CLEAN, DOUBT, MID_FRAME, REST_ENDS, State
 
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ class ContentLengthParser:
 
     _lexer: JsonLexer  # of "unframed", "cut-text" and a doubt
 
-    def __init__(self, limits: Limits, *, offset: int = 0) -> None:
+    def __init__(self, limits: FrameLimits, *, offset: int = 0) -> None:
         self.framing: Final[Framing] = "content-length"
         self.state: State = "in-step"
         self.progress = 0
         self._limits = limits
         self._buffer = InputBuffer(offset)
-        self._loss = Loss()
+        self._loss = FaultSpan()
         self._block = HeaderBlock(limits.max_header)
         self._block_in_doubt: State | None = None  # the doubt in which `_block` began
         self._outlasts_rests = False  # the doubt came from a time-out and nothing has come since

@@ -17,7 +17,7 @@ SMALLEST_HEADER_LIMIT: Final = 64
 """Bytes. A block of one `Content-Length` line with 18 digits must fit, see `content_length`."""
 
 
-class Limits(msgspec.Struct, frozen=True):
+class FrameLimits(msgspec.Struct, frozen=True):
     """How much a peer may send at once, in bytes: a body or a line, and a header block with its line ends.
 
     Raises `ValueError` for a `max_body` below 1 or a `max_header` below 64.
@@ -31,7 +31,7 @@ class Limits(msgspec.Struct, frozen=True):
             raise ValueError(f"max_body must be at least 1, max_header at least {SMALLEST_HEADER_LIMIT}")
 
 
-DEFAULT_LIMITS: Final = Limits()
+DEFAULT_LIMITS: Final = FrameLimits()
 
 
 class Frame(msgspec.Struct, gc=False):

@@ -20,8 +20,8 @@ from typing import Final, Literal, TypeAlias, final
 
 from ..errors.failures import InvalidRequest, ParseFailure
 from .buffer import Collector, InputBuffer
-from .events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, Framing, Limits, NeedData
-from .loss import Loss
+from .events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, FrameLimits, Framing, NeedData
+from .fault_span import FaultSpan
 
 LineState: TypeAlias = Literal["in-step", "in-line", "dropping", "reporting"]
 
@@ -35,7 +35,7 @@ _no_blank: Final = re.compile(rb"[^ \t\r\n]").search
 class NewlineParser:
     """Implements `Parser`. `state` is for diagnosis and tests. The first byte has the stream offset `offset`."""
 
-    def __init__(self, limits: Limits, *, offset: int = 0) -> None:
+    def __init__(self, limits: FrameLimits, *, offset: int = 0) -> None:
         self.framing: Final[Framing] = "newline"
         self.state: LineState = "in-step"
         self.progress = 0
@@ -45,7 +45,7 @@ class NewlineParser:
         self._pieces = Collector()
         self._line_start = 0
         self._last_line = 0  # the bytes that `refuse_body` would refuse
-        self._loss = Loss()
+        self._loss = FaultSpan()
         self._timed_out = False
 
     def next_event(self) -> Event:

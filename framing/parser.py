@@ -10,7 +10,18 @@ from typing import Literal, Protocol, TypeAlias, assert_never
 
 from ..errors.failures import ParseFailure
 from .content_length import ContentLengthParser
-from .events import DEFAULT_LIMITS, END_OF_INPUT, NEED_DATA, EndOfInput, Event, Fault, Frame, Framing, Limits, NeedData
+from .events import (
+    DEFAULT_LIMITS,
+    END_OF_INPUT,
+    NEED_DATA,
+    EndOfInput,
+    Event,
+    Fault,
+    Frame,
+    FrameLimits,
+    Framing,
+    NeedData,
+)
 
 __all__ = [
     "DEFAULT_LIMITS",
@@ -20,9 +31,9 @@ __all__ = [
     "Event",
     "Fault",
     "Frame",
+    "FrameLimits",
     "Framing",
     "FramingChoice",
-    "Limits",
     "NeedData",
     "Parser",
     "parser_for",
@@ -102,7 +113,7 @@ class Parser(Protocol):
         ...
 
 
-def parser_for(framing: FramingChoice, limits: Limits = DEFAULT_LIMITS) -> Parser:
+def parser_for(framing: FramingChoice, limits: FrameLimits = DEFAULT_LIMITS) -> Parser:
     """A new parser at the start of a stream."""
     match framing:
         case "content-length":

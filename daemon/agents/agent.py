@@ -18,7 +18,7 @@ import msgspec
 
 from ..operations.access import Identity
 from ..operations.service import DeclarationError
-from .card import (
+from .card.model import (
     AgentCard,
     Capabilities,
     Extension,
@@ -32,7 +32,7 @@ from .card import (
 )
 
 if TYPE_CHECKING:
-    from .executor import AgentExecutor, Interceptor
+    from .tasks.executor import AgentExecutor, Interceptor
 
 TEXT: Final = ("text/plain",)
 

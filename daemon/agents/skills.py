@@ -17,16 +17,16 @@ from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import ContentTypeNotSupported, Failure, InvalidParams
 from ..operations.access import Identity
 from ..operations.spec import OperationSpec
-from .model import Message, Part
-from .runs import described
+from .model.types import Message, Part
+from .tasks.runner import described
 
 if TYPE_CHECKING:
     import anyio
 
-    from ..boundary import Outcome
-    from ..streams import Sink
-    from .events import TaskEvents
-    from .executor import RequestContext
+    from ..connection.streams import Sink
+    from ..dispatch.execution import Outcome
+    from .tasks.executor import RequestContext
+    from .tasks.task_events import TaskEvents
 
 MEDIA_TYPE: Final = "application/json"
 MOST_CHUNKS: Final = 32

@@ -15,7 +15,7 @@ import msgspec
 from ...errors.failures import AuthenticationRequired, Failure, InsufficientPermissions
 
 if TYPE_CHECKING:
-    from ...errors.redaction.guests import Guests
+    from ...errors.redaction.caller_secrets import CallerSecrets
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class Access:
     def __init__(self, parent: Identity, provider: IdentityProvider | None = None) -> None:
         self._parent = parent
         self.provider: Final = provider
-        self._guests: Guests | None = None
+        self._guests: CallerSecrets | None = None
         self.trusting: Final = provider is None and parent.scopes is None
         """True where every caller may do everything, so that nothing needs to be asked."""
 
@@ -90,9 +90,9 @@ class Access:
     def _conceal(self, authorization: str) -> None:
         """Credentials that are accepted are worth something: the logs must not hold them, whoever repeats them."""
         if self._guests is None:
-            from ...errors.redaction.guests import Guests  # late: only daemons with a provider need it
+            from ...errors.redaction.caller_secrets import CallerSecrets  # late: only daemons with a provider need it
 
-            self._guests = Guests()
+            self._guests = CallerSecrets()
         self._guests.conceal(authorization.strip().partition(" ")[2].strip() or authorization)
 
     def refusal(self, rule: AccessRule, metadata: Mapping[str, str]) -> Failure | None:

@@ -12,7 +12,7 @@ import msgspec
 from ...errors.failures import Failure
 
 if TYPE_CHECKING:
-    from ..request import Request
+    from ..dispatch.request import Request
     from ..rpc.envelope import Call
     from .access import Identity
     from .spec import OperationSpec

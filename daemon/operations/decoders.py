@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
-from .refusals import REFUSALS
+from .msgspec_errors import REFUSALS
 
 Values: TypeAlias = tuple[Any, ...]
 
@@ -85,7 +85,7 @@ def decode_rest(rest: Any, taken: set[str]) -> Decode:
         for name in left_out:
             given.pop(name, None)
         if not taken.isdisjoint(given):
-            from .faults import unknown_member  # late: see `_refusal`
+            from .input_errors import unknown_member  # late: see `_refusal`
 
             raise FailureError(unknown_member(prefix, min(taken & given.keys()), ()))
         return (given,)
@@ -141,6 +141,6 @@ def _members(tp: Any, names: tuple[str, ...], raw: Raw | bytes | None, prefix: s
 
 
 def _refusal(tp: Any, raw: Raw | bytes, prefix: str) -> FailureError:
-    from .faults import find_fault  # late: neither a start nor a good request needs it
+    from .input_errors import find_fault  # late: neither a start nor a good request needs it
 
     return FailureError(find_fault(tp, raw, prefix=prefix))

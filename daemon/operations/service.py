@@ -16,7 +16,7 @@ from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, final, g
 
 from ...errors.exceptions import OperationError
 from .access import AccessRule
-from .foreign import refuse_foreign
+from .json_types import refuse_foreign
 from .params import build_input
 from .spec import DEFAULT_TIMEOUT, DefaultTimeout, Kind, Mode, OperationSpec, Timeout, Visibility, output_check
 

@@ -69,7 +69,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
         """The params for people, in order: `level: string`, `limit?: integer` where it may be left out."""
         from msgspec import inspect  # late: only those who ask pay for it
 
-        from .shapes import members, phrase
+        from .type_phrases import members, phrase
 
         node = inspect.type_info(self.input.type)
         if not isinstance(node, inspect.StructType):
@@ -84,7 +84,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
         """The result's type for people."""
         from msgspec import inspect  # late, as above
 
-        from .shapes import phrase
+        from .type_phrases import phrase
 
         return phrase(inspect.type_info(self.returns))
 

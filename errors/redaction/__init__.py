@@ -1,8 +1,8 @@
 """Keeps secrets, paths and account names out of logs and out of declared details."""
 
 from .scrubber import (
-    Limits,
     Scrubber,
+    ScrubLimits,
     finds_secret,
     load_environment,
     register,
@@ -15,7 +15,7 @@ from .scrubber import (
 )
 
 __all__ = [
-    "Limits",
+    "ScrubLimits",
     "Scrubber",
     "finds_secret",
     "load_environment",

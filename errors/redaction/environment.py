@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .words import Verdict, judge
+from .layers.words import Verdict, judge
 
 _ACCOUNT_VARIABLES = ("USER", "LOGNAME", "USERNAME", "SUDO_USER")
 _HOME_VARIABLES = ("HOME", "USERPROFILE")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from .entropy import RUN_LENGTH, scrub_runs
-from .known import KnownSecrets
-from .manifests import scrub_manifests
+from .layers.entropy import RUN_LENGTH, scrub_runs
+from .layers.known import KnownSecrets
+from .layers.manifests import scrub_manifests
+from .layers.names import scrub_names, scrub_names_above
+from .layers.paths import Paths
+from .layers.prefilter import Prefilter
+from .layers.shapes import Shape, length_rules, literal_rules, scrub_pem
+from .layers.words import STEMS
 from .marks import CUT
-from .names import scrub_names, scrub_names_above
-from .paths import Paths
-from .prefilter import Prefilter
-from .scrubber import Limits
-from .shapes import Shape, length_rules, literal_rules, scrub_pem
-from .words import STEMS
-from .work import ExhaustedError, Work
+from .scrubber import ScrubLimits
+from .work_budget import BudgetExhaustedError, WorkBudget
 
 _ROUNDS = 6  # of one line or text; two are the rule: one that changes it and one that confirms
 _CUT_BACK = 256  # characters: how far back a cut looks for white space, so that no secret is cut in two
@@ -23,7 +23,7 @@ _NAMES = "names"  # wakes layer 2
 class Pipeline:
     """The five layers, with the secrets and names that were made known."""
 
-    def __init__(self, known: KnownSecrets, limits: Limits, *, fast: bool = True) -> None:
+    def __init__(self, known: KnownSecrets, limits: ScrubLimits, *, fast: bool = True) -> None:
         self._known = known
         self._limits = limits
         self.paths = Paths()
@@ -50,10 +50,10 @@ class Pipeline:
         work = self._work(text)
         return self._settle(_shorten(text, self._limits.characters), work, paths=False), work.hits
 
-    def _work(self, text: str) -> Work:
-        return Work(self._limits.steps, min(len(text), self._limits.characters))
+    def _work(self, text: str) -> WorkBudget:
+        return WorkBudget(self._limits.steps, min(len(text), self._limits.characters))
 
-    def _settle(self, text: str, work: Work | None = None, *, paths: bool) -> str:
+    def _settle(self, text: str, work: WorkBudget | None = None, *, paths: bool) -> str:
         """Rounds over the whole text until one changes nothing; cut where that does not come to an end."""
         work = work or self._work(text)
         settled: set[str] = set()  # lines that a round over them alone leaves as they are
@@ -68,7 +68,7 @@ class Pipeline:
                 return text
         return CUT
 
-    def _blocks(self, text: str, work: Work) -> str:
+    def _blocks(self, text: str, work: WorkBudget) -> str:
         """What may take more than one line: known secrets, PEM blocks, manifests, values below their names."""
         try:
             text = self._known.scrub(text, work.replace)
@@ -77,10 +77,10 @@ class Pipeline:
             if "kind" in text:
                 text = scrub_manifests(text, work.replace)
             return scrub_names_above(text, lower(text), work) if "\n" in text else text
-        except ExhaustedError:
+        except BudgetExhaustedError:
             return CUT
 
-    def _settle_line(self, line: str, settled: set[str], work: Work, *, paths: bool) -> str:
+    def _settle_line(self, line: str, settled: set[str], work: WorkBudget, *, paths: bool) -> str:
         if line in settled:
             return line
         try:
@@ -91,12 +91,12 @@ class Pipeline:
                     break
             else:
                 line = CUT
-        except ExhaustedError:
+        except BudgetExhaustedError:
             line = CUT
         settled.add(line)
         return line
 
-    def _line(self, line: str, work: Work, *, paths: bool) -> str:
+    def _line(self, line: str, work: WorkBudget, *, paths: bool) -> str:
         replace = work.replace
         low = lower(line)
         for rule in self._prefilter.awake(line, low):

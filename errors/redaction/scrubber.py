@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, final
 
-from .known import KnownSecrets
+from .layers.known import KnownSecrets
 
 if TYPE_CHECKING:
     from .environment import Environment
@@ -19,7 +19,7 @@ FIELD_CHARACTERS = 8192
 """What is kept of one field of a log event (8 KiB)."""
 
 
-class Limits(NamedTuple):
+class ScrubLimits(NamedTuple):
     """What one call may cost."""
 
     characters: int = 8 * 1024 * 1024
@@ -36,7 +36,7 @@ class Scrubber:
     is removed (`<cut>`), never let through. Scrubbing what is already scrubbed changes nothing.
     """
 
-    def __init__(self, *, limits: Limits = Limits(), fast: bool = True) -> None:  # noqa: B008 - immutable
+    def __init__(self, *, limits: ScrubLimits = ScrubLimits(), fast: bool = True) -> None:  # noqa: B008 - immutable
         """`fast=False` keeps to the prefilter in plain Python even where `ahocorasick_rs` is installed."""
         self._limits = limits
         self._fast = fast

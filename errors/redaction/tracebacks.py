@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from .foreign import guarded
+from .layers.paths import reduce_path
 from .marks import CUT
-from .paths import reduce_path
 from .pipeline import Pipeline
+from .safe_call import guarded
 
 _CHARACTERS = 16_384  # of the whole
 _MESSAGE = 2048  # characters of one exception's message or note

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import TypeVar, cast, final
 
-from .foreign import guarded
+from .layers.names import names_value
+from .layers.words import Verdict, judge
 from .marks import CUT, REDACTED, nothing_left
-from .names import names_value
 from .pipeline import Pipeline
-from .words import Verdict, judge
+from .safe_call import guarded
 
 _DEPTH = 16  # levels of nesting
 _NODES = 10_000  # values in all

@@ -37,7 +37,7 @@ class EditConflict(OperationError, code="EDIT_CONFLICT", http_status=409):
     version: int
 
 
-class Shelf:
+class TaskIndex:
     """Every version of every note, in the order of the changes, and who waits for the next one."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Shelf:
         await changed.wait()
 
 
-shelf = Shelf()
+shelf = TaskIndex()
 
 
 @notes.query(inline=True)

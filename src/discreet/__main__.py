@@ -5,7 +5,7 @@ import sys
 
 def main() -> int:
     """Run the command line of this process; returns the exit status."""
-    from .daemon.cli.main import main as run
+    from .cli.main import main as run
 
     return run(sys.argv[1:])
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .daemon.agents.agent import Agent
-    from .daemon.agents.card import (
+    from .daemon.agents.card.model import (
         AgentCard,
         AgentInterface,
         ApiKey,
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
         Skill,
         requires,
     )
-    from .daemon.agents.events import TaskEvents
-    from .daemon.agents.executor import (
+    from .daemon.agents.model.types import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
+    from .daemon.agents.stores.interface import EventLog, TaskStore
+    from .daemon.agents.tasks.executor import (
         AgentCall,
         AgentExecutor,
         Checks,
@@ -39,12 +40,11 @@ if TYPE_CHECKING:
         RequestContext,
         Resumes,
     )
-    from .daemon.agents.model import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
-    from .daemon.agents.store import EventLog, TaskStore
+    from .daemon.agents.tasks.task_events import TaskEvents
 
 _HOMES = {
     "agent": ("Agent",),
-    "card": (
+    "card.model": (
         "AgentCard",
         "AgentInterface",
         "ApiKey",
@@ -66,8 +66,8 @@ _HOMES = {
         "Skill",
         "requires",
     ),
-    "events": ("TaskEvents",),
-    "executor": (
+    "tasks.task_events": ("TaskEvents",),
+    "tasks.executor": (
         "AgentCall",
         "AgentExecutor",
         "Checks",
@@ -77,8 +77,8 @@ _HOMES = {
         "RequestContext",
         "Resumes",
     ),
-    "model": ("Artifact", "Message", "Part", "Role", "Task", "TaskState", "TaskStatus"),
-    "store": ("EventLog", "TaskStore"),
+    "model.types": ("Artifact", "Message", "Part", "Role", "Task", "TaskState", "TaskStatus"),
+    "stores.interface": ("EventLog", "TaskStore"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -11,13 +11,13 @@ import anyio
 import pytest
 
 from discreet import Service
-from discreet.daemon.core import Daemon
+from discreet.daemon.daemon import Daemon
 from discreet.daemon.operations.access import Access
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
-from discreet.framing.events import NEED_DATA, Fault, Frame, Limits
+from discreet.framing.events import NEED_DATA, Fault, Frame, FrameLimits
 from discreet.framing.parser import parser_for
-from discreet.framing.transport import MemoryTransport, memory_pair
+from discreet.framing.transports.interface import MemoryTransport, memory_pair
 
 SECONDS = 5.0
 """How long a test waits for what must come. Generous: nothing waits for it to pass."""
@@ -31,7 +31,7 @@ class Wire:
         self.daemon = daemon
         self.status: int | None = None
         self.ended = anyio.Event()
-        self._parser = parser_for("content-length", Limits(max_body=1 << 30))
+        self._parser = parser_for("content-length", FrameLimits(max_body=1 << 30))
         self._calls = 0
 
     async def send(self, *messages: dict[str, Any] | bytes) -> None:

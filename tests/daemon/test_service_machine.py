@@ -19,12 +19,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Context, OperationError, Service
-from discreet.daemon.core import Daemon
+from discreet.daemon.daemon import Daemon
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
-from discreet.framing.events import NEED_DATA, Frame, Limits
+from discreet.framing.events import NEED_DATA, Frame, FrameLimits
 from discreet.framing.parser import parser_for
-from discreet.framing.transport import MemoryTransport, memory_pair
+from discreet.framing.transports.interface import MemoryTransport, memory_pair
 
 Serving = Callable[..., AbstractAsyncContextManager[Any]]
 
@@ -141,7 +141,7 @@ class Client:
 
     def __init__(self, transport: MemoryTransport) -> None:
         self._transport = transport
-        self._parser = parser_for("content-length", Limits(max_body=1 << 30))
+        self._parser = parser_for("content-length", FrameLimits(max_body=1 << 30))
         self.sent = 0
         self.answers: dict[int, dict[str, Any]] = {}
         self.events: dict[int, int] = {}

@@ -14,13 +14,16 @@ from typing import Any
 import pytest
 
 from discreet.client import ConnectionFailed, UnsupportedOperation, connect
-from discreet.daemon import patience
-from discreet.daemon.agents import content, desk, events, kept, methods, push_line, runs, targets
-from discreet.daemon.agents.executor import AgentExecutor, Checks, RequestContext, Resumes
-from discreet.daemon.agents.store import Query
-from discreet.daemon.agents.stores import memory, rules
+from discreet.daemon.agents.model import content
+from discreet.daemon.agents.push import queue
+from discreet.daemon.agents.service import call_pipeline, methods, push_configs
+from discreet.daemon.agents.stores import checks, memory
+from discreet.daemon.agents.stores.interface import Query
+from discreet.daemon.agents.tasks import event_buffer, runner, task_events
+from discreet.daemon.agents.tasks.executor import AgentExecutor, Checks, RequestContext, Resumes
+from discreet.daemon.connection.streams import MOST_UNDELIVERED
+from discreet.daemon.dispatch import starvation
 from discreet.daemon.settings import Settings
-from discreet.daemon.streams import MOST_UNDELIVERED
 
 PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
 SECONDS = 60
@@ -170,25 +173,25 @@ def test_all_that_a_context_holds_is_there() -> None:
 
 def test_all_that_an_agent_can_say_is_there() -> None:
     shown = {name for cell, _ in cells("`await events.…`") for name in re.findall(r"`(\w+)\(", cell)}
-    assert shown == public(events.TaskEvents)
-    properties = {name for name, it in vars(events.TaskEvents).items() if isinstance(it, property)}
+    assert shown == public(task_events.TaskEvents)
+    properties = {name for name, it in vars(task_events.TaskEvents).items() if isinstance(it, property)}
     assert {name for name in properties if f"`events.{name}`" in PAGE} == properties
 
 
 def test_the_limits_are_those_of_the_code() -> None:
     shown = dict(cells("what"))
     assert shown == {
-        "executions under way or waiting for their turn": f"{runs.MOST_RUNS:,}; then OVERLOADED",
+        "executions under way or waiting for their turn": f"{runner.MOST_RUNS:,}; then OVERLOADED",
         "messages whose senders wait for their tasks at the same time": f"{methods.MOST_WAITING:,}; more wait while others end, "
-        f"and are OVERLOADED when none does for a {'second' if patience.SECONDS == 1 else patience.SECONDS}",
-        "events that an executor may be ahead of the store": f"{events.MOST_UNCOMMITTED}",
+        f"and are OVERLOADED when none does for a {'second' if starvation.SECONDS == 1 else starvation.SECONDS}",
+        "events that an executor may be ahead of the store": f"{task_events.MOST_UNCOMMITTED}",
         "events of a stream that wait for its reader in the pipe's queue": f"{MOST_UNDELIVERED}",
-        "events of one task kept in memory for slow watchers": f"{kept.MOST_EVENTS:,}, or {kept.MOST_BYTES // 1024**2} MiB; "
-        f"{kept.MOST_BYTES_IN_ALL // 1024**2} MiB of all tasks",
-        "tasks on a page": f"1 to {rules.MOST_PER_PAGE}; {Query(scope='').size} if nothing is said",
-        "seconds for an executor's `cancel`, and for another daemon to cancel a task of its own": f"{runs.CANCEL_SECONDS:.0f}",
-        "seconds for interceptors behind a call that was cancelled": f"{desk.AFTER_SECONDS:.0f}",
-        "push configs of one task": f"{targets.MOST_TARGETS}; then −32004",
+        "events of one task kept in memory for slow watchers": f"{event_buffer.MOST_EVENTS:,}, or {event_buffer.MOST_BYTES // 1024**2} MiB; "
+        f"{event_buffer.MOST_BYTES_IN_ALL // 1024**2} MiB of all tasks",
+        "tasks on a page": f"1 to {checks.MOST_PER_PAGE}; {Query(scope='').size} if nothing is said",
+        "seconds for an executor's `cancel`, and for another daemon to cancel a task of its own": f"{runner.CANCEL_SECONDS:.0f}",
+        "seconds for interceptors behind a call that was cancelled": f"{call_pipeline.AFTER_SECONDS:.0f}",
+        "push configs of one task": f"{push_configs.MOST_TARGETS}; then −32004",
         "levels of objects and arrays in one JSON value, of callers and of agents": f"{content.DEEPEST}; then −32602, and a "
         "`TypeError` in the executor",
         "a message": f"{Settings().max_message_bytes // 1024**2} MiB, `--max-message-bytes`",
@@ -198,7 +201,7 @@ def test_the_limits_are_those_of_the_code() -> None:
 def test_what_is_said_of_stores_and_queues_is_what_they_do() -> None:
     text = " ".join(PAGE.split())
     assert f"{memory.MOST_LIVE:,} tasks that have not ended" in text
-    hours, kept, size = rules.KEEP_SECONDS / 3600, rules.KEEP_ENDED, memory.KEEP_ENDED_BYTES // 1024**2
+    hours, kept, size = checks.KEEP_SECONDS / 3600, checks.KEEP_ENDED, memory.KEEP_ENDED_BYTES // 1024**2
     assert f"stay for {hours:.0f} hours, and the last {kept:,} of them; in memory {size} MiB of them" in text
-    assert f"At most {push_line.MOST:,} notifications or {push_line.MOST_BYTES // 1024**2} MiB wait" in text
-    assert f"{events.MOST_UNCOMMITTED} events ahead of the store" in text
+    assert f"At most {queue.MOST:,} notifications or {queue.MOST_BYTES // 1024**2} MiB wait" in text
+    assert f"{task_events.MOST_UNCOMMITTED} events ahead of the store" in text

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import discreet
-from discreet.client import Attempt, ClientError, RestartPolicy, RetryPolicy, attach, connect, failures
+from discreet.client import Attempt, ClientError, RestartPolicy, RetryPolicy, attach, connect, errors
 
 PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
 PROGRAM = re.compile(r"^```python\n(# (\w+)\.py\n.*?)^```\n(?:\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
@@ -77,5 +77,5 @@ def test_every_option_is_there() -> None:
 
 
 def test_every_error_is_there() -> None:
-    classes = {name for name, it in vars(failures).items() if isinstance(it, type) and issubclass(it, ClientError)}
+    classes = {name for name, it in vars(errors).items() if isinstance(it, type) and issubclass(it, ClientError)}
     assert rows("class").keys() == classes - {"ClientError"}

@@ -8,9 +8,9 @@ import pytest
 from discreet.errors import InvalidRequest, ParseFailure
 from discreet.framing.channel import OUTGOING_HIGH, Channel
 from discreet.framing.encoder import encode_frame
-from discreet.framing.events import END_OF_INPUT, NEED_DATA, Fault, Frame, Limits
+from discreet.framing.events import END_OF_INPUT, NEED_DATA, Fault, Frame, FrameLimits
 from discreet.framing.parser import parser_for
-from discreet.framing.transport import MemoryTransport, PeerGone, memory_pair
+from discreet.framing.transports.interface import MemoryTransport, PeerGone, memory_pair
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +20,7 @@ GOOD = encode_frame(b"{}", "content-length")
 def channel(frame_timeout: float = 30.0, capacity: int = 1 << 16) -> tuple[Channel, MemoryTransport, list[int]]:
     ours, theirs = memory_pair(capacity)
     timeouts: list[int] = []
-    parser = parser_for("content-length", Limits())
+    parser = parser_for("content-length", FrameLimits())
     return Channel(ours, parser, frame_timeout=frame_timeout, on_timeout=timeouts.append), theirs, timeouts
 
 

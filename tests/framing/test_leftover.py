@@ -12,10 +12,10 @@ from discreet.errors.failures import ParseFailure
 from discreet.framing.channel import Channel
 from discreet.framing.encoder import encode_frame
 from discreet.framing.events import Fault, Framing
-from discreet.framing.parser import NEED_DATA, Frame, Limits, parser_for
-from discreet.framing.transport import memory_pair
+from discreet.framing.parser import NEED_DATA, Frame, FrameLimits, parser_for
+from discreet.framing.transports.interface import memory_pair
 
-LIMITS = Limits(max_body=120, max_header=80)
+LIMITS = FrameLimits(max_body=120, max_header=80)
 
 
 def f(body: bytes) -> bytes:

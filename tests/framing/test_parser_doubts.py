@@ -13,9 +13,9 @@ import pytest
 
 from discreet.framing.content_length import ContentLengthParser
 from discreet.framing.encoder import encode_frame
-from discreet.framing.parser import Limits
+from discreet.framing.parser import FrameLimits
 
-LIMITS = Limits(max_body=200, max_header=128)
+LIMITS = FrameLimits(max_body=200, max_header=128)
 
 
 def f(body: bytes) -> bytes:

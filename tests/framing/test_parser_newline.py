@@ -12,9 +12,9 @@ from discreet.framing.auto import AutoParser
 from discreet.framing.content_length import ContentLengthParser
 from discreet.framing.encoder import encode_frame
 from discreet.framing.newline import NewlineParser
-from discreet.framing.parser import END_OF_INPUT, NEED_DATA, Fault, Limits, parser_for
+from discreet.framing.parser import END_OF_INPUT, NEED_DATA, Fault, FrameLimits, parser_for
 
-LIMITS = Limits(max_body=20, max_header=64)
+LIMITS = FrameLimits(max_body=20, max_header=64)
 
 ONE, TWO, BAD = b'{"id":1}', b'{"id":2}', b'{"id":}'
 LONG = b'"' + b"x" * 19 + b'"'

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from discreet.framing.content_length import ContentLengthParser
 from discreet.framing.encoder import encode_frame
 from discreet.framing.newline import NewlineParser
-from discreet.framing.parser import END_OF_INPUT, NEED_DATA, Fault, Frame, Limits, Parser, parser_for
+from discreet.framing.parser import END_OF_INPUT, NEED_DATA, Fault, Frame, FrameLimits, Parser, parser_for
 
-LIMITS = Limits(max_body=120, max_header=80)
+LIMITS = FrameLimits(max_body=120, max_header=80)
 
 
 def f(body: bytes) -> bytes:
@@ -138,7 +138,7 @@ def test_a_length_that_is_too_short_is_one_loss_and_the_next_frame_comes(
 ) -> None:
     size = data.draw(st.integers(0, len(text) - 1))
     stream = b"Content-Length: %d\r\n\r\n" % size + text + gap + B
-    assert outline(drive(ContentLengthParser(Limits()), [stream])) == [text[:size], "invalid-json", TWO]
+    assert outline(drive(ContentLengthParser(FrameLimits()), [stream])) == [text[:size], "invalid-json", TWO]
 
 
 @settings(max_examples=300, deadline=None)
@@ -147,7 +147,10 @@ def test_the_late_tail_of_a_body_that_timed_out_is_skipped(drive: Any, outline: 
     size = data.draw(st.integers(0, len(text) - 1))
     silence = data.draw(st.sampled_from([["time-out"], ["time-out", "rest"], ["time-out", "rest", "rest"]]))
     begun = b"Content-Length: %d\r\n\r\n" % len(text) + text[:size]
-    assert outline(drive(ContentLengthParser(Limits()), [begun, *silence, text[size:] + B])) == ["length-mismatch", TWO]
+    assert outline(drive(ContentLengthParser(FrameLimits()), [begun, *silence, text[size:] + B])) == [
+        "length-mismatch",
+        TWO,
+    ]
 
 
 @settings(max_examples=300, deadline=None)
@@ -172,7 +175,7 @@ def test_a_frame_inside_a_json_payload_never_runs(drive: Any, outline: Any, data
     at = data.draw(st.integers(0, len(stream)))
     halves = [half for half in (stream[:at], stream[at:]) if half]
     events = drive(
-        ContentLengthParser(Limits(max_body=500_000)), [halves[0], *silence, *halves[1:], A, "rest", B, "end"]
+        ContentLengthParser(FrameLimits(max_body=500_000)), [halves[0], *silence, *halves[1:], A, "rest", B, "end"]
     )
     assert EVIL not in outline(events)
 
@@ -186,8 +189,8 @@ def test_a_raw_frame_inside_what_began_as_a_text_never_runs(
 ) -> None:
     beginning = before[: data.draw(st.integers(1, len(before) - 1))]
     raw = beginning + f(b"not json" + EVIL_FRAME) + b"".join(after)
-    assert EVIL not in outline(drive(ContentLengthParser(Limits()), [raw, "rest", A, "end"]))
-    assert EVIL not in outline(drive(ContentLengthParser(Limits()), [b"X: y\r\n\r\n" + raw, "rest", A, "end"]))
+    assert EVIL not in outline(drive(ContentLengthParser(FrameLimits()), [raw, "rest", A, "end"]))
+    assert EVIL not in outline(drive(ContentLengthParser(FrameLimits()), [b"X: y\r\n\r\n" + raw, "rest", A, "end"]))
 
 
 @settings(max_examples=200, deadline=None)
@@ -201,7 +204,7 @@ def test_what_is_encoded_is_decoded_as_it_was(bodies: list[bytes], size: int) ->
 @given(bodies=st.lists(values, max_size=6), size=st.integers(1, 50))
 def test_what_is_encoded_on_lines_is_decoded_as_it_was(bodies: list[Any], size: int) -> None:
     stream = b"".join(encode_frame(json.dumps(body, indent=1).encode(), "newline") for body in bodies)
-    assert [json.loads(body) for body in decoded(NewlineParser(Limits()), stream, size)] == bodies
+    assert [json.loads(body) for body in decoded(NewlineParser(FrameLimits()), stream, size)] == bodies
 
 
 def decoded(parser: Parser, stream: bytes, size: int) -> list[bytes]:
@@ -254,7 +257,7 @@ def calls_for(drive: Any, stream: bytes, chunk: int) -> int:
 
 def test_a_large_body_in_many_chunks_takes_little_more_memory_than_itself(drive: Any) -> None:
     size, chunk = 4_000_000, b"1" * 50_000
-    parser = ContentLengthParser(Limits())
+    parser = ContentLengthParser(FrameLimits())
     tracemalloc.start()
     try:
         parser.receive_data(b"Content-Length: %d\r\n\r\n" % size)

@@ -9,10 +9,10 @@ import pytest
 from discreet.errors.failures import ParseFailure
 from discreet.framing.content_length import ContentLengthParser
 from discreet.framing.encoder import encode_frame
-from discreet.framing.parser import NEED_DATA, Fault, Frame, Limits
+from discreet.framing.parser import NEED_DATA, Fault, Frame, FrameLimits
 from discreet.framing.states import State
 
-LIMITS = Limits(max_body=200, max_header=128)
+LIMITS = FrameLimits(max_body=200, max_header=128)
 
 ONE = b'{"id":1}'
 A = encode_frame(ONE, "content-length")
@@ -366,4 +366,4 @@ def test_bytes_after_the_end_and_empty_chunks_are_programming_errors() -> None:
 def test_limits_that_no_frame_could_meet_are_refused() -> None:
     for body, header in ((0, 8192), (1024, 63)):
         with pytest.raises(ValueError, match="at least"):
-            Limits(max_body=body, max_header=header)
+            FrameLimits(max_body=body, max_header=header)

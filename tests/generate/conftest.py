@@ -17,8 +17,8 @@ from typing import Final, NoReturn
 import pytest
 
 from discreet.daemon.operations.registry import Registry
-from discreet.daemon.operations.schemas import OperationSchema, snapshot
 from discreet.daemon.operations.service import Service
+from discreet.daemon.schemas.documents import OperationSchema, snapshot
 
 HERE: Final = Path(__file__).parent
 PACKAGES: Final = ("typescript", "vscode-jsonrpc")

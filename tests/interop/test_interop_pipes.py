@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from discreet.framing.events import NEED_DATA, Frame, Limits
+from discreet.framing.events import NEED_DATA, Frame, FrameLimits
 from discreet.framing.parser import parser_for
 
 Place = Any
@@ -47,7 +47,7 @@ def test_a_session_of_lines_runs_from_its_handshake_to_its_end(place: Place, fra
 
 def test_frames_from_a_shell_are_answered_in_frames(place: Place) -> None:
     done = place.run(["sh", "frames.sh"])
-    parser = parser_for("content-length", Limits())
+    parser = parser_for("content-length", FrameLimits())
     parser.receive_data(done.stdout)
     replies = {}
     while (event := parser.next_event()) is not NEED_DATA:

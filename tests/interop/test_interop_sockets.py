@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import pytest
 
 from discreet.framing.encoder import encode_frame
-from discreet.framing.events import NEED_DATA, Frame, Limits
+from discreet.framing.events import NEED_DATA, Frame, FrameLimits
 from discreet.framing.parser import parser_for
 
 Place = Any
@@ -31,7 +31,7 @@ class Connection:
 
     def __init__(self, path: str) -> None:
         wait_until(lambda: self._connect(path))
-        self._parser = parser_for("content-length", Limits())
+        self._parser = parser_for("content-length", FrameLimits())
 
     def _connect(self, path: str) -> bool:
         """Whether the listener listens; its address is there a little earlier."""

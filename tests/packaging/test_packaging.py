@@ -120,7 +120,7 @@ def test_a_checkout_without_the_links_installs_and_serves(tmp_path: Path) -> Non
     site = tmp_path / "site"
     pip = ["-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"]
     run([*pip, "install", "--no-deps", "--no-build-isolation", "--no-index", "--target", str(site), "."], cwd=tree)
-    where = "import discreet.client, discreet.daemon.core; print(discreet.__file__, discreet.Service.__module__)"
+    where = "import discreet.client, discreet.daemon.daemon; print(discreet.__file__, discreet.Service.__module__)"
     assert run(["-c", where], cwd=tmp_path, path=site).split() == [
         str(site / "discreet" / "__init__.py"),
         "discreet.daemon.operations.service",

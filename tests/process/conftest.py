@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from discreet.framing.encoder import encode_frame
-from discreet.framing.events import NEED_DATA, Fault, Frame, Limits
+from discreet.framing.events import NEED_DATA, Fault, Frame, FrameLimits
 from discreet.framing.parser import parser_for
 
 SECONDS = 20.0
@@ -113,7 +113,7 @@ class Spawned:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
         self.stdout = b""
-        self._parser = parser_for("content-length", Limits(max_body=1 << 30))
+        self._parser = parser_for("content-length", FrameLimits(max_body=1 << 30))
 
     def write(self, data: bytes) -> None:
         assert self.process.stdin is not None

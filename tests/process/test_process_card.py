@@ -16,7 +16,7 @@ import os
 from msgspec.structs import replace
 from discreet import Identity, Service
 from discreet.daemon.agents.agent import Agent
-from discreet.daemon.agents.card import Skill
+from discreet.daemon.agents.card.model import Skill
 print("printed at import")
 os.write(1, b"written at import\\n")
 

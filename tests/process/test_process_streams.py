@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from discreet.framing.encoder import encode_frame
-from discreet.framing.events import END_OF_INPUT, Fault, Frame, Limits
+from discreet.framing.events import END_OF_INPUT, Fault, Frame, FrameLimits
 from discreet.framing.parser import parser_for
 
 Spawn = Callable[..., Any]
@@ -31,7 +31,7 @@ def request(call_id: Any, method: str, params: Any = None) -> bytes:
 
 def messages(data: bytes) -> list[dict[str, Any]]:
     """What strict framing makes of a whole stdout; fails on anything that is no frame."""
-    parser = parser_for("content-length", Limits(max_body=1 << 30))
+    parser = parser_for("content-length", FrameLimits(max_body=1 << 30))
     if data:
         parser.receive_data(data)
     parser.end_of_input()

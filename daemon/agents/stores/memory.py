@@ -15,10 +15,11 @@ from typing import Final, final
 
 import msgspec
 
-from ..draft import fold
-from ..model import Task, TaskState
-from ..states import TERMINAL
-from ..store import (
+from ..model.draft import fold
+from ..model.states import TERMINAL
+from ..model.types import Task, TaskState
+from .checks import KEEP_ENDED, KEEP_SECONDS, READ_BYTES, check, conflict, number_below
+from .interface import (
     Change,
     Listed,
     Logged,
@@ -30,9 +31,8 @@ from ..store import (
     StoreFullError,
     UnstorableError,
 )
-from .packing import Packed, event_from, numbered, pack, pack_change, task_after, task_from
-from .rules import KEEP_ENDED, KEEP_SECONDS, READ_BYTES, check, conflict, number_below
-from .shelf import Shelf
+from .serialization import Packed, event_from, numbered, pack, pack_change, task_after, task_from
+from .task_index import TaskIndex
 
 MOST_LIVE: Final = 100_000
 """Tasks that have not ended. More are refused."""
@@ -46,7 +46,7 @@ MOST_LOGGED: Final = 65_536
 MOST_LOGGED_BYTES: Final = 64 * 1024 * 1024
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much a store keeps; the ages in seconds, the sizes in bytes."""
 
     live: int = MOST_LIVE
@@ -85,12 +85,12 @@ class _Kept(msgspec.Struct, gc=False):
 class MemoryStore:
     """A `TaskStore` and its `EventLog`. `clock` is in seconds and never goes back."""
 
-    def __init__(self, limits: Limits | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._limits = limits or Limits()
+    def __init__(self, limits: StoreLimits | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limits = limits or StoreLimits()
         self._clock = clock
         self._tasks: dict[str, _Kept] = {}
         self._by_number: dict[int, _Kept] = {}
-        self._shelves: dict[tuple[str, TaskState] | tuple[str, str, TaskState], Shelf] = {}
+        self._shelves: dict[tuple[str, TaskState] | tuple[str, str, TaskState], TaskIndex] = {}
         self._targets: dict[str, dict[str, PushTarget]] = {}
         self._asked: dict[tuple[str, str], None] = {}
         self._last_number = 0
@@ -192,7 +192,7 @@ class MemoryStore:
         kept.number = self._last_number
         self._by_number[kept.number] = kept
         for key in _keys(kept):
-            self._shelves.setdefault(key, Shelf()).add(kept.number, kept.updated)
+            self._shelves.setdefault(key, TaskIndex()).add(kept.number, kept.updated)
         if kept.state in TERMINAL:
             self._ended += 1
             self._ended_bytes += kept.size

@@ -12,14 +12,14 @@ from typing import Any, TypeAlias, final
 import anyio
 import msgspec
 
-from ..daemon.operations.compatibility import Change, additions, breaking_changes
-from ..daemon.operations.schemas import Snapshot, read_snapshot, snapshot
 from ..daemon.operations.service import Service
 from ..daemon.operations.spec import OperationSpec
+from ..daemon.schemas.compatibility import Change, additions, breaking_changes
+from ..daemon.schemas.documents import Snapshot, read_snapshot, snapshot
 from ..errors.exceptions import OperationError
 from .examples import Example, Mismatch, Scenario, run_example, run_scenario
 from .peers import in_memory
-from .recorder import Recorder
+from .recorder import ContractRecorder
 
 StrPath: TypeAlias = "str | os.PathLike[str]"
 
@@ -90,7 +90,7 @@ def check_contract(
     Raises `ContractBroken` (an `AssertionError`) with all findings, and what `in_memory` raises.
     """
     external = {spec.name: spec for service in services for spec in service.operations if spec.visibility == "external"}
-    seen = Recorder()
+    seen = ContractRecorder()
     findings: list[Finding] = []
     if examples is not None:
         findings += anyio.run(_run, services, tuple(examples), seen, options, backend=options.get("backend", "asyncio"))
@@ -114,7 +114,7 @@ def check_contract(
 
 
 async def _run(
-    services: Sequence[Service], examples: Sequence[Example | Scenario], seen: Recorder, options: dict[str, Any]
+    services: Sequence[Service], examples: Sequence[Example | Scenario], seen: ContractRecorder, options: dict[str, Any]
 ) -> list[Finding]:
     specs = {spec.name: spec for service in services for spec in service.operations}
     findings: list[Finding] = []
@@ -138,7 +138,7 @@ def _name(example: Example | Scenario) -> str:
 
 
 def _errors(
-    specs: Iterable[OperationSpec], seen: Recorder, unprovoked: Sequence[type[OperationError]]
+    specs: Iterable[OperationSpec], seen: ContractRecorder, unprovoked: Sequence[type[OperationError]]
 ) -> Iterator[Finding]:
     excused = {cls.definition.code for cls in unprovoked}
     for name, code in sorted(seen.undeclared):

@@ -15,12 +15,12 @@ import anyio
 
 from .. import __version__
 from ..client import Peer, attach, connect
-from ..client.arguments import StrPath
-from ..client.background import background_tasks
 from ..client.peer import DEFAULT_TIMEOUT
-from ..client.stderr import StderrMode
-from ..daemon.admission import access_of, capabilities_of
-from ..daemon.core import Daemon
+from ..client.process.stderr import StderrMode
+from ..client.task_group import background_tasks
+from ..client.validation import StrPath
+from ..daemon.credentials import access_of, capabilities_of
+from ..daemon.daemon import Daemon
 from ..daemon.operations.access import PARENT, Access, IdentityProvider
 from ..daemon.operations.service import DeclarationError, Service
 from ..daemon.settings import Settings
@@ -29,7 +29,7 @@ from ..daemon.settings.option import Given, value_of
 from ..daemon.settings.table import OPTIONS
 from ..errors.redaction import register
 from ..framing.events import Framing
-from ..framing.transport import ByteTransport, memory_pair
+from ..framing.transports.interface import ByteTransport, memory_pair
 from .logged import show_log
 
 if TYPE_CHECKING:

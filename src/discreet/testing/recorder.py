@@ -17,7 +17,7 @@ from ..errors.wire import failure_of
 
 
 @final
-class Recorder:
+class ContractRecorder:
     """What was seen of the services that came out of `recorded`.
 
     `exercised` holds the names of operations whose handlers ran, `raised` the declared errors that left them as

@@ -11,13 +11,13 @@ from typing import Any, TypeAlias, final
 
 import anyio
 
-from ..client.dialogue import dialogue_of
-from ..client.recording import read_recording
-from ..client.replaying import WAIT_SECONDS, Played, play
-from ..client.verdict import Verdict, judge
 from ..daemon.operations.access import IdentityProvider
 from ..daemon.operations.service import Service
 from ..errors.redaction import load_environment
+from ..recording.format import read_recording
+from ..recording.replay import WAIT_SECONDS, Played, play
+from ..recording.report import ReplayReport, judge
+from ..recording.script import dialogue_of
 from .peers import framing_of, settings_of, wired
 
 StrPath: TypeAlias = "str | os.PathLike[str]"
@@ -27,7 +27,7 @@ StrPath: TypeAlias = "str | os.PathLike[str]"
 class RecordingDiffers(AssertionError):
     """Services do not answer as recorded; the message holds every difference, `verdict` all that was seen."""
 
-    def __init__(self, path: str, verdict: Verdict) -> None:
+    def __init__(self, path: str, verdict: ReplayReport) -> None:
         super().__init__("\n".join([f"{path} goes differently", *map(str, verdict.differences), *verdict.notes]))
         self.verdict = verdict
 
@@ -41,7 +41,7 @@ def replayed(
     provider: IdentityProvider | None = None,
     credentials: Mapping[str, str] | None = None,
     **settings: Any,  # those of `in_memory`
-) -> Verdict:
+) -> ReplayReport:
     """Play a recorded session to services in memory; for plain tests, as it runs an event loop of its own (`backend`).
 
         @pytest.mark.parametrize("path", sorted(Path("tests/sessions").glob("*.jsonl")), ids=lambda path: path.stem)

@@ -1,0 +1,1 @@
+"""The server's process and its stderr."""

@@ -1,1 +1,0 @@
-"""What the daemon offers, in the terms of other protocols."""

@@ -1,0 +1,1 @@
+"""The agent card, in both versions of A2A."""

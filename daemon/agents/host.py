@@ -1,0 +1,82 @@
+"""What the daemon is to its agent, and when the agent begins: with the first call of one of its methods, or at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, final
+
+from ..operations.access import Access, Identity
+from ..operations.catalogue import Catalogue
+from ..operations.registry import Late
+from ..operations.spec import OperationSpec
+from ..settings import Settings
+from ..settings.option import MEMORY
+from .method_names import METHODS
+
+if TYPE_CHECKING:
+    import anyio.abc
+
+    from ..connection.streams import Sink
+    from ..dispatch.execution import Outcome
+    from ..dispatch.inner_calls import InnerCalls
+    from .agent import Agent
+    from .service.runtime import Runtime
+
+
+@final
+class AgentHost:
+    """One per daemon. `composer` is set before anything is called; `late` are the agent's methods, for the registry."""
+
+    composer: InnerCalls
+
+    def __init__(self, offers: Catalogue, agent: Agent | None, access: Access, settings: Settings) -> None:
+        self.late: Final = Late(METHODS, self._methods)
+        self._offers = offers
+        self._agent = agent
+        self._access = access
+        self._settings = settings
+        self._runtime: Runtime | None = None
+        self._tasks: anyio.abc.TaskGroup | None = None
+
+    def begin(self, tasks: anyio.abc.TaskGroup, load: Callable[[], None]) -> None:
+        """The daemon runs. Where the store outlives it the agent begins, too: what was left behind waits for no caller.
+
+        `load()` has the registry take up the late methods.
+        """
+        self._tasks = tasks
+        if self._settings.store != MEMORY:
+            load()
+            if self._runtime is not None:
+                self._runtime.start(self.spawn)
+
+    @property
+    def idle(self) -> bool:
+        """True when the agent has nothing under way."""
+        return self._runtime is None or self._runtime.idle
+
+    def on_idle(self, look: Callable[[], None]) -> None:
+        """Have `look()` called whenever it may have become idle."""
+        if self._runtime is not None:
+            self._runtime.on_idle(look)
+
+    def _methods(self) -> Iterable[OperationSpec]:
+        from .service.methods import agent_methods  # late: most daemons are never asked for their agent
+
+        self._runtime, methods = agent_methods(self, self._agent, self._offers.services, self._access, self._settings)
+        return methods
+
+    # -- what the agent asks for -------------------------------------------------------------------------------
+
+    def spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run this until the end. On the loop."""
+        if self._tasks is None:
+            raise RuntimeError("the daemon does not run")
+        self._tasks.start_soon(work)
+
+    def skill(self, name: str, identity: Identity | None) -> OperationSpec | None:
+        return self._offers.find(name, identity)
+
+    async def run_skill(
+        self, spec: OperationSpec, params: bytes, metadata: Mapping[str, str], sink: Sink | None
+    ) -> Outcome:
+        return await self.composer.run(spec, params, metadata, sink)

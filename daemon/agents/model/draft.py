@@ -1,0 +1,80 @@
+"""A task that is being changed: applies events, and makes the frozen task of any moment. Linear in what was appended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never, final
+
+import msgspec
+
+from .types import Artifact, ArtifactChanged, Created, Event, Message, MessageAdded, Part, StatusChanged, Task
+
+
+@final
+class Draft:
+    """The working copy of a task."""
+
+    __slots__ = ("_artifacts", "_frozen", "_history", "context_id", "id", "metadata", "status")
+
+    def __init__(self, task: Task) -> None:
+        self._begin(task)
+
+    def _begin(self, task: Task) -> None:
+        self.id = task.id
+        self.context_id = task.context_id
+        self.status = task.status
+        self.metadata = task.metadata
+        self._history: list[Message] = [*task.history]
+        self._artifacts: dict[str, tuple[Artifact, list[Part]]] = {
+            artifact.artifact_id: (artifact, [*artifact.parts]) for artifact in task.artifacts
+        }
+        self._frozen: Task | None = task
+
+    def apply(self, event: Event) -> None:
+        """Make the task what it is after this event."""
+        if isinstance(event, Created):
+            if event.task is not self._frozen:
+                self._begin(event.task)
+            return
+        self._frozen = None
+        match event:
+            case StatusChanged(status):
+                if self.status.message is not None:
+                    self._history.append(self.status.message)
+                self.status = status
+            case ArtifactChanged(artifact, append):
+                known = self._artifacts.get(artifact.artifact_id) if append else None
+                if known is None:
+                    self._artifacts[artifact.artifact_id] = (artifact, [*artifact.parts])
+                else:
+                    known[1].extend(artifact.parts)
+            case MessageAdded(message):
+                self._history.append(message)
+            case _:
+                assert_never(event)
+
+    def freeze(self) -> Task:
+        """The task as it is now."""
+        if self._frozen is None:
+            self._frozen = Task(
+                self.id,
+                self.context_id,
+                self.status,
+                tuple(
+                    artifact
+                    if len(parts) == len(artifact.parts)
+                    else msgspec.structs.replace(artifact, parts=tuple(parts))
+                    for artifact, parts in self._artifacts.values()
+                ),
+                tuple(self._history),
+                self.metadata,
+            )
+        return self._frozen
+
+
+def fold(task: Task, events: Iterable[Event]) -> Task:
+    """The task after these events."""
+    draft = Draft(task)
+    for event in events:
+        draft.apply(event)
+    return draft.freeze()

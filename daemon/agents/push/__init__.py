@@ -1,0 +1,1 @@
+"""Push notifications: what is sent, where to, and how often it is tried."""

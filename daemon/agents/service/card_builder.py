@@ -1,0 +1,190 @@
+"""Makes the agent's card: of the `Agent` that a developer declared, or of the operations that the daemon hosts.
+
+Tells what callers may call and nothing else of the daemon: no setting, no path, no token. Knows no dialect but 1.0's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, final
+
+from msgspec.structs import replace
+
+from ...operations.access import Access, AccessRule, Identity, IdentityProvider
+from ...operations.service import Service
+from ...operations.spec import OperationSpec
+from ...settings import Settings
+from ..agent import Agent
+from ..card.model import (
+    AgentCard,
+    AgentInterface,
+    Capabilities,
+    HttpAuth,
+    SecurityRequirement,
+    Skill,
+    checked,
+    named,
+    requires,
+)
+
+BINDING: Final = "urn:discreet:a2a:stdio:1"
+"""The stdio binding (A2A 1.0, section 5.8). A breaking change of it takes the next number."""
+
+VERSIONS: Final = ("1.0", "0.3")
+"""The versions of A2A that are spoken, the preferred one first."""
+
+JSON: Final = "application/json"
+
+_HOW_TO_ASK: Final = 'A message runs a skill by a data part {"skill": ID, "input": PARAMS}.'
+
+
+def stdio_interfaces(settings: Settings) -> tuple[AgentInterface, ...]:
+    """How a daemon with these settings is reached over its stdin and stdout.
+
+    The URL is `stdio:` and the command line, quoted as for a POSIX shell and then percent-encoded (RFC 3986). Only what is
+    served and how messages are told apart stands in it: other settings may hold paths and digests.
+    """
+    import shlex  # late: only those who ask for a card pay for it
+    from urllib.parse import quote
+
+    framing = () if settings.framing == "content-length" else (f"--framing={settings.framing}",)
+    command = shlex.join(["discreet", "serve", *settings.apps, *framing])
+    url = f"stdio:{quote(command, safe='/:=,@')}"
+    return tuple(AgentInterface(url=url, protocol_binding=BINDING, protocol_version=version) for version in VERSIONS)
+
+
+@final
+class CardBuilder:
+    """The cards of one daemon.
+
+    `interfaces` are the ways to reach it, the preferred one first. `version` is that of the built-in agent, which runs
+    operations; an `Agent` has its own. With `pushes` false no card promises push notifications.
+    """
+
+    def __init__(
+        self,
+        services: Sequence[Service],
+        agent: Agent | None,
+        access: Access,
+        *,
+        version: str,
+        interfaces: Sequence[AgentInterface],
+        pushes: bool = True,
+    ) -> None:
+        self._services = services
+        self._agent = agent
+        self._access = access
+        self._version = version
+        self._interfaces = tuple(interfaces)
+        self._pushes = pushes
+
+    def public(self) -> AgentCard:
+        """The card for everybody: it lists what a caller without credentials may call."""
+        if self._agent is None:
+            return self._of_operations(self._access.identify({}))
+        return self._of_agent(self._agent)
+
+    @property
+    def has_extended(self) -> bool:
+        """Whether there is a card for callers who have shown who they are."""
+        return self._access.provider is not None if self._agent is None else self._agent.extended is not None
+
+    def extended(self, identity: Identity) -> AgentCard | None:
+        """The card for this caller; None where there is none (the dialects' −32007).
+
+        Raises `TypeError` or `msgspec.ValidationError` where the agent's own function gave no card, and whatever it raised.
+        """
+        if self._agent is None:
+            return self._of_operations(identity) if self.has_extended else None
+        extended = self._agent.extended
+        if extended is None:
+            return None
+        if isinstance(extended, AgentCard):
+            card = extended
+        else:
+            card = checked(extended(replace(self._of_agent(self._agent), signatures=()), identity))
+        return card if card.supported_interfaces else replace(card, supported_interfaces=self._interfaces)
+
+    def _of_agent(self, agent: Agent) -> AgentCard:
+        declared = agent.card
+        card = replace(
+            declared,
+            supported_interfaces=self._interfaces,
+            capabilities=replace(
+                declared.capabilities, push_notifications=self._pushes and declared.capabilities.push_notifications
+            ),
+        )
+        provider = self._access.provider
+        if provider is None or declared.security_schemes:
+            return card
+        return _secured(card, provider, optional=False)
+
+    def _of_operations(self, identity: Identity | None) -> AgentCard:
+        external = [spec for service in self._services for spec in service.operations if spec.visibility == "external"]
+        provider = self._access.provider
+        schemes = () if provider is None else _keys(provider)
+        card = AgentCard(
+            name=self._name(),
+            description=self._description(),
+            supported_interfaces=self._interfaces,
+            version=self._version,
+            capabilities=Capabilities(
+                streaming=True, push_notifications=self._pushes, extended_agent_card=self.has_extended
+            ),
+            default_input_modes=(JSON,),
+            default_output_modes=(JSON,),
+            skills=tuple(_skill(spec, schemes) for spec in external if spec.access.allows(identity)),
+        )
+        if provider is None:
+            return card
+        return _secured(card, provider, optional=any(spec.access.open for spec in external))
+
+    def _name(self) -> str:
+        namespaces = self._namespaces()
+        return namespaces[0] if len(namespaces) == 1 else "discreet"
+
+    def _description(self) -> str:
+        said = [service.description for service in self._services if service.description]
+        named_only = [f"Runs the operations of {', '.join(self._namespaces())}."] if self._namespaces() else []
+        return " ".join([*(said or named_only or ["Runs operations."]), _HOW_TO_ASK])
+
+    def _namespaces(self) -> list[str]:
+        return list(dict.fromkeys(service.namespace for service in self._services if service.namespace))
+
+
+def _skill(spec: OperationSpec, schemes: Sequence[str]) -> Skill:
+    return Skill(
+        id=spec.name,
+        name=spec.name,
+        description=spec.description or f"Runs {spec.name}.",
+        tags=tuple(filter(None, (spec.namespace, spec.kind))),
+        security_requirements=() if spec.access.open else tuple(_required(spec.access, schemes)),
+    )
+
+
+def _required(rule: AccessRule, schemes: Iterable[str]) -> Iterator[SecurityRequirement]:
+    """The rule, which asks for all of some scopes and any of others, as alternatives."""
+    needed = sorted(rule.all_of)
+    others = [] if rule.all_of & rule.any_of else sorted(rule.any_of)
+    for scheme in schemes:
+        for more in [[other] for other in others] or [[]]:
+            yield requires({scheme: [*needed, *more]})
+
+
+def _secured(card: AgentCard, provider: IdentityProvider, *, optional: bool) -> AgentCard:
+    """The card with the provider's schemes. The empty requirement, last, says that one may also call without them."""
+    keys = _keys(provider)
+    if not keys:
+        return card
+    said = f"The value of serviceParams.authorization; the realm is {provider.realm}."
+    alternatives = [requires({key: []}) for key in keys]
+    return replace(
+        card,
+        security_schemes={key: named(HttpAuth(key, said)) for key in keys},
+        security_requirements=(*alternatives, *([SecurityRequirement()] if optional else [])),
+    )
+
+
+def _keys(provider: IdentityProvider) -> tuple[str, ...]:
+    """Schemes are told apart without regard to case (RFC 9110, section 11.1)."""
+    return tuple(dict.fromkeys(scheme.lower() for scheme in provider.schemes))

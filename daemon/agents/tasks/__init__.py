@@ -1,0 +1,1 @@
+"""Tasks that run: executions, events, and their way into the store."""

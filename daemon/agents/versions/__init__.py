@@ -1,0 +1,1 @@
+"""How each version of A2A writes the same requests and results."""

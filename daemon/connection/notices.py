@@ -1,0 +1,60 @@
+"""Notifications that handlers send, from the loop or from worker threads, slowed down to the client's pace."""
+
+from __future__ import annotations
+
+import threading
+from _thread import get_ident
+from collections.abc import Generator
+from typing import Any, Final, final
+
+from ..dispatch.thread_pool import ThreadPool
+from .writer import Writer
+
+THREAD_NOTICES: Final = 64
+"""Notifications of all worker threads that may be on their way before the next one waits."""
+
+
+@final
+class Room:
+    """Awaiting it waits until the client keeps up; at once if it does."""
+
+    __slots__ = ("_outbox",)
+
+    def __init__(self, outbox: Writer) -> None:
+        self._outbox = outbox
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return self._outbox.wait_for_room().__await__()
+
+
+@final
+class Notices:
+    """`send` may be called on the thread that made this object (the loop's) and in worker threads."""
+
+    def __init__(self, outbox: Writer, threads: ThreadPool) -> None:
+        self._outbox = outbox
+        self._threads = threads
+        self._loop_thread = get_ident()
+        self._places = threading.Semaphore(THREAD_NOTICES)
+        self._taken = 0
+
+    def send(self, body: bytes) -> Room:
+        """Post one message. On the loop it returns at once; a worker thread waits while the client does not read."""
+        if get_ident() == self._loop_thread:
+            self._outbox.post(body)
+            self._outbox.flush()
+        else:
+            self._places.acquire()
+            self._threads.call_on_loop(self._post, body)
+        return Room(self._outbox)
+
+    def _post(self, body: bytes) -> None:
+        self._outbox.post(body)
+        self._taken += 1
+        self.give_room()
+
+    def give_room(self) -> None:
+        """The client may have read: let waiting threads go on."""
+        if self._taken and not self._outbox.congested:
+            self._places.release(self._taken)
+            self._taken = 0

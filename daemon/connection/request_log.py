@@ -1,0 +1,56 @@
+"""What the log says of requests: one line per failure, at the level that the table gives it."""
+
+from __future__ import annotations
+
+from ...errors.codes import row_of
+from ...errors.failures import Failure, InvalidParams
+from ...framing.events import Fault
+from ..logs import log
+from ..rpc.envelope import Call, Reply
+
+
+def note_failure(method: str | None, call_id: bytes | None, failure: Failure) -> None:
+    """A call failed, or bytes were no call. `method` and `call_id` where they are known."""
+    row = row_of(failure)
+    if not log.wants(row.log_level):
+        return
+    fields: dict[str, object] = {"code": row.code, "failure": row.protocol_code}
+    if method is not None:
+        fields["method"] = method
+    if call_id is not None and call_id != b"null":
+        fields["id"] = call_id
+    reason = getattr(failure, "reason", None)
+    if reason is not None:
+        fields["reason"] = reason
+    if isinstance(failure, InvalidParams):
+        fields["param"] = failure.param
+    log.record(row.log_level, "request.failed", fields)
+
+
+def note_unanswered(call: Call) -> None:
+    """A handler ended after its request had been answered for it; its outcome is dropped."""
+    if log.wants("debug"):
+        log.debug("result.dropped", method=call.method, id=call.id)
+
+
+def note_fault(fault: Fault) -> None:
+    """Bytes were lost. Their number and place are said, never what they were."""
+    if log.wants("warning"):
+        code = row_of(fault.failure).code
+        log.warning("frame.dropped", code=code, reason=fault.failure.reason, size=fault.size, offset=fault.offset)
+
+
+def note_timeout(size: int) -> None:
+    """A frame was not complete in time; `size` bytes of it had come."""
+    log.warning("frame.timed_out", size=size)
+
+
+def note_reply(reply: Reply) -> None:
+    """A response to nothing that was asked."""
+    if log.wants("debug"):
+        log.debug("response.unmatched", id=reply.id)
+
+
+def note_dropped() -> None:
+    """A notification with a broken envelope, or a response that is none: nobody to answer."""
+    log.warning("message.malformed")

@@ -1,0 +1,149 @@
+"""The events of subscriptions on their way out: lossless, in order, a bounded number of them, behind every reply.
+
+Events wait here and not among the replies, and go out a few at a time when nothing else waits, stream by stream in
+turn. So a reply is never held up behind a stream, and a slow reader slows the producer down.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Protocol, final
+
+from ..rpc import envelope
+
+if TYPE_CHECKING:
+    import anyio
+
+MOST_UNDELIVERED: Final = 32
+"""Events of one stream that may wait for the reader before its producer waits (section 5 of docs/protocol.md)."""
+
+TURN_BYTES: Final = 64 * 1024
+"""How much goes out of the streams before replies are looked for again."""
+
+
+class Sink(Protocol):
+    """Where the events of one subscription go. `events` counts them."""
+
+    events: int
+    discarded: bool
+
+    @property
+    def full(self) -> bool: ...
+
+    def put(self, value: bytes) -> None:
+        """Take the next event; `value` is a JSON text."""
+        ...
+
+    async def wait_for_room(self) -> None:
+        """Return when it is not full any more."""
+        ...
+
+
+@final
+class Stream:
+    """One subscription's outgoing messages: its events, and at last the response.
+
+    `events` counts those that were put. What has left the queue is undelivered until the reader has taken it.
+    """
+
+    __slots__ = ("_call_id", "_messages", "_on_answer", "_room", "_streams", "_undelivered", "discarded", "events")
+
+    def __init__(self, streams: Streams, call_id: bytes) -> None:
+        self._streams = streams
+        self._call_id = call_id
+        self._messages: deque[bytes] = deque()
+        self._room: anyio.Event | None = None
+        self._on_answer: Callable[[], None] | None = None
+        self._undelivered = 0
+        self.discarded = False
+        self.events = 0
+
+    @property
+    def full(self) -> bool:
+        return self._undelivered >= MOST_UNDELIVERED
+
+    def put(self, value: bytes) -> None:
+        """Queue the next event; `value` is a JSON text. Dropped after `discard`: no event follows the answer."""
+        if not self.discarded:
+            self.events += 1
+            self._queue(envelope.encode_event(self._call_id, self.events, value))
+
+    def finish(self, response: bytes, on_answer: Callable[[], None]) -> None:
+        """Queue the response behind all events; `on_answer()` is called when it is taken to be written."""
+        self._on_answer = on_answer
+        self._queue(response)
+
+    def discard(self) -> None:
+        """Nobody waits for what is still queued, nor for what comes."""
+        self.discarded = True
+        self._undelivered -= len(self._messages)
+        self._messages.clear()
+        self._wake()
+
+    async def wait_for_room(self) -> None:
+        import anyio  # late: the first replies leave without an event loop
+
+        while self.full:
+            self._room = anyio.Event()
+            await self._room.wait()
+
+    def _queue(self, message: bytes) -> None:
+        self._undelivered += 1
+        self._messages.append(message)
+        self._streams.ready.setdefault(self)
+
+    def take(self) -> bytes | None:
+        """The next message, for whoever writes; None when there is none."""
+        if not self._messages:
+            return None
+        message = self._messages.popleft()
+        if self._on_answer is not None and not self._messages:
+            self._on_answer()
+        return message
+
+    def delivered(self) -> None:
+        """The reader has taken one of the messages."""
+        self._undelivered -= 1
+        if not self.full:
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._room is not None:
+            self._room.set()
+            self._room = None
+
+
+@final
+class Streams:
+    """All streams with something to send, in turn."""
+
+    __slots__ = ("_on_the_way", "ready")
+
+    def __init__(self) -> None:
+        self.ready: dict[Stream, None] = {}
+        self._on_the_way: list[Stream] = []
+
+    def open(self, call_id: bytes) -> Stream:
+        return Stream(self, call_id)
+
+    def take_turn(self) -> list[bytes]:
+        """One message of each stream after the other until it is enough for now; empty when there is nothing."""
+        messages: list[bytes] = []
+        size = 0
+        while self.ready and size < TURN_BYTES:
+            stream = next(iter(self.ready))
+            del self.ready[stream]
+            message = stream.take()
+            if message is not None:
+                messages.append(message)
+                self._on_the_way.append(stream)
+                size += len(message)
+                self.ready[stream] = None  # behind the others
+        return messages
+
+    def delivered(self) -> None:
+        """The reader has taken everything that `take_turn` gave."""
+        on_the_way, self._on_the_way = self._on_the_way, []
+        for stream in on_the_way:
+            stream.delivered()

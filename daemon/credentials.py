@@ -1,0 +1,88 @@
+"""From settings to who may call and what handlers may spend: access, and the credentials for outbound calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+from .apps import AppError, load_object
+from .operations.access import PARENT, Access, Identity, IdentityProvider, StaticTokens, parse_token
+from .operations.service import Service
+from .settings import Settings
+from .settings.option import MEMORY
+
+
+def access_of(settings: Settings) -> Access:
+    """How callers are told apart. Raises `AppError` for a provider or a token that is none."""
+    parent = PARENT if settings.scopes is None else Identity(PARENT.subject, frozenset(settings.scopes))
+    if settings.identity is not None:
+        if settings.tokens:
+            raise AppError("identity and token exclude each other")
+        return Access(parent, _provider(settings.identity))
+    if settings.tokens is None:
+        return Access(parent)
+    try:
+        return Access(parent, StaticTokens([parse_token(text) for text in settings.tokens]))
+    except ValueError as exc:
+        raise AppError(str(exc)) from None
+
+
+def _provider(path: str) -> IdentityProvider:
+    found = load_object(path)
+    schemes = getattr(found, "schemes", None)
+    fitting = {
+        "an object, no class": not isinstance(found, type),
+        "a method resolve": callable(getattr(found, "resolve", None)),
+        "schemes, a sequence of strings": isinstance(schemes, list | tuple)
+        and all(isinstance(s, str) for s in schemes),
+        "realm, a string": isinstance(getattr(found, "realm", None), str),
+    }
+    missing = [what for what, fits in fitting.items() if not fits]
+    if missing:
+        raise AppError(f"identity {path!r} is no IdentityProvider, which is or has {'; '.join(missing)}")
+    return cast(IdentityProvider, found)
+
+
+def capabilities_of(settings: Settings, services: Iterable[Service]) -> dict[str, str]:
+    """The credentials that services declare, read from their files and made known to the scrubber.
+
+    Raises `AppError` for a file that can't be read, and for a declared credential that nobody gave.
+    """
+    given = dict(_named_file(text) for text in settings.capabilities or ())
+    wanted = sorted(frozenset[str]().union(*(service.capabilities for service in services)))
+    missing = [name for name in wanted if name not in given]
+    if missing:
+        raise AppError(f"capabilities that a service declares and no setting gives: {', '.join(missing)}")
+    return {name: _read(name, given[name]) for name in wanted}
+
+
+def _named_file(text: str) -> tuple[str, str]:
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise AppError("a capability is NAME=FILE")
+    return name, path
+
+
+def _read(name: str, path: str) -> str:
+    from ..errors.redaction import register  # late: only daemons with credentials pay for it
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            value = file.read().strip()
+    except (OSError, ValueError):
+        raise AppError(f"capability {name}: its file can't be read") from None
+    register(value)
+    return value
+
+
+def check_store(settings: Settings) -> None:
+    """Open what keeps the agent's tasks, and close it. Raises `AppError`, in one line, where that can't be used."""
+    if settings.store == MEMORY:
+        return
+    from .agents.stores.factory import verify
+    from .agents.stores.interface import StoreError  # late: only who chose a store pays for it
+
+    try:
+        verify(settings.store)
+    except StoreError as exc:
+        raise AppError(f"store: {exc}") from None

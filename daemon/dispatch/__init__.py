@@ -1,0 +1,1 @@
+"""What runs when, where it runs, and how it becomes one answer."""

@@ -1,0 +1,109 @@
+"""The tasks that run async handlers: a pool that grows when handlers wait, so that those which don't cost no task.
+
+Each request runs in a context of its own, so context variables do not pass from one to the next, and is cancelled
+through the scope of the task that hosts it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextvars import Context as Variables
+from types import coroutine
+from typing import TYPE_CHECKING, Any, final
+
+if TYPE_CHECKING:
+    import anyio
+    import anyio.abc
+
+    from .request import Request
+
+
+@coroutine
+def in_context(
+    work: Coroutine[Any, Any, Any], variables: Variables, before_wait: Callable[[], None]
+) -> Generator[Any, Any, Any]:
+    """Await `work` with every step of it run inside `variables`, whatever the context of the hosting task.
+
+    `before_wait()` is called each time before the task gives up control.
+    """
+    step: Callable[..., Any] = work.send
+    argument: object = None
+    while True:
+        try:
+            awaited = variables.run(step, argument)
+        except StopIteration as stop:
+            return stop.value
+        before_wait()
+        try:
+            argument = yield awaited
+            step = work.send
+        except BaseException as exc:  # noqa: BLE001 - whatever the loop throws in belongs to the work
+            argument = exc
+            step = work.throw
+
+
+@final
+class TaskPool:
+    """Runs requests in tasks, started in the order of `submit`.
+
+    `perform(request)` runs one and never raises. At most one worker that has nothing to do yet is woken at a time: it
+    wakes the next one only when it takes a request while others wait. `before_wait()` is called when a worker has run
+    out of work.
+    """
+
+    def __init__(self, perform: Callable[[Request], Awaitable[None]], before_wait: Callable[[], None]) -> None:
+        self._perform = perform
+        self._before_wait = before_wait
+        self._queue: deque[Request] = deque()
+        self._sleeping: list[anyio.Event] = []
+        self._waking = False
+        self._tasks: anyio.abc.TaskGroup | None = None
+
+    @property
+    def waiting(self) -> bool:
+        """True while a request that was submitted has not begun."""
+        return bool(self._queue)
+
+    def start(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Begin to work in this task group, with what was submitted before."""
+        self._tasks = tasks
+        self._wake_one_if_needed()
+
+    def submit(self, request: Request) -> None:
+        """Run it as soon as a task is free for it."""
+        self._queue.append(request)
+        self._wake_one_if_needed()
+
+    def _wake_one_if_needed(self) -> None:
+        if self._tasks is None or self._waking or not self._queue:
+            return
+        self._waking = True
+        if self._sleeping:
+            self._sleeping.pop().set()
+        else:
+            self._tasks.start_soon(self._work)
+
+    async def _work(self) -> None:
+        import anyio  # late: the first replies leave without an event loop
+
+        with anyio.CancelScope() as scope:
+            while True:
+                self._waking = False
+                await self._work_off(scope)
+                if scope.cancel_called:
+                    break
+                self._before_wait()
+                event = anyio.Event()
+                self._sleeping.append(event)
+                await event.wait()
+        self._wake_one_if_needed()  # a cancelled request takes its task along; another one goes on
+
+    async def _work_off(self, scope: anyio.CancelScope) -> None:
+        while self._queue and not scope.cancel_called:
+            request = self._queue.popleft()
+            self._wake_one_if_needed()
+            if request.spec.mode in ("async", "stream"):
+                request.scope = scope
+            await self._perform(request)
+            request.scope = None  # the task goes on with another one: who ends this one late must not hit that

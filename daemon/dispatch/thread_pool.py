@@ -1,0 +1,101 @@
+"""The threads that run plain `def` handlers. Results come home in batches, one wake-up of the loop for many.
+
+The threads are daemonic: a handler that never returns can't keep the process alive past its drain window.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, final  # Any: outcomes and arguments pass through unread
+
+from ...errors.failures import Overloaded
+from .request import Request
+
+
+@final
+class ThreadPool:
+    """Runs requests in at most `limit` threads that don't wait for the loop, in the order of `submit`.
+
+    Threads are started when needed and kept. `perform(request)` runs in a thread and never raises;
+    `finish(request, outcome)` then runs on the loop, when `collect()` is called there. `notify()` is called from any
+    thread and makes the loop do that soon.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        *,
+        perform: Callable[[Request], Any],
+        finish: Callable[[Request, Any], None],
+        notify: Callable[[], None],
+    ) -> None:
+        self._limit = limit
+        self._perform = perform
+        self._finish = finish
+        self._notify = notify
+        self._waiting: SimpleQueue[Request | None] = SimpleQueue()
+        self._done: deque[tuple[Callable[..., None], *tuple[Any, ...]]] = deque()
+        self._started = 0
+        self._busy = 0
+        self._parked = 0
+
+    def submit(self, request: Request) -> None:
+        """Run it as soon as a thread is free. Called on the loop."""
+        self._busy += 1
+        self._waiting.put(request)
+        self._start_if_needed()
+
+    def park(self) -> None:
+        """A thread waits for the loop, perhaps for a request that needs a thread: one more may run. On the loop."""
+        self._parked += 1
+        self._start_if_needed()
+
+    def unpark(self) -> None:
+        """A thread goes on. Called on the loop."""
+        self._parked -= 1
+
+    def _start_if_needed(self) -> None:
+        if self._started >= min(self._busy, self._limit + self._parked):
+            return
+        thread = threading.Thread(target=self._work, name=f"discreet-handler-{self._started + 1}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the system has none left
+            if not self._started:
+                self._give_up()
+        else:
+            self._started += 1
+
+    def _give_up(self) -> None:
+        """Not one thread can be had: what waits would wait for ever."""
+        while not self._waiting.empty():
+            request = self._waiting.get()
+            if request is not None:
+                self.call_on_loop(self._ended, request, Overloaded())
+
+    def call_on_loop(self, function: Callable[..., None], *args: Any) -> None:
+        """Have something called on the loop, in order with what else this thread hands over."""
+        self._done.append((function, *args))
+        self._notify()
+
+    def collect(self) -> None:
+        """Do what the threads handed over. Called on the loop."""
+        while self._done:
+            function, *args = self._done.popleft()
+            function(*args)
+
+    def close(self) -> None:
+        """Let the threads end when they have nothing to do. Nothing is submitted afterwards."""
+        for _ in range(self._started):
+            self._waiting.put(None)
+
+    def _work(self) -> None:
+        while (request := self._waiting.get()) is not None:
+            self.call_on_loop(self._ended, request, self._perform(request))
+
+    def _ended(self, request: Request, outcome: Any) -> None:
+        self._busy -= 1
+        self._finish(request, outcome)

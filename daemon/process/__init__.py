@@ -1,0 +1,1 @@
+"""The operating system's process: signals, parent, children, and the way out."""

@@ -1,0 +1,88 @@
+"""Sees what a busy event loop can't: that the parent has gone, or that the client hung up and nobody works that off.
+
+A thread of its own, asleep in the kernel. The daemon's own ways come first: end of input is read like any input, and a
+loop that runs needs nobody to watch over it.
+"""
+
+from __future__ import annotations
+
+import select
+import sys
+import threading
+from collections.abc import Callable
+from typing import Final, final
+
+from .liveness import POLL_SECONDS, ProcessWatch
+
+POLLHUP, POLLERR = 0x10, 0x08
+"""What poll(2) reports unasked, spelled out because Windows has no names for them."""
+
+HUNG_UP: Final = POLLHUP | POLLERR | (select.POLLRDHUP if sys.platform == "linux" else 0)
+
+
+@final
+class HangupWatch:
+    """Calls `on_parent_gone()` when the parent has ended, and `on_hung_up()` when the input's other end is closed and
+    `pulse()` has stood still for `patience` seconds since. Each once, in the sentinel's thread.
+    """
+
+    def __init__(
+        self,
+        parent: ProcessWatch | None,
+        stdin: int,
+        *,
+        patience: float,
+        pulse: Callable[[], int],
+        on_parent_gone: Callable[[], None],
+        on_hung_up: Callable[[], None],
+    ) -> None:
+        self._parent = parent
+        self._stdin = stdin
+        self._patience = patience
+        self._pulse = pulse
+        self._on_parent_gone = on_parent_gone
+        self._on_hung_up = on_hung_up
+
+    def start(self) -> None:
+        threading.Thread(target=self._watch, name="discreet-sentinel", daemon=True).start()
+
+    def _watch(self) -> None:
+        waiting = _Waiting(self._stdin, None if self._parent is None else self._parent.pidfd)
+        beat: int | None = None
+        while True:
+            interval = max(self._patience, 0.05) if beat is not None else None
+            if self._parent is not None and self._parent.pidfd is None:
+                interval = min(POLL_SECONDS, interval or POLL_SECONDS)
+            hung_up = waiting.wait(interval)
+            if self._parent is not None and not self._parent.alive():
+                return self._on_parent_gone()
+            if hung_up:
+                beat = self._pulse()
+            elif beat is not None and beat == self._pulse():
+                return self._on_hung_up()
+            elif beat is not None:
+                beat = self._pulse()
+
+
+@final
+class _Waiting:
+    """Sleeps until the input is hung up (told once), a pidfd is readable, or the time is over."""
+
+    def __init__(self, stdin: int, pidfd: int | None) -> None:
+        self._poll = select.poll() if hasattr(select, "poll") else None
+        self._stdin = stdin
+        if self._poll is not None:
+            self._poll.register(stdin, HUNG_UP)
+            if pidfd is not None:
+                self._poll.register(pidfd, select.POLLIN)
+
+    def wait(self, seconds: float | None) -> bool:
+        """Whether the input was found hung up, the first time that it was."""
+        if self._poll is None:  # Windows: only sockets can be polled
+            threading.Event().wait(POLL_SECONDS if seconds is None else seconds)
+            return False
+        events = self._poll.poll(None if seconds is None else seconds * 1000)
+        if any(fd == self._stdin and mask & HUNG_UP for fd, mask in events):
+            self._poll.unregister(self._stdin)
+            return True
+        return False

@@ -1,0 +1,96 @@
+"""Notices that a process on which the daemon's life depends has gone, whoever else still holds stdin open.
+
+A pidfd becomes readable when its process ends (Linux 5.3 and later); elsewhere the process is looked for once a second.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Final, final
+
+POLL_SECONDS: Final = 1.0
+
+INIT_PIDS: Final = (0, 1)
+"""Our parent's number when it has gone already, or lives outside our pid namespace: nobody to watch."""
+
+
+@final
+class ProcessWatch:
+    """One process to outlive. `alive()` is the truth, `ended()` waits for it to turn false.
+
+    `pidfd` becomes readable when it has ended; None where there is no such thing.
+    """
+
+    def __init__(self, pid: int, *, is_parent: bool) -> None:
+        self.pid = pid
+        self._is_parent = is_parent
+        self.pidfd = _open_pidfd(pid)
+
+    def alive(self) -> bool:
+        if self._is_parent and sys.platform != "win32":
+            return os.getppid() == self.pid  # a zombie counts as gone, a reused number too
+        return exists(self.pid)
+
+    async def ended(self, on_end: Callable[[], None]) -> None:
+        """Wait until the process has ended, then call `on_end`."""
+        import anyio  # late: the first replies leave without an event loop
+
+        while self.alive():  # asked before the wait too: the number may have changed hands before the pidfd was open
+            if self.pidfd is not None:
+                await anyio.wait_readable(self.pidfd)
+                break
+            await anyio.sleep(POLL_SECONDS)
+        on_end()
+
+
+def watch_parent() -> ProcessWatch | None:
+    """The process that spawned us; None where it has gone already or can't be seen."""
+    pid = os.getppid()
+    return None if pid in INIT_PIDS else ProcessWatch(pid, is_parent=True)
+
+
+def watch_client(pid: int) -> ProcessWatch | None:
+    """A process that the client named as its own (`initialize.processId`, `--parent-pid`).
+
+    None where there is no such process here: a client in another container or on another machine names a number that
+    means nothing to us.
+    """
+    return ProcessWatch(pid, is_parent=pid == os.getppid()) if pid > 0 and exists(pid) else None
+
+
+def exists(pid: int) -> bool:
+    """Whether a process of this number runs, ours to signal or not."""
+    if sys.platform == "win32":
+        return _exists_on_windows(pid)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return pid < 2**31
+    return True
+
+
+def _open_pidfd(pid: int) -> int | None:
+    if sys.platform != "linux":
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:  # an old kernel, a sandbox, or gone already: the poll finds out
+        return None
+
+
+def _exists_on_windows(pid: int) -> bool:
+    import ctypes  # late: Windows only
+
+    synchronize, timed_out = 0x00100000, 0x102
+    kernel = getattr(ctypes, "windll").kernel32  # noqa: B009 - unknown to type checkers elsewhere
+    handle = kernel.OpenProcess(synchronize, False, pid)
+    if not handle:
+        return False
+    try:
+        return bool(kernel.WaitForSingleObject(handle, 0) == timed_out)
+    finally:
+        kernel.CloseHandle(handle)

@@ -1,0 +1,112 @@
+"""Replaces the program in this process by a new start of it, which goes on where this one stopped. POSIX only.
+
+The process keeps its number, and the real stdin, stdout and stderr stay open, so that client and parent notice nothing.
+The new program finds their numbers, and what was received but not worked off, in a file that an environment variable
+names. They are handed over under their private numbers: until the new program takes them, what prints still can't reach
+the stream, and a failure to start it leaves everything as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final, Literal, NoReturn
+
+import msgspec
+
+VARIABLE: Final = "_DISCREET_HANDOVER"
+"""The number of the descriptor that holds the `Handover`, or `CHECK`."""
+
+CHECK: Final = "check"
+"""The program is only to say whether it could serve."""
+
+
+class ConnectionState(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a connection outlives the daemon that served it.
+
+    `received` was read and not worked off, `unsent` is to leave before anything else. `framing` is what the peer speaks,
+    as far as that is known. `watched` are the processes whose end ends the daemon. `asked` is the last id of a
+    request to the client: a late answer to one of those must not meet a new request.
+    """
+
+    received: bytes = b""
+    unsent: bytes = b""
+    framing: Literal["content-length", "newline"] | None = None
+    watched: tuple[int, ...] = ()
+    asked: int = 0
+
+
+NOTHING: Final = ConnectionState()
+"""What a first start is left."""
+
+
+class Handover(msgspec.Struct, frozen=True, kw_only=True):
+    """What one program leaves to the next: descriptors, the parent's number, the log level in force, the connection."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+    parent: int | None
+    log_level: Literal["debug", "info", "warn", "error"]
+    carried: ConnectionState
+
+
+class Program(msgspec.Struct, frozen=True):
+    """How this process was started. What user code does to its surroundings later is not handed on."""
+
+    command: tuple[str, ...]
+    environ: dict[str, str]
+    directory: str
+
+
+def program() -> Program:
+    """This process's own start. To be asked for before user code runs."""
+    return Program((sys.executable, *sys.orig_argv[1:]), dict(os.environ), os.getcwd())
+
+
+def take() -> Handover | Literal["check"] | None:
+    """What the program before this one left, with 0, 1 and 2 being the real descriptors again; None on a first start.
+
+    To be called before anything else: the variable is removed, so that no child takes it for its own.
+    """
+    text = os.environ.pop(VARIABLE, "")
+    if text == CHECK:
+        return CHECK
+    if not text.isdecimal():
+        return None
+    with open(int(text), "rb") as file:
+        handover = msgspec.msgpack.decode(file.read(), type=Handover)
+    for number, private in enumerate((handover.stdin, handover.stdout, handover.stderr)):
+        os.dup2(private, number)
+        os.close(private)
+    return handover
+
+
+def become(new: Program, handover: Handover) -> NoReturn:
+    """Start `new` in the place of this program. Nothing of this one runs any more, no exit handler either.
+
+    Raises `OSError` if that can't be done; nothing is changed then but the working directory.
+    """
+    from .signals import hold  # late, as the whole: only a reload comes here
+
+    os.chdir(new.directory)
+    parked = _parked(msgspec.msgpack.encode(handover))
+    for fd in (parked, handover.stdin, handover.stdout, handover.stderr):
+        os.set_inheritable(fd, True)
+    hold()
+    os.execve(new.command[0], new.command, {**new.environ, VARIABLE: str(parked)})
+
+
+def _parked(data: bytes) -> int:
+    """A descriptor from which `data` can be read, of a file without a name: a pipe would not hold it."""
+    if sys.platform == "linux":
+        fd = os.memfd_create("discreet-handover")
+    else:
+        from tempfile import TemporaryFile
+
+        with TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    with open(fd, "wb", closefd=False) as writer:
+        writer.write(data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd

@@ -1,0 +1,49 @@
+"""Which files the services are made of, and whether they have changed. Looks only at modules that are loaded; imports none."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias, final
+
+Stamp: TypeAlias = tuple[int, int, int] | None
+"""Time of the last change in ns, size in bytes, and the file's number: an editor may write a new file. None: it is gone."""
+
+INSTALLED = frozenset({"site-packages", "dist-packages"})
+"""What was installed, even into the working directory, is not what somebody is working on."""
+
+
+@final
+class SourceFiles:
+    """The files of modules under `directory`, and of the packages that `apps` (`pkg.module:service`) name."""
+
+    def __init__(self, apps: Iterable[str], directory: str) -> None:
+        self._packages = frozenset(app.partition(":")[0].partition(".")[0] for app in apps)
+        self._directory = os.path.join(directory, "")
+
+    def stamps(self, known: Mapping[str, Stamp]) -> dict[str, Stamp]:
+        """The state of every file by its path: of those in `known`, and of modules that were imported since."""
+        return {path: _stamp(path) for path in {*known, *self._files()}}
+
+    def _files(self) -> Iterator[str]:
+        for name, module in list(sys.modules.items()):
+            path = getattr(module, "__file__", None)
+            if isinstance(path, str) and (name.partition(".")[0] in self._packages or self._is_ours(path)):
+                yield path
+
+    def _is_ours(self, path: str) -> bool:
+        return path.startswith(self._directory) and INSTALLED.isdisjoint(path.split(os.sep))
+
+
+def differ(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> bool:
+    """Whether a file that was known before has changed. One that was only just imported has not."""
+    return any(after.get(path) != stamp for path, stamp in before.items())
+
+
+def _stamp(path: str) -> Stamp:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,0 +1,1 @@
+"""Contracts as documents: JSON Schema, OpenRPC, and what breaks between two versions."""

@@ -1,0 +1,127 @@
+"""What an operation promises, as a document: its schemas, errors and rules, as `services/schema` and snapshots show it.
+
+Derives everything from the operation's specification. Decides nothing and never sees a payload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from ...errors.codes import GrpcStatus, grpc_of_http
+from ...errors.definitions import ErrorDefinition
+from ..operations.access import AccessRule
+from ..operations.params import InputModel
+from ..operations.spec import DefaultTimeout, OperationSpec, Visibility
+from .json_schema import JsonSchema, json_schema
+
+SNAPSHOT_FORMAT: Final = 1
+"""The form of the snapshot document; another number is another form."""
+
+_INDENT: Final = 2
+
+
+class ErrorSchema(msgspec.Struct, frozen=True, rename="camel"):
+    """A declared error. `schema` is that of `error.data.details`, None where the error has no details."""
+
+    code: str
+    message: str
+    description: str
+    schema: JsonSchema | None
+    http_status: int
+    grpc_status: GrpcStatus
+    retryable: bool
+
+
+class AccessSchema(msgspec.Struct, frozen=True, rename="camel"):
+    """The scopes that a caller needs: all of some and, unless empty, any of others; sorted."""
+
+    all_of: tuple[str, ...] = ()
+    any_of: tuple[str, ...] = ()
+
+
+class OperationSchema(msgspec.Struct, frozen=True, rename="camel"):
+    """An operation's specification for the wire.
+
+    `input_schema` describes params by name, without the members that any request may carry (`_meta`, `workDoneToken`,
+    `partialResultToken`); by position they come in the order of its properties. `output_schema` describes the result.
+    `timeout` is in seconds, None for no deadline, left out where the daemon's setting holds. `access` is left out
+    where everyone may call.
+    """
+
+    name: str
+    namespace: str
+    kind: str
+    visibility: Visibility
+    description: str
+    input_schema: JsonSchema
+    output_schema: JsonSchema
+    error_schemas: tuple[ErrorSchema, ...]
+    timeout: float | None | UnsetType = UNSET
+    access: AccessSchema | UnsetType = UNSET
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """All operations that callers can reach, by name and in the order of their names. `discreet` is `SNAPSHOT_FORMAT`."""
+
+    discreet: Literal[1]
+    operations: dict[str, OperationSchema]
+
+
+def operation_schema(spec: OperationSpec) -> OperationSchema:
+    """The specification of one operation. Every schema in it is a document of its own."""
+    return OperationSchema(
+        name=spec.name,
+        namespace=spec.name.rpartition("/")[0],
+        kind=spec.kind,
+        visibility=spec.visibility,
+        description=spec.description,
+        input_schema=_input(spec.input),
+        output_schema=json_schema(spec.returns),
+        error_schemas=tuple(_error(cls.definition) for cls in spec.errors),
+        timeout=UNSET if isinstance(spec.timeout, DefaultTimeout) else spec.timeout,
+        access=UNSET if spec.access.open else _access(spec.access),
+    )
+
+
+def snapshot(specs: Iterable[OperationSpec]) -> Snapshot:
+    """The external ones of these operations. Equal declarations give equal snapshots, in any order."""
+    external = (spec for spec in specs if spec.visibility == "external")
+    return Snapshot(1, {spec.name: operation_schema(spec) for spec in sorted(external, key=lambda spec: spec.name)})
+
+
+def snapshot_text(document: Snapshot) -> bytes:
+    """A snapshot as JSON to keep and to compare: indented, every member in its place, a line end at the end."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=_INDENT) + b"\n"
+
+
+def read_snapshot(text: bytes) -> Snapshot:
+    """The snapshot that `snapshot_text` wrote. Raises `ValueError` for any other text or form."""
+    try:
+        return msgspec.json.decode(text, type=Snapshot)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise ValueError("no snapshot of operations, or one of another form") from None
+
+
+def _input(model: InputModel) -> JsonSchema:
+    rest: Any = model.rest if model.names else None  # without named params the type itself is a dict
+    return json_schema(model.type, rest=rest, titled=False)
+
+
+def _error(definition: ErrorDefinition) -> ErrorSchema:
+    return ErrorSchema(
+        code=definition.code,
+        message=definition.message,
+        description=definition.description,
+        schema=json_schema(definition.details, titled=False) if definition.has_details else None,
+        http_status=definition.http_status,
+        grpc_status=grpc_of_http(definition.http_status),
+        retryable=definition.retryable,
+    )
+
+
+def _access(rule: AccessRule) -> AccessSchema:
+    return AccessSchema(tuple(sorted(rule.all_of)), tuple(sorted(rule.any_of)))

@@ -1,0 +1,299 @@
+"""Types as JSON Schema 2020-12: what msgspec's decoder takes for a type, and nothing else.
+
+A schema speaks of values, a decoder reads texts: a number is taken if one of its spellings is. `docs/schemas.md` lists
+where a schema can't say what the decoder does. Owns single documents; knows nothing of operations or of payloads.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import math
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import inspect as types
+
+from ..operations.type_phrases import Fielded, Slotted, slots
+from .patterns import to_ecma
+
+JsonSchema: TypeAlias = dict[str, Any]
+"""One schema as JSON: the edge where Python's types end."""
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+PYTHON_PATTERN: Final = "x-python-pattern"
+"""A keyword of ours, for patterns that only Python can read: validators pass over it, comparisons see it change."""
+
+_BASE64: Final = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+_DURATION: Final = (  # days to seconds, as msgspec reads and writes it; a fraction only in the last part
+    r"^[+-]?[Pp](?=[\dTt])(?:\d+(?:\.\d+(?=[Dd]$))?[Dd])?"
+    r"(?:[Tt](?=\d)(?:\d+(?:\.\d+(?=[Hh]$))?[Hh])?(?:\d+(?:\.\d+(?=[Mm]$))?[Mm])?(?:\d+(?:\.\d+)?[Ss])?)?$"
+)
+_BYTES: Final[JsonSchema] = {"type": "string", "contentEncoding": "base64", "pattern": _BASE64}
+_LEAVES: Final[dict[type[types.Type], JsonSchema]] = {  # what is neither here nor written below takes anything
+    types.NoneType: {"type": "null"},
+    types.BoolType: {"type": "boolean"},
+    types.IntType: {"type": "integer"},
+    types.FloatType: {"type": "number"},
+    types.DecimalType: {"type": ["string", "number"], "format": "decimal"},
+    types.StrType: {"type": "string"},
+    types.BytesType: _BYTES,
+    types.ByteArrayType: _BYTES,
+    types.MemoryViewType: _BYTES,
+    types.DateType: {"type": "string", "format": "date"},
+    types.TimeDeltaType: {"type": "string", "pattern": _DURATION},
+    types.UUIDType: {"type": "string", "format": "uuid"},
+}
+_FORMATS: Final[dict[type[types.Type], tuple[str, str]]] = {  # with and without time zone
+    types.DateTimeType: ("date-time", "date-time-local"),
+    types.TimeType: ("time", "time-local"),
+}
+_NUMBER_KEYS: Final[dict[type[types.Type], str]] = {
+    types.IntType: r"^-?(?:0|[1-9]\d*)$",
+    types.FloatType: r"^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$",
+}
+_BOUNDS: Final = {
+    "ge": "minimum",
+    "gt": "exclusiveMinimum",
+    "le": "maximum",
+    "lt": "exclusiveMaximum",
+    "multiple_of": "multipleOf",
+}
+_LENGTHS: Final = {"min_length": "min{}", "max_length": "max{}"}
+_UNHASHABLE_FREE: Final[JsonSchema] = {"type": ["string", "number", "boolean", "null"]}
+_GENERATED_DOCS: Final = re.compile(r"An enumeration\.|\w+\(.*\)", re.DOTALL)  # by enum, dataclass, NamedTuple
+_DICTS: Final = (types.DictType, getattr(types, "FrozenDictType", types.DictType))  # the latter since msgspec 0.21
+
+
+def json_schema(tp: Any, *, rest: Any = None, titled: bool = True) -> JsonSchema:
+    """The schema of a type as a document of its own: `$schema` first, `$defs` last, and no reference out of it.
+
+    `rest` is the type of further members of an object, None where the type itself rules. Without `titled` the
+    document has no `title`: the name of a generated type says nothing. Members keep their order.
+    """
+    writer = _Writer()
+    node = types.type_info(tp)
+    body = writer.body(node)
+    if rest is not None:
+        body["additionalProperties"] = writer.write(types.type_info(rest)) or True
+    if not titled:
+        body.pop("title", None)
+    definitions = {"$defs": dict(sorted(writer.definitions.items()))} if writer.definitions else {}
+    return {"$schema": DIALECT} | body | definitions
+
+
+class _Writer:
+    """Writes the schemas of one document, and gathers its named types."""
+
+    def __init__(self) -> None:
+        self.definitions: dict[str, JsonSchema] = {}
+        self._names: dict[Any, str] = {}
+
+    def write(self, node: types.Type) -> JsonSchema:
+        """The schema of a type; a reference for a type with a name."""
+        match node:
+            case types.Metadata():
+                return self.write(node.type) | (node.extra_json_schema or {})
+            case (
+                types.StructType()
+                | types.DataclassType()
+                | types.TypedDictType()
+                | types.NamedTupleType()
+                | types.EnumType()
+            ):
+                return {"$ref": f"#/$defs/{self._define(node)}"}
+            case _:
+                return self.body(node)
+
+    def body(self, node: types.Type) -> JsonSchema:
+        """The schema of a type in full."""
+        match node:
+            case types.Metadata():
+                return self.body(node.type) | (node.extra_json_schema or {})
+            case types.UnionType():
+                return {"anyOf": self._members_of_union(node)}
+            case types.LiteralType():
+                return {"enum": list(node.values)}
+            case types.EnumType():
+                return _named(node.cls) | _enum(node.cls)
+            case types.StructType() if node.array_like:
+                return _named(node.cls) | self._slots(node, closed=node.forbid_unknown_fields)
+            case types.NamedTupleType():
+                return _named(node.cls) | self._slots(node, closed=True)
+            case types.TupleType():
+                return self._slots(node, closed=True)
+            case types.StructType() | types.DataclassType() | types.TypedDictType():
+                return _named(node.cls) | self._object(node)
+            case types.CollectionType():
+                return {"type": "array", "items": self._items(node)} | _lengths(node, "Items")
+            case _ if isinstance(node, _DICTS):
+                return self._dict(node)
+            case _:
+                return _leaf(node)
+
+    def _define(self, node: Any) -> str:  # Any: the nodes that have a class
+        """The name of a type in this document. It is taken before the type is written, which may refer to itself."""
+        if node.cls in self._names:
+            return self._names[node.cls]
+        own = getattr(node.cls, "__name__", None) or repr(node.cls)
+        origin = getattr(node.cls, "__origin__", None)
+        if origin is not None:
+            own = "_".join([origin.__name__, *(getattr(arg, "__name__", str(arg)) for arg in node.cls.__args__)])
+        base = name = re.sub(r"\W", "_", own, flags=re.ASCII)
+        taken = set(self._names.values())
+        count = 1
+        while name in taken:
+            count += 1
+            name = f"{base}_{count}"
+        self._names[node.cls] = name
+        self.definitions[name] = self.body(node)
+        return name
+
+    def _members_of_union(self, union: types.UnionType) -> list[JsonSchema]:
+        tag_fields = [_tag_field(member) for member in union.types]
+        several = len([name for name in tag_fields if name]) > 1
+        written: list[JsonSchema] = []
+        for member, tag_field in zip(union.types, tag_fields, strict=True):
+            schema = self.write(member)
+            if several and tag_field:
+                schema["required"] = [tag_field]  # alone, a struct may come without its tag
+            written += schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
+        return written
+
+    def _object(self, node: Fielded) -> JsonSchema:
+        properties: dict[str, JsonSchema] = {}
+        if isinstance(node, types.StructType) and node.tag_field is not None:
+            properties[node.tag_field] = {"enum": [node.tag]}
+        for field in node.fields:
+            properties[field.encode_name] = self.write(field.type) | _default(field)
+        schema: JsonSchema = {"type": "object", "properties": properties}
+        required = [field.encode_name for field in node.fields if field.required]
+        if required:
+            schema["required"] = required
+        if isinstance(node, types.StructType) and node.forbid_unknown_fields:
+            schema["additionalProperties"] = False
+        return schema
+
+    def _slots(self, node: Slotted, *, closed: bool) -> JsonSchema:
+        places = slots(node)
+        fields = () if isinstance(node, types.TupleType) else node.fields
+        written = [self.write(place.type) for place in places]
+        for index, field in enumerate(reversed(fields), 1):  # from the end: a tag comes before the fields
+            written[-index] |= _default(field)
+        schema: JsonSchema = {"type": "array"}
+        if written:
+            schema["prefixItems"] = written
+        if closed:
+            schema["items"] = False
+        least = max((index for index, place in enumerate(places, 1) if place.required), default=0)
+        return schema | ({"minItems": least} if least else {})
+
+    def _items(self, node: types.CollectionType) -> JsonSchema | bool:
+        """True is written out: an array-like struct without it ignores what it does not declare."""
+        hashed = isinstance(node, types.SetType | types.FrozenSetType)
+        if hashed and isinstance(_bare(node.item_type), types.AnyType):
+            return _UNHASHABLE_FREE
+        return self.write(node.item_type) or True
+
+    def _dict(self, node: Any) -> JsonSchema:  # Any: one of `_DICTS`
+        keys = self._keys(node.key_type)
+        names: JsonSchema = {} if keys in ({}, True) else {"propertyNames": keys}
+        values = {"additionalProperties": self.write(node.value_type) or True}
+        return {"type": "object"} | names | values | _lengths(node, "Properties")
+
+    def _keys(self, node: types.Type) -> JsonSchema | bool:
+        """Keys are strings; those of another type are read as its JSON text."""
+        match node:
+            case types.Metadata():
+                return self._keys(node.type)
+            case types.UnionType():
+                return {"anyOf": [self._keys(member) for member in node.types]}
+            case types.IntType() | types.FloatType():
+                return {"pattern": _NUMBER_KEYS[type(node)]}
+            case types.BoolType() | types.NoneType():
+                return False
+            case types.LiteralType() | types.EnumType():
+                schema = self.body(node)
+                if "enum" not in schema:
+                    return {}
+                values = (value for value in schema["enum"] if value is not None)
+                return {"enum": [v if isinstance(v, str) else str(v) for v in values]}
+            case _:
+                return {name: value for name, value in self.body(node).items() if name != "type"}
+
+
+def _leaf(node: types.Type) -> JsonSchema:
+    schema = dict(_LEAVES.get(type(node), {}))
+    match node:
+        case types.IntType() | types.FloatType():
+            return schema | _limits(node, _BOUNDS.items())
+        case types.StrType():
+            return schema | _lengths(node, "Length") | _pattern(node.pattern)
+        case types.BytesType() | types.ByteArrayType() | types.MemoryViewType():
+            return schema | _lengths(node, "Length", of=lambda count: 4 * math.ceil(count / 3))
+        case types.DateTimeType() | types.TimeType():
+            zoned, local = ({"type": "string", "format": name} for name in _FORMATS[type(node)])
+            return {"anyOf": [zoned, local]} if node.tz is None else zoned if node.tz else local
+        case types.CustomType() if node.cls is not object:
+            return {"title": node.cls.__name__}
+        case _:
+            return schema
+
+
+def _limits(node: Any, names: Iterable[tuple[str, str]]) -> JsonSchema:  # Any: whichever node has these attributes
+    given = {keyword: getattr(node, name) for name, keyword in names}
+    return {keyword: limit for keyword, limit in given.items() if limit is not None}
+
+
+def _lengths(node: Any, unit: str, of: Callable[[int], int] = int) -> JsonSchema:  # Any: as above
+    """A set counts distinct items; an array without duplicates has as many."""
+    limits = _limits(node, ((name, keyword.format(unit)) for name, keyword in _LENGTHS.items()))
+    return {keyword: of(limit) for keyword, limit in limits.items()}
+
+
+def _pattern(pattern: str | None) -> JsonSchema:
+    if pattern is None:
+        return {}
+    portable = to_ecma(pattern)
+    return {PYTHON_PATTERN: pattern} if portable is None else {"pattern": portable}
+
+
+def _enum(cls: type[enum.Enum]) -> JsonSchema:
+    if cls._missing_.__func__ is not enum.Enum._missing_.__func__:  # type: ignore[attr-defined]
+        # It makes members of other values: flags of their sums.
+        return {"type": "string" if all(isinstance(member.value, str) for member in cls) else "integer"}
+    return {"enum": [member.value for member in cls]}
+
+
+def _default(field: types.Field) -> JsonSchema:
+    value = field.default
+    if value is msgspec.NODEFAULT:
+        if field.default_factory not in (list, dict, set):
+            return {}
+        value = field.default_factory()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {}
+    try:
+        return {"default": msgspec.to_builtins(value, str_keys=True, order="deterministic")}
+    except (TypeError, ValueError):  # of a type that msgspec does not encode
+        return {}
+
+
+def _named(cls: Any) -> JsonSchema:
+    """A type's title, and the first paragraph of a docstring of its own."""
+    plain = getattr(cls, "__origin__", cls)
+    doc = inspect.cleandoc(plain.__dict__.get("__doc__") or "").split("\n\n")[0]
+    described = {} if not doc or _GENERATED_DOCS.fullmatch(doc) else {"description": " ".join(doc.split())}
+    return {"title": plain.__name__} | described
+
+
+def _tag_field(node: types.Type) -> str | None:
+    bare = _bare(node)
+    return bare.tag_field if isinstance(bare, types.StructType) and not bare.array_like else None
+
+
+def _bare(node: types.Type) -> types.Type:
+    return _bare(node.type) if isinstance(node, types.Metadata) else node

@@ -1,0 +1,129 @@
+"""The methods that every daemon answers, as a service like any other (section 7 of docs/protocol.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+import msgspec
+
+from ...errors.exceptions import FailureError
+from ...errors.failures import InvalidParams
+from ..operations.service import Service
+from ..operations.spec import OperationSpec
+
+PROTOCOL_VERSION = "2.0"
+SHUTDOWN_MESSAGE = "Shutting down gracefully"
+
+LOG_LEVELS = ("debug", "info", "warn", "error")
+
+
+class BuiltinsHost(Protocol):
+    """What these methods need of the daemon they belong to."""
+
+    version: str
+
+    def operations(self) -> Iterable[OperationSpec]: ...
+    def set_log_level(self, level: str) -> str: ...
+    def begin_shutdown(self) -> None: ...
+    def exit(self) -> None: ...
+    def watch_client(self, pid: int) -> None: ...
+    def capabilities(self) -> dict[str, Any]: ...
+
+
+class ServerInfo(msgspec.Struct, frozen=True):
+    name: str
+    version: str
+
+
+class Initialized(msgspec.Struct, frozen=True, rename="camel"):
+    server_info: ServerInfo
+    protocol_version: str
+    capabilities: dict[str, Any]  # the daemon's own and what the services announce
+
+
+class Version(msgspec.Struct, frozen=True):
+    version: str
+
+
+class LevelSet(msgspec.Struct, frozen=True):
+    level: str
+    success: bool
+
+
+class Goodbye(msgspec.Struct, frozen=True):
+    message: str
+
+
+class Method(msgspec.Struct, frozen=True):
+    name: str
+    description: str
+
+
+class MethodDescription(msgspec.Struct, frozen=True):
+    name: str
+    params: list[str]
+    returns: str
+
+
+def builtins(daemon: BuiltinsHost) -> Service:
+    """The service without a namespace that speaks for the daemon itself."""
+    service = Service("")
+
+    @service.query(inline=True)
+    def initialize(**params: Any) -> Initialized:  # Any: editors send whatever LSP holds
+        """Say who the server is and what it can do. Takes LSP's params; no handshake is required."""
+        pid = params.get("processId")
+        if type(pid) is int:
+            daemon.watch_client(pid)
+        return Initialized(ServerInfo("discreet", daemon.version), PROTOCOL_VERSION, daemon.capabilities())
+
+    @service.query(inline=True)
+    def initialized(**params: Any) -> None:
+        """Take note that the client has finished LSP's handshake; nothing follows from it."""
+
+    @service.query(inline=True, name="notifications/initialized")
+    def mcp_initialized(**params: Any) -> None:
+        """The same for MCP's handshake."""
+
+    @service.query(inline=True)
+    def version() -> Version:
+        """Tell the daemon's version (SemVer)."""
+        return Version(daemon.version)
+
+    @service.mutation(inline=True, name="setLogLevel")
+    def set_log_level(level: str) -> LevelSet:
+        """Change how much is logged: debug, info, warn or error, in any case."""
+        try:
+            return LevelSet(daemon.set_log_level(level), success=True)
+        except ValueError:
+            raise FailureError(InvalidParams("level", "one of", "string", LOG_LEVELS)) from None
+
+    @service.mutation(inline=True, at_once=True)
+    def shutdown() -> Goodbye:
+        """End the daemon when the requests that run have been answered."""
+        daemon.begin_shutdown()
+        return Goodbye(SHUTDOWN_MESSAGE)
+
+    @service.mutation(inline=True, name="exit", at_once=True)
+    def leave() -> None:
+        """End the daemon; sent as a notification, after `shutdown` where there is time for it."""
+        daemon.exit()
+
+    @service.query(inline=True, name="listMethods")
+    def list_methods() -> list[Method]:
+        """List the methods that can be called."""
+        return [Method(spec.name, spec.description) for spec in _external(daemon)]
+
+    @service.query(inline=True, name="describeMethods")
+    def describe_methods() -> list[MethodDescription]:
+        """List the methods with their params and results."""
+        return [
+            MethodDescription(spec.name, spec.described_params(), spec.described_result()) for spec in _external(daemon)
+        ]
+
+    return service
+
+
+def _external(daemon: BuiltinsHost) -> Iterator[OperationSpec]:
+    return (spec for spec in daemon.operations() if spec.visibility == "external")

@@ -1,0 +1,91 @@
+"""The methods through which callers learn what they may call: `services/*` (section 7 of docs/protocol.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NoReturn, Protocol
+
+import msgspec
+
+from ...errors.exceptions import FailureError
+from ...errors.failures import MethodNotFound
+from ..operations.context import Context
+from ..operations.service import Service
+from ..operations.spec import Kind, OperationSpec
+
+NO_INPUT: Final = msgspec.Raw(b"null")
+
+
+class DiscoveryHost(Protocol):
+    """What these methods need of the daemon they belong to."""
+
+    version: str
+
+    def offered(self, context: Context) -> Iterator[OperationSpec]:
+        """The external operations of the hosted services that this caller may call, in the order of declaration."""
+        ...
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """One operation in short."""
+
+    name: str
+    namespace: str
+    kind: Kind
+    description: str
+
+
+def discovery(catalogue: DiscoveryHost) -> Service:
+    """The service `services`, and `rpc.discover`."""
+    service = Service("services")
+
+    @service.query(inline=True, name="list")
+    def list_services(ctx: Context, namespace: str | None = None, query: str | None = None) -> list[Listed]:
+        """List the operations that the caller may call, all or those of a namespace or with a text in them."""
+        wanted = (query or "").casefold()
+        return [
+            Listed(spec.name, spec.namespace, spec.kind, spec.description)
+            for spec in catalogue.offered(ctx)
+            if namespace in (None, spec.namespace) and wanted in f"{spec.name} {spec.description}".casefold()
+        ]
+
+    @service.query(inline=True)
+    def schema(ctx: Context, name: str) -> Any:  # Any: a document of JSON Schemas
+        """Tell the whole specification of one operation: kind, access, and the schemas of input, output and errors."""
+        from ..schemas.documents import operation_schema  # late: only those who ask pay for it
+
+        wanted = name.removeprefix("/")
+        for spec in catalogue.offered(ctx):
+            if spec.name == wanted:
+                return operation_schema(spec)
+        raise FailureError(MethodNotFound())
+
+    @service.query(inline=True)
+    def call(operationId: str, input: msgspec.Raw = NO_INPUT) -> Any:  # noqa: N803
+        """Call an operation that is named as data. The same as naming it as the method."""
+        _is_routed()
+
+    @service.query(inline=True)
+    def subscribe(operationId: str, input: msgspec.Raw = NO_INPUT) -> Any:  # noqa: N803
+        """Subscribe to an operation that is named as data. The same as naming it as the method."""
+        _is_routed()
+
+    return service
+
+
+def rpc_discovery(catalogue: DiscoveryHost) -> Service:
+    """`rpc.discover`, whose name OpenRPC fixes."""
+    service = Service("")
+
+    @service.query(inline=True, name="rpc.discover")
+    def discover(ctx: Context) -> Any:  # Any: an OpenRPC document
+        """Describe everything that the caller may call as an OpenRPC document."""
+        from ..schemas.openrpc import document  # late: only those who ask pay for it
+
+        return document(catalogue.offered(ctx), version=catalogue.version)
+
+    return service
+
+
+def _is_routed() -> NoReturn:
+    raise AssertionError("the router forwards these calls to the operation that they name")

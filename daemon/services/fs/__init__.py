@@ -1,0 +1,1 @@
+"""The built-in file service, confined to its root."""

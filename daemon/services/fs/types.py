@@ -1,0 +1,244 @@
+"""What the built-in file service takes, answers and raises, as declared types.
+
+Owns no behaviour and must never touch the file system. A path in a result or an error is the caller's own text, or
+a name below it; positions and sizes are bytes unless a field says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Protocol, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from ....errors import OperationError
+
+MAX_PATH_CHARS = 4096
+"""PATH_MAX on Linux: longer paths are of no use to anything else on the machine."""
+
+DEFAULT_READ_BYTES = 64 * 1024
+MAX_READ_BYTES = 1024 * 1024
+"""A byte takes at most six in JSON (`\\u0001`), so the largest reply still fits a peer's frame limit of 10 MiB."""
+
+MAX_OFFSET = 2**53 - 1
+"""The largest integer that every JSON implementation keeps exact (RFC 8259 section 6)."""
+
+DEFAULT_LIST_ENTRIES = 1000
+MAX_LIST_ENTRIES = 5000
+"""A name takes at most 255 bytes, so 5,000 entries fit a frame of 10 MiB even if every byte has to be escaped."""
+
+DEFAULT_WATCH_SECONDS = 0.5
+MAX_WATCH_ENTRIES = 50_000
+"""Some 0.3 s to look at all of them, and 20 MB to remember them."""
+
+MAX_EVENT_CHANGES = 256
+"""Changes in one event of `fs/watch`: even with the longest paths it fits a frame of 10 MiB."""
+
+MAX_WRITE_BYTES = 8 * 1024 * 1024
+
+DEFAULT_SEARCH_MATCHES = 100
+MAX_SEARCH_MATCHES = 1000
+
+Kind: TypeAlias = Literal["file", "directory", "symlink", "other"]
+"""`other` is everything else that has a name: FIFOs, sockets, devices."""
+
+Encoding: TypeAlias = Literal["utf-8", "base64"]
+WriteMode: TypeAlias = Literal["overwrite", "create"]
+ChangeKind: TypeAlias = Literal["created", "modified", "deleted"]
+CaseRule: TypeAlias = Literal["sensitive", "ignore"]
+
+PathText: TypeAlias = Annotated[
+    str, Meta(max_length=MAX_PATH_CHARS, description="Relative to the root, `/` between names.")
+]
+Offset: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_OFFSET, description="First byte to read.")]
+ReadLimit: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_READ_BYTES, description="Most bytes to read.")]
+ListLimit: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_LIST_ENTRIES, description="Most entries in one answer.")]
+AfterName: TypeAlias = Annotated[str, Meta(max_length=MAX_PATH_CHARS, description="Only names that sort after this.")]
+SearchText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=1024, description="Literal text to find.")]
+Glob: TypeAlias = Annotated[
+    str,
+    Meta(min_length=1, max_length=256, description="`*`, `?`, `[…]` on a file's name, or on its path if it has a `/`."),
+]
+SearchLimit: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_SEARCH_MATCHES, description="Most matches in the answer.")]
+
+
+WatchInterval: TypeAlias = Annotated[
+    float, Meta(ge=0.1, le=60, description="Seconds during which changes are gathered.")
+]
+
+
+class Cancellable(Protocol):
+    """What the operations need of a request's context."""
+
+    def check_cancelled(self) -> None:
+        """Raise, but no `OSError`, if the result is no longer wanted; else return at once."""
+        ...
+
+
+class FileNotFound(OperationError, code="FILE_NOT_FOUND", http_status=404):
+    """The file does not exist."""
+
+    path: str
+
+
+class PermissionDenied(OperationError, code="PERMISSION_DENIED", http_status=403):
+    """The operating system does not permit it."""
+
+    path: str
+
+
+class NotAFile(OperationError, code="NOT_A_FILE", http_status=400):
+    """The path names something that is not a regular file."""
+
+    path: str
+
+
+class NotADirectory(OperationError, code="NOT_A_DIRECTORY", http_status=400):
+    """The path, or a part of it, is not a directory."""
+
+    path: str
+
+
+class OutsideRoot(OperationError, code="OUTSIDE_ROOT", http_status=403):
+    """The path leads outside the root, or through a symbolic link."""
+
+    path: str
+
+
+class FileTooLarge(OperationError, code="FILE_TOO_LARGE", http_status=413):
+    """The file is larger than this operation handles."""
+
+    path: str
+    size: int
+    limit: int
+
+
+class NotText(OperationError, code="NOT_TEXT", http_status=415):
+    """The file is not UTF-8 text."""
+
+    path: str
+    offset: int
+
+
+class FileExists(OperationError, code="FILE_EXISTS", http_status=409):
+    """The file already exists."""
+
+    path: str
+
+
+class TooManyEntries(OperationError, code="TOO_MANY_ENTRIES", http_status=413):
+    """There are more names than can be watched."""
+
+    path: str
+    limit: int
+
+
+class FileContent(msgspec.Struct, frozen=True, rename="camel"):
+    """A slice of a file: `content` holds the bytes from `offset` up to `nextOffset`, written as `encoding` says.
+
+    `size` is the whole file's, `modified` its last change in RFC 3339 (UTC, milliseconds). `truncated` says that there
+    was more behind the slice: read on at `nextOffset`.
+    """
+
+    path: str
+    encoding: Encoding
+    content: str
+    offset: int
+    next_offset: int
+    size: int
+    truncated: bool
+    modified: str
+
+
+class FileStat(msgspec.Struct, frozen=True):
+    """What a path names. `size` is in bytes, 0 for what is not a file; `modified` is RFC 3339, UTC, milliseconds."""
+
+    path: str
+    kind: Kind
+    size: int
+    modified: str
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One name in a directory; `size` and `modified` as in `FileStat`."""
+
+    name: str
+    kind: Kind
+    size: int
+    modified: str
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """A page of a directory, sorted by name (by Unicode code point).
+
+    `next` is what to send as `after` for the next page, null on the last one. `skipped` counts the names of the
+    whole directory that are not UTF-8: no request could name them.
+    """
+
+    path: str
+    entries: tuple[Entry, ...]
+    next: str | None
+    skipped: int
+
+
+class Match(msgspec.Struct, frozen=True):
+    """One place where the text was found.
+
+    `path` is relative to the root; `line` and `column` count from 1, columns in Unicode code points; `offset` is the
+    match's first byte in the file, ready for `fs/read`. `text` is the line without its end, or 200 characters of it
+    around the match where it is longer.
+    """
+
+    path: str
+    line: int
+    column: int
+    offset: int
+    text: str
+
+
+class SearchResult(msgspec.Struct, frozen=True):
+    """What was found: a directory's own files first, then those of the directories in it, each sorted by name.
+
+    `files` counts what was searched, `skipped` what was passed over: binary, too large, unreadable, or gone meanwhile.
+    `truncated` says that a limit ended the search before everything had been looked at.
+    """
+
+    matches: tuple[Match, ...]
+    truncated: bool
+    files: int
+    skipped: int
+
+
+class FileWritten(msgspec.Struct, frozen=True):
+    """The file as it is now; `created` says that there was none before."""
+
+    path: str
+    size: int
+    modified: str
+    created: bool
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What happened to one name. `path` is relative to the root; `kind` is what it names, or named."""
+
+    change: ChangeKind
+    path: str
+    kind: Kind
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """What has changed since the event before, sorted by path; a name that became something else is deleted first.
+
+    The first event holds nothing: watching has begun, and whatever changes from then on is told.
+    """
+
+    changes: tuple[Change, ...]
+
+
+PATH_ERRORS = (FileNotFound, PermissionDenied, NotADirectory, OutsideRoot)
+READ_ERRORS = (*PATH_ERRORS, NotAFile, NotText)
+LIST_ERRORS = PATH_ERRORS
+STAT_ERRORS = PATH_ERRORS
+SEARCH_ERRORS = (*PATH_ERRORS, NotAFile, NotText, FileTooLarge)
+WATCH_ERRORS = (*PATH_ERRORS, TooManyEntries)
+WRITE_ERRORS = (*PATH_ERRORS, NotAFile, FileTooLarge, FileExists)

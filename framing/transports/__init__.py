@@ -1,0 +1,1 @@
+"""Bytes in and out: descriptors, and a pair in memory."""

@@ -1,0 +1,31 @@
+"""`discreet serve`: settings, then the daemon. Nothing else is imported on the way to the first reply."""
+
+import argparse
+import os
+
+from ...daemon.process.reexec import take
+from ...daemon.settings import Resolved, UsageError, resolve
+from ...daemon.settings.flags import add_flags, from_flags
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of the daemon, from the table of settings."""
+    add_flags(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until the end. Raises `UsageError` before anything is served."""
+    handed = take()  # first: a line of usage has to reach the real stderr
+    settings = resolved(args).settings
+    from ...daemon.server import check, serve  # late: a usage error need not wait for the whole daemon
+
+    return check(settings) if isinstance(handed, str) else serve(settings, handed)
+
+
+def resolved(args: argparse.Namespace) -> Resolved:
+    """The settings of this process, in its environment and its working directory. Raises `UsageError`."""
+    try:
+        directory = os.getcwd()
+    except OSError as exc:
+        raise UsageError("the working directory is gone") from exc
+    return resolve(from_flags(args), os.environ, directory)

@@ -1,0 +1,1 @@
+"""Recordings of a conversation: written, read and replayed."""

@@ -1,0 +1,257 @@
+"""`discreet call`: who calls, with what rights, and servers that speak another protocol."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import discreet
+from discreet.cli.credentials import LONGEST_TOKEN
+from discreet.cli.verbs.call import add_arguments, request_of
+from discreet.client import MCP, PLAIN
+from discreet.client.dialects import DIALECTS
+from discreet.daemon.settings import UsageError
+
+PAGE = (Path(__file__).parents[2] / "docs" / "call.md").read_text(encoding="utf-8")
+
+DEADLINE_SECONDS = 30.0
+"""Bounds a test that hangs; no test waits for it."""
+
+TOKEN = "s3cr3t-of-ann"
+
+APP = """
+from collections.abc import AsyncIterator
+from discreet import Context, Service
+
+desk = Service("desk")
+
+@desk.query(scopes=["desk:reader"])
+async def who(ctx: Context, name: str = "") -> list[str]:
+    '''Tell who asks.'''
+    assert ctx.identity is not None
+    return [ctx.identity.subject, *sorted(f"{name}={value}" for name, value in ctx.metadata.items())]
+
+@desk.subscription(scopes=["desk:reader"])
+async def whoever(ctx: Context) -> AsyncIterator[str]:
+    assert ctx.identity is not None
+    yield ctx.identity.subject
+"""
+
+
+def run(*words: str, cwd: Path, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+    assert discreet.__file__
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "discreet", *words],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env={**environ, "PYTHONPATH": os.path.dirname(os.path.dirname(discreet.__file__)), **more},
+        timeout=DEADLINE_SECONDS,
+    )
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return parser.parse_args(list(words))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "desk.py").write_text(APP)
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    return tmp_path
+
+
+@pytest.fixture
+def guarded() -> dict[str, str]:
+    """The environment of a daemon that wants a token."""
+    return {"DISCREET_TOKEN": f"ann:{hashlib.sha256(TOKEN.encode()).hexdigest()}:desk:reader"}
+
+
+# -- tokens -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flags", [["--token-env=MINE"], ["--token-file=token"], ["--token-file=-"]])
+def test_a_token_is_sent_from_where_it_is_kept(folder: Path, guarded: dict[str, str], flags: list[str]) -> None:
+    words = ("call", "desk/who", "--app=desk:desk", *flags)
+    done = run(*words, cwd=folder, stdin=f"{TOKEN}\n", MINE=TOKEN, **guarded)
+    assert (done.stdout, done.returncode) == (f'["ann","authorization=Bearer {TOKEN}"]\n', 0), done.stderr
+    assert TOKEN not in done.stderr
+
+
+def test_a_stream_is_asked_for_with_the_token_too(folder: Path, guarded: dict[str, str]) -> None:
+    done = run("call", "desk/whoever", "--stream", "--app=desk:desk", "--token-file=token", cwd=folder, **guarded)
+    assert (done.stdout, done.returncode) == ('"ann"\n', 0)
+
+
+def test_without_it_the_status_says_so(folder: Path, guarded: dict[str, str]) -> None:
+    assert run("call", "desk/who", "--app=desk:desk", cwd=folder, **guarded).returncode == 5
+
+
+def test_a_client_is_generated_of_what_the_token_may_see(folder: Path, guarded: dict[str, str]) -> None:
+    server = shlex.join([sys.executable, "-P", "-m", "discreet", "serve", "desk:desk"])
+    blind = run("generate", "python", f"--server={server}", cwd=folder, **guarded)
+    assert (blind.returncode, "def who(" in blind.stdout) == (0, False)
+    seeing = run("generate", "python", f"--server={server}", "--token-file=token", cwd=folder, **guarded)
+    assert (seeing.returncode, "def who(" in seeing.stdout) == (0, True)
+
+
+def test_what_the_token_may_see_is_completed(folder: Path, guarded: dict[str, str]) -> None:
+    for flags, offered in (("", ""), ("--token-file token ", "desk/who\ndesk/whoever\n")):
+        done = run("call", "--complete", f"discreet call --app desk:desk {flags}", cwd=folder, **guarded)
+        assert (done.stdout, done.stderr) == (offered, "")
+    asked = run("call", "--complete", "discreet call --token-file - ", cwd=folder, stdin=TOKEN)
+    assert (asked.stdout, asked.stderr) == ("", "")
+
+
+def test_a_scheme_before_the_token_stays(folder: Path) -> None:
+    (folder / "badge").write_text("Badge 7")
+    request = request_of(parsed("m", f"--token-file={folder / 'badge'}"))
+    assert request.service_params == {"authorization": "Badge 7"}
+
+
+def test_other_service_params_go_along(folder: Path) -> None:
+    words = (
+        "call",
+        "desk/who",
+        "--app=desk:desk",
+        "--service-param=TraceParent=00-a=b",
+        "--service-param=a2a-version=1.0",
+    )
+    done = run(*words, cwd=folder)
+    assert (done.stdout, done.returncode) == ('["parent","a2a-version=1.0","traceparent=00-a=b"]\n', 0)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--token-env=NO_SUCH_VARIABLE"],
+        ["--token-file=no/such/file"],
+        ["--token-file=."],
+        ["--token-file=empty"],
+        ["--token-file=lines"],
+        ["--token-file=long"],
+        ["--token-file=binary"],
+        ["--token-file=a\0b"],
+        ["--token-file=token", "--token-env=HOME"],
+        ["--service-param=Authorization=Bearer s3cr3t-of-ann"],
+        ["--service-param=alone"],
+        ["--service-param==x"],
+        ["--service-param=a=1", "--service-param=A=2"],
+        ["--service-param=a=\udcff"],
+    ],
+)
+def test_what_is_no_token_is_wrong_usage_that_does_not_show_it(
+    folder: Path, flags: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "empty").write_text(" \n")
+    (folder / "lines").write_text(f"{TOKEN}\n{TOKEN}\n")
+    (folder / "long").write_text("x" * (LONGEST_TOKEN + 1))
+    (folder / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(UsageError) as raised:
+        request_of(parsed("m", *flags))
+    assert TOKEN not in str(raised.value)
+
+
+# -- rights of the call -----------------------------------------------------------------------------------------------
+
+
+def test_scopes_and_writing_are_the_daemons_to_allow(folder: Path) -> None:
+    who = ("call", "desk/who", "--app=desk:desk")
+    assert run(*who, "--scope=desk:other", cwd=folder).returncode == 5
+    assert run(*who, "--scope=desk:other", "--scope=desk:reader", cwd=folder).returncode == 0
+    write = ("call", "fs/write", "path=new.txt", "content=hello")
+    assert run(*write, cwd=folder).returncode == 4
+    assert run(*write, "--allow-write", cwd=folder).returncode == 0
+    assert (folder / "new.txt").read_text() == "hello"
+
+
+@pytest.mark.parametrize("flag", ["--scope=a", "--allow-write", "--root=.", "--app=a:b"])
+def test_what_is_the_daemons_is_no_other_servers(flag: str) -> None:
+    with pytest.raises(UsageError):
+        request_of(parsed("m", "--server=x", flag))
+
+
+def test_a_subscription_by_its_plain_name_says_what_it_needs(tmp_path: Path) -> None:
+    (tmp_path / "clock.py").write_text(
+        "from collections.abc import AsyncIterator\n"
+        "from discreet import Service\n"
+        "clock = Service('clock')\n"
+        "@clock.subscription()\n"
+        "async def ticks() -> AsyncIterator[int]:\n"
+        "    '''Tick for ever.'''\n"
+        "    while True:\n"
+        "        yield 1\n"
+    )
+    done = run("call", "clock/ticks", "--app=clock:clock", cwd=tmp_path)
+    assert (done.stdout, done.returncode) == ("", 3)
+    assert "--stream" in done.stderr
+
+
+# -- other protocols --------------------------------------------------------------------------------------------------
+
+LINES = r"""
+import json, sys
+ready = False
+for line in sys.stdin:
+    message = json.loads(line)
+    match message["method"]:
+        case "notifications/initialized":
+            ready = True
+        case "initialize":
+            answer = {"result": {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {}}}
+        case "tools/list":
+            answer = {"result": {"tools": []}} if ready else {"error": {"code": -32602, "message": "not initialized"}}
+    if "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"""
+
+
+def test_a_server_that_waits_for_a_handshake_gets_it(tmp_path: Path) -> None:
+    (tmp_path / "lines.py").write_text(LINES)
+    server = f"--server={shlex.join([sys.executable, '-I', '-S', 'lines.py'])}"
+    done = run("call", "tools/list", "--dialect=mcp", server, cwd=tmp_path)
+    assert (done.stdout, done.stderr, done.returncode) == ('{"tools":[]}\n', "", 0)
+    refused = run("call", "tools/list", "--framing=newline", server, cwd=tmp_path)
+    assert (refused.stdout, refused.returncode) == ("", 3)
+    assert refused.stderr == "discreet: tools/list: INVALID_INPUT: not initialized\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "dialect", "framing"),
+    [
+        ([], PLAIN, None),
+        (["--dialect=mcp"], MCP, None),
+        (["--dialect=mcp", "--framing=content-length"], MCP, "content-length"),
+    ],
+)
+def test_the_framing_is_the_dialects_unless_it_is_named(words: list[str], dialect: Any, framing: str | None) -> None:
+    request = request_of(parsed("m", "--server=x", *words))
+    assert (request.dialect, request.framing) == (dialect, framing)
+
+
+def test_the_daemon_itself_speaks_every_dialects_framing(folder: Path) -> None:
+    for name in DIALECTS:
+        done = run("call", "desk/who", "--app=desk:desk", f"--dialect={name}", cwd=folder)
+        assert (done.stdout, done.returncode) == ('["parent"]\n', 0), done.stderr
+
+
+def test_the_page_names_every_flag() -> None:
+    parser = argparse.ArgumentParser(add_help=False)
+    add_arguments(parser)
+    flags = {name for action in parser._actions for name in action.option_strings}
+    assert {flag for flag in flags if f"`{flag}" not in PAGE} == set()
+    assert {name for name in DIALECTS if f"`{name}`" not in PAGE} == set()

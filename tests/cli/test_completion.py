@@ -1,0 +1,234 @@
+"""Completion scripts: every flag is in them, and the shells accept them."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import discreet
+from discreet.cli.candidates import typed_of
+from discreet.cli.main import VERBS, main, parser_of
+from discreet.cli.verbs.completion import SHELLS, script
+
+every_shell = pytest.mark.parametrize("shell", SHELLS)
+
+
+@every_shell
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_flag_of_every_verb_is_in_every_script(shell: str, verb: str) -> None:
+    text = script(shell)
+    parser, _ = parser_of(verb)
+    names = [name for flag in parser.flags() for name in flag.names]
+    spelt = [name.replace("--", "-l ") if shell == "fish" else name for name in names if name.startswith("--")]
+    assert spelt
+    assert [name for name in spelt if name not in text] == []
+
+
+@every_shell
+def test_a_shell_accepts_its_script(shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    done = subprocess.run([shell, "-n"], input=script(shell), text=True, capture_output=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def environment(folder: Path | None = None) -> dict[str, str]:
+    """Where the shells find the program, in a folder of its own, and the program this package."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
+    assert discreet.__file__
+    environ["PYTHONPATH"] = os.path.dirname(os.path.dirname(discreet.__file__))
+    if folder is not None:
+        (folder / "discreet").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m discreet "$@"\n')
+        (folder / "discreet").chmod(0o755)
+        environ["PATH"] = f"{folder}{os.pathsep}{environ['PATH']}"
+    return environ
+
+
+def complete(*words: str, line: str = "", folder: Path | None = None) -> list[str]:
+    """What bash offers for the last of these words; without a folder there is no program to be asked."""
+    quoted = " ".join(f"'{word}'" for word in ("discreet", *words))
+    ask = f"COMP_WORDS=({quoted}); COMP_CWORD={len(words)}; _discreet; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    done = subprocess.run(
+        ["bash", "-u", "-c", f"COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; {script('bash')}\n{ask}"],
+        text=True,
+        capture_output=True,
+        timeout=30,
+        cwd=folder or "/",
+        env=environment(folder),
+        check=True,
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(sys.platform == "win32" or shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["doc"], ["doctor"]),
+        (["serve", "--max-c"], ["--max-concurrency"]),
+        (["--max-c"], ["--max-concurrency"]),
+        (["app:svc", "--max-c"], ["--max-concurrency"]),
+        (["--framing", "n"], ["newline"]),
+        (["doctor", "--framing", "=", "c"], ["content-length"]),
+        (["--log-format", "="], ["auto", "console", "keyvalue", "json", "journald"]),
+        (["--max-concurrency", ""], []),
+        (["--root", "de"], ["dev"]),
+        (["serve", "de"], ["dev"]),
+        (["completion", ""], ["bash", "zsh", "fish"]),
+        (["completion", "--max"], []),
+    ],
+)
+def test_bash_offers_what_fits(words: list[str], offered: list[str]) -> None:
+    assert complete(*words) == offered
+
+
+@every_shell
+def test_the_script_is_printed(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    assert capsys.readouterr().out == script(shell) + "\n"
+
+
+# -- what only a daemon knows -----------------------------------------------------------------------------------------
+
+APP = """
+from typing import Literal
+from discreet import Service
+
+shop = Service("shop")
+
+@shop.query()
+def price(article: str, unit: Literal["cent", "euro"] = "euro", net: bool = False) -> int:
+    return 1
+
+@shop.mutation()
+def order(article: str) -> None: ...
+
+@shop.query(visibility="internal")
+def stock() -> None: ...
+"""
+
+SLOW_APP = "import time\ntime.sleep(60)\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "shop.py").write_text(APP)
+    (tmp_path / "slow.py").write_text(SLOW_APP)
+    (tmp_path / "broken.py").write_text("raise RuntimeError('secret')\n")
+    return tmp_path
+
+
+def candidates(line: str, folder: Path) -> list[str]:
+    """What the daemon is said to know; the program must neither fail nor complain."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "discreet", "call", "--complete", line],
+        text=True,
+        capture_output=True,
+        timeout=30,
+        cwd=folder,
+        env=environment(),
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("", ["shop/order", "shop/price"]),
+        ("shop/p", ["shop/price"]),
+        ("/x", []),
+        ("shop/price ", ["article=", "unit=", "unit=cent", "unit=euro", "net=", "net=true", "net=false"]),
+        ("shop/price article=lamp u", ["unit=", "unit=cent", "unit=euro"]),
+        ("shop/price unit=euro article=lamp ", ["net=", "net=true", "net=false"]),
+        ("--timeout 5 --retry 2 shop/price a", ["article="]),
+        ("shop/price unit=c", ["unit=cent"]),
+        ("shop/price 'unit=c", ["unit=cent"]),
+        ("shop/stock ", []),
+        ("shop/none ", []),
+    ],
+)
+def test_operations_params_and_their_values_are_what_the_daemon_lists(
+    folder: Path, typed: str, offered: list[str]
+) -> None:
+    assert candidates(f"discreet call --app shop:shop {typed}", folder) == offered
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "discreet call --app broken:app ",
+        "discreet call --app slow:app ",
+        "discreet call --app nowhere:app x",
+        "discreet call --root /no/such/folder ",
+        "discreet call --app",
+        "discreet call --app ",
+        "discreet call --timeout soon ",
+        "discreet call --retry",
+        "discreet call --framing carrier-pigeon ",
+        "discreet call",
+        "discreet serve ",
+        "discreet call 'a \"b",
+        "",
+    ],
+)
+def test_what_cannot_be_found_out_is_silence(folder: Path, line: str) -> None:
+    assert candidates(line, folder) == []
+
+
+def test_the_command_of_a_line_that_was_not_entered_is_never_run(folder: Path) -> None:
+    assert candidates("discreet call --server 'touch ran' --root x ", folder) == []
+    assert not (folder / "ran").exists()
+    assert typed_of("discreet call --server 'touch ran' m") is None
+
+
+@pytest.mark.skipif(sys.platform == "win32" or shutil.which("bash") is None, reason="needs bash")
+def test_bash_offers_what_the_daemon_lists(folder: Path) -> None:
+    app = "discreet call --app shop:shop"
+    words = ("call", "--app", "shop", ":", "shop")  # as bash parts them
+    assert complete(*words, "shop/", line=f"{app} shop/", folder=folder) == ["shop/order", "shop/price"]
+    typed = (*words, "shop/price", "unit")
+    assert complete(*typed, "=", line=f"{app} shop/price unit=", folder=folder) == ["cent", "euro"]
+    assert complete(*typed, "=", "c", line=f"{app} shop/price unit=c", folder=folder) == ["cent"]
+    assert complete(*words, "shop/order", "sh", line=f"{app} shop/order sh", folder=folder) == ["shop.py"]
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
+def test_fish_offers_what_the_daemon_lists(folder: Path) -> None:
+    ask = f"{script('fish')}\ncomplete -C 'discreet call --app shop:shop shop/p'"
+    done = subprocess.run(
+        ["fish", "-N", "-c", ask],
+        text=True,
+        capture_output=True,
+        timeout=30,
+        cwd=folder,
+        env=environment(folder) | {"HOME": str(folder)},
+        check=True,
+    )
+    assert done.stdout.split() == ["shop/price"]
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
+def test_zsh_offers_what_the_daemon_lists(folder: Path) -> None:
+    stubs = "compdef() { }; _files() { print files }; compadd() { print -l -- $@[$@[(i)--]+1,-1] }\n"
+    lines = (
+        "discreet call --app shop:shop shop/p",
+        "discreet call --app shop:shop shop/price n",
+        "discreet call --app x ",
+    )
+    asks = "; ".join(f'program=discreet line="{line}"; _discreet_candidates' for line in lines)
+    done = subprocess.run(
+        ["zsh", "-f", "-c", f"{stubs}{script('zsh')}\n{asks}"],
+        text=True,
+        capture_output=True,
+        timeout=30,
+        cwd=folder,
+        env=environment(folder),
+        check=True,
+    )
+    assert done.stdout.split() == ["shop/price", "net=", "net=true", "net=false", "files"]

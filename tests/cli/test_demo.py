@@ -1,0 +1,139 @@
+"""`discreet demo` shows what it says, and notices when a daemon does not behave."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+import discreet
+from discreet.cli.demo_steps import DESK, FILES, Heard, Scene, Step, Unexpected
+from discreet.cli.verbs.demo import perform
+from discreet.cli.wiretap import Wiretap
+from discreet.client import attach, spawn
+
+DEADLINE_SECONDS = 60.0
+"""Bounds a test that hangs; no test waits for it."""
+
+SAYS_YES = r"""
+import json, sys
+while line := sys.stdin.buffer.readline():
+    length = int(line.removeprefix(b"Content-Length: "))
+    sys.stdin.buffer.readline()
+    request = json.loads(sys.stdin.buffer.read(length))
+    if "id" in request:
+        body = json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": True}).encode()
+        sys.stdout.buffer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        sys.stdout.buffer.flush()
+"""
+
+
+def environment(**more: str) -> dict[str, str]:
+    assert discreet.__file__
+    return os.environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(discreet.__file__))} | more
+
+
+def demo(cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "discreet", "demo"],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=environment(**more),
+        timeout=DEADLINE_SECONDS,
+    )
+
+
+def test_every_step_behaves_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    done = demo(tmp_path, TMPDIR=str(tmp_path))
+    assert done.returncode == 0, done.stdout
+    assert done.stderr == ""
+    for step in (*FILES, *DESK):
+        assert f"\n{step.title}\n" in done.stdout
+        assert step.why in done.stdout
+    assert {"-32600", "-32700", "-32602", "-32800"} <= set(re.findall(r"-32\d+", done.stdout))
+    assert "\x1b" not in done.stdout
+    assert os.listdir(tmp_path) == []
+
+
+def test_settings_of_the_user_do_not_change_it(tmp_path: Path) -> None:
+    (tmp_path / "discreet.toml").write_text("no such setting =")
+    assert demo(tmp_path, DISCREET_FRAMING="newline", DISCREET_LOG_LEVEL="debug").returncode == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_it_is_coloured_on_a_terminal_unless_asked_not_to(tmp_path: Path, no_color: str, coloured: bool) -> None:
+    ours, theirs = os.openpty()
+    shown = b""
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "discreet", "demo"],
+        stdout=theirs,
+        cwd=tmp_path,
+        env=environment(NO_COLOR=no_color),
+    ) as process:
+        os.close(theirs)
+        try:
+            while chunk := os.read(ours, 65536):
+                shown += chunk
+        except OSError:  # how Linux ends a terminal
+            pass
+        assert process.wait(DEADLINE_SECONDS) == 0
+    os.close(ours)
+    assert (b"\x1b[" in shown) is coloured
+
+
+@asynccontextmanager
+async def yes_server() -> AsyncIterator[Scene]:
+    async with spawn([sys.executable, "-I", "-S", "-c", SAYS_YES], stderr="collect") as process:
+        wire = Wiretap(process)
+        async with attach(wire, timeout=DEADLINE_SECONDS) as peer:
+            yield Scene(process, peer, wire, Heard())
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("step", [*FILES[:5], DESK[0]], ids=lambda step: step.title)
+async def test_a_daemon_that_does_something_else_fails_the_step(step: Step, capsys: pytest.CaptureFixture[str]) -> None:
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with yes_server() as scene:
+            assert not await perform(step, scene)
+    assert step.why not in capsys.readouterr().out
+
+
+@pytest.mark.anyio
+async def test_a_step_that_takes_too_long_has_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    async def hang(_: Scene) -> None:
+        await anyio.sleep_forever()
+
+    async def refuse(_: Scene) -> None:
+        raise Unexpected("nothing as it should be")
+
+    async with yes_server() as scene:
+        assert not await perform(Step("Hang", hang, "why"), scene, seconds=0.01)
+        assert not await perform(Step("Refuse", refuse, "why"), scene)
+    assert "nothing as it should be" in capsys.readouterr().out
+
+
+def test_the_wiretap_tells_frames_from_raw_bytes() -> None:
+    anyio.run(_tapped)
+
+
+async def _tapped() -> None:
+    from discreet.framing.transports.interface import memory_pair
+
+    ours, theirs = memory_pair()
+    wire = Wiretap(ours)
+    await wire.send(b"raw")
+    wire.send_nowait(b"Content-Length: 2\r\n\r\n{}Content-Length: 2\r\n\r\n[]")
+    await theirs.send(b"Content-Length: 1\r\n\r\n1")
+    assert await wire.receive() == b"Content-Length: 1\r\n\r\n1"
+    assert wire.take() == (["raw", "{}", "[]"], ["1"])
+    assert wire.take() == ([], [])

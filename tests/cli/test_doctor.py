@@ -1,0 +1,269 @@
+"""What the doctor finds, in surroundings and in daemons that are well or ill."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.cli.doctor_checks import CHECKS, QUIRKS, Finding, Surroundings, limits, log_sink, quirks, settings
+from discreet.cli.doctor_trial import Trial, first_stray_byte, judge, try_out
+from discreet.cli.main import main
+from discreet.daemon.settings import Resolved, Settings, resolve
+
+
+def surroundings(chosen: Settings | None = None, **environ: str) -> Surroundings:
+    return Surroundings(Resolved(chosen or Settings(root="/"), {}), environ)
+
+
+def statuses(findings: list[Finding]) -> set[tuple[str, str]]:
+    return {(finding.check, finding.status) for finding in findings}
+
+
+# Surroundings
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_no_check_fails_where_these_tests_run(check: Any) -> None:
+    assert "fail" not in {finding.status for finding in check(surroundings())}
+
+
+def test_each_setting_is_shown_with_its_source() -> None:
+    environ = {"DISCREET_MAX_CONCURRENCY": "3", "DISCREET_SCOPE": "a b", "DISCREET_ELSEWHERE_BOT": "x"}
+    findings = list(settings(Surroundings(resolve({}, environ, "/"), environ)))
+    said = [finding.message for finding in findings if finding.status == "ok"]
+    assert said == ["scope = a, b (from DISCREET_SCOPE)", "max-concurrency = 3 (from DISCREET_MAX_CONCURRENCY)"]
+    assert [f.status for f in findings if "DISCREET_ELSEWHERE_BOT" in f.message] == ["warn"]
+
+
+@pytest.mark.parametrize(
+    "chosen", [Settings(request_timeout=None), Settings(drain_timeout=60.0)], ids=["request-timeout", "drain-timeout"]
+)
+def test_settings_that_may_surprise_are_named(chosen: Settings) -> None:
+    assert ("limits", "warn") not in statuses([f for f in limits(surroundings()) if "timeout" in f.message])
+    assert ("limits", "warn") in statuses([f for f in limits(surroundings(chosen)) if "timeout" in f.message])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
+def test_more_requests_than_open_files_are_named() -> None:
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 512), hard))
+    try:
+        few, many = (
+            [
+                finding.status
+                for finding in limits(surroundings(Settings(max_concurrency=n)))
+                if "files" in finding.message
+            ]
+            for n in (64, 600)
+        )
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert (few, many) == (["ok"], ["warn"])
+
+
+def test_a_log_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("")
+    for path, status in (
+        (None, "ok"),
+        ("", "ok"),
+        (str(tmp_path / "log"), "ok"),
+        (str(tmp_path / "new"), "ok"),
+        (str(tmp_path), "warn"),
+        (str(tmp_path / "none" / "log"), "warn"),
+    ):
+        assert [finding.status for finding in log_sink(surroundings(Settings(log_file=path)))] == [status]
+
+
+def test_quirks_are_told_only_where_their_client_is() -> None:
+    assert list(quirks(surroundings())) == []
+    assert list(quirks(surroundings(TERM_PROGRAM="iTerm.app", NVIM=""))) == []
+    for quirk in QUIRKS:
+        name, value = quirk.signs[-1]
+        fitting = surroundings(Settings(framing="newline" if "newline" in quirk.framings else "content-length"))
+        (finding,) = quirks(Surroundings(fitting.resolved, {name: value or "1"}))
+        assert (finding.check, finding.status) == ("clients", "ok")
+        assert quirk.client in finding.message
+
+
+def test_a_framing_that_the_client_does_not_speak_is_named() -> None:
+    (finding,) = quirks(surroundings(Settings(framing="newline"), INSIDE_EMACS="30.1,eglot"))
+    assert finding.status == "warn"
+
+
+# The bytes on stdout
+
+A_FRAME = b'Content-Length: 17\r\n\r\n{"jsonrpc":"2.0"}'
+A_LINE = b'{"jsonrpc":"2.0"}\n'
+
+
+@pytest.mark.parametrize(
+    ("output", "at"),
+    [
+        (b"", None),
+        (A_FRAME * 3, None),
+        (b"hello\n" + A_FRAME, 0),
+        (A_FRAME + b"\n", len(A_FRAME)),
+        (A_FRAME + b"banner" + A_FRAME, len(A_FRAME)),
+        (A_FRAME[:-1], 0),
+        (b"Content-Length: x\r\n\r\n{}", 0),
+        (b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n{}", 0),
+        (b"Content-Length: 4\r\n\r\nnull", 0),
+        (b"Content-Length: 2\r\n\r\n{]", 0),
+        (b"X-Other: 1\r\nContent-Length: 2\r\n\r\n{}", 0),
+    ],
+)
+def test_the_first_byte_that_is_in_no_frame_is_found(output: bytes, at: int | None) -> None:
+    assert first_stray_byte(output, "content-length") == at
+
+
+@pytest.mark.parametrize(
+    ("output", "at"), [(b"", None), (A_LINE * 2, None), (A_LINE + b"x\n", 18), (A_LINE[:-1], 0), (A_LINE + b"\n", 18)]
+)
+def test_the_first_byte_that_is_in_no_line_is_found(output: bytes, at: int | None) -> None:
+    assert first_stray_byte(output, "newline") == at
+
+
+# Daemons that are well or ill
+
+ANSWER = 'out(b\'{"jsonrpc":"2.0","id":1,"result":{}}\')'
+BEFORE = """
+import os, signal, subprocess, sys
+def out(body): os.write(1, b"Content-Length: %d\\r\\n\\r\\n%b" % (len(body), body))
+def to_the_end():
+    while os.read(0, 65536): pass
+os.read(0, 65536)
+"""
+
+
+def ill(code: str, **limits: float) -> Trial:
+    """The trial of a program that plays a daemon."""
+    return try_out([sys.executable, "-I", "-c", BEFORE + code], "content-length", **limits)
+
+
+def diagnosis(trial: Trial) -> set[tuple[str, str]]:
+    return statuses(list(judge(trial, "content-length", drain_timeout=3600.0)))
+
+
+def test_a_daemon_that_is_well_passes() -> None:
+    trial = ill(f"{ANSWER}; to_the_end()")
+    assert diagnosis(trial) == {("reply", "ok"), ("stdout", "ok"), ("end", "ok")}
+    assert trial.status == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("to_the_end()", ("reply", "fail")),
+        ("os.write(2, b'cannot start'); sys.exit(2)", ("end", "fail")),
+        (f"os.write(1, b'banner'); {ANSWER}; to_the_end()", ("stdout", "fail")),
+        (f"{ANSWER}; os.write(1, b'goodbye'); to_the_end()", ("stdout", "fail")),
+        (f"{ANSWER}; to_the_end(); sys.exit(1)", ("end", "fail")),
+        ("out(b'{}'); to_the_end()", ("reply", "fail")),
+        (f"to_the_end(); {ANSWER}", ("reply", "fail")),
+        (f'os.write(2, b\'{{"event":"stdout.stray"}}\\n\'); {ANSWER}; to_the_end()', ("stdout", "warn")),
+    ],
+)
+def test_what_is_wrong_with_a_daemon_is_found(code: str, found: tuple[str, str]) -> None:
+    assert found in diagnosis(ill(code, reply_seconds=0.5))
+
+
+def test_an_end_that_takes_longer_than_the_drain_window_is_named() -> None:
+    for ended, status in ((2.4, "ok"), (2.6, "warn")):
+        trial = Trial(0.1, ended, 0, b"", b"", held=False)
+        assert ("end", status) in statuses(list(judge(trial, "content-length", 2.0)))
+
+
+def test_why_a_daemon_did_not_start_is_told() -> None:
+    trial = ill("os.write(2, b'first\\ncannot start\\n'); sys.exit(2)")
+    assert any("cannot start" in finding.message for finding in judge(trial, "content-length", 2.0))
+
+
+def is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are the subject")
+def test_a_daemon_that_does_not_end_is_killed_and_said_so() -> None:
+    trial = ill(
+        f"signal.signal(signal.SIGTERM, signal.SIG_IGN); os.write(2, b'%d' % os.getpid()); {ANSWER}; signal.pause()",
+        end_seconds=0.1,
+    )
+    assert not is_there(int(trial.log))
+    assert (trial.ended, trial.status) == (None, None)
+    assert ("end", "fail") in diagnosis(trial)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="process groups are the subject")
+def test_a_process_that_outlives_the_daemon_is_named_and_ended() -> None:
+    child = "import os, signal; os.write(1, b''); signal.pause()"
+    trial = ill(
+        f"p = subprocess.Popen([sys.executable, '-I', '-c', {child!r}]); os.write(2, b'%d' % p.pid); {ANSWER}; os._exit(0)"
+    )
+    assert trial.held
+    assert ("end", "warn") in diagnosis(trial)
+    assert trial.log.isdigit()
+
+
+# The real thing
+
+
+def report(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, dict[str, Any]]:
+    status = main(["doctor", "--json", *argv])
+    return status, json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("framing", ["content-length", "newline", "auto"])
+def test_our_own_daemon_passes(framing: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, found = report(capsys, "--framing", framing)
+    failed = [finding for finding in found["findings"] if finding["status"] == "fail"]
+    assert (status, found["ok"], failed) == (0, True, [])
+    assert {"reply", "stdout", "end"} <= {finding["check"] for finding in found["findings"]}
+
+
+APP = """
+from discreet import Service
+import os
+print("a banner")
+os.system("echo from a child")
+svc = Service("svc")
+"""
+
+
+def test_text_that_an_app_prints_at_import_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "loud_app.py").write_text(APP)
+    monkeypatch.chdir(tmp_path)
+    status, found = report(capsys, "loud_app:svc")
+    assert status == 0
+    assert [finding["status"] for finding in found["findings"] if finding["check"] == "stdout"] == ["ok", "warn"]
+
+
+def test_an_app_that_cannot_be_imported_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    status, found = report(capsys, "no_such_module_anywhere:svc")
+    failed = [finding for finding in found["findings"] if finding["status"] == "fail"]
+    assert status == 1
+    assert {finding["check"] for finding in failed} == {"reply", "end"}
+    assert any("no_such_module_anywhere" in finding["message"] for finding in failed)
+
+
+def test_settings_that_cannot_be_read_are_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    status, found = report(capsys, "--framing=bogus")
+    assert status == 1
+    assert [(finding["check"], finding["status"]) for finding in found["findings"]] == [("settings", "fail")]
+
+
+def test_the_report_for_people_has_a_line_per_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(line.startswith(("ok ", "warn ", "fail ")) for line in lines[:-2])
+    assert lines[-1].startswith("0 failed")

@@ -1,0 +1,161 @@
+"""The command line as a whole: verbs, help, statuses, and what happens to output that nobody reads."""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from discreet.cli.main import VERBS, main, parser_of
+
+every_verb = pytest.mark.parametrize("name", VERBS)
+
+
+def run(argv: Sequence[str], **options: Any) -> "subprocess.CompletedProcess[bytes]":
+    """The program as a user starts it, bounded in time."""
+    command = [sys.executable, "-P", "-m", "discreet", *argv]
+    defaults: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": 30}
+    return subprocess.run(command, check=False, **(defaults | options))
+
+
+def framed(body: bytes) -> bytes:
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+VERSION_CALL = b'{"jsonrpc":"2.0","id":1,"method":"version"}'
+
+
+@every_verb
+def test_every_verb_explains_itself_with_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert VERBS[name].summary in text
+    assert all(example in text for example in VERBS[name].examples)
+    assert max(map(len, text.splitlines())) <= 100
+
+
+@every_verb
+def test_the_general_help_lists_every_verb(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert f"  {name} " in capsys.readouterr().out
+
+
+@every_verb
+def test_the_examples_are_command_lines_that_can_be_read(name: str) -> None:
+    parser, _ = parser_of(name)
+    read = 0
+    for example in VERBS[name].examples:
+        words = shlex.split(example.partition(" > ")[0].removeprefix('eval "$(').removesuffix(')"'))
+        assert words.pop(0) == "discreet"
+        parser.read(words[1:] if words[0] == name else words)
+        read += 1
+    assert read
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    name, number = capsys.readouterr().out.split()
+    assert name == "discreet"
+    assert number.count(".") == 2
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["docter"],
+        [""],
+        ["--no-such-flag"],
+        ["serve", "--no-such-flag"],
+        ["--max-concurrency", "0"],
+        ["serve", "--framing"],
+        ["a:b:c"],
+        ["serve", "no-app"],
+        ["call"],
+        ["completion"],
+        ["completion", "tcsh"],
+        ["doctor", "--jso"],
+        ["line\nend\x1b[31m"],
+        ["serve", "--line\nend\x1b[31m"],
+    ],
+)
+def test_wrong_usage_is_one_line_on_stderr_and_status_2(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("discreet: ")
+    assert said.err.count("\n") == 1
+    assert said.err.endswith("\n")
+    assert "\x1b" not in said.err
+
+
+def test_an_unknown_command_names_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["docter"])
+    assert "doctor" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("argv", [[], ["serve"], ["--stdio", "--clientProcessId=1"], ["serve", "--ordered"]])
+def test_serving_is_what_happens_without_a_verb(argv: list[str]) -> None:
+    done = run(argv, input=framed(VERSION_CALL))
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"Content-Length: ")
+    assert done.stdout.count(b'"result"') == 1
+
+
+def test_settings_reach_the_daemon() -> None:
+    done = run(["--framing=newline"], input=VERSION_CALL + b"\n", env={**os.environ, "DISCREET_MAX_CONCURRENCY": "1"})
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"{")
+    assert done.stdout.endswith(b"}\n")
+
+
+def test_a_bad_setting_ends_the_start_before_anything_is_served() -> None:
+    done = run([], input=framed(VERSION_CALL), env={**os.environ, "DISCREET_FRAMING": "bogus"})
+    assert done.returncode == 2
+    assert done.stdout == b""
+    assert done.stderr.startswith(b"discreet: DISCREET_FRAMING: ")
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a directory in use cannot be removed there")
+def test_a_working_directory_that_is_gone_is_wrong_usage() -> None:
+    code = "import os, sys, tempfile; d = tempfile.mkdtemp(); os.chdir(d); os.rmdir(d); os.execv(sys.executable, sys.argv[1:])"
+    command = [sys.executable, "-P", "-c", code, sys.executable, "-P", "-m", "discreet"]
+    done = subprocess.run(command, capture_output=True, input=b"", timeout=30, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["serve", "--help"], ["completion", "bash"]])
+def test_a_reader_that_is_gone_ends_a_verb_without_a_word(argv: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = run(argv, stdout=writing)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_descriptors_are_no_fault_of_a_verb(closed: str) -> None:
+    shell = f'exec "$0" -P -m discreet --version {closed}'
+    done = subprocess.run(["sh", "-c", shell, sys.executable], timeout=30, capture_output=True, check=False)
+    assert done.returncode == 0
+
+
+def test_text_that_stdout_cannot_encode_is_escaped() -> None:
+    environ = {**os.environ, "PYTHONIOENCODING": "ascii", "DISCREET_LOG": "Größe"}
+    done = run(["doctor"], env=environ)
+    assert b"Gr\\xf6\\xdfe" in done.stdout
+
+
+def test_only_the_verb_that_is_asked_for_is_imported() -> None:
+    code = (
+        "import sys\nfrom discreet.cli.main import main\n"
+        "main(['--version'])\n"
+        "sys.stderr.write(' '.join(name for name in sys.modules if name.startswith('discreet.daemon.cli.')))"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    assert set(done.stderr.split()) == {"discreet.cli.main", "discreet.cli.output"}

@@ -1,0 +1,441 @@
+"""`discreet record`: every byte passes, nobody waits for the recording, and no secret is in it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import msgspec
+import pytest
+
+import discreet
+from discreet.cli.main import main
+from discreet.framing.encoder import encode_frame
+from discreet.recording.format import Closed, Ended, Lost, Noted, Recording, Said, read_recording
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="plays with POSIX pipes and signals")
+
+DEADLINE_SECONDS = 30.0
+"""Bounds a test that hangs; no test waits for it."""
+
+GITHUB = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3hJ6"
+INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}'
+
+
+def environment(**more: str) -> dict[str, str]:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
+    assert discreet.__file__
+    return environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(discreet.__file__))} | more
+
+
+def python(code: str, *words: str) -> list[str]:
+    return [sys.executable, "-I", "-S", "-c", code, *words]
+
+
+SERVE = [sys.executable, "-P", "-m", "discreet", "serve"]
+
+
+class Session:
+    """A server behind a recorder, and this test as its client."""
+
+    def __init__(self, tmp_path: Path, server: Sequence[str], *flags: str, **env: str) -> None:
+        self.file = tmp_path / "session.jsonl"
+        words = ["record", "-o", str(self.file), *flags, "--", *server]
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "discreet", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            env=environment(**env),
+        )
+        self.stdin, self.stdout, self.stderr = (
+            _there(stream) for stream in (self.process.stdin, self.process.stdout, self.process.stderr)
+        )
+
+    def write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self.stdin.write(rest) or 0 :]
+
+    def read(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size and (chunk := self.stdout.read(size - len(data))):
+            data += chunk
+        return data
+
+    def end(self) -> int:
+        return self.process.wait(DEADLINE_SECONDS)
+
+    @property
+    def recording(self) -> Recording:
+        return read_recording(self.file)
+
+    def said(self) -> list[tuple[str, bytes]]:
+        return [(line.sender, bytes(line.message)) for line in self.recording.lines if isinstance(line, Said)]
+
+
+def _there(stream: IO[bytes] | None) -> IO[bytes]:
+    assert stream is not None
+    return stream
+
+
+@contextmanager
+def recorded(tmp_path: Path, server: Sequence[str], *flags: str, **env: str) -> Iterator[Session]:
+    session = Session(tmp_path, server, *flags, **env)
+    alarm = threading.Timer(DEADLINE_SECONDS, session.process.kill)
+    alarm.start()
+    try:
+        yield session
+    finally:
+        alarm.cancel()
+        session.process.kill()
+        session.process.wait()
+        for stream in (session.stdin, session.stdout, session.stderr):
+            stream.close()
+
+
+def record(tmp_path: Path, server: Sequence[str], *flags: str, data: bytes = b"") -> tuple[Session, bytes, bytes]:
+    """A whole session: all input at once; what came out, and what was said on stderr."""
+    with recorded(tmp_path, server, *flags) as session:
+        out, err = session.process.communicate(data, DEADLINE_SECONDS)
+        return session, out, err
+
+
+ECHO = "import os\nwhile data := os.read(0, 65536):\n while data: data = data[os.write(1, data):]"
+
+
+def test_a_session_with_the_daemon_is_recorded(tmp_path: Path) -> None:
+    with recorded(tmp_path, SERVE) as session:
+        session.write(encode_frame(INITIALIZE, "content-length"))
+        head = session.read(len(b"Content-Length: 206\r\n\r\n"))
+        body = session.read(int(head.split()[1]))
+        session.stdin.close()
+        assert session.end() == 0
+        assert session.said() == [("client", INITIALIZE), ("server", body)]
+        assert [type(line) for line in session.recording.lines] == [Said, Said, Closed, Closed, Ended]
+        assert all(a.ms <= b.ms for a, b in zip(session.recording.lines, session.recording.lines[1:], strict=False))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x00\xff garbage \r\n\r\n" * 1000,
+        b"Content-Length: 99999999999999999999\r\n\r\n{}",
+        b"Content-Length: 20\r\n\r\n{",
+        b"[" * 100_000,
+        encode_frame(b'"\xff"', "content-length") * 3,
+    ],
+    ids=["nothing", "junk", "oversize", "cut", "deep", "invalid"],
+)
+@pytest.mark.parametrize("framing", ["content-length", "newline"])
+def test_any_bytes_pass_untouched(data: bytes, framing: str, tmp_path: Path) -> None:
+    session, out, _ = record(tmp_path, python(ECHO), f"--framing={framing}", data=data)
+    assert out == data
+    assert session.recording.ended == Ended(ms=session.recording.lines[-1].ms, status=0)
+
+
+def test_each_byte_passes_at_once(tmp_path: Path) -> None:
+    with recorded(tmp_path, python(ECHO)) as session:
+        for byte in encode_frame(INITIALIZE, "content-length"):
+            session.write(bytes([byte]))
+            assert session.read(1) == bytes([byte])
+        session.stdin.close()
+        assert session.end() == 0
+        assert [body for _, body in session.said()] == [INITIALIZE, INITIALIZE]
+
+
+def test_twenty_megabytes_reach_a_slow_reader_byte_for_byte(tmp_path: Path) -> None:
+    body = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "result": "word é " * 2_500_000})
+    data = encode_frame(body, "content-length")
+    with recorded(tmp_path, python(ECHO)) as session:
+        writer = threading.Thread(target=lambda: (session.write(data), session.stdin.close()))
+        writer.start()
+        received = bytearray()
+        while chunk := session.stdout.read(4096 if len(received) < 1_000_000 else 1 << 20):
+            received += chunk
+        writer.join()
+        assert received == data
+        assert session.end() == 0
+        assert len(session.recording.lines) == 5
+
+
+def test_a_client_that_does_not_read_stops_the_server(tmp_path: Path) -> None:
+    flood = (
+        "import os, select\n"
+        "size = 0\n"
+        "os.set_blocking(1, False)\n"
+        "while select.select([], [1], [], 0.5)[1]: size += os.write(1, b'x' * 4096)\n"
+        "os.write(2, b'%d' % size)"
+    )
+    with recorded(tmp_path, python(flood)) as session:
+        size = int(session.stderr.read(20))
+        assert 0 < size < 4 * 1024 * 1024
+        assert len(session.read(size)) == size
+        assert session.end() == 0
+
+
+def test_a_server_that_does_not_read_stops_the_client(tmp_path: Path) -> None:
+    with recorded(
+        tmp_path, python("import os\nos.read(1 - 1, 1)\nos.write(1, b'!')\nimport signal\nsignal.pause()")
+    ) as session:
+        session.write(b"x")
+        assert session.read(1) == b"!"
+        os.set_blocking(session.stdin.fileno(), False)
+        sent = 0
+        try:
+            for _ in range(1000):
+                wrote = session.stdin.write(b"x" * 65536)
+                if wrote is None:
+                    break
+                sent += wrote
+        except BlockingIOError:
+            pass
+        assert sent < 8 * 1024 * 1024
+
+
+def test_the_clients_end_is_the_servers_end_of_input_and_answers_still_come(tmp_path: Path) -> None:
+    _, out, _ = record(tmp_path, python("import sys\ndata = sys.stdin.read()\nprint(len(data), end='')"), data=b"abc")
+    assert out == b"3"
+
+
+def test_a_server_that_closes_its_stdout_goes_on_reading(tmp_path: Path) -> None:
+    code = "import os, sys\nos.close(1)\nos.write(2, os.read(0, 9))"
+    with recorded(tmp_path, python(code)) as session:
+        assert session.stdout.read() == b""
+        session.write(b"hello")
+        assert session.stderr.read() == b"hello"
+        assert session.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [("raise SystemExit(0)", 0), ("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 9)", 137)],
+)
+def test_a_server_that_ends_ends_the_session_with_its_status(code: str, status: int, tmp_path: Path) -> None:
+    with recorded(tmp_path, python(code)) as session:
+        assert session.stdout.read() == b""
+        assert session.end() == status
+        ended = session.recording.ended
+        assert ended is not None and ended.status == (status if status < 128 else 128 - status)
+
+
+def test_a_server_that_dies_within_a_frame_is_recorded_up_to_there(tmp_path: Path) -> None:
+    code = "import os\nos.write(1, b'Content-Length: 100\\r\\n\\r\\n{\"jso')\nos.kill(os.getpid(), 9)"
+    with recorded(tmp_path, python(code)) as session:
+        assert session.stdout.read() == b'Content-Length: 100\r\n\r\n{"jso'
+        assert session.end() == 137
+        lost = [line for line in session.recording.lines if isinstance(line, Lost)]
+        assert [(line.sender, line.reason, line.size) for line in lost] == [("server", "length-mismatch", 5)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+def test_signals_reach_the_server_which_decides(number: signal.Signals, tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys\n"
+        "signal.signal(int(sys.argv[1]), lambda *_: (os.write(1, b'got it'), os._exit(5)))\n"
+        "os.write(1, b'ready')\n"
+        "while True: signal.pause()"
+    )
+    with recorded(tmp_path, python(code, str(int(number)))) as session:
+        assert session.read(5) == b"ready"
+        session.process.send_signal(number)
+        assert session.stdout.read() == b"got it"
+        assert session.end() == 5
+
+
+def test_a_signal_that_ends_the_server_is_in_the_status(tmp_path: Path) -> None:
+    with recorded(tmp_path, python("import os, signal\nos.write(1, b'!')\nsignal.pause()")) as session:
+        assert session.read(1) == b"!"
+        session.process.terminate()
+        assert session.end() == 128 + signal.SIGTERM
+
+
+def test_a_client_that_has_gone_ends_a_server_that_would_stay(tmp_path: Path) -> None:
+    code = "import os, signal\nos.write(1, b'%d\\n' % os.getpid())\nwhile True: signal.pause()"
+    with recorded(tmp_path, python(code)) as session:
+        pid = int(session.stdout.readline())
+        session.stdin.close()
+        session.stdout.close()
+        session.end()
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_a_killed_recorder_leaves_whole_lines_and_a_server_without_input(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "session.jsonl")  # its end is the end of whoever records
+    fifo = os.open(tmp_path / "session.jsonl", os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(fifo, True)
+    with recorded(tmp_path, python(f"{ECHO}\nos.write(2, b'end of input')")) as session, open(fifo, "rb") as file:
+        session.write(encode_frame(INITIALIZE, "content-length"))
+        session.write(b"Content-Length: 100\r\n\r\n{")
+        kept = b""
+        while b'"from":"server"' not in kept:
+            kept += file.readline()
+        session.process.kill()
+        assert session.stderr.read() == b"end of input"
+        kept += file.read()
+    assert kept.endswith(b"}\n")
+    (tmp_path / "kept.jsonl").write_bytes(kept)
+    recording = read_recording(tmp_path / "kept.jsonl")
+    assert [type(line) for line in recording.lines] == [Said, Said]
+    assert recording.ended is None
+
+
+def test_stderr_passes_through_and_is_not_recorded_unless_asked_for(tmp_path: Path) -> None:
+    session, _, err = record(tmp_path, python("import os; os.write(2, b'\\xff no line end')"))
+    assert err == b"\xff no line end"
+    assert not [line for line in session.recording.lines if isinstance(line, Noted)]
+
+
+def test_stderr_is_recorded_scrubbed_and_passes_as_it_is(tmp_path: Path) -> None:
+    code = (
+        "import os, sys\ndata = os.fsencode(sys.argv[1]) * 20000 + b'last'\nwhile data: data = data[os.write(2, data):]"
+    )
+    line = f"token={GITHUB} \udcff\n"
+    session, _, err = record(tmp_path, python(code, line), "--stderr")
+    text = os.fsencode(line) * 20_000 + b"last"
+    assert err == text
+    notes = [line.text for line in session.recording.lines if isinstance(line, Noted)]
+    assert len(notes) == 20_001 and notes[-1] == "last"
+    assert GITHUB not in session.file.read_text()
+
+
+def test_no_secret_is_in_the_file_wherever_it_was(tmp_path: Path) -> None:
+    known = "the-deploy-Password-of-ours"
+    bodies = [
+        {"jsonrpc": "2.0", "id": GITHUB, "method": "m", "params": {"a": f"x {known} y", "password": "hunter2"}},
+        {"jsonrpc": "2.0", "id": 1, "method": "m", "params": [["Cookie", "hunter2"], {"name": "PIN_CODE", "value": 1}]},
+        {"jsonrpc": "2.0", "method": "m", "serviceParams": {"authorization": "Bearer hunter2"}},
+    ]
+    data = b"".join(encode_frame(msgspec.json.encode(body), "content-length") for body in bodies)
+    junk = f"junk {known} {GITHUB} hunter2".encode()
+    with recorded(tmp_path, python(ECHO, "--token", "hunter2"), "--stderr", DEPLOY_PASSWORD=known) as session:
+        out, _ = session.process.communicate(data + junk, DEADLINE_SECONDS)
+        assert out == data + junk
+        text = session.file.read_text()
+        assert [found for found in (known, GITHUB, "hunter2") if found in text] == []
+        assert len(session.said()) == 6
+
+
+def test_a_file_that_can_not_be_written_any_more_stops_nothing(tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs a device that is always full")
+    words = ["record", "-o", "/dev/full", "--", *python(ECHO)]
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "discreet", *words],
+        input=b"hello",
+        capture_output=True,
+        env=environment(),
+        timeout=DEADLINE_SECONDS,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, b"hello")
+    assert done.stderr.startswith(b"discreet: the recording can't be written")
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_without_a_name_the_file_is_a_new_one_here(tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-m", "discreet", "record", "--", *python("")]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=True
+    )
+    (file,) = tmp_path.glob("recording-*.jsonl")
+    assert file.name.encode() in done.stderr
+    assert read_recording(file).ended is not None
+
+
+def test_words_behind_the_first_dashes_are_the_servers(tmp_path: Path) -> None:
+    code = "import sys; sys.stdout.write(repr(sys.argv[1:]))"
+    _, out, _ = record(tmp_path, python(code, "--output", "x", "--", "-h"))
+    assert out == repr(["--output", "x", "--", "-h"]).encode()
+
+
+@pytest.mark.parametrize(
+    ("command", "status"), [(["no-such-command-anywhere"], 127), (["/"], 126)], ids=["missing", "unusable"]
+)
+def test_a_command_that_can_not_be_run_is_one_line_and_a_shells_status(
+    command: list[str], status: int, tmp_path: Path
+) -> None:
+    session, out, err = record(tmp_path, command)
+    assert (session.process.returncode, out) == (status, b"")
+    assert err.startswith(b"discreet: ") and err.count(b"\n") == 1
+    assert not session.file.exists()
+
+
+def test_a_file_that_is_there_is_replaced_when_the_server_runs_and_not_before(tmp_path: Path) -> None:
+    (tmp_path / "session.jsonl").write_bytes(b"kept" * 1000)
+    session, _, _ = record(tmp_path, ["no-such-command-anywhere"])
+    assert session.file.read_bytes() == b"kept" * 1000
+    session, _, _ = record(tmp_path, python(""))
+    assert session.recording.ended is not None
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [[], ["--"], ["-o", "/no/such/dir/x", "--", "true"], ["--framing=odd", "--", "true"], ["true"]],
+    ids=shlex.join,
+)
+def test_wrong_usage_starts_nothing(argv: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["record", *argv]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1
+
+
+# -- no server is left behind ------------------------------------------------------------------------------------------
+
+STUBBORN = (
+    "import os, signal, time\n"
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "os.write(1, b'%d\\n' % os.getpid())\n"
+    "while True: time.sleep(60)"
+)
+"""Ignores the end of its input, and SIGTERM."""
+
+
+def until_gone(pid: int) -> None:
+    """Wait for the end of a process that is nobody's child here."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (ProcessLookupError, FileNotFoundError):
+            return
+        if state == "Z":
+            return
+        os.sched_yield()
+    raise AssertionError("it lives on")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_killed_recorder_leaves_no_server(tmp_path: Path) -> None:
+    with recorded(tmp_path, python(STUBBORN)) as session:
+        pid = int(session.stdout.readline())
+        session.process.kill()
+        until_gone(pid)
+        assert session.end() == -signal.SIGKILL
+
+
+def test_a_server_that_ignores_the_end_of_its_input_is_ended_in_bounded_time(tmp_path: Path) -> None:
+    with recorded(tmp_path, python(STUBBORN)) as session:
+        assert session.stdout.readline()
+        session.stdin.close()
+        assert session.end() == 128 + signal.SIGKILL
+
+
+def test_a_server_that_ignores_sigterm_is_killed_in_bounded_time(tmp_path: Path) -> None:
+    with recorded(tmp_path, python(STUBBORN)) as session:
+        assert session.stdout.readline()
+        session.process.terminate()
+        assert session.end() == 128 + signal.SIGKILL

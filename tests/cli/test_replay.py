@@ -1,0 +1,237 @@
+"""`discreet replay`: the same server differs in nothing, another one is told apart, and the exit status says which."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import discreet
+from discreet.cli.main import main
+from discreet.cli.verbs.replay import MEANINGS
+from discreet.framing.encoder import encode_frame
+from discreet.framing.events import Framing
+
+DEADLINE_SECONDS = 30.0
+"""Bounds a test that hangs; no test waits for it."""
+
+GITHUB = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3hJ6"
+
+APP = """
+import os
+from collections.abc import AsyncIterator
+from discreet import OperationError, Service
+
+class Refused(OperationError, code="REFUSED"):
+    why: str
+
+app = Service("app")
+
+@app.query()
+async def add(a: int, b: int) -> int:
+    return a + b + int(os.environ.get("OFF_BY", "0"))
+
+@app.query(errors=[Refused])
+async def refuse(why: str) -> None:
+    raise Refused(why=why)
+
+@app.subscription()
+async def count(to: int) -> AsyncIterator[int]:
+    for number in range(to):
+        yield number
+
+issued: set[str] = set()
+
+@app.mutation()
+async def open_session() -> dict[str, str]:
+    token = os.urandom(8).hex()
+    issued.add(token)
+    return {"token": token}
+
+@app.query()
+async def whoami(token: str) -> bool:
+    return token in issued
+"""
+
+
+def environment(**more: str) -> dict[str, str]:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
+    assert discreet.__file__
+    return environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(discreet.__file__))} | more
+
+
+def run(tmp_path: Path, *words: str, data: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "discreet", *words],
+        input=data,
+        capture_output=True,
+        cwd=tmp_path,
+        env=environment(**env),
+        timeout=DEADLINE_SECONDS,
+        check=False,
+    )
+
+
+SERVE = [sys.executable, "-P", "-m", "discreet", "serve", "app:app"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "app.py").write_text(APP)
+    return tmp_path
+
+
+def recorded(folder: Path, *bodies: bytes, framing: Framing = "content-length") -> None:
+    """A session in which a client says these things at once, and ends."""
+    data = b"".join(encode_frame(body, framing) for body in bodies)
+    done = run(folder, "record", "-o", "s.jsonl", "--framing=auto", "--", *SERVE, f"--framing={framing}", data=data)
+    assert done.returncode == 0, done.stderr
+
+
+def replayed(folder: Path, *words: str, **env: str) -> subprocess.CompletedProcess[bytes]:
+    return run(folder, "replay", "s.jsonl", *words, "--", *SERVE, **env)
+
+
+ADD = b'{"jsonrpc":"2.0","id":1,"method":"app/add","params":{"a":1,"b":2}}'
+REFUSE = b'{"jsonrpc":"2.0","id":"two","method":"app/refuse","params":{"why":"rain"}}'
+COUNT = b'{"jsonrpc":"2.0","id":3,"method":"app/count","params":{"to":40}}'
+
+
+def test_the_same_server_differs_in_nothing(folder: Path) -> None:
+    recorded(folder, ADD, REFUSE, COUNT)
+    done = replayed(folder)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"3 sent, 43 compared; differences: 0" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the recorded command line holds POSIX quoting")
+def test_newline_framing_is_replayed_as_it_was_recorded(folder: Path) -> None:
+    recorded(folder, ADD, framing="newline")
+    done = run(folder, "replay", "s.jsonl", "--", *SERVE, "--framing=newline")
+    assert done.returncode == 0, done.stderr
+
+
+def test_another_answer_is_printed_with_method_id_and_place(folder: Path) -> None:
+    recorded(folder, ADD, COUNT)
+    done = replayed(folder, OFF_BY="1")
+    assert done.returncode == 1
+    assert done.stdout.decode().splitlines() == [
+        "app/add id 1: result",
+        "  recorded  3",
+        "  now       4",
+    ]
+
+
+def test_what_may_differ_is_ignored(folder: Path) -> None:
+    recorded(folder, ADD)
+    assert replayed(folder, "--ignore", "result", OFF_BY="1").returncode == 0
+    assert replayed(folder, "--ignore", "result.*", OFF_BY="1").returncode == 1
+
+
+def test_a_session_with_a_login_is_replayed_with_the_token_of_the_new_login(folder: Path) -> None:
+    script = (
+        "import json, sys\n"
+        "def call(i, method, **params):\n"
+        "    sys.stdout.write(json.dumps({'jsonrpc': '2.0', 'id': i, 'method': method, 'params': params}) + '\\n')\n"
+        "    sys.stdout.flush()\n"
+        "    return json.loads(sys.stdin.readline())['result']\n"
+        "token = call(1, 'app/open_session')['token']\n"
+        "assert call(2, 'app/whoami', token=token) is True\n"
+    )
+    # The recorder between a client and a server: two pipes of this test's making.
+    words = ["record", "-o", "s.jsonl", "--framing=newline", "--", *SERVE, "--framing=newline"]
+    recorder = subprocess.Popen(
+        [sys.executable, "-P", "-m", "discreet", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=folder,
+        env=environment(),
+    )
+    client = subprocess.run(
+        [sys.executable, "-c", script], stdin=recorder.stdout, stdout=recorder.stdin, timeout=30, check=False
+    )
+    recorder.communicate(timeout=DEADLINE_SECONDS)
+    assert (client.returncode, recorder.returncode) == (0, 0)
+    done = run(folder, "replay", "s.jsonl", "--", *SERVE, "--framing=newline")
+    assert (done.returncode, done.stdout) == (0, b""), done.stderr
+    assert done.stderr.startswith(b"discreet: messages: 2 sent")
+
+
+def test_a_scrubbed_param_that_nothing_fills_is_told(folder: Path) -> None:
+    body = b'{"jsonrpc":"2.0","id":1,"method":"app/refuse","params":{"why":"' + GITHUB.encode() + b'"}}'
+    recorded(folder, body)
+    assert GITHUB not in (folder / "s.jsonl").read_text()
+    done = replayed(folder)
+    assert done.returncode == 0
+    assert b"app/refuse: params.why was scrubbed" in done.stderr
+
+
+def test_no_secret_is_printed(folder: Path) -> None:
+    recorded(folder, ADD)
+    text = (folder / "s.jsonl").read_text().replace('"result":3', '"result":"old"')
+    (folder / "s.jsonl").write_text(text)
+    server = "import sys; sys.stdin.buffer.read(10); print(sys.argv[1], end='')"
+    body = encode_frame(b'{"jsonrpc":"2.0","id":1,"result":"x ' + GITHUB.encode() + b'"}', "content-length").decode()
+    done = run(folder, "replay", "s.jsonl", "--", sys.executable, "-c", server, body)
+    assert done.returncode == 1
+    assert GITHUB.encode() not in done.stdout + done.stderr
+
+
+def test_another_exit_status_is_a_difference(folder: Path) -> None:
+    recorded(folder, ADD)
+    server = (
+        'import sys\nsys.stdout.write(\'Content-Length: 35\\r\\n\\r\\n\' + \'{"jsonrpc":"2.0","id":1,"result":3}\')\n'
+        "sys.stdout.flush()\nsys.stdin.read()\nsys.exit(4)"
+    )
+    done = run(folder, "replay", "s.jsonl", "--", sys.executable, "-c", server)
+    assert done.returncode == 1
+    assert b"exit status\n  recorded  0\n  now       4\n" in done.stdout
+
+
+def test_a_server_that_dies_is_a_difference_and_no_wait(folder: Path) -> None:
+    recorded(folder, ADD, ADD.replace(b'"id":1', b'"id":2'))
+    done = run(folder, "replay", "s.jsonl", "--timeout", "20", "--", sys.executable, "-c", "")
+    assert done.returncode == 1
+    assert done.stdout.count(b"  now       nothing") == 2
+
+
+def test_a_server_that_can_not_be_started_has_a_status_of_its_own(folder: Path) -> None:
+    recorded(folder, ADD)
+    done = run(folder, "replay", "s.jsonl", "--", "no-such-command-anywhere")
+    assert (done.returncode, done.stdout) == (10, b"")
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["s.jsonl"],
+        ["s.jsonl", "--"],
+        ["missing.jsonl", "--", "true"],
+        ["app.py", "--", "true"],
+        ["s.jsonl", "--ignore", "a..b", "--", "true"],
+        ["s.jsonl", "--timeout", "0", "--", "true"],
+        ["s.jsonl", "more", "--", "true"],
+    ],
+    ids=shlex.join,
+)
+def test_wrong_usage_starts_nothing(
+    argv: list[str], folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "s.jsonl").write_text('{"line":"start","ms":0,"version":1,"framing":"newline","command":[]}\n')
+    monkeypatch.chdir(folder)
+    assert main(["replay", *argv]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1
+
+
+def test_the_page_lists_every_exit_status() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "recording.md").read_text()
+    listed = {int(number): meaning for number, meaning in re.findall(r"^\| (\d+) \| (.+?) \|$", page, re.MULTILINE)}
+    assert listed == MEANINGS

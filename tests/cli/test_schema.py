@@ -1,0 +1,116 @@
+"""`discreet schema` as it is run: what comes on stdout, what on stderr, and the status."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from discreet.daemon.schemas.documents import read_snapshot
+
+APP = """
+import os, subprocess, sys
+from discreet import Service
+print("printed at import")
+os.write(1, b"written at import\\n")
+subprocess.run([sys.executable, "-c", "print('printed by a child')"], check=True)
+app = Service("app")
+@app.query()
+def one(a: int{more}) -> {returns}:
+    return a
+"""
+
+
+def write_app(folder: Path, more: str = "", returns: str = "int") -> None:
+    (folder / "app.py").write_text(APP.format(more=more, returns=returns), encoding="utf-8")
+
+
+def schema(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    """One run in a folder, without the caches that could hide an app that has just been changed."""
+    command = [sys.executable, "-P", "-B", "-m", "discreet", "schema", *argv]
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=30, check=False, encoding="utf-8"
+    )
+
+
+def test_the_snapshot_stands_alone_on_stdout_whatever_the_app_prints(tmp_path: Path) -> None:
+    write_app(tmp_path)
+    done = schema(tmp_path, "app:app")
+    assert done.returncode == 0
+    assert list(json.loads(done.stdout)["operations"]) == ["app/one"]
+    assert sorted(done.stderr.splitlines()) == ["printed at import", "printed by a child", "written at import"]
+
+
+def test_a_file_gets_the_same_snapshot(tmp_path: Path) -> None:
+    write_app(tmp_path)
+    printed = schema(tmp_path, "app:app").stdout
+    done = schema(tmp_path, "app:app", "-o", "kept.json")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert (tmp_path / "kept.json").read_text(encoding="utf-8") == printed
+
+
+def test_without_an_app_the_file_service_is_described(tmp_path: Path) -> None:
+    done = schema(tmp_path, "--allow-write")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "fs/write" in read_snapshot(done.stdout.encode()).operations
+
+
+def test_a_check_says_what_is_new_and_succeeds(tmp_path: Path) -> None:
+    write_app(tmp_path)
+    schema(tmp_path, "app:app", "-o", "kept.json")
+    write_app(tmp_path, more=", b: int = 1")
+    done = schema(tmp_path, "app:app", "--check", "kept.json")
+    assert (done.returncode, done.stdout) == (0, "app/one input.b: is new\n")
+    assert "discreet:" not in done.stderr
+
+
+def test_a_check_says_what_breaks_one_line_each_and_fails(tmp_path: Path) -> None:
+    write_app(tmp_path)
+    schema(tmp_path, "app:app", "-o", "kept.json")
+    write_app(tmp_path, more=", b: int", returns="str")
+    done = schema(tmp_path, "app:app", "--check", "kept.json", "-o", "kept.json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert [line for line in done.stderr.splitlines() if line.startswith("discreet: ")] == [
+        "discreet: app/one input.b: is required",
+        "discreet: app/one output: string may come",
+    ]
+    again = schema(tmp_path, "app:app", "--check", "kept.json")
+    assert (again.returncode, again.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["no_such_module:app"],
+        ["app:nothing"],
+        ["app:app", "--check", "missing.json"],
+        ["app:app", "--check", "app.py"],
+        ["app:app", "--check"],
+        ["--root", "missing"],
+    ],
+)
+def test_what_can_t_be_read_is_wrong_usage_in_one_line(tmp_path: Path, argv: list[str]) -> None:
+    write_app(tmp_path)
+    done = schema(tmp_path, *argv)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len([line for line in done.stderr.splitlines() if line.startswith("discreet: ")]) == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_can_t_be_written_is_a_failure(tmp_path: Path) -> None:
+    done = schema(tmp_path, "-o", "missing/kept.json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+def test_a_closed_stdout_is_no_fault(tmp_path: Path) -> None:
+    shell = 'exec "$0" -P -m discreet schema -o kept.json >&-'
+    done = subprocess.run(
+        ["sh", "-c", shell, sys.executable], cwd=tmp_path, timeout=30, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert read_snapshot((tmp_path / "kept.json").read_bytes()).operations

@@ -1,0 +1,249 @@
+"""Servers that end, write garbage, fall silent, or answer what nobody asked: whoever waits hears of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import msgspec
+import pytest
+
+from discreet.client import (
+    ConnectionFailed,
+    InvalidReply,
+    InvalidRequest,
+    Loss,
+    Peer,
+)
+from discreet.client.connection.connection import Connection
+from discreet.client.connection.connector import FixedConnector
+from discreet.client.connection.handlers import Handlers
+from discreet.client.task_group import background_tasks
+from discreet.framing.transports.interface import memory_pair
+
+pytestmark = pytest.mark.anyio
+
+NOT_FOUND = {"code": -32601, "message": "Method not found"}
+
+
+async def test_calls_fail_when_the_server_ends(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            await server.read()
+            server.transport.close()
+
+        tasks.start_soon(serve)
+        with pytest.raises(ConnectionFailed) as during:
+            await peer.call("m", timeout=None)
+        assert during.value.sent
+        with pytest.raises(ConnectionFailed) as after:
+            await peer.call("m", timeout=None)
+        assert not after.value.sent
+        with pytest.raises(ConnectionFailed):
+            await peer.notify("m")
+
+
+async def test_calls_fail_when_the_server_ends_within_a_frame(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            await server.read()
+            await server.transport.send(b'Content-Length: 100\r\n\r\n{"jsonrpc":')
+            server.transport.close()
+
+        tasks.start_soon(serve)
+        with pytest.raises(ConnectionFailed):
+            await peer.call("m", timeout=None)
+
+
+async def test_answers_to_other_ids_are_ignored(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            request = await server.read()
+            for alien in (99, "1", 1.0, "x", 10**30, -1):
+                await server.write({"jsonrpc": "2.0", "id": alien, "result": "wrong"})
+            await server.reply(request, "right")
+
+        tasks.start_soon(serve)
+        assert await peer.call("m") == "right"
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"Traceback (most recent call last):\n  oops\n",
+        b"\x00\xff" * 100,
+        b"Content-Length: ten\r\n\r\n",
+        b"Content-Length: 3\r\n\r\n{x}",
+        b"Content-Length: 2\r\n\r\n[]",
+        b'Content-Length: 7\r\n\r\n{"a":1}',
+        b'Content-Length: 3\r\n\r\n"\xff"',
+    ],
+)
+async def test_garbage_fails_those_who_wait(wired: Any, garbage: bytes) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            await server.read()
+            await server.transport.send(garbage)
+
+        tasks.start_soon(serve)
+        with pytest.raises(InvalidReply):
+            await peer.call("m", timeout=None)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"), [(b"{x}", "no JSON"), (b'{"id":1,"result":NaN}', "no JSON"), (None, "no frame")]
+)
+async def test_a_frame_without_json_is_told_from_what_is_no_frame(wired: Any, body: bytes | None, why: str) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            await server.read()
+            await (server.transport.send(b"junk\n") if body is None else server.write_body(body))
+
+        tasks.start_soon(serve)
+        with pytest.raises(InvalidReply, match=why):
+            await peer.call("m", timeout=None)
+
+
+async def test_a_raw_result_that_is_no_utf8_is_an_invalid_reply(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            for _ in range(2):
+                await server.write_body(b'{"jsonrpc":"2.0","id":%d,"result":"\xff"}' % (await server.read())["id"])
+
+        tasks.start_soon(serve)
+        for kind in (msgspec.Raw, str):
+            with pytest.raises(InvalidReply):
+                await peer.call("m", type=kind, timeout=None)
+
+
+async def test_what_nobody_would_hear_of_is_logged(wired: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "discreet.client")
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            request = await server.read()
+            await server.write({"jsonrpc": "2.0", "id": None, "error": {"code": 7, "message": "Seven"}})
+            await server.write({"jsonrpc": "2.0", "id": 99, "result": "wrong"})
+            await server.reply(request, "right")
+
+        tasks.start_soon(serve)
+        assert await peer.call("m", timeout=None) == "right"
+    assert [record.levelname for record in caplog.records] == ["WARNING", "DEBUG"]
+    assert "Seven" in caplog.records[0].getMessage()
+
+
+async def test_garbage_behind_an_answer_fails_the_others_and_cancels_them(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def answered() -> None:
+            assert await peer.call("m", timeout=None) == "well"
+
+        async def lost() -> None:
+            with pytest.raises(InvalidReply):
+                await peer.call("m", timeout=None)
+
+        tasks.start_soon(answered)
+        first = await server.read()
+        tasks.start_soon(lost)
+        second = await server.read()
+        body = msgspec.json.encode({"jsonrpc": "2.0", "id": first["id"], "result": "well"})
+        await server.transport.send(b"Content-Length: %d\r\n\r\n%bjunk\n" % (len(body), body))
+        assert (await server.read())["params"] == {"id": second["id"]}
+
+
+@pytest.mark.parametrize("beginning", [b"junk", b"Content-Length: 100\r\n\r\n{"])
+async def test_silence_within_a_frame_fails_those_who_wait(beginning: bytes) -> None:
+    ours, theirs = memory_pair()
+    served = Handlers()
+
+    async def explain() -> Loss:
+        return Loss("never asked")
+
+    with anyio.fail_after(20):
+        async with background_tasks() as tasks:
+            connection = Connection(
+                ours, tasks, served=served, framing="content-length", explain=explain, stall_seconds=0.01
+            )
+            await theirs.send(beginning)
+            with pytest.raises(InvalidReply):
+                await Peer(FixedConnector(connection), served).call("m", timeout=None)
+
+
+async def test_junk_without_end_fails_those_who_wait() -> None:
+    ours, theirs = memory_pair()
+    served = Handlers()
+
+    async def explain() -> Loss:
+        return Loss("never asked")
+
+    async def flood() -> None:
+        while True:
+            await theirs.send(b"y\n" * 1000)
+
+    with anyio.fail_after(20):
+        async with background_tasks() as tasks:
+            connection = Connection(
+                ours, tasks, served=served, framing="content-length", explain=explain, junk_seconds=0.01
+            )
+            tasks.start_soon(flood)
+            with pytest.raises(InvalidReply):
+                await Peer(FixedConnector(connection), served).call("m", timeout=None)
+
+
+async def test_after_garbage_the_next_call_is_answered(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            await server.read()
+            await server.transport.send(b"hello from print\n")
+            assert (await server.read())["method"] == "$/cancelRequest"
+            await server.reply(await server.read(), "well")
+
+        tasks.start_soon(serve)
+        with pytest.raises(InvalidReply):
+            await peer.call("m", timeout=None)
+        assert await peer.call("m") == "well"
+
+
+@pytest.mark.parametrize("members", [{}, {"result": 1, "error": NOT_FOUND}])
+async def test_a_reply_that_is_neither_result_nor_error_fails_its_own_call(wired: Any, members: dict[str, Any]) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            broken, good = await server.read(), await server.read()
+            await server.write({"jsonrpc": "2.0", "id": broken["id"], **members})
+            await server.reply(good, "good")
+
+        async def broken_call() -> None:
+            with pytest.raises(InvalidReply):
+                await peer.call("m", timeout=None)
+
+        tasks.start_soon(serve)
+        tasks.start_soon(broken_call)
+        await anyio.wait_all_tasks_blocked()
+        assert await peer.call("m") == "good"
+
+
+async def test_a_call_that_the_server_found_too_large_fails_as_such(wired: Any) -> None:
+    refusal = {"code": -32600, "message": "Invalid Request", "data": {"reason": "oversize"}}
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            small, _large = await server.read(), await server.read()
+            await server.write({"jsonrpc": "2.0", "id": None, "error": refusal})
+            await server.reply(small, "fine")
+
+        async def small_call() -> None:
+            assert await peer.call("small") == "fine"
+
+        tasks.start_soon(serve)
+        tasks.start_soon(small_call)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(InvalidRequest):
+            await peer.call("large", ["x" * 1000], timeout=None)

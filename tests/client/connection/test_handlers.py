@@ -1,0 +1,191 @@
+"""What the server asks of the client: requests to handlers, notifications to handlers, cancellation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from discreet.client import ConnectionFailed
+from discreet.client.connection import connection
+from discreet.errors import FailureError, InvalidParams, OperationError
+
+pytestmark = pytest.mark.anyio
+
+
+class Refused(OperationError, code="REFUSED"):
+    """The user said no."""
+
+    why: str
+
+
+def request(method: str, request_id: Any = "s-1", params: Any = None) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
+
+
+async def test_a_request_without_a_handler_is_method_not_found_and_its_id_is_echoed(wired: Any) -> None:
+    async with wired() as (_, server):
+        await server.write(request("ask", 1.5))
+        reply = await server.read()
+    assert (reply["id"], reply["error"]["code"]) == (1.5, -32601)
+
+
+async def test_a_handlers_result_is_the_answer(wired: Any) -> None:
+    async def double(params: Any) -> int:
+        return int(params["n"]) * 2
+
+    async with wired() as (peer, server):
+        peer.on_request("double", double)
+        await server.write(request("double", "a", {"n": 21}))
+        assert await server.read() == {"jsonrpc": "2.0", "id": "a", "result": 42}
+
+
+async def test_a_handler_may_call_back(wired: Any) -> None:
+    async with wired() as (peer, server):
+
+        async def ask_back(_: Any) -> Any:
+            return await peer.call("back")
+
+        peer.on_request("ask", ask_back)
+        await server.write(request("ask"))
+        call = await server.read()
+        await server.reply(call, "deep")
+        assert (await server.read())["result"] == "deep"
+
+
+async def test_a_handlers_typed_errors_are_error_replies(wired: Any) -> None:
+    async def refuse(_: Any) -> None:
+        raise Refused(why="no")
+
+    async def complain(_: Any) -> None:
+        raise FailureError(InvalidParams("n", "integer", "missing"))
+
+    async with wired() as (peer, server):
+        peer.on_request("refuse", refuse)
+        peer.on_request("complain", complain)
+        await server.write(request("refuse"))
+        refused = (await server.read())["error"]
+        await server.write(request("complain"))
+        invalid = (await server.read())["error"]
+    assert (refused["code"], refused["data"]) == (
+        -32000,
+        {"code": "REFUSED", "retryable": False, "details": {"why": "no"}},
+    )
+    assert (invalid["code"], invalid["data"]["param"]) == (-32602, "n")
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, type[BaseException] | None]]:
+    """Logger, level and exception of what was logged."""
+    return [
+        (record.name, record.levelname, record.exc_info[0] if record.exc_info else None) for record in caplog.records
+    ]
+
+
+async def test_what_else_a_handler_raises_is_internal_to_the_server_and_logged(
+    wired: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(params: Any) -> object:
+        if params == "unsendable":
+            return object()
+        raise ZeroDivisionError
+
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+        peer.on_request("ask", broken)
+
+        async def serve() -> None:
+            call = await server.read()
+            for params in (None, "unsendable"):
+                await server.write(request("ask", 7, params))
+                assert (await server.read())["error"] == {"code": -32603, "message": "Internal error"}
+            await server.reply(call, "unharmed")
+
+        tasks.start_soon(serve)
+        assert await peer.call("m", timeout=None) == "unharmed"
+    assert logged(caplog) == [
+        ("discreet.client", "ERROR", ZeroDivisionError),
+        ("discreet.client", "ERROR", TypeError),
+    ]
+
+
+async def test_what_a_handler_of_notifications_raises_is_logged_and_the_connection_goes_on(
+    wired: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(_: Any) -> None:
+        raise ZeroDivisionError
+
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+        peer.on_notification("told", broken)
+        peer.on_unidentified_error(broken)
+
+        async def serve() -> None:
+            call = await server.read()
+            await server.write({"jsonrpc": "2.0", "method": "told"})
+            await server.write({"jsonrpc": "2.0", "id": None, "error": {"code": 1, "message": "?"}})
+            await server.reply(call, "unharmed")
+
+        tasks.start_soon(serve)
+        assert await peer.call("m", timeout=None) == "unharmed"
+    assert logged(caplog) == [("discreet.client", "ERROR", ZeroDivisionError)] * 2
+
+
+async def test_the_server_may_cancel_its_request(wired: Any) -> None:
+    async def forever(_: Any) -> None:
+        await anyio.sleep_forever()
+
+    async with wired() as (peer, server):
+        peer.on_request("ask", forever)
+        await server.write(request("ask", 7))
+        await server.write({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 8}})
+        await server.write({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}})
+        reply = await server.read()
+    assert (reply["id"], reply["error"]["code"]) == (7, -32800)
+
+
+async def test_notifications_reach_their_handlers_in_order_and_others_are_ignored(wired: Any) -> None:
+    heard: list[Any] = []
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+        peer.on_notification("$/progress", heard.append)
+
+        async def serve() -> None:
+            call = await server.read()
+            for value in (1, 2, 3):
+                await server.write({"jsonrpc": "2.0", "method": "$/progress", "params": [value]})
+                await server.write({"jsonrpc": "2.0", "method": "other", "params": [value]})
+            await server.reply(call, None)
+
+        tasks.start_soon(serve)
+        await peer.call("m")
+    assert heard == [[1], [2], [3]]
+
+
+async def test_requests_are_answered_while_the_server_does_not_read(wired: Any) -> None:
+    async with wired(capacity=64) as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            call = await server.read()
+            for number in range(50):
+                await server.write(request("ask", number))
+            replies = [await server.read() for _ in range(50)]
+            assert sorted(reply["id"] for reply in replies) == list(range(50))
+            await server.reply(call, "done")
+
+        tasks.start_soon(serve)
+        assert await peer.call("m", timeout=None) == "done"
+
+
+async def test_a_server_that_asks_without_end_has_lost_the_connection(wired: Any) -> None:
+    async def forever(_: Any) -> None:
+        await anyio.sleep_forever()
+
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+        peer.on_request("ask", forever)
+
+        async def serve() -> None:
+            await server.read()
+            for number in range(connection.SERVED_AT_ONCE + 1):
+                await server.write(request("ask", number))
+
+        tasks.start_soon(serve)
+        with pytest.raises(ConnectionFailed):
+            await peer.call("m", timeout=None)

@@ -1,0 +1,444 @@
+"""When calls are made again: the schedule on a clock that the test turns, and the rules over a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import cycle, pairwise
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.client import (
+    Attempt,
+    ClientError,
+    ConnectionFailed,
+    InternalError,
+    InvalidReply,
+    Loss,
+    OperationFailed,
+    OperationTimedOut,
+    Overloaded,
+    RequestTimeout,
+    RetryPolicy,
+    StreamOverrun,
+    Unavailable,
+)
+from discreet.client.errors import CLASSES, remote_error
+from discreet.client.policies.retry import call_with_retries, outcome_is_unknown
+from discreet.errors import failures as facts
+from discreet.errors.backoff import SYSTEM
+from discreet.errors.wire import encode_error
+
+ALMOST_ONE = 1 - 2**-53
+"""The largest number that chance can give."""
+
+
+class TurnedTiming:
+    """A clock that only sleeping, and whoever turns it, moves on."""
+
+    def __init__(self, jitter: Iterator[float]) -> None:
+        self.time = 1000.0
+        self.slept: list[float] = []
+        self._jitter = jitter
+
+    def now(self) -> float:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.time += seconds
+
+    def jitter(self) -> float:
+        return next(self._jitter)
+
+
+class Log:
+    def __init__(self) -> None:
+        self.attempts: list[Attempt] = []
+
+    def on_attempt(self, attempt: Attempt) -> None:
+        self.attempts.append(attempt)
+
+
+async def always(_: ClientError) -> bool:
+    return True
+
+
+def failing(
+    timing: TurnedTiming, error: Callable[[], ClientError], *, seconds: float = 0.0, times: int = 10**6
+) -> tuple[Any, list[float | None]]:
+    """An attempt that takes some seconds and fails so many times; and what time was left at each."""
+    lefts: list[float | None] = []
+
+    async def once(left: float | None) -> str:
+        lefts.append(left)
+        timing.time += seconds
+        if len(lefts) <= times:
+            raise error()
+        return "done"
+
+    return once, lefts
+
+
+def busy(after: int | None = None) -> ClientError:
+    return remote_error(encode_error(facts.Overloaded(after)))
+
+
+def delays(policy: RetryPolicy, jitter: Iterator[float], error: Callable[[], ClientError] = busy) -> list[float]:
+    """What a call that never succeeds waits between its attempts."""
+    timing = TurnedTiming(jitter)
+    once, _ = failing(timing, error)
+
+    async def call() -> None:
+        with pytest.raises(ClientError):
+            await call_with_retries(policy, "m", once, always, timing=timing)
+
+    anyio.run(call)
+    return timing.slept
+
+
+def test_the_back_off_doubles_up_to_its_cap() -> None:
+    policy = RetryPolicy(attempts=8, initial=0.1, cap=2.0)
+    assert delays(policy, cycle([ALMOST_ONE])) == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0])
+
+
+def test_the_jitter_takes_any_part_of_the_back_off() -> None:
+    policy = RetryPolicy(attempts=4, initial=1.0, cap=60.0)
+    assert delays(policy, iter([0.0, 0.5, 0.25, 0.0])) == [0.0, 1.0, 1.0]
+
+
+def test_three_attempts_are_made_by_default() -> None:
+    assert len(delays(RetryPolicy(), cycle([0.5]))) == 2
+
+
+def test_the_server_is_not_asked_before_the_time_it_named() -> None:
+    policy = RetryPolicy(attempts=3, initial=0.1, cap=1.0)
+    assert delays(policy, cycle([ALMOST_ONE]), lambda: busy(2500)) == [2.5, 2.5]
+    assert delays(policy, cycle([ALMOST_ONE]), lambda: busy(1)) == pytest.approx([0.1, 0.2])
+
+
+@pytest.mark.parametrize("after", [60_000, 10**18, 2**63 - 1])
+def test_a_server_that_asks_for_more_than_the_deadline_is_not_asked_again(after: int) -> None:
+    assert delays(RetryPolicy(deadline=60.0), cycle([0.0]), lambda: busy(after)) == []
+
+
+def test_a_server_that_names_an_absurd_time_is_asked_again_in_thirty_years() -> None:
+    assert delays(RetryPolicy(attempts=2, deadline=None), cycle([0.0]), lambda: busy(10**400)) == [1e9]
+
+
+def test_a_time_in_the_past_is_now() -> None:
+    assert delays(RetryPolicy(initial=0.0), cycle([0.5]), lambda: busy(-5)) == [0.0, 0.0]
+
+
+@given(
+    attempts=st.integers(1, 40),
+    initial=st.floats(0, 10),
+    cap=st.floats(0, 100),
+    deadline=st.none() | st.floats(0.01, 100),
+    jitter=st.lists(st.floats(0, ALMOST_ONE), min_size=40, max_size=40),
+)
+def test_every_schedule_keeps_to_its_policy(
+    attempts: int, initial: float, cap: float, deadline: float | None, jitter: list[float]
+) -> None:
+    policy = RetryPolicy(attempts=attempts, initial=initial, cap=cap, deadline=deadline)
+    slept = delays(policy, iter(jitter))
+    assert len(slept) < attempts
+    assert all(0 <= delay <= min(cap, initial * 2**n) for n, delay in enumerate(slept))
+    assert deadline is None or not slept or sum(slept) < deadline + 1e-9
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        {"attempts": 0},
+        {"initial": -1},
+        {"cap": -0.1},
+        {"deadline": 0},
+        {"initial": float("nan")},
+        {"cap": float("nan")},
+    ],
+)
+def test_a_policy_that_makes_no_sense_is_refused(numbers: dict[str, Any]) -> None:
+    with pytest.raises(ValueError):
+        RetryPolicy(**numbers)
+
+
+def test_many_doublings_do_not_overflow() -> None:
+    assert RetryPolicy(cap=5.0).ceiling(10**6) == 5.0
+
+
+@pytest.mark.anyio
+async def test_the_deadline_counts_attempts_and_delays_and_cuts_what_is_left() -> None:
+    timing = TurnedTiming(cycle([0.5]))
+    once, lefts = failing(timing, busy, seconds=3.0)
+    policy = RetryPolicy(attempts=10, initial=2.0, cap=2.0, deadline=10.0)
+    with pytest.raises(Overloaded):
+        await call_with_retries(policy, "m", once, always, timing=timing)
+    assert (lefts, timing.slept) == ([10.0, 6.0, 2.0], [1.0, 1.0])
+
+
+@pytest.mark.anyio
+async def test_without_a_deadline_no_attempt_is_cut() -> None:
+    timing = TurnedTiming(cycle([0.5]))
+    once, lefts = failing(timing, busy, seconds=1e6, times=2)
+    assert await call_with_retries(RetryPolicy(deadline=None), "m", once, always, timing=timing) == "done"
+    assert lefts == [None, None, None]
+
+
+@pytest.mark.anyio
+async def test_a_hook_sees_each_attempt_the_last_one_too() -> None:
+    log, timing = Log(), TurnedTiming(cycle([0.5]))
+    once, _ = failing(timing, busy, seconds=1.0, times=2)
+    policy = RetryPolicy(initial=2.0, hooks=(log, log))
+    assert await call_with_retries(policy, "files/read", once, always, timing=timing) == "done"
+    seen = [(it.method, it.number, type(it.error), it.elapsed, it.delay) for it in log.attempts[::2]]
+    assert seen == [
+        ("files/read", 1, Overloaded, 1.0, 1.0),
+        ("files/read", 2, Overloaded, 3.0, 2.0),
+        ("files/read", 3, type(None), 6.0, None),
+    ]
+    assert log.attempts[::2] == log.attempts[1::2]
+
+
+@pytest.mark.anyio
+async def test_a_hook_sees_the_error_that_ends_it() -> None:
+    log, timing = Log(), TurnedTiming(cycle([0.5]))
+    once, _ = failing(timing, busy)
+    with pytest.raises(Overloaded) as raised:
+        await call_with_retries(RetryPolicy(attempts=2, hooks=(log,)), "m", once, always, timing=timing)
+    assert [(it.error is raised.value, it.delay is None) for it in log.attempts] == [(False, False), (True, True)]
+
+
+@pytest.mark.anyio
+async def test_cancellation_ends_the_waiting_between_two_attempts() -> None:
+    attempts = 0
+
+    async def once(_: float | None) -> None:
+        nonlocal attempts
+        attempts += 1
+        scope.cancel()
+        raise busy(30_000)
+
+    with anyio.fail_after(20), anyio.CancelScope() as scope:
+        await call_with_retries(RetryPolicy(), "m", once, always, timing=SYSTEM)
+    assert (scope.cancelled_caught, attempts) == (True, 1)
+
+
+@pytest.mark.anyio
+async def test_the_systems_timing_goes_forward_and_its_chance_stays_in_bounds() -> None:
+    before = SYSTEM.now()
+    await SYSTEM.sleep(0)
+    numbers = [SYSTEM.jitter() for _ in range(100)]
+    assert SYSTEM.now() >= before
+    assert all(0 <= number < 1 for number in numbers)
+    assert all(one != other for one, other in pairwise(numbers))
+
+
+UNKNOWN = {OperationTimedOut, Unavailable}
+
+
+@pytest.mark.parametrize("kind", CLASSES.values())
+def test_of_the_servers_errors_only_two_leave_open_what_happened(kind: type[Any]) -> None:
+    assert outcome_is_unknown(kind.__new__(kind)) == (kind in UNKNOWN)
+
+
+@pytest.mark.parametrize("sent", [True, False])
+def test_what_was_never_sent_had_no_effect(sent: bool) -> None:
+    assert outcome_is_unknown(ConnectionFailed(Loss("gone"), sent=sent)) == sent
+    assert outcome_is_unknown(RequestTimeout("m", 1.0, sent=sent)) == sent
+
+
+def test_of_the_clients_own_errors_those_may_pass_that_concern_the_connection() -> None:
+    errors = [ConnectionFailed(Loss("gone")), RequestTimeout("m", 1.0), InvalidReply("?"), StreamOverrun("?")]
+    assert [error.retryable for error in errors] == [True, True, False, False]
+    assert not ConnectionFailed(Loss("gave up", gave_up=True)).retryable
+
+
+# -- over a connection ------------------------------------------------------------------------------------------------
+
+AT_ONCE = RetryPolicy(attempts=3, initial=0.0)
+
+LISTING = [
+    {"name": "files/read", "namespace": "files", "kind": "query", "description": ""},
+    {"name": "files/write", "namespace": "files", "kind": "mutation", "description": ""},
+]
+SILENCE: dict[str, Any] = {}
+NOT_FOUND = {"error": {"code": -32601, "message": "Method not found"}}
+
+
+def error(code: str, *, retryable: bool = True, **more: Any) -> dict[str, Any]:
+    return {"error": {"code": -32000, "message": "", "data": {"code": code, "retryable": retryable, **more}}}
+
+
+class Scripted:
+    """Answers each method with what its list holds next; and remembers what was asked."""
+
+    def __init__(self, server: Any, answers: dict[str, list[dict[str, Any]]]) -> None:
+        self.server = server
+        self.answers = answers
+        self.asked: list[dict[str, Any]] = []
+
+    @property
+    def methods(self) -> list[str]:
+        return [request["method"] for request in self.asked]
+
+    async def run(self) -> None:
+        while True:
+            request = await self.server.read()
+            if "id" not in request:
+                continue
+            self.asked.append(request)
+            if answer := self.answers[request["method"]].pop(0):
+                await self.server.write({"jsonrpc": "2.0", "id": request["id"], **answer})
+
+
+async def outcome(
+    wired: Any, method: str, answers: dict[str, list[dict[str, Any]]], *, policy: RetryPolicy = AT_ONCE, **options: Any
+) -> tuple[Any, Scripted]:
+    """What a call ends with, and what the server saw."""
+    async with wired(retry=policy) as (peer, server), anyio.create_task_group() as tasks:
+        scripted = Scripted(server, answers)
+        tasks.start_soon(scripted.run)
+        try:
+            result = await peer.call(method, **options)
+        except ClientError as exc:
+            result = type(exc)
+        tasks.cancel_scope.cancel()
+    return result, scripted
+
+
+DONE = {"result": "done"}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "failure", [error("OVERLOADED"), error("TRY_LATER"), error("OVERLOADED", details={"retryAfterMs": 0})]
+)
+async def test_what_the_server_calls_retryable_is_made_again_whatever_it_is(
+    wired: Any, failure: dict[str, Any]
+) -> None:
+    result, server = await outcome(wired, "shop/order", {"shop/order": [failure, failure, DONE]})
+    assert (result, server.methods) == ("done", ["shop/order"] * 3)
+    assert len({request["id"] for request in server.asked}) == 3
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("failure", "raised"),
+    [
+        ({"error": {"code": -32603, "message": "Internal error"}}, InternalError),
+        ({"error": {"code": -32603, "message": "", "data": {"code": "X", "retryable": True}}}, InternalError),
+        ({"error": {"code": -31000, "message": "", "data": {"retryable": True}}}, InternalError),
+        (error("NO_SUCH_ARTICLE", retryable=False), OperationFailed),
+    ],
+)
+async def test_what_is_not_retryable_is_not_made_again(wired: Any, failure: dict[str, Any], raised: type) -> None:
+    result, server = await outcome(wired, "files/read", {"files/read": [failure, DONE]}, idempotent=True)
+    assert (result, server.methods) == (raised, ["files/read"])
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("code", ["TIMEOUT", "UNAVAILABLE"])
+@pytest.mark.parametrize("method", ["files/read", "/files/read"])
+async def test_a_query_is_made_again_when_its_outcome_is_unknown(wired: Any, code: str, method: str) -> None:
+    answers = {method: [error(code), error(code), DONE], "services/list": [{"result": LISTING}]}
+    result, server = await outcome(wired, method, answers)
+    assert (result, server.methods) == ("done", [method, "services/list", method, method])
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("code", ["TIMEOUT", "UNAVAILABLE"])
+@pytest.mark.parametrize("method", ["files/write", "files/unlisted"])
+async def test_a_mutation_is_never_made_again_when_its_outcome_is_unknown(wired: Any, code: str, method: str) -> None:
+    answers = {method: [error(code), DONE], "services/list": [{"result": LISTING}]}
+    result, server = await outcome(wired, method, answers)
+    assert (result in UNKNOWN, server.methods) == (True, [method, "services/list"])
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("listing", [NOT_FOUND, {"result": "nonsense"}, {"result": [{"kind": "query"}]}, error("BUSY")])
+async def test_without_a_listing_everything_is_taken_for_a_mutation(wired: Any, listing: dict[str, Any]) -> None:
+    answers = {"files/read": [error("TIMEOUT"), DONE], "services/list": [listing]}
+    result, server = await outcome(wired, "files/read", answers)
+    assert (result, server.methods) == (OperationTimedOut, ["files/read", "services/list"])
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("idempotent", "result"), [(True, "done"), (False, OperationTimedOut)])
+async def test_the_callers_word_counts_more_than_the_listing(wired: Any, idempotent: bool, result: object) -> None:
+    answers = {"files/read": [error("TIMEOUT"), DONE]}
+    found, server = await outcome(wired, "files/read", answers, idempotent=idempotent)
+    assert (found, "services/list" in server.methods) == (result, False)
+
+
+@pytest.mark.anyio
+async def test_the_kinds_are_asked_for_once_and_only_when_they_matter(wired: Any) -> None:
+    answers = {
+        "files/read": [DONE, error("TIMEOUT"), DONE, error("TIMEOUT"), DONE],
+        "services/list": [{"result": LISTING}],
+    }
+    async with wired(retry=AT_ONCE) as (peer, server), anyio.create_task_group() as tasks:
+        scripted = Scripted(server, answers)
+        tasks.start_soon(scripted.run)
+        assert [await peer.call("files/read", service_params={"authorization": "x"}) for _ in range(3)] == ["done"] * 3
+        tasks.cancel_scope.cancel()
+    assert scripted.methods == ["files/read", "files/read", "services/list", "files/read", "files/read", "files/read"]
+    assert scripted.asked[2]["serviceParams"] == {"authorization": "x"}
+
+
+@pytest.mark.anyio
+async def test_a_server_without_a_listing_is_asked_for_it_once(wired: Any) -> None:
+    answers = {"m": [error("TIMEOUT"), error("TIMEOUT")], "services/list": [NOT_FOUND]}
+    async with wired(retry=AT_ONCE) as (peer, server), anyio.create_task_group() as tasks:
+        scripted = Scripted(server, answers)
+        tasks.start_soon(scripted.run)
+        for _ in range(2):
+            with pytest.raises(OperationTimedOut):
+                await peer.call("m")
+        tasks.cancel_scope.cancel()
+    assert scripted.methods == ["m", "services/list", "m"]
+
+
+@pytest.mark.anyio
+async def test_a_query_without_an_answer_in_time_is_made_again_under_a_new_id(wired: Any) -> None:
+    answers = {"files/read": [SILENCE, DONE]}
+    result, server = await outcome(wired, "files/read", answers, idempotent=True, timeout=0.05)
+    assert result == "done"
+    assert server.asked[0]["id"] != server.asked[1]["id"]
+
+
+@pytest.mark.anyio
+async def test_the_deadline_of_the_policy_cuts_an_attempt(wired: Any) -> None:
+    policy = RetryPolicy(attempts=3, initial=0.0, deadline=0.05)
+    result, server = await outcome(wired, "m", {"m": [SILENCE]}, policy=policy, idempotent=True, timeout=None)
+    assert (result, server.methods) == (RequestTimeout, ["m"])
+
+
+@pytest.mark.anyio
+async def test_a_connection_that_nobody_renews_is_not_tried_again(wired: Any) -> None:
+    log = Log()
+    policy = RetryPolicy(attempts=5, hooks=(log,))
+    async with wired(retry=policy) as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            await server.read()
+            server.transport.close()
+
+        tasks.start_soon(serve)
+        with pytest.raises(ConnectionFailed):
+            await peer.call("m", idempotent=True)
+    assert len(log.attempts) == 1
+
+
+@pytest.mark.anyio
+async def test_without_a_policy_nothing_is_made_again(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+        scripted = Scripted(server, {"m": [error("OVERLOADED"), DONE]})
+        tasks.start_soon(scripted.run)
+        with pytest.raises(Overloaded):
+            await peer.call("m", idempotent=True)
+        tasks.cancel_scope.cancel()
+    assert scripted.methods == ["m"]

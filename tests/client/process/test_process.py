@@ -1,0 +1,381 @@
+"""Children as servers, most of them hostile: what is told of their end, and that they do end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from discreet.client import (
+    ConnectionFailed,
+    EndBounds,
+    InvalidReply,
+    RequestTimeout,
+    ServerProcess,
+    attach,
+    connect,
+    spawn,
+)
+from discreet.client.process.process import wait_in_thread
+from discreet.client.process.stderr import LINE_BYTES, TAIL_BYTES, Lines, Tail
+
+pytestmark = pytest.mark.anyio
+
+DEADLINE_SECONDS = 30.0
+"""Bounds a test that hangs; no test waits for it."""
+
+PRELUDE = """
+import json, os, signal, sys, time
+
+def read():
+    length = None
+    while (line := sys.stdin.buffer.readline()).strip():
+        length = int(line.removeprefix(b"Content-Length: "))
+    return None if length is None else json.loads(sys.stdin.buffer.read(length))
+
+def write(message):
+    body = json.dumps(message).encode()
+    sys.stdout.buffer.write(b"Content-Length: %d\\r\\n\\r\\n" % len(body) + body)
+    sys.stdout.buffer.flush()
+
+def reply(request, result):
+    write({"jsonrpc": "2.0", "id": request["id"], "result": result})
+
+"""
+
+ECHO = """
+while request := read():
+    reply(request, request.get("params"))
+"""
+
+STUBBORN = """
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+reply(read(), "ready")
+while True:
+    time.sleep(60)
+"""
+
+QUICK = EndBounds(eof=0.05, terminate=0.05, kill=5.0)
+
+
+def server(source: str) -> list[str]:
+    return [sys.executable, "-I", "-S", "-c", PRELUDE + source]
+
+
+def was_reaped(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+async def until_dead(pid: int) -> None:
+    """Wait for somebody else's child, which its own parent reaps sooner or later."""
+    with anyio.fail_after(DEADLINE_SECONDS):
+        while not was_reaped(pid) and _state(pid) != "Z":
+            await anyio.lowlevel.checkpoint()
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return "Z"
+
+
+async def test_a_child_is_called_and_ends_when_its_stdin_is_closed() -> None:
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with spawn(server(ECHO)) as process:
+            async with attach(process) as peer:
+                assert await peer.call("echo", {"x": 1}) == {"x": 1}
+            assert process.returncode is None
+        assert process.returncode == 0
+    assert was_reaped(process.pid)
+
+
+async def test_cwd_and_env_are_the_childs(tmp_path: Path) -> None:
+    source = "while request := read(): reply(request, [os.getcwd(), os.environ.get('X'), os.environ.get('HOME')])"
+    folder = tmp_path.resolve()
+    async with connect(server(source), cwd=folder, env={"X": "y"}) as peer:
+        assert await peer.call("m") == [str(folder), "y", None]
+
+
+async def test_the_child_leads_a_group_of_its_own() -> None:
+    async with spawn(server(ECHO)) as process:
+        assert os.getpgid(process.pid) == process.pid != os.getpgid(0)
+
+
+@pytest.mark.parametrize("command", [["/no/such/program"], [os.devnull]])
+async def test_what_cannot_be_run_is_a_failed_connection(command: list[str]) -> None:
+    with pytest.raises(ConnectionFailed) as raised:
+        async with connect(command):
+            pass
+    assert not raised.value.sent
+
+
+async def test_a_working_directory_that_is_not_there_is_a_failed_connection(tmp_path: Path) -> None:
+    with pytest.raises(ConnectionFailed):
+        async with connect(server(ECHO), cwd=tmp_path / "gone"):
+            pass
+
+
+async def test_an_empty_command_is_refused() -> None:
+    with pytest.raises(ValueError, match="empty"):
+        async with spawn([]):
+            pass
+
+
+async def test_what_cannot_be_run_leaves_no_descriptor_open() -> None:
+    before = os.listdir("/dev/fd")
+    with pytest.raises(ConnectionFailed):
+        async with spawn(["/no/such/program"], stderr="collect"):
+            pass
+    assert os.listdir("/dev/fd") == before
+
+
+async def test_a_child_that_ends_leaves_no_descriptor_open() -> None:
+    async with connect(server(ECHO), stderr="collect") as peer:
+        await peer.call("warm up")
+    before = os.listdir("/dev/fd")
+    async with connect(server(ECHO), stderr="collect") as peer:
+        await peer.call("again")
+    assert os.listdir("/dev/fd") == before
+
+
+async def test_a_child_that_dies_within_a_frame_is_told_with_its_status_and_last_words() -> None:
+    source = """
+read()
+sys.stderr.write("out of luck\\n")
+sys.stdout.write('Content-Length: 1000\\r\\n\\r\\n{"jsonrpc":"2.0","id":1,')
+sys.stdout.flush()
+os._exit(3)
+"""
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with connect(server(source), stderr="collect") as peer:
+            with pytest.raises(ConnectionFailed) as raised:
+                await peer.call("m", timeout=None)
+    assert (raised.value.loss.status, raised.value.loss.stderr_tail) == (3, "out of luck\n")
+
+
+async def test_a_child_that_is_killed_is_told_with_its_signal() -> None:
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with connect(server("read(); os.kill(os.getpid(), signal.SIGKILL)")) as peer:
+            with pytest.raises(ConnectionFailed) as raised:
+                await peer.call("m", timeout=None)
+    assert raised.value.loss.status == -signal.SIGKILL
+
+
+async def test_a_child_that_closes_its_stdout_and_lives_on_is_told_as_such() -> None:
+    source = "read(); os.close(1); time.sleep(60)"
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with spawn(server(source), bounds=QUICK) as process, attach(process, explain=process.explain) as peer:
+            with pytest.raises(ConnectionFailed) as raised:
+                await peer.call("m", timeout=None)
+    assert raised.value.loss.status is None
+
+
+async def test_a_child_that_reads_no_more_may_still_answer() -> None:
+    source = """
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+first, second = read(), read()
+os.close(0)
+reply(second, "deaf")
+signal.sigwait({signal.SIGUSR1})
+reply(first, "late")
+time.sleep(60)
+"""
+    answers: list[str] = []
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with spawn(server(source), bounds=QUICK) as process, attach(process) as peer:
+
+            async def ask() -> None:
+                answers.append(await peer.call("first", timeout=None))
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask)
+                await anyio.wait_all_tasks_blocked()
+                assert await peer.call("second") == "deaf"
+                with pytest.raises(ConnectionFailed):
+                    await peer.notify("nobody reads this")
+                with pytest.raises(ConnectionFailed) as raised:
+                    await peer.call("nor this", timeout=None)
+                assert not raised.value.sent
+                os.kill(process.pid, signal.SIGUSR1)
+    assert answers == ["late"]
+
+
+async def test_a_child_that_writes_garbage_fails_the_call() -> None:
+    source = "read(); print('debug: here'); sys.stdout.flush(); time.sleep(60)"
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with spawn(server(source), bounds=QUICK) as process, attach(process) as peer:
+            with pytest.raises(InvalidReply):
+                await peer.call("m", timeout=None)
+
+
+async def test_a_child_that_never_answers_is_asked_to_cancel() -> None:
+    source = """
+while request := read():
+    print(request["method"], file=sys.stderr, flush=True)
+"""
+    heard: list[str] = []
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with connect(server(source), stderr=heard.append) as peer:
+            with pytest.raises(RequestTimeout):
+                await peer.call("m", timeout=0.5)
+    assert heard == ["m", "$/cancelRequest"]
+
+
+async def test_a_child_that_ignores_eof_and_sigterm_is_killed() -> None:
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with spawn(server(STUBBORN), bounds=QUICK) as process, attach(process) as peer:
+            assert await peer.call("m") == "ready"
+        assert process.returncode == -signal.SIGKILL
+    assert was_reaped(process.pid)
+
+
+async def test_a_child_that_ignores_eof_gets_sigterm() -> None:
+    source = STUBBORN.replace("signal.SIG_IGN", "lambda *_: os._exit(7)")
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with spawn(server(source), bounds=EndBounds(eof=0.05)) as process, attach(process) as peer:
+            assert await peer.call("m") == "ready"
+        assert process.returncode == 7
+
+
+async def test_cancellation_ends_the_child_too() -> None:
+    with anyio.fail_after(DEADLINE_SECONDS):
+        with anyio.CancelScope() as scope:
+            async with spawn(server(STUBBORN), bounds=QUICK) as process, attach(process) as peer:
+                assert await peer.call("m") == "ready"
+                scope.cancel()
+                await anyio.sleep_forever()
+        assert process.returncode == -signal.SIGKILL
+
+
+async def test_a_child_that_must_still_write_may_finish() -> None:
+    source = """
+reply(read(), "ready")
+read()
+sys.stdout.write("x" * 1_000_000)
+sys.stdout.flush()
+os._exit(5)
+"""
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with spawn(server(source)) as process, attach(process) as peer:
+            assert await peer.call("m") == "ready"
+        assert process.returncode == 5
+
+
+async def test_a_child_that_floods_stderr_is_not_held_up() -> None:
+    source = """
+request = read()
+for _ in range(1000):
+    sys.stderr.write("x" * 9999 + "\\n")
+reply(request, "done")
+"""
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with spawn(server(source), stderr="collect") as process, attach(process) as peer:
+            assert await peer.call("m") == "done"
+    assert len(process.stderr_tail) == TAIL_BYTES
+
+
+async def test_a_stderr_callback_that_raises_is_seen_and_the_child_ended() -> None:
+    def broken(_: str) -> None:
+        raise ZeroDivisionError
+
+    started: list[ServerProcess] = []
+    with anyio.fail_after(DEADLINE_SECONDS), pytest.raises(ZeroDivisionError):
+        async with spawn(
+            server("print('x', file=sys.stderr, flush=True)" + STUBBORN), stderr=broken, bounds=QUICK
+        ) as process:
+            started.append(process)
+            await anyio.sleep_forever()
+    assert started[0].returncode is not None
+    assert was_reaped(started[0].pid)
+
+
+async def test_what_is_left_of_the_group_ends_with_the_child() -> None:
+    source = """
+request = read()
+child = os.fork()
+if child == 0:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(60)
+reply(request, child)
+os._exit(0)
+"""
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with connect(server(source)) as peer:
+            grandchild = await peer.call("m", type=int)
+            with pytest.raises(ConnectionFailed) as raised:
+                await peer.call("m", timeout=None)
+        assert raised.value.loss.status == 0
+        await until_dead(grandchild)
+
+
+async def test_a_grandchild_that_escaped_with_the_pipes_holds_nobody_up() -> None:
+    source = """
+request = read()
+child = os.fork()
+if child == 0:
+    os.setsid()
+    time.sleep(60)
+reply(request, child)
+os._exit(0)
+"""
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with connect(server(source), stderr="collect") as peer:
+            grandchild = await peer.call("m", type=int)
+            try:
+                with pytest.raises(ConnectionFailed) as raised:
+                    await peer.call("m", timeout=None)
+            finally:
+                os.kill(grandchild, signal.SIGKILL)
+        assert raised.value.loss.status == 0
+
+
+def counting_child(stdin: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([*server("sys.exit(len(sys.stdin.read()))")], stdin=stdin)
+
+
+async def test_a_child_can_be_waited_for_without_process_descriptors() -> None:
+    ours, theirs = os.pipe()
+    popen = counting_child(ours)
+    os.close(ours)
+    with anyio.fail_after(DEADLINE_SECONDS):
+        with anyio.move_on_after(0.01) as scope:
+            await wait_in_thread(popen)
+        assert scope.cancelled_caught
+        assert popen.returncode is None
+        os.write(theirs, b"xxx")
+        os.close(theirs)
+        await wait_in_thread(popen)
+    assert popen.returncode == 3
+
+
+@pytest.mark.parametrize("size", [1, 7, 100_000])
+def test_lines_are_told_apart_however_they_come(size: int) -> None:
+    text = "one\r\ntwo\n\nträge\n".encode() + b"x" * (LINE_BYTES + 10) + b"\n\xff last"
+    heard: list[Any] = []
+    lines = Lines(heard.append)
+    for start in range(0, len(text), size):
+        lines.feed(text[start : start + size])
+    lines.finish()
+    joined = "".join(heard[4:-1])
+    assert heard[:4] == ["one", "two", "", "träge"]
+    assert joined == "x" * (LINE_BYTES + 10)
+    assert heard[-1] == "\ufffd last"
+
+
+def test_the_tail_is_the_end() -> None:
+    tail = Tail()
+    for number in range(100_000):
+        tail.feed(b"%d\n" % number)
+    assert len(str(tail)) == TAIL_BYTES
+    assert str(tail).endswith("99998\n99999\n")

@@ -1,0 +1,231 @@
+"""What a protocol adds to JSON-RPC: the handshake before everything else, its framing, its way to cancel, its numbers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import msgspec
+import pytest
+
+from discreet.client import (
+    ACP,
+    LSP,
+    MCP,
+    PLAIN,
+    ConnectionFailed,
+    Dialect,
+    InternalError,
+    Loss,
+    MethodNotFound,
+    Peer,
+    RequestTimeout,
+    RestartPolicy,
+    RetryPolicy,
+    attach,
+    blocking,
+    connect,
+)
+from discreet.client.dialects import DIALECTS, initialize
+from discreet.client.errors import TaskNotFound, remote_error
+from discreet.client.task_group import background_tasks
+from discreet.framing.transports.interface import MemoryTransport, memory_pair
+
+pytestmark = pytest.mark.anyio
+
+DEADLINE_SECONDS = 30.0
+"""Bounds a test that hangs; no test waits for it."""
+
+LINES = Dialect(
+    framing="newline",
+    handshake=initialize({"level": 1}, then="ready"),
+    cancel="drop",
+    cancel_member="which",
+)
+
+
+class LineServer:
+    """The other end, in lines."""
+
+    def __init__(self, transport: MemoryTransport) -> None:
+        self._transport = transport
+        self._held = b""
+
+    async def read(self) -> dict[str, Any]:
+        while b"\n" not in self._held:
+            self._held += await self._transport.receive()
+        line, _, self._held = self._held.partition(b"\n")
+        message: dict[str, Any] = msgspec.json.decode(line)
+        return message
+
+    async def write(self, **members: object) -> None:
+        await self._transport.send(msgspec.json.encode({"jsonrpc": "2.0", **members}) + b"\n")
+
+
+@asynccontextmanager
+async def between(
+    serve: Callable[[LineServer], Awaitable[None]], dialect: Dialect = LINES, **options: Any
+) -> AsyncIterator[Peer]:
+    """A peer whose server does this."""
+    ours, theirs = memory_pair(65536)
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with background_tasks() as tasks:
+            tasks.start_soon(serve, LineServer(theirs))
+            async with attach(ours, dialect=dialect, **options) as peer:
+                yield peer
+
+
+async def test_the_handshake_comes_first_and_no_id_is_used_twice() -> None:
+    heard: list[tuple[object, object, object]] = []
+
+    async def serve(server: LineServer) -> None:
+        for _ in range(3):
+            message = await server.read()
+            heard.append((message["method"], message.get("params"), message.get("id")))
+            if "id" in message:
+                await server.write(id=message["id"], result={})
+
+    async with between(serve) as peer:
+        await peer.call("first")
+    assert heard == [("initialize", {"level": 1}, 1), ("ready", {}, None), ("first", None, 2)]
+
+
+async def test_a_handshake_that_is_refused_or_unanswered_is_a_failed_connection() -> None:
+    async def refuse(server: LineServer) -> None:
+        message = await server.read()
+        await server.write(id=message["id"], error={"code": -32601, "message": "Method not found"})
+
+    async def ignore(server: LineServer) -> None:
+        await server.read()
+
+    for serve, cause in ((refuse, MethodNotFound), (ignore, RequestTimeout)):
+        with pytest.raises(ConnectionFailed) as raised:
+            async with between(serve, timeout=0.05, retry=RetryPolicy()):
+                pytest.fail("there is no peer")
+        assert isinstance(raised.value.__cause__, cause)
+
+
+async def test_a_handshake_of_ones_own_may_do_anything_a_peer_can() -> None:
+    welcome: list[object] = []
+
+    async def greet(peer: Peer) -> None:
+        welcome.append(await peer.call("hello", {"from": "here"}, type=dict[str, str]))
+
+    async def serve(server: LineServer) -> None:
+        message = await server.read()
+        await server.write(id=message["id"], result={"motd": message["params"]["from"]})
+
+    async with between(serve, msgspec.structs.replace(LINES, handshake=greet)):
+        assert welcome == [{"motd": "here"}]
+
+
+async def test_cancellations_are_in_the_dialects_words_in_both_directions() -> None:
+    seen: list[object] = []
+    stopped = anyio.Event()
+
+    async def serve(server: LineServer) -> None:
+        call = await server.read()
+        seen.append(await server.read() == {"jsonrpc": "2.0", "method": "drop", "params": {"which": call["id"]}})
+        await server.write(id="theirs", method="wait")
+        await server.write(method="$/cancelRequest", params={"id": "theirs"})  # means nothing here
+        await server.write(method="drop", params={"which": "theirs"})
+        seen.append((await server.read())["error"]["code"])
+        stopped.set()
+
+    async def wait(params: object) -> None:
+        await anyio.sleep_forever()
+
+    async with between(serve, msgspec.structs.replace(LINES, handshake=None)) as peer:
+        peer.on_request("wait", wait)
+        with pytest.raises(RequestTimeout):
+            await peer.call("long", timeout=0.05)
+        await stopped.wait()
+    assert seen == [True, -32800]
+
+
+def test_numbers_of_agents_errors_mean_nothing_in_other_protocols() -> None:
+    error = b'{"code":-32001,"message":"Server overslept"}'
+    assert {name: dialect.a2a for name, dialect in DIALECTS.items()} == {
+        "plain": True,
+        "lsp": False,
+        "mcp": False,
+        "acp": False,
+    }
+    assert isinstance(remote_error(error), TaskNotFound)
+    other = remote_error(error, a2a=False)
+    assert isinstance(other, InternalError)
+    assert (other.number, other.message, other.retryable) == (-32001, "Server overslept", False)
+
+
+async def test_an_error_is_read_as_the_dialect_means_it() -> None:
+    async def serve(server: LineServer) -> None:
+        call = await server.read()
+        await server.write(id=call["id"], error={"code": -32001, "message": "Request timed out"})
+
+    with pytest.raises(InternalError):
+        async with between(serve, msgspec.structs.replace(MCP, handshake=None)) as peer:
+            await peer.call("tools/call")
+
+
+def test_the_dialects_are_framed_as_their_protocols_say() -> None:
+    assert [dialect.framing for dialect in (PLAIN, LSP, MCP, ACP)] == [
+        "content-length",
+        "content-length",
+        "newline",
+        "newline",
+    ]
+
+
+SERVER = r"""
+import json, os, sys
+ready = False
+for line in sys.stdin.buffer:
+    message = json.loads(line)
+    if message["method"] == "ready":
+        ready = True
+    elif message["method"] == "initialize":
+        if os.path.exists("refuse"):
+            answer = {"error": {"code": -32603, "message": "not today"}}
+        else:
+            answer = {"result": {}}
+    elif not ready:
+        answer = {"error": {"code": -32002, "message": "not initialized"}}
+    elif message["method"] == "die":
+        os._exit(7)
+    else:
+        answer = {"result": "well"}
+    if "id" in message:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}) + "\n")
+        sys.stdout.flush()
+"""
+
+COMMAND = [sys.executable, "-I", "-S", "-c", SERVER]
+
+
+async def test_every_new_process_gets_its_handshake(tmp_path: Any) -> None:
+    restart = RestartPolicy(limit=3, initial=0.0)
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with connect(COMMAND, dialect=LINES, cwd=tmp_path, restart=restart) as peer:
+            for _ in range(2):
+                with pytest.raises(ConnectionFailed) as died:
+                    await peer.call("die")
+                assert (died.value.loss.status, died.value.sent) == (7, True)
+                assert await peer.call("how") == "well"
+            (tmp_path / "refuse").touch()
+            with pytest.raises(ConnectionFailed):
+                await peer.call("die")
+            with pytest.raises(ConnectionFailed) as refused:
+                await peer.call("how")
+            assert (refused.value.sent, refused.value.loss.gave_up) == (False, False)
+            assert refused.value.loss == Loss("the handshake failed: INTERNAL: not today")
+            with pytest.raises(ConnectionFailed) as over:
+                await peer.call("how")
+            assert over.value.loss.gave_up
+
+
+def test_without_async_it_is_the_same(tmp_path: Any, anyio_backend: Any) -> None:
+    with blocking.connect(COMMAND, dialect=LINES, cwd=tmp_path, backend=anyio_backend) as peer:
+        assert peer.call("how", type=str) == "well"

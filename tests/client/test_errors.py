@@ -1,0 +1,199 @@
+"""The client's exceptions: one per line of the table of errors, and total over whatever a server sends."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import discreet.client
+from discreet.client import ClientError, InternalError, InvalidReply, OperationFailed, RemoteError
+from discreet.client.errors import CLASSES, remote_error
+from discreet.errors import (
+    TABLE,
+    AuthenticationRequired,
+    Cancelled,
+    DomainFailure,
+    Failure,
+    InsufficientPermissions,
+    Internal,
+    InvalidParams,
+    InvalidRequest,
+    MethodNotFound,
+    OperationError,
+    OperationTypeMismatch,
+    Overloaded,
+    ParseFailure,
+    TimedOut,
+    Unavailable,
+    row_of,
+)
+from discreet.errors.failures import AgentFailure
+from discreet.errors.wire import encode_error
+
+FAILURES: list[Failure] = [
+    ParseFailure("invalid-json"),
+    InvalidRequest("oversize"),
+    OperationTypeMismatch(),
+    MethodNotFound(),
+    InvalidParams("limit", "integer >= 1", "string"),
+    Internal("SOME_CODE"),
+    DomainFailure("OUT_OF_STOCK", "None left", retryable=True, details=msgspec.Raw(b'{"sku":"x"}')),
+    AuthenticationRequired(("bearer",), "shop"),
+    InsufficientPermissions(),
+    TimedOut(),
+    Overloaded(250),
+    Unavailable(),
+    Cancelled(),
+    *(agents() for agents in AgentFailure.__subclasses__()),
+]
+
+
+class OutOfStock(OperationError, code="OUT_OF_STOCK"):
+    """None left."""
+
+    sku: str
+
+
+class OtherFacts(OperationError, code="OUT_OF_STOCK"):
+    """None left."""
+
+    count: int
+
+
+@pytest.mark.parametrize(
+    ("error", "number", "message", "data"),
+    [
+        ({"code": 12345, "message": "no", "data": {"a": [1]}}, 12345, "no", {"a": [1]}),
+        ({"code": "E42", "message": "no", "data": 1}, 0, "no", {"code": "E42", "message": "no", "data": 1}),
+        ({"message": "no"}, 0, "no", {"message": "no"}),
+        ({"code": -32601}, -32601, "Method not found", {"code": -32601}),
+        ("it went wrong", 0, "it went wrong", "it went wrong"),
+        ([1], 0, "Internal error", [1]),
+        (True, 0, "Internal error", True),
+    ],
+)
+def test_nothing_of_an_error_of_another_make_is_lost(error: object, number: int, message: str, data: object) -> None:
+    came = remote_error(msgspec.json.encode(error))
+    assert isinstance(came, RemoteError)
+    assert (came.number, came.message, came.data) == (number, message, data)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        ({"code": 12345, "message": "no", "data": {"a": [1]}}, 'INTERNAL: no (12345, {"a":[1]})'),
+        ({"code": 7, "message": "no"}, "INTERNAL: no (7)"),
+        ({"code": -32602, "message": "no", "data": "n"}, 'INVALID_INPUT: no ("n")'),
+        ({"code": -32600, "message": "no"}, "INVALID_REQUEST: no"),
+        ({"code": -32603, "message": "Internal error"}, "INTERNAL: Internal error"),
+        (
+            {"code": -32602, "message": "", "data": {"param": "n", "expected": "string", "received": "null"}},
+            "INVALID_INPUT: Invalid params (n: expected string, received null)",
+        ),
+    ],
+)
+def test_the_text_holds_number_and_data_where_the_code_does_not_say_them(error: object, text: str) -> None:
+    assert str(remote_error(msgspec.json.encode(error))) == text
+
+
+def test_the_text_of_an_error_has_an_end() -> None:
+    came = remote_error(msgspec.json.encode({"code": 7, "message": "no", "data": "x" * 1_000_000}))
+    assert isinstance(came, RemoteError)
+    assert len(str(came)) < 2_000
+    assert len(came.data) == 1_000_000
+
+
+def test_every_row_of_the_table_has_a_class_of_its_own() -> None:
+    assert set(CLASSES) == {row.failure for row in TABLE} == {type(failure) for failure in FAILURES}
+    assert len(set(CLASSES.values())) == len(CLASSES)
+
+
+def test_every_class_is_exported_and_drawn_in_the_tree() -> None:
+    exported = {name for name, value in vars(discreet.client).items() if isinstance(value, type)}
+    for cls in (*CLASSES.values(), *ClientError.__subclasses__()):
+        assert cls.__name__ in exported & set(discreet.client.__all__)
+        assert f"─ {cls.__name__} " in f"{discreet.client.errors.__doc__} ".replace("\n", " ")
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
+def test_a_failure_comes_back_as_its_class_with_the_facts_of_the_table(failure: Failure) -> None:
+    error = remote_error(encode_error(failure))
+    row = row_of(failure)
+    assert type(error) is CLASSES[type(failure)]
+    assert isinstance(error, RemoteError)
+    assert (error.code, error.number, error.retryable) == (row.protocol_code, row.code, row.retryable)
+    assert error.message == row.message
+    assert str(error).startswith(f"{row.protocol_code}: {row.message}")
+
+
+def test_the_facts_stand_in_the_text() -> None:
+    texts = [str(remote_error(encode_error(failure))) for failure in FAILURES]
+    for fact in (
+        "invalid-json",
+        "oversize",
+        "limit: expected integer >= 1, received string",
+        "SOME_CODE",
+        "sku",
+        "250",
+    ):
+        assert any(fact in text for text in texts), fact
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(
+    st.binary()
+    | st.builds(
+        msgspec.json.encode,
+        st.dictionaries(
+            st.sampled_from(["code", "message", "data"]),
+            st.none()
+            | st.integers()
+            | st.text()
+            | st.dictionaries(st.sampled_from(["code", "retryable", "details"]), st.text() | st.booleans()),
+        ),
+    )
+)
+def test_whatever_comes_as_an_error_is_an_exception(raw: bytes) -> None:
+    assert isinstance(remote_error(raw, [OutOfStock]), RemoteError | InvalidReply)
+
+
+def test_data_of_any_server_is_there_as_it_came() -> None:
+    def data_of(text: bytes) -> object:
+        failed = remote_error(text)
+        assert isinstance(failed, RemoteError)
+        return failed.data
+
+    assert data_of(b'{"code":-32050,"message":"it rains","data":{"since":["noon"]}}') == {"since": ["noon"]}
+    assert data_of(b'{"code":-32050,"message":"it rains"}') is None
+    assert data_of(b'{"code":-32050,"message":"it rains","data":null}') is None
+
+
+def test_of_what_a_server_of_another_make_leaves_out_nothing_is_said() -> None:
+    assert str(remote_error(b'{"code":-32602,"message":"name: must be text"}')) == "INVALID_INPUT: name: must be text"
+
+
+def test_what_is_not_recognised_is_internal_and_keeps_its_number() -> None:
+    error = remote_error(b'{"code": -31999, "message": "Strange", "data": {"retryable": true}}')
+    assert isinstance(error, InternalError)
+    assert (error.number, error.message, error.retryable) == (-31999, "Strange", False)
+
+
+def test_details_are_decoded_into_the_declared_class() -> None:
+    raw = encode_error(DomainFailure("OUT_OF_STOCK", "None left", details=msgspec.Raw(b'{"sku":"x"}')))
+    known, unknown = remote_error(raw, [OutOfStock]), remote_error(raw)
+    assert isinstance(known, OperationFailed)
+    assert isinstance(unknown, OperationFailed)
+    assert (known.details, unknown.details) == (OutOfStock.definition.details(sku="x"), {"sku": "x"})
+
+
+def test_details_that_do_not_fit_their_class_are_an_invalid_reply_caused_by_the_error() -> None:
+    raw = encode_error(DomainFailure("OUT_OF_STOCK", "None left", details=msgspec.Raw(b'{"sku":"x"}')))
+    error = remote_error(raw, [OtherFacts])
+    assert isinstance(error, InvalidReply)
+    assert isinstance(error.__cause__, OperationFailed)
+
+
+def test_errors_of_the_client_itself_are_not_retryable_by_themselves() -> None:
+    assert not InvalidReply("?").retryable

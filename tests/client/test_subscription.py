@@ -1,0 +1,351 @@
+"""Subscriptions: order, ends, and what a slow consumer does to others."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import anyio
+import msgspec
+import pytest
+
+from discreet.client import (
+    ConnectionFailed,
+    InternalError,
+    InvalidReply,
+    OperationTypeMismatch,
+    RequestTimeout,
+    StreamOverrun,
+)
+from discreet.client.connection import pending as limits
+
+pytestmark = pytest.mark.anyio
+
+
+class Tick(msgspec.Struct):
+    at: int
+
+
+async def test_events_come_decoded_and_in_order_and_the_end_ends_the_loop(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            request = await server.read()
+            assert (request["method"], request["params"]) == ("clock/ticks", {"n": 100})
+            for seq in range(1, 101):
+                await server.event(request, seq, {"at": seq})
+            await server.complete(request, 100)
+
+        tasks.start_soon(serve)
+        ticks = [tick async for tick in peer.subscribe("clock/ticks", {"n": 100}, type=Tick)]
+    assert ticks == [Tick(at) for at in range(1, 101)]
+
+
+async def test_a_stream_without_events_just_ends(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            await server.complete(await server.read(), 0)
+
+        tasks.start_soon(serve)
+        stream = peer.subscribe("s")
+        assert [event async for event in stream] == []
+        assert [event async for event in stream] == []
+
+
+async def test_an_error_is_raised_behind_the_events_before_it(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            request = await server.read()
+            await server.event(request, 1, "one")
+            await server.fail(request, {"code": -32603, "message": "Internal error"})
+
+        tasks.start_soon(serve)
+        stream = peer.subscribe("s")
+        assert await anext(stream) == "one"
+        with pytest.raises(InternalError):
+            await anext(stream)
+        with pytest.raises(StopAsyncIteration):
+            await anext(stream)
+
+
+async def test_a_call_subscribed_to_is_refused_by_the_server(wired: Any) -> None:
+    refusal = {"code": -32600, "message": "Invalid Request", "data": {"reason": "invalid-operation-type"}}
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            await server.fail(await server.read(), refusal)
+
+        tasks.start_soon(serve)
+        with pytest.raises(OperationTypeMismatch):
+            await anext(peer.subscribe("a/call"))
+
+
+@pytest.mark.parametrize("result", [b"7", b"null", b'{"completed":"yes"}'])
+async def test_a_call_subscribed_to_that_has_run_brings_its_result_along(wired: Any, result: bytes) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            await server.write_body(b'{"jsonrpc":"2.0","id":%d,"result":%b}' % ((await server.read())["id"], result))
+
+        tasks.start_soon(serve)
+        with pytest.raises(OperationTypeMismatch) as raised:
+            await anext(peer.subscribe("a/call"))
+    assert raised.value.result is not None and bytes(raised.value.result) == result
+
+
+async def test_a_subscription_that_is_called_fails_and_is_cancelled(wired: Any) -> None:
+    """Its events would be lost without a word."""
+    async with wired() as (peer, server):
+
+        async def serve() -> None:
+            request = await server.read()
+            await server.event(request, 1, "a")
+            await server.event(request, 2, "b")
+            assert (await server.read())["params"] == {"id": request["id"]}
+            await server.fail(request, {"code": -32800, "message": "Request cancelled"})
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(serve)
+            with pytest.raises(OperationTypeMismatch):
+                await peer.call("m/stream")
+
+
+@pytest.mark.parametrize("seqs", [[2], [1, 1], [1, 3]])
+async def test_a_gap_in_the_sequence_is_an_invalid_reply_and_cancels(wired: Any, seqs: list[int]) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            request = await server.read()
+            for seq in seqs:
+                await server.event(request, seq, seq)
+            assert (await server.read())["params"] == {"id": request["id"]}
+
+        tasks.start_soon(serve)
+        with pytest.raises(InvalidReply):
+            [event async for event in peer.subscribe("s")]
+
+
+@pytest.mark.parametrize("result", [{"completed": True, "events": 2}, {"completed": False, "events": 1}, None, "done"])
+async def test_an_end_that_does_not_add_up_is_an_invalid_reply(wired: Any, result: object) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            request = await server.read()
+            await server.event(request, 1, 1)
+            await server.reply(request, result)
+
+        tasks.start_soon(serve)
+        stream = peer.subscribe("s")
+        assert await anext(stream) == 1
+        with pytest.raises(InvalidReply):
+            await anext(stream)
+
+
+async def test_an_event_of_the_wrong_type_ends_the_stream_and_cancels(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            request = await server.read()
+            await server.event(request, 1, {"at": "noon"})
+            assert (await server.read())["method"] == "$/cancelRequest"
+
+        tasks.start_soon(serve)
+        with pytest.raises(InvalidReply):
+            await anext(peer.subscribe("s", type=Tick))
+
+
+async def test_events_that_came_before_the_loss_are_delivered_first(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            request = await server.read()
+            await server.event(request, 1, "one")
+            server.transport.send_eof()
+
+        tasks.start_soon(serve)
+        stream = peer.subscribe("s")
+        assert await anext(stream) == "one"
+        with pytest.raises(ConnectionFailed):
+            await anext(stream)
+
+
+async def test_garbage_ends_streams_too(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            await server.read()
+            await server.transport.send(b"a stray line\n")
+
+        tasks.start_soon(serve)
+        with pytest.raises(InvalidReply):
+            await anext(peer.subscribe("s"))
+
+
+async def test_no_event_in_time_is_a_timeout_and_cancels(wired: Any) -> None:
+    async with wired() as (peer, server):
+        with pytest.raises(RequestTimeout):
+            await anext(peer.subscribe("s", timeout=0.01))
+        request = await server.read()
+        assert (await server.read())["params"] == {"id": request["id"]}
+
+
+async def test_cancelling_the_consumer_cancels_on_the_server(wired: Any) -> None:
+    async with wired() as (peer, server):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anext, peer.subscribe("s"))
+            request = await server.read()
+            tasks.cancel_scope.cancel()
+        assert (await server.read())["params"] == {"id": request["id"]}
+
+
+async def test_leaving_the_block_of_a_stream_cancels_it_on_the_server(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            request = await server.read()
+            await server.event(request, 1, "one")
+            assert (await server.read())["params"] == {"id": request["id"]}
+
+        tasks.start_soon(serve)
+        async with peer.subscribe("s") as stream:
+            assert await anext(stream) == "one"
+        with pytest.raises(StopAsyncIteration):
+            await anext(stream)
+
+
+async def test_a_subscription_that_was_never_begun_sends_nothing(wired: Any) -> None:
+    async with wired() as (peer, server):
+        async with peer.subscribe("s"):
+            pass
+        await peer.subscribe("t").aclose()
+        await peer.notify("only")
+        assert (await server.read())["method"] == "only"
+
+
+async def test_a_consumer_that_walked_away_is_found_out_at_the_next_event(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            request = await server.read()
+            await server.event(request, 1, "one")
+            call = await server.read()
+            await server.event(request, 2, "two")
+            assert (await server.read())["params"] == {"id": request["id"]}
+            await server.reply(call, "called")
+
+        tasks.start_soon(serve)
+        async for event in peer.subscribe("s"):
+            assert event == "one"
+            break
+        gc.collect()
+        assert await peer.call("m") == "called"
+
+
+async def test_two_tasks_cannot_wait_for_one_stream(wired: Any) -> None:
+    async with wired() as (peer, _):
+        stream = peer.subscribe("s")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anext, stream)
+            await anyio.wait_all_tasks_blocked()
+            with pytest.raises(RuntimeError):
+                await anext(stream)
+            tasks.cancel_scope.cancel()
+
+
+async def test_a_slow_consumer_slows_its_producer_and_loses_nothing(wired: Any) -> None:
+    sent = 0
+    async with wired(capacity=256) as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            nonlocal sent
+            request = await server.read()
+            while sent < 500:
+                await server.event(request, sent + 1, sent + 1)
+                sent += 1
+            await server.complete(request, sent)
+
+        tasks.start_soon(serve)
+        stream = peer.subscribe("s", type=int)
+        assert await anext(stream) == 1
+        await anyio.wait_all_tasks_blocked()
+        assert sent < limits.EVENTS_HELD + 10
+        assert [event async for event in stream] == list(range(2, 501))
+
+
+async def test_a_consumer_that_was_waiting_holds_the_reading_back_before_it_has_run() -> None:
+    """The reader may take in much before the loop comes to the consumer."""
+    waiting = limits.Pending()
+    stream = limits.PendingStream(1, 0)
+    waiting.add(stream)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stream.next, lambda: None)
+        await anyio.wait_all_tasks_blocked()
+        assert stream.awaited
+        for seq in range(1, limits.EVENTS_HELD + 1):
+            assert not waiting.reading_may_rest
+            stream.push(seq, msgspec.Raw(b"1"))
+        assert waiting.reading_may_rest
+
+
+async def test_a_call_is_answered_though_a_full_stream_lies_before_its_answer(wired: Any) -> None:
+    async with wired(capacity=256) as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            request = await server.read()
+            for seq in range(1, 301):
+                await server.event(request, seq, seq)
+            await server.reply(await server.read(), "answered")
+            await server.complete(request, 300)
+
+        tasks.start_soon(serve)
+        stream = peer.subscribe("s", type=int)
+        assert await anext(stream) == 1
+        await anyio.wait_all_tasks_blocked()
+        assert await peer.call("m", timeout=None) == "answered"
+        assert [event async for event in stream] == list(range(2, 301))
+
+
+async def test_a_stream_is_not_stuck_behind_another_ones_slow_consumer(wired: Any) -> None:
+    async with wired(capacity=256) as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            slow, quick = await server.read(), None
+            for seq in range(1, 301):
+                await server.event(slow, seq, seq)
+            quick = await server.read()
+            await server.event(quick, 1, "quick")
+
+        tasks.start_soon(serve)
+        slow = peer.subscribe("slow")
+        assert await anext(slow) == 1
+        await anyio.wait_all_tasks_blocked()
+        assert await anext(peer.subscribe("quick")) == "quick"
+
+
+async def test_a_stream_that_grows_past_its_bound_while_others_wait_ends_with_an_error(wired: Any) -> None:
+    megabyte = "x" * 1024 * 1024
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            request = await server.read()
+            await server.event(request, 1, "first")
+            call = await server.read()
+            seq = 1
+            while seq < 20:
+                seq += 1
+                await server.event(request, seq, megabyte)
+            assert (await server.read())["params"] == {"id": request["id"]}
+            await server.reply(call, "answered")
+
+        tasks.start_soon(serve)
+        stream = peer.subscribe("s")
+        assert await anext(stream) == "first"
+        assert await peer.call("m", timeout=None) == "answered"
+        held = 0
+        with pytest.raises(StreamOverrun):
+            async for event in stream:
+                assert event == megabyte
+                held += 1
+        assert 0 < held < 17

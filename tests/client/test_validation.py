@@ -1,0 +1,89 @@
+"""What callers hand in is checked before anything is started or sent, and the message says what is wrong and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from discreet.client import connect, spawn
+from discreet.client.validation import check_timeout, encode_params
+
+
+class Item(msgspec.Struct):
+    name: str
+    price: float | None = None
+
+
+@pytest.mark.parametrize(
+    ("params", "place"),
+    [
+        ({"a": ["\ud800"]}, r"params\.a\[0\]"),
+        ({"a": {"\udfff": 1}}, r"params\.a"),
+        ([Item("x", float("nan"))], r"params\[0\]\.price"),
+        ({"a": None, "b": (1.0, float("inf"))}, r"params\.b\[1\]"),
+        ({"a": msgspec.Raw(b"null"), "b": float("-inf")}, r"params\.b"),
+    ],
+)
+def test_what_json_does_not_have_is_told_with_its_place(params: object, place: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{place} "):
+        encode_params(params)
+
+
+def test_params_without_end_are_refused() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(ValueError, match="nested"):
+        encode_params(endless)
+
+
+def test_a_null_that_was_meant_is_sent() -> None:
+    params = {"a": None, "b": [Item("null")], "c": msgspec.Raw(b"null")}
+    assert encode_params(params) == b'{"a":null,"b":[{"name":"null","price":null}],"c":null}'
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan"), "5"])
+def test_a_timeout_that_is_none_is_refused(timeout: object) -> None:
+    with pytest.raises(ValueError, match="timeout"):
+        check_timeout(timeout)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("command", "options", "error"),
+    [
+        ("touch started", {}, TypeError),
+        (b"touch started", {}, TypeError),
+        ([], {}, ValueError),
+        (["touch", "started"], {"framing": "bogus"}, ValueError),
+        (["touch", "started"], {"timeout": -1}, ValueError),
+        (["touch", "started"], {"timeout": "5"}, ValueError),
+    ],
+)
+async def test_wrong_arguments_are_told_before_anything_is_started(
+    command: Any, options: dict[str, Any], error: type[Exception], tmp_path: Path
+) -> None:
+    with pytest.raises(error):
+        async with connect(command, cwd=tmp_path, **options):
+            pass
+    assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.anyio
+async def test_a_text_is_no_command() -> None:
+    with pytest.raises(TypeError, match="list of words"):
+        async with spawn("cat"):
+            pass
+
+
+@pytest.mark.anyio
+async def test_a_wrong_timeout_of_a_call_is_told_before_anything_is_sent(wired: Any) -> None:
+    async with wired() as (peer, server):
+        with pytest.raises(ValueError, match="timeout"):
+            await peer.call("m", timeout=-1)
+        with pytest.raises(ValueError, match="timeout"):
+            peer.subscribe("m", timeout=-1)
+        await peer.notify("first")
+        assert (await server.read())["method"] == "first"

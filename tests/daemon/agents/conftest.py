@@ -1,0 +1,93 @@
+"""An agent without a daemon around it: its handler over a store of the test's choice."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from discreet.daemon.agents.service.request_handler import RequestHandler
+from discreet.daemon.agents.service.runtime import Runtime
+from discreet.daemon.agents.stores.interface import TaskStore
+from discreet.daemon.agents.stores.memory import MemoryStore
+from discreet.daemon.agents.tasks.executor import AgentExecutor
+
+Serving = Callable[..., AbstractAsyncContextManager[RequestHandler]]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> TaskStore:
+    """Every kind of store, one after the other."""
+    if request.param == "memory":
+        return MemoryStore()
+    from discreet.daemon.agents.stores.sqlite.store import SqliteStore
+
+    return SqliteStore(str(tmp_path / "tasks.db"))
+
+
+@pytest.fixture
+def serving() -> Serving:
+    """`async with serving(executor, store) as handler`: the agent runs until the block ends."""
+
+    @asynccontextmanager
+    async def serve(executor: AgentExecutor, store: TaskStore | None = None) -> AsyncIterator[RequestHandler]:
+        runtime = Runtime(store or MemoryStore(), executor, None, lambda live, event, dialect: None)
+        async with anyio.create_task_group() as tasks:
+            yield await runtime.ready(tasks.start_soon)
+            tasks.cancel_scope.cancel()
+
+    return serve
+
+
+class Killable:
+    """An SQLite store whose daemon may be killed: then `close` leaves everything as the end of a process does."""
+
+    def __init__(self, path: Path) -> None:
+        from discreet.daemon.agents.stores.sqlite.store import SqliteStore
+
+        self.store = SqliteStore(str(path))
+        self.killed = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    async def close(self) -> None:
+        opened, self.store._opened = self.store._opened, None
+        if opened is None:
+            return
+        with anyio.CancelScope(shield=True):
+            if not self.killed:
+                return await opened.close()
+            await opened.reads.close()
+            await opened.writes.close()
+            files = opened.files
+            for connection in (files.watching, files.reading, files.writing):
+                connection.close()
+            os.close(files.claim._fd)  # the system lets go of the lock; the file and the name in the store stay
+
+
+@pytest.fixture(scope="session")
+def killable() -> Callable[[Path], Killable]:
+    """A store on a file, whose `killed` may be set."""
+    return Killable
+
+
+@pytest.fixture
+def daemon_on() -> Serving:
+    """`async with daemon_on(path, executor, killed=True) as handler`: on an SQLite file; killed, the block ends like a process."""
+
+    @asynccontextmanager
+    async def serve(path: Path, executor: AgentExecutor, *, killed: bool = False) -> AsyncIterator[RequestHandler]:
+        store = Killable(path)
+        runtime = Runtime(store, executor, None, lambda live, event, dialect: None)
+        async with anyio.create_task_group() as tasks:
+            yield await runtime.ready(tasks.start_soon)
+            store.killed = killed
+            tasks.cancel_scope.cancel()
+
+    return serve

@@ -1,0 +1,329 @@
+"""Both stores beside a naive model: whatever is asked of them in whatever order, they answer as it does."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import Any, TypeAlias
+
+import anyio
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.daemon.agents.model.draft import fold
+from discreet.daemon.agents.model.types import (
+    Artifact,
+    ArtifactChanged,
+    Created,
+    Event,
+    Message,
+    MessageAdded,
+    Part,
+    PushConfig,
+    Role,
+    StatusChanged,
+    Task,
+    TaskState,
+    TaskStatus,
+)
+from discreet.daemon.agents.stores.interface import Change, ConflictError, LogMovedError, PushTarget, Query, TaskStore
+from discreet.daemon.agents.stores.memory import MemoryStore
+from discreet.daemon.agents.stores.sqlite.store import SqliteStore
+
+IDS = st.sampled_from(["a", "b", "c", "d"])
+SCOPES = st.sampled_from(["me", "you"])
+CONTEXTS = st.sampled_from(["c1", "c2"])
+TIMES = st.integers(0, 9).map(lambda second: f"2026-01-01T00:00:0{second}.000Z")
+STATES = st.sampled_from([TaskState.WORKING, TaskState.INPUT_REQUIRED, TaskState.COMPLETED])
+EVENTS = st.lists(
+    st.one_of(
+        st.builds(lambda n: MessageAdded(Message(f"{n}", Role.USER, (Part(text="x"),))), st.integers(0, 99)),
+        st.builds(
+            lambda n: ArtifactChanged(Artifact(f"{n % 3}", (Part(data=n),)), append=n % 2 == 0), st.integers(0, 99)
+        ),
+        st.builds(lambda state, time: StatusChanged(TaskStatus(state, timestamp=time)), STATES, TIMES),
+    ),
+    max_size=4,
+)
+
+
+class Write(msgspec.Struct, frozen=True):
+    """A change: how far its generation is off, and who wants to have taken the task from whom."""
+
+    task_id: str
+    off: int
+    events: list[Event]
+    scope: str
+    context_id: str
+    snapshot: bool
+    owned: bool
+    taken_from: str | None
+
+
+class Look(msgspec.Struct, frozen=True):
+    scope: str
+    context_id: str | None
+    state: TaskState | None
+    after: str | None
+    size: int
+    artifacts: bool
+
+
+class Read(msgspec.Struct, frozen=True):
+    task_id: str
+    after: int
+    limit: int
+
+
+class Target(msgspec.Struct, frozen=True):
+    task_id: str
+    config_id: str
+    put: bool
+
+
+class Ask(msgspec.Struct, frozen=True):
+    task_id: str | None
+
+
+class Reopen(msgspec.Struct, frozen=True):
+    pass
+
+
+Step: TypeAlias = Write | Look | Read | Target | Ask | Reopen
+
+STEPS = st.lists(
+    st.one_of(
+        st.builds(
+            Write, IDS, st.sampled_from([0, 0, 0, 0, 1, -1]), EVENTS, SCOPES, CONTEXTS, st.booleans(), st.booleans(),
+            st.sampled_from([None, None, None, "somebody"]),
+        ),
+        st.builds(
+            Look, SCOPES, st.none() | CONTEXTS, st.none() | STATES, st.none() | TIMES, st.integers(1, 3), st.booleans()
+        ),
+        st.builds(Read, IDS, st.integers(0, 12), st.integers(1, 5)),
+        st.builds(Target, IDS, st.sampled_from(["p", "q"]), st.booleans()),
+        st.builds(Ask, st.none() | IDS),
+        st.just(Reopen()),
+    ),
+    max_size=30,
+)  # fmt: skip
+
+
+class Known(msgspec.Struct):
+    scope: str
+    context_id: str
+    state: TaskState
+    updated: str
+    number: int
+    log: list[Event]
+    reflects: int
+    owned: bool
+    targets: dict[str, PushTarget]
+
+    def task(self) -> Task:
+        created, *later = self.log
+        assert isinstance(created, Created)
+        return fold(created.task, later)
+
+
+class Model:
+    """What a store is, in as few words as possible."""
+
+    def __init__(self) -> None:
+        self.tasks: dict[str, Known] = {}
+        self.asked: dict[tuple[str, str], None] = {}
+        self.number = 0
+
+    def write(self, change: Change, owner: str) -> bool:
+        known = self.tasks.get(change.task_id)
+        held = None if known is None or not known.owned else owner
+        if change.expected != (0 if known is None else len(known.log)):
+            return False
+        if change.taken_from is not None and held != change.taken_from:
+            return False
+        if known is None:
+            reflects = len(change.events) if change.snapshot else 1
+            known = Known("", "", change.state, "", 0, [], reflects, False, {})
+            self.tasks[change.task_id] = known
+            known.scope, known.context_id = change.scope, change.context_id
+        elif change.snapshot is not None:
+            known.reflects = change.generation
+        known.log += change.events
+        known.owned = change.owner is not None
+        if change.events:
+            self.number += 1
+            known.number, known.state, known.updated = self.number, change.state, change.updated
+        if not known.owned:
+            self.asked = {ask: None for ask in self.asked if ask[0] != change.task_id}
+        return True
+
+    def look(self, query: Query) -> list[Task]:
+        found = [
+            known
+            for known in self.tasks.values()
+            if known.scope == query.scope
+            and query.context_id in (None, known.context_id)
+            and query.state in (None, known.state)
+            and (query.after is None or known.updated >= query.after)
+        ]
+        tasks = [known.task() for known in sorted(found, key=lambda known: -known.number)]
+        return tasks if query.artifacts else [msgspec.structs.replace(task, artifacts=()) for task in tasks]
+
+
+class Compared:
+    """A store and its model, which are told the same."""
+
+    def __init__(self, store: TaskStore, path: str | None) -> None:
+        self.store = store
+        self.path = path
+        self.model = Model()
+
+    async def step(self, step: Step) -> None:
+        match step:
+            case Write():
+                await self.write(step)
+            case Look(scope, context_id, state, after, size, artifacts):
+                await self.look(
+                    Query(scope=scope, context_id=context_id, state=state, after=after, size=size, artifacts=artifacts)
+                )
+            case Read():
+                await self.read(step)
+            case Target():
+                await self.target(step)
+            case Ask(None):
+                assert list(await self.store.asked()) == [*self.model.asked]
+                self.model.asked.clear()
+            case Ask(str(task_id)):
+                known = self.model.tasks.get(task_id)
+                assert await self.store.ask_owner(task_id, "cancel") == (known is not None and known.owned)
+                if known is not None and known.owned:
+                    self.model.asked.setdefault((task_id, "cancel"))
+            case Reopen():
+                await self.reopen()
+
+    async def write(self, step: Write) -> None:
+        known = self.model.tasks.get(step.task_id)
+        if known is None:
+            task = Task(step.task_id, step.context_id, TaskStatus(TaskState.SUBMITTED, timestamp=""))
+            events: list[Event] = [Created(task), *step.events]
+            after = fold(task, step.events)
+        else:
+            events = step.events
+            after = fold(known.task(), events)
+        change = Change(
+            task_id=step.task_id,
+            expected=max(0 if known is None else 1, (0 if known is None else len(known.log)) + step.off),
+            events=tuple(events),
+            scope=step.scope if known is None else known.scope,
+            context_id=after.context_id,
+            state=after.status.state,
+            updated=after.status.timestamp or "",
+            owner=self.store.owner if step.owned else None,
+            snapshot=after if step.snapshot else None,
+            taken_from=step.taken_from,
+        )
+        (refusal,) = await self.store.commit([change])
+        assert (refusal is None) == self.model.write(change, self.store.owner)
+        await self.load(step.task_id)
+        if refusal is not None:
+            known = self.model.tasks.get(step.task_id)
+            assert isinstance(refusal, ConflictError)
+            assert refusal.last == (0 if known is None else len(known.log))
+
+    async def load(self, task_id: str) -> None:
+        stored, known = await self.store.load(task_id), self.model.tasks.get(task_id)
+        if stored is None or known is None:
+            assert stored is known
+            return
+        assert (stored.scope, stored.owner is not None) == (known.scope, known.owned)
+        assert (stored.reflects, stored.generation) == (known.reflects, len(known.log))
+        assert [logged.event for logged in stored.later] == known.log[stored.reflects :]
+        assert fold(stored.snapshot, [logged.event for logged in stored.later]) == known.task()
+
+    async def look(self, query: Query) -> None:
+        expected = self.model.look(query)
+        found: list[Task] = []
+        while True:
+            listed = await self.store.list(query)
+            assert listed.total == len(expected)
+            assert len(listed.tasks) == min(query.size, len(expected) - len(found))
+            found += listed.tasks
+            query = msgspec.structs.replace(query, token=listed.next_token)
+            if not listed.next_token:
+                break
+        assert found == expected
+
+    async def read(self, step: Read) -> None:
+        known = self.model.tasks.get(step.task_id)
+        try:
+            read = await self.store.events.read(step.task_id, after=step.after, limit=step.limit)
+        except LogMovedError as moved:
+            assert known is not None and step.after < known.reflects and moved.last == len(known.log)
+            return
+        expected = [] if known is None else known.log[step.after : step.after + step.limit]
+        assert [logged.event for logged in read] == expected
+        assert [logged.generation for logged in read] == [*range(step.after + 1, step.after + 1 + len(expected))]
+
+    async def target(self, step: Target) -> None:
+        known = self.model.tasks.get(step.task_id)
+        targets = {} if known is None else known.targets
+        if step.put:
+            target = PushTarget(PushConfig("https://example.org", step.config_id, token=f"{len(targets)}"), "1.0")
+            assert await self.store.put_target(step.task_id, target) == (known is not None)
+            targets[step.config_id] = target
+        else:
+            gone = targets.pop(step.config_id, None)
+            assert await self.store.drop_target(step.task_id, step.config_id) == (gone is not None)
+        expected: list[Any] = [] if known is None else [*targets.values()]
+        assert list(await self.store.targets(step.task_id)) == expected
+
+    async def reopen(self) -> None:
+        """As another daemon, which takes over what the one before owned."""
+        if self.path is None:
+            return
+        dead = self.store.owner
+        await self.store.close()
+        self.store = SqliteStore(self.path)
+        await self.store.open()
+        orphans = sorted(await self.store.orphans())
+        owned = {name: known for name, known in self.model.tasks.items() if known.owned}
+        assert orphans == sorted(name for name, known in owned.items() if known.state is not TaskState.COMPLETED)
+        for task_id, known in owned.items():
+            change = Change(
+                task_id=task_id,
+                expected=len(known.log),
+                events=(),
+                scope="",
+                context_id="",
+                state=TaskState.FAILED,
+                updated="",
+                owner=self.store.owner,
+                taken_from=dead,
+            )
+            assert await self.store.commit([change]) == [None]
+
+
+@given(STEPS)
+def test_the_memory_store_is_what_the_model_is(steps: list[Step]) -> None:
+    async def run() -> None:
+        compared = Compared(MemoryStore(), None)
+        for step in steps:
+            await compared.step(step)
+
+    anyio.run(run)
+
+
+@settings(max_examples=60)
+@given(STEPS)
+def test_the_sqlite_store_is_what_the_model_is(steps: list[Step]) -> None:
+    async def run() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            compared = Compared(SqliteStore(f"{folder}/tasks.db"), f"{folder}/tasks.db")
+            await compared.store.open()
+            try:
+                for step in steps:
+                    await compared.step(step)
+            finally:
+                await compared.store.close()
+
+    anyio.run(run)

@@ -1,0 +1,184 @@
+"""Daemons that are killed, and daemons that write at the same time: nothing that was acknowledged is lost."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from discreet.daemon.agents.model.draft import fold
+from discreet.daemon.agents.model.types import Created, Task, TaskState, TaskStatus
+from discreet.daemon.agents.stores.interface import Change, Query, Stored
+from discreet.daemon.agents.stores.sqlite.store import SqliteStore
+
+pytestmark = pytest.mark.anyio
+
+_BEGINNING = """
+import os, sys
+import anyio
+from discreet.daemon.agents.model.draft import fold
+from discreet.daemon.agents.model.types import *
+from discreet.daemon.agents.stores.interface import *
+from discreet.daemon.agents.stores.sqlite.store import SqliteStore
+
+def change(task, expected, events, owner, snapshot):
+    return Change(task_id=task.id, expected=expected, events=events, scope="me", context_id=task.context_id,
+        state=task.status.state, updated="", owner=owner, snapshot=task if snapshot else None)
+
+def said(text):
+    return MessageAdded(Message(text, Role.USER, (Part(text=text),)))
+"""
+
+COMMITS_AND_TELLS = (
+    _BEGINNING
+    + """
+async def work(store, name):
+    n = 0
+    while True:
+        n += 1
+        task = Task(f"{name}-{n}", "c", TaskStatus(TaskState.SUBMITTED))
+        events = (Created(task),)
+        expected = 0
+        for step in range(1, 9):
+            state = TaskState.COMPLETED if step == 7 else TaskState.WORKING
+            task = fold(task, events)
+            owner = None if step == 8 else store.owner
+            assert await store.commit([change(task, expected, events, owner, snapshot=step % 3 == 0)]) == [None]
+            expected += len(events)
+            os.write(1, f"{task.id} {expected}\\n".encode())
+            events = (said(str(expected + 1)), StatusChanged(TaskStatus(state)), said(str(expected + 3)))
+
+async def main():
+    store = SqliteStore(sys.argv[1])
+    await store.open()
+    async with anyio.create_task_group() as group:
+        for n in range(8):
+            group.start_soon(work, store, f"{sys.argv[2]}-{n}")
+
+anyio.run(main)
+"""
+)
+
+TAKES_TURNS = (
+    _BEGINNING
+    + """
+async def work(store, name, turns):
+    while turns:
+        stored = await store.load(name)
+        task = fold(stored.snapshot, [logged.event for logged in stored.later])
+        event = said(f"{sys.argv[2]}")
+        task = fold(task, [event])
+        result, = await store.commit([change(task, stored.generation, (event,), None, snapshot=turns % 5 == 0)])
+        turns -= result is None
+
+async def main():
+    store = SqliteStore(sys.argv[1])
+    await store.open()
+    async with anyio.create_task_group() as group:
+        for _ in range(4):
+            for name in ("a", "b"):
+                group.start_soon(work, store, name, int(sys.argv[3]))
+    await store.close()
+
+anyio.run(main)
+"""
+)
+
+
+def start(code: str, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    )
+
+
+def acknowledged_until_killed(path: str, name: str, lines: int) -> dict[str, int]:
+    """Let a daemon write, and kill it behind so many lines: what it said was kept."""
+    with start(COMMITS_AND_TELLS, path, name) as process:
+        assert process.stdout is not None
+        told = [process.stdout.readline() for _ in range(lines)]
+        process.kill()
+        *rest, _cut = process.stdout.read().split("\n")
+    kept: dict[str, int] = {}
+    for line in (*told, *rest):
+        task_id, generation = line.split()
+        kept[task_id] = int(generation)
+    return kept
+
+
+def check(stored: Stored) -> None:
+    """Its messages are numbered by their generation, and each step of three events is there wholly."""
+    task = fold(stored.snapshot, [logged.event for logged in stored.later])
+    assert [logged.generation for logged in stored.later] == [*range(stored.reflects + 1, stored.generation + 1)]
+    assert stored.generation % 3 == 1
+    spoken = [message.message_id for message in task.history]
+    assert spoken == [str(n) for n in range(2, stored.generation + 1) if n % 3 != 0]
+    assert (stored.generation == 22) == (task.status.state is TaskState.COMPLETED)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the killed one's loop is what matters
+async def test_what_was_acknowledged_survives_a_kill_at_any_moment(tmp_path: Path) -> None:
+    path = str(tmp_path / "tasks.db")
+    seed = random.Random(20260101)
+    kept: dict[str, int] = {}
+    for turn in range(12):
+        kept |= acknowledged_until_killed(path, str(turn), seed.randrange(1, 300))
+        store = SqliteStore(path, keep_ended=1_000_000)
+        await store.open()
+        orphans = await store.orphans()
+        listed: list[Task] = []
+        token = ""
+        while True:
+            page = await store.list(Query(scope="me", size=100, token=token))
+            listed += page.tasks
+            if not (token := page.next_token):
+                break
+        assert page.total == len(listed)
+        for task_id, generation in kept.items():
+            stored = await store.load(task_id)
+            assert stored is not None and stored.generation >= generation
+            check(stored)
+        live = [task.id for task in listed if task.status.state is not TaskState.COMPLETED]
+        assert sorted(orphans) == sorted(live)
+        assert kept.keys() <= {task.id for task in listed}
+        await store.close()
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["tasks.db"]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_two_daemons_that_change_the_same_tasks_lose_nothing(tmp_path: Path) -> None:
+    path, turns = str(tmp_path / "tasks.db"), 40
+    store = SqliteStore(path)
+    await store.open()
+    for name in "ab":
+        task = Task(name, "c", TaskStatus(TaskState.WORKING))
+        assert await store.commit(
+            [
+                Change(
+                    task_id=name,
+                    expected=0,
+                    events=(Created(task),),
+                    scope="me",
+                    context_id="c",
+                    state=TaskState.WORKING,
+                    updated="",
+                    owner=None,
+                )
+            ]
+        ) == [None]
+    daemons = [start(TAKES_TURNS, path, who, str(turns)) for who in ("one", "two")]
+    for daemon in daemons:
+        daemon.communicate()
+        assert daemon.returncode == 0
+    for name in "ab":
+        stored = await store.load(name)
+        assert stored is not None and stored.generation == 1 + 2 * 4 * turns
+        spoken = [message.message_id for message in fold(stored.snapshot, [e.event for e in stored.later]).history]
+        assert spoken.count("one") == spoken.count("two") == 4 * turns
+    await store.close()

@@ -1,0 +1,202 @@
+"""A task in memory: what watchers see of it, what the store gets of it, and what is let go of."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.daemon.agents.model.draft import Draft, fold
+from discreet.daemon.agents.model.ids import is_new_id, new_id, now
+from discreet.daemon.agents.model.types import (
+    Artifact,
+    ArtifactChanged,
+    Created,
+    Event,
+    Message,
+    MessageAdded,
+    Part,
+    Role,
+    StatusChanged,
+    Task,
+    TaskState,
+    TaskStatus,
+)
+from discreet.daemon.agents.tasks.event_buffer import MOST_EVENTS
+from discreet.daemon.agents.tasks.live_task import LiveTask
+
+
+def message(text: str) -> Message:
+    return Message(text, Role.AGENT, (Part(text=text),))
+
+
+def task() -> Task:
+    return Task("t", "c", TaskStatus(TaskState.SUBMITTED), history=(message("asked"),))
+
+
+def begun() -> LiveTask:
+    live = LiveTask(task(), 0, "", "me", lambda live: None)
+    live.publish(Created(live.task()))
+    return live
+
+
+def chunk(text: str, *, append: bool = True) -> ArtifactChanged:
+    return ArtifactChanged(Artifact("a", (Part(text=text),)), append)
+
+
+def commit(live: LiveTask) -> None:
+    live.took(live.change())
+
+
+def texts(task: Task) -> list[str | None]:
+    return [part.text for artifact in task.artifacts for part in artifact.parts]
+
+
+# -- the draft ----------------------------------------------------------------------------------------------------
+
+
+def test_what_was_said_with_a_status_belongs_to_the_history_when_the_next_one_comes() -> None:
+    draft = Draft(task())
+    draft.apply(StatusChanged(TaskStatus(TaskState.WORKING, message("one"))))
+    assert [m.message_id for m in draft.freeze().history] == ["asked"]
+    draft.apply(StatusChanged(TaskStatus(TaskState.COMPLETED, message("two"))))
+    frozen = draft.freeze()
+    assert [m.message_id for m in frozen.history] == ["asked", "one"]
+    assert frozen.status.message == message("two")
+
+
+def test_an_artifact_is_appended_to_or_replaced_and_made_where_there_is_none() -> None:
+    assert texts(fold(task(), [chunk("a"), chunk("b")])) == ["a", "b"]
+    assert texts(fold(task(), [chunk("a"), chunk("b", append=False)])) == ["b"]
+    other = ArtifactChanged(Artifact("b", (Part(text="c"),)))
+    assert texts(fold(task(), [chunk("a"), other, chunk("b")])) == ["a", "b", "c"]
+
+
+def test_the_same_message_twice_is_there_twice() -> None:
+    said = MessageAdded(message("again"))
+    assert [m.message_id for m in fold(task(), [said, said]).history] == ["asked", "again", "again"]
+
+
+EVENTS: st.SearchStrategy[list[Event]] = st.lists(
+    st.builds(chunk, st.text(max_size=3), append=st.booleans())
+    | st.builds(lambda text: MessageAdded(message(text)), st.text(max_size=3))
+    | st.builds(lambda text: StatusChanged(TaskStatus(TaskState.WORKING, message(text))), st.text(max_size=3)),
+    max_size=12,
+)
+
+
+@given(EVENTS, st.integers(0, 12))
+def test_folding_in_two_steps_is_folding_at_once(events: list[Event], cut: int) -> None:
+    assert fold(fold(task(), events[:cut]), events[cut:]) == fold(task(), events)
+
+
+def test_a_frozen_task_does_not_change_any_more() -> None:
+    draft = Draft(task())
+    draft.apply(chunk("a"))
+    before = draft.freeze()
+    draft.apply(chunk("b"))
+    assert (texts(before), texts(draft.freeze())) == (["a"], ["a", "b"])
+
+
+# -- watching -----------------------------------------------------------------------------------------------------
+
+
+def test_a_watcher_sees_nothing_before_the_store_has_it_and_then_each_event_once_and_in_order() -> None:
+    live = begun()
+    commit(live)
+    watcher = live.watch()
+    for text in "abc":
+        live.publish(chunk(text))
+    assert watcher.take() == []
+    commit(live)
+    batch = watcher.take(2)
+    assert batch is not None
+    assert [logged.generation for logged in batch] == [2, 3]
+    assert [logged.generation for logged in watcher.take() or []] == [4]
+    assert watcher.take() == []
+
+
+def test_nothing_is_kept_for_nobody() -> None:
+    live = begun()
+    for _ in range(1000):
+        live.publish(chunk("x" * 100))
+    assert live.kept.bytes == 0
+    watcher = live.watch()
+    live.publish(chunk("seen"))
+    commit(live)
+    assert [logged.event for logged in watcher.take() or []] == [chunk("seen")]
+    watcher.close()
+    assert live.kept.bytes == 0
+
+
+def test_who_is_too_far_behind_is_told_and_the_others_go_on() -> None:
+    live = begun()
+    commit(live)
+    slow, fast = live.watch(), live.watch()
+    for _ in range(MOST_EVENTS + 1):
+        live.publish(chunk("x"))
+        if len(live.pending) == 500:
+            commit(live)
+            while fast.take():
+                pass
+    commit(live)
+    assert slow.take() is None
+    assert fast.take() is not None
+    assert live.kept.bytes < 1000 * MOST_EVENTS
+
+
+def test_what_all_have_seen_is_let_go_of_while_they_watch() -> None:
+    live = begun()
+    watcher = live.watch()
+    for _ in range(5000):
+        live.publish(chunk("x" * 1000))
+        commit(live)
+        watcher.take()
+    assert live.kept.bytes < 600 * 1300
+
+
+# -- the store's part ---------------------------------------------------------------------------------------------
+
+
+def test_a_change_holds_what_was_not_committed_and_a_snapshot_when_the_task_comes_to_rest() -> None:
+    live = begun()
+    first = live.change()
+    assert (first.expected, first.generation, first.owner) == (0, 1, "me")
+    assert first.snapshot == live.task()
+    live.took(first)
+    live.publish(chunk("a"))
+    second = live.change()
+    assert (second.expected, second.snapshot, second.owner) == (1, None, "me")
+    live.publish(StatusChanged(TaskStatus(TaskState.COMPLETED)))  # while the second is being committed
+    live.took(second)
+    third = live.change()
+    assert (third.expected, len(third.events), third.owner) == (2, 1, None)
+    assert third.snapshot == live.task()
+
+
+def test_snapshots_of_a_growing_task_become_rarer_as_it_grows() -> None:
+    live = begun()
+    commit(live)
+    snapshots = 0
+    for _ in range(4000):
+        live.publish(chunk("x" * 4096))
+        change = live.change()
+        snapshots += change.snapshot is not None
+        live.took(change)
+    assert 1 <= snapshots <= 5  # of 16 MiB, each about twice as much as the one before
+
+
+# -- names and times ----------------------------------------------------------------------------------------------
+
+
+def test_new_ids_are_random_uuids_that_are_told_from_other_texts() -> None:
+    ids = {new_id() for _ in range(1000)}
+    assert len(ids) == 1000
+    assert all(map(is_new_id, ids))
+    assert not any(map(is_new_id, ["", "task-1", next(iter(ids)).upper(), next(iter(ids)) + "0", "x" * 36]))
+
+
+def test_the_time_has_milliseconds_and_is_utc() -> None:
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", now())
+    assert now() <= now()

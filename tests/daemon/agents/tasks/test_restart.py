@@ -1,0 +1,383 @@
+"""Daemons that end, are killed, or stand beside each other on one file: their tasks go on, and whoever waits is told."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import anyio
+import pytest
+
+from discreet.daemon.agents.model.types import (
+    Message,
+    Part,
+    Role,
+    SendConfiguration,
+    StatusChanged,
+    Task,
+    TaskState,
+)
+from discreet.daemon.agents.service.request_handler import (
+    Caller,
+    EventsLost,
+    Happened,
+    RequestHandler,
+    Sending,
+    Streamed,
+)
+from discreet.daemon.agents.stores.interface import Query
+from discreet.daemon.agents.stores.sqlite.schema import KEEP_BEHIND
+from discreet.daemon.agents.tasks.executor import RequestContext
+from discreet.daemon.agents.tasks.runner import MOST_RUNS, ORPHANED
+from discreet.daemon.agents.tasks.task_events import TaskEvents
+from discreet.errors import FailureError, TaskNotCancelable, UnsupportedOperation
+
+pytestmark = pytest.mark.anyio
+
+ME = Caller("me", "1.0")
+AT_ONCE = SendConfiguration(return_immediately=True)
+BOUND = 30.0
+"""Seconds after which a test is stuck."""
+
+Execute = Callable[[RequestContext, TaskEvents], Awaitable[None]]
+
+
+class Worker:
+    """An executor whose work is a function; it has a `resume` only as `Resumer`."""
+
+    def __init__(self, execute: Execute) -> None:
+        self._execute = execute
+
+    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+        await self._execute(context, events)
+
+    async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+        """Nothing to let go of."""
+
+
+class Resumer(Worker):
+    """Goes on where another daemon was killed, and remembers in which order things were asked of it."""
+
+    def __init__(self, execute: Execute) -> None:
+        super().__init__(execute)
+        self.asked: list[str] = []
+        self.may_end = anyio.Event()
+        self.may_end.set()
+        self._news = anyio.Event()
+
+    async def are_asked(self, count: int) -> None:
+        while len(self.asked) < count:
+            self._news = anyio.Event()
+            await self._news.wait()
+
+    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+        self.asked.append("execute")
+        await super().execute(context, events)
+
+    async def resume(self, context: RequestContext, events: TaskEvents) -> None:
+        assert context.message is None
+        self.asked.append("resume")
+        self._news.set()
+        await self.may_end.wait()
+        await events.artifact("resumed")
+        await events.complete()
+
+
+async def for_ever(context: RequestContext, events: TaskEvents) -> None:
+    await events.working()
+    await anyio.sleep_forever()
+
+
+async def ask_then_echo(context: RequestContext, events: TaskEvents) -> None:
+    if len([m for m in context.task.history if m.role is Role.USER]) == 1:
+        await events.require_input("What else?")
+    else:
+        await events.artifact(context.text)
+        await events.complete()
+
+
+def said(text: str = "hi", *, task_id: str | None = None, at_once: bool = False) -> Sending:
+    message = Message("m-1", Role.USER, (Part(text=text),), task_id=task_id)
+    return Sending(message, AT_ONCE if at_once else SendConfiguration())
+
+
+async def begun(handler: RequestHandler, sending: Sending) -> Task:
+    task = await handler.send(sending, ME)
+    assert isinstance(task, Task)
+    return task
+
+
+async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
+    """Look until it holds: what other daemons do gives no sign."""
+    with anyio.fail_after(BOUND):
+        while not await holds():  # noqa: ASYNC110
+            await anyio.sleep(0.005)
+
+
+async def until(handler: RequestHandler, task_id: str, state: TaskState) -> Task:
+    async def has_it() -> bool:
+        return (await handler.get(task_id, ME)).status.state is state
+
+    await eventually(has_it)
+    return await handler.get(task_id, ME)
+
+
+async def until_ended(handler: RequestHandler, count: int) -> None:
+    async def are_there() -> bool:
+        return (await handler.list(Query(scope="me", state=TaskState.COMPLETED, size=1))).total >= count
+
+    await eventually(are_there)
+
+
+class Watching:
+    """A subscriber in the background: what it saw."""
+
+    def __init__(self) -> None:
+        self.seen: list[Streamed] = []
+        self.first = anyio.Event()
+        self.second = anyio.Event()
+
+    async def run(self, handler: RequestHandler, task_id: str) -> None:
+        async for each in handler.subscribe(task_id, ME):
+            (self.second if self.seen else self.first).set()
+            self.seen.append(each)
+
+    @property
+    def states(self) -> list[TaskState]:
+        return [
+            each.event.status.state
+            for each in self.seen
+            if isinstance(each, Happened) and isinstance(each.event, StatusChanged)
+        ]
+
+
+@asynccontextmanager
+async def watching(handler: RequestHandler, task_id: str) -> AsyncIterator[Watching]:
+    """Leaving waits for the end of the task."""
+    watcher = Watching()
+    with anyio.fail_after(BOUND):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watcher.run, handler, task_id)
+            await watcher.first.wait()
+            yield watcher
+
+
+def said_last(task: Task) -> str | None:
+    assert task.status.message is not None
+    return task.status.message.parts[0].text
+
+
+# -- the same file again -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
+async def test_a_task_that_was_worked_on_has_failed_when_the_next_daemon_is_there(
+    daemon_on, tmp_path: Path, killed: bool
+) -> None:
+    path = tmp_path / "tasks.db"
+    async with daemon_on(path, Worker(for_ever), killed=killed) as handler:
+        task = await begun(handler, said(at_once=True))
+        await until(handler, task.id, TaskState.WORKING)
+    async with daemon_on(path, Worker(for_ever)) as handler:
+        found = await until(handler, task.id, TaskState.FAILED)
+        assert said_last(found) == ORPHANED
+        with pytest.raises(FailureError) as caught:
+            await handler.send(said(task_id=task.id), ME)
+        assert isinstance(caught.value.failure, UnsupportedOperation)
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
+async def test_an_executor_that_can_resume_goes_on(daemon_on, tmp_path: Path, killed: bool) -> None:
+    path = tmp_path / "tasks.db"
+    async with daemon_on(path, Worker(for_ever), killed=killed) as handler:
+        task = await begun(handler, said(at_once=True))
+        await until(handler, task.id, TaskState.WORKING)
+    async with daemon_on(path, Resumer(for_ever)) as handler:
+        found = await until(handler, task.id, TaskState.COMPLETED)
+        assert [part.text for artifact in found.artifacts for part in artifact.parts] == ["resumed"]
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
+async def test_a_parked_task_waits_on_and_can_be_watched_and_answered(daemon_on, tmp_path: Path, killed: bool) -> None:
+    path = tmp_path / "tasks.db"
+    async with daemon_on(path, Worker(ask_then_echo), killed=killed) as handler:
+        asked = await begun(handler, said("one"))
+    async with daemon_on(path, Worker(ask_then_echo)) as handler:
+        assert await handler.get(asked.id, ME) == asked
+        async with watching(handler, asked.id) as watcher:
+            done = await begun(handler, said("two", task_id=asked.id))
+        assert watcher.seen[0] == asked
+        assert watcher.states == [TaskState.WORKING, TaskState.COMPLETED]
+        assert [m.parts[0].text for m in done.history] == ["one", "What else?", "two"]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_more_tasks_than_may_run_at_once_are_all_resumed(daemon_on, tmp_path: Path) -> None:
+    path = tmp_path / "tasks.db"
+    count = MOST_RUNS + 10
+    async with daemon_on(path, Worker(for_ever), killed=True) as first:
+        for _ in range(MOST_RUNS):
+            await begun(first, said(at_once=True))
+        async with daemon_on(path, Worker(for_ever), killed=True) as second:
+            for _ in range(count - MOST_RUNS):
+                await begun(second, said(at_once=True))
+    heir = Resumer(for_ever)
+    heir.may_end = anyio.Event()
+    async with daemon_on(path, heir) as handler:
+        with anyio.fail_after(BOUND):
+            await heir.are_asked(MOST_RUNS)
+        await anyio.wait_all_tasks_blocked()
+        heir.may_end.set()
+        await until_ended(handler, count)
+
+
+# -- side by side --------------------------------------------------------------------------------------------------
+
+
+async def test_another_daemon_sees_watches_and_cancels_what_one_works_on(daemon_on, tmp_path: Path) -> None:
+    path = tmp_path / "tasks.db"
+    go_on = anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        await go_on.wait()
+        await events.artifact("late")
+        await anyio.sleep_forever()
+
+    async with daemon_on(path, Worker(execute)) as one, daemon_on(path, Worker(for_ever)) as other:
+        task = await begun(one, said(at_once=True))
+        await until(other, task.id, TaskState.WORKING)
+        assert [each.id for each in (await other.list(Query(scope="me"))).tasks] == [task.id]
+        async with watching(other, task.id) as watcher:
+            go_on.set()
+            await watcher.second.wait()
+            canceled = await other.cancel(task.id, None, ME)
+            assert canceled.status.state is TaskState.CANCELED
+        assert watcher.states == [TaskState.CANCELED]
+        assert await one.get(task.id, ME) == canceled
+        with pytest.raises(FailureError) as caught:
+            await one.cancel(task.id, None, ME)
+        assert isinstance(caught.value.failure, TaskNotCancelable)
+
+
+async def test_who_watches_a_parked_task_sees_what_another_daemon_makes_of_it(daemon_on, tmp_path: Path) -> None:
+    path = tmp_path / "tasks.db"
+    async with daemon_on(path, Worker(ask_then_echo)) as one, daemon_on(path, Worker(ask_then_echo)) as other:
+        asked = await begun(one, said("one"))
+        async with watching(one, asked.id) as watcher:
+            done = await begun(other, said("two", task_id=asked.id))
+            assert await one.get(asked.id, ME) == done
+        assert watcher.states == [TaskState.WORKING, TaskState.COMPLETED]
+
+
+async def test_a_message_to_a_task_that_another_daemon_works_on_waits_for_its_turn(daemon_on, tmp_path: Path) -> None:
+    path = tmp_path / "tasks.db"
+    go_on = anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        await go_on.wait()
+        await events.require_input()
+
+    async with daemon_on(path, Worker(execute)) as one, daemon_on(path, Worker(ask_then_echo)) as other:
+        task = await begun(one, said("one", at_once=True))
+        await until(other, task.id, TaskState.WORKING)
+        with anyio.fail_after(BOUND):
+            async with anyio.create_task_group() as senders:
+                senders.start_soon(begun, other, said("two", task_id=task.id))
+                await anyio.wait_all_tasks_blocked()
+                go_on.set()
+        done = await until(one, task.id, TaskState.COMPLETED)
+        assert [m.parts[0].text for m in done.history] == ["one", "two"]
+
+
+@pytest.mark.parametrize("resumes", [False, True])
+async def test_who_waits_for_a_daemon_that_is_killed_is_answered_by_the_one_that_takes_over(
+    daemon_on, tmp_path: Path, resumes: bool
+) -> None:
+    path = tmp_path / "tasks.db"
+    heir = Resumer(for_ever) if resumes else Worker(for_ever)
+    refused: list[object] = []
+
+    async def follow_up(handler: RequestHandler, task_id: str) -> None:
+        with pytest.raises(FailureError) as caught:
+            await handler.send(said("two", task_id=task_id), ME)
+        refused.append(caught.value.failure)
+
+    watcher = Watching()
+    with anyio.fail_after(BOUND):
+        async with daemon_on(path, heir) as other:
+            async with anyio.create_task_group() as waiting, daemon_on(path, Worker(for_ever), killed=True) as one:
+                task = await begun(one, said(at_once=True))
+                await until(other, task.id, TaskState.WORKING)
+                waiting.start_soon(follow_up, other, task.id)
+                waiting.start_soon(watcher.run, other, task.id)
+                await watcher.first.wait()
+            found = await other.get(task.id, ME)
+    assert found.status.state is (TaskState.COMPLETED if resumes else TaskState.FAILED)
+    assert [type(failure) for failure in refused] == [UnsupportedOperation]
+    assert watcher.states[-1] is found.status.state
+    if isinstance(heir, Resumer):
+        assert heir.asked == ["resume"]
+
+
+async def test_of_two_daemons_that_find_the_same_tasks_each_is_taken_up_by_one(daemon_on, tmp_path: Path) -> None:
+    path = tmp_path / "tasks.db"
+    count = 100
+    async with daemon_on(path, Worker(for_ever), killed=True) as handler:
+        for _ in range(count):
+            await begun(handler, said(at_once=True))
+    heirs = [Resumer(for_ever), Resumer(for_ever)]
+    ended = Query(scope="me", state=TaskState.COMPLETED, size=100)
+
+    async def look_after(heir: Resumer) -> None:
+        async with daemon_on(path, heir) as handler:
+            await until_ended(handler, count)
+
+    with anyio.fail_after(BOUND):
+        async with anyio.create_task_group() as daemons:
+            for heir in heirs:
+                daemons.start_soon(look_after, heir)
+    async with daemon_on(path, Worker(for_ever)) as handler:
+        assert {len(task.artifacts) for task in (await handler.list(ended)).tasks} == {1}
+
+
+def keep_nothing_behind(path: Path) -> None:
+    """Have the store forget at once what it keeps for a while behind a snapshot."""
+    with closing(sqlite3.connect(path)) as file:
+        (trigger,) = file.execute("SELECT sql FROM sqlite_master WHERE name = 'snapshot_moves'").fetchone()
+        shorter = trigger.replace(f" AND last <= new.reflects - {KEEP_BEHIND}", "")
+        assert shorter != trigger
+        file.execute("DROP TRIGGER snapshot_moves")
+        file.execute(shorter)
+        file.commit()
+
+
+async def test_who_is_too_far_behind_another_daemon_is_told_from_where_to_go_on(daemon_on, tmp_path: Path) -> None:
+    path = tmp_path / "tasks.db"
+    lost: list[EventsLost] = []
+
+    async def ask_again(context: RequestContext, events: TaskEvents) -> None:
+        await events.require_input()
+
+    async def watch(handler: RequestHandler, task_id: str, first: anyio.Event) -> None:
+        try:
+            async for _ in handler.subscribe(task_id, ME):
+                first.set()
+        except EventsLost as exc:
+            lost.append(exc)
+
+    async with daemon_on(path, Worker(ask_again)) as one, daemon_on(path, Worker(ask_again)) as other:
+        keep_nothing_behind(path)
+        task = await begun(one, said())
+        with anyio.fail_after(BOUND):
+            async with anyio.create_task_group() as watchers:
+                first = anyio.Event()
+                watchers.start_soon(watch, other, task.id, first)
+                await first.wait()
+                while not lost:
+                    await begun(one, said(task_id=task.id))
+        assert (await other.get(task.id, ME)).status.state is TaskState.INPUT_REQUIRED
+        assert (lost[0].taskId, lost[0].lastGeneration > 1) == (task.id, True)

@@ -1,0 +1,391 @@
+"""Who may call what: scopes, identities and visibility, and that no credential is ever said again."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+
+from discreet import Context, Identity, Service
+from discreet.daemon.apps import AppError
+from discreet.daemon.credentials import access_of, capabilities_of
+from discreet.daemon.operations.access import PARENT, Access, AccessRule, StaticTokens, parse_token
+from discreet.daemon.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+Serving = Callable[..., AbstractAsyncContextManager[Any]]
+
+SECRET = "tok-8fJ2kQ-very-Secret"
+
+NOT_FOUND = {"code": -32601, "message": "Method not found"}
+INTERNAL = {"code": -32603, "message": "Internal error"}
+LACKING = {"code": -32000, "message": "Insufficient permissions", "data": {"code": "FORBIDDEN", "retryable": False}}
+UNKNOWN = {
+    "code": -32000,
+    "message": "Authentication required",
+    "data": {
+        "code": "FORBIDDEN",
+        "retryable": False,
+        "details": {"authSchemes": ["bearer"], "realm": "discreet"},
+    },
+}
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def vault() -> Service:
+    service = Service("vault")
+
+    @service.query(inline=True)
+    def open_(ctx: Context) -> str | None:
+        """Free for all."""
+        return ctx.identity.subject if ctx.identity else None
+
+    @service.query(inline=True, scopes=["read", "list"])
+    def both(ctx: Context, n: int = 0) -> str | None:
+        """Needs both."""
+        return ctx.identity.subject if ctx.identity else None
+
+    @service.query(any_scope=["read", "admin"])
+    async def either(n: int = 0) -> str:
+        return "either"
+
+    @service.query(scopes=["read"], any_scope=["list", "admin"])
+    def mixed(n: int = 0) -> str:
+        return "mixed"
+
+    @service.mutation(scopes=["hidden"], visibility="internal")
+    async def hidden() -> str:
+        return "hidden"
+
+    @service.subscription(scopes=["watch"])
+    async def watch() -> AsyncIterator[str]:
+        yield "seen"
+
+    return service
+
+
+ALL = ["vault/open_", "vault/both", "vault/either", "vault/mixed", "vault/watch"]
+
+
+# -- the rule ------------------------------------------------------------------------------------------------------
+
+SCOPES = ["a", "b", "c"]
+
+
+def subsets() -> list[frozenset[str]]:
+    return [frozenset(some) for size in range(4) for some in itertools.combinations(SCOPES, size)]
+
+
+@pytest.mark.parametrize("all_of", subsets())
+def test_a_rule_asks_for_all_of_some_scopes_and_any_of_others(all_of: frozenset[str]) -> None:
+    for any_of in subsets():
+        rule = AccessRule(all_of, any_of)
+        for held in subsets():
+            wanted = all(s in held for s in all_of) and (not any_of or any(s in held for s in any_of))
+            assert rule.allows(Identity("x", held)) == wanted
+        assert rule.allows(PARENT)
+        assert rule.allows(None) == (not all_of and not any_of)
+
+
+# -- scopes of the parent ------------------------------------------------------------------------------------------
+
+CASES = [
+    (None, {"open_", "both", "either", "mixed"}),
+    ((), {"open_"}),
+    (("read",), {"open_", "either"}),
+    (("list",), {"open_"}),
+    (("read", "list"), {"open_", "both", "either", "mixed"}),
+    (("admin",), {"open_", "either"}),
+    (("admin", "read"), {"open_", "either", "mixed"}),
+]
+
+
+@pytest.mark.parametrize(("scopes", "allowed"), CASES)
+async def test_the_parent_has_the_scopes_that_the_setting_gives(
+    scopes: tuple[str, ...] | None, allowed: set[str], serving: Serving
+) -> None:
+    async with serving(vault(), access=access_of(Settings(scopes=scopes))) as wire:
+        for name in ("open_", "both", "either", "mixed"):
+            reply = await wire.call(f"vault/{name}")
+            assert ("result" in reply) == (name in allowed), name
+            assert "result" in reply or reply["error"] == LACKING
+
+
+async def test_access_is_checked_after_lookup_and_before_input(serving: Serving) -> None:
+    async with serving(vault(), access=access_of(Settings(scopes=()))) as wire:
+        wrong = {"n": "no number", "surplus": 1}
+        assert (await wire.call("vault/none", wrong))["error"] == NOT_FOUND
+        assert (await wire.call("vault/hidden", wrong))["error"] == NOT_FOUND
+        for name in ("both", "either", "mixed"):
+            assert (await wire.call(f"vault/{name}", wrong))["error"] == LACKING
+        assert (await wire.call("vault/open_", wrong))["error"]["code"] == -32602
+    async with serving(vault(), access=access_of(Settings(scopes=("read", "list")))) as wire:
+        for name in ("both", "either", "mixed"):
+            assert (await wire.call(f"vault/{name}", wrong))["error"]["code"] == -32602
+
+
+async def test_naming_an_operation_as_data_opens_no_door(serving: Serving) -> None:
+    async with serving(vault(), access=access_of(Settings(scopes=()))) as wire:
+        for target, error in (("vault/both", LACKING), ("vault/hidden", NOT_FOUND)):
+            assert (await wire.call("services/call", {"operationId": target, "input": {"n": "x"}}))["error"] == error
+        assert (await wire.call("services/subscribe", {"operationId": "vault/watch"}))["error"] == LACKING
+        assert (await wire.call("vault/watch"))["error"] == LACKING
+
+
+async def test_a_refused_notification_does_not_run(serving: Serving) -> None:
+    service = Service("side")
+    ran: list[str] = []
+
+    @service.mutation(inline=True, scopes=["write"])
+    def effect() -> None:
+        ran.append("effect")
+
+    async with serving(service, access=access_of(Settings(scopes=()))) as wire:
+        await wire.send({"jsonrpc": "2.0", "method": "side/effect"})
+        await wire.nothing_more()
+        assert ran == []
+
+
+async def test_internal_operations_are_not_found_under_any_spelling_even_for_who_may_do_everything(
+    serving: Serving,
+) -> None:
+    async with serving(vault()) as wire:
+        for method in ("vault/hidden", "/vault/hidden"):
+            assert (await wire.call(method))["error"] == NOT_FOUND
+            assert (await wire.call("services/call", {"operationId": method}))["error"] == NOT_FOUND
+            assert (await wire.call("services/schema", {"name": method}))["error"] == NOT_FOUND
+        for listing in ("services/list", "listMethods", "describeMethods"):
+            assert "hidden" not in str((await wire.call(listing))["result"])
+
+
+# -- what callers are told of --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("scopes", "allowed"), CASES)
+async def test_callers_are_told_of_exactly_what_they_may_call(
+    scopes: tuple[str, ...] | None, allowed: set[str], serving: Serving
+) -> None:
+    expected = [name for name in ALL if name.split("/")[1] in allowed | ({"watch"} if scopes is None else set())]
+    async with serving(vault(), access=access_of(Settings(scopes=scopes))) as wire:
+        listed = (await wire.call("services/list"))["result"]
+        assert [entry["name"] for entry in listed] == expected
+        for name in ALL:
+            reply = await wire.call("services/schema", {"name": name})
+            if name in expected:
+                assert reply["result"]["name"] == name
+            else:
+                assert reply["error"] == NOT_FOUND
+
+
+async def test_the_list_can_be_narrowed(serving: Serving) -> None:
+    other = Service("vault/deep")
+    other.query(inline=True, name="look")(lambda: None)
+    async with serving(vault(), other) as wire:
+
+        async def names(**params: Any) -> list[str]:
+            return [entry["name"] for entry in (await wire.call("services/list", params))["result"]]
+
+        assert await names() == [*ALL, "vault/deep/look"]
+        assert await names(namespace="vault") == ALL
+        assert await names(namespace="vault/deep") == ["vault/deep/look"]
+        assert await names(namespace="none") == []
+        assert await names(query="NEEDS BOTH") == ["vault/both"]
+        assert await names(query="look", namespace="vault") == []
+        entry = (await wire.call("services/list", {"query": "watch"}))["result"]
+        assert entry == [{"name": "vault/watch", "namespace": "vault", "kind": "subscription", "description": ""}]
+
+
+# -- tokens --------------------------------------------------------------------------------------------------------
+
+
+def tokens() -> StaticTokens:
+    return StaticTokens(
+        [
+            parse_token(f"ada:{digest(SECRET)}:read+list"),
+            parse_token(f"bob:{digest('other-token').upper()}"),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("authorization", "subject"),
+    [
+        (f"Bearer {SECRET}", "ada"),
+        (f"bearer {SECRET}", "ada"),
+        (f"BEARER   {SECRET}  ", "ada"),
+        ("Bearer other-token", "bob"),
+        (f"Basic {SECRET}", None),
+        (f"Bearer{SECRET}", None),
+        (SECRET, None),
+        (f"Bearer {SECRET.lower()}", None),
+        (f"Bearer {SECRET}x", None),
+        (f"Bearer {digest(SECRET)}", None),
+        ("Bearer ", None),
+        ("Bearer", None),
+        ("", None),
+        ("Bearer \ud800", None),
+    ],
+)
+def test_a_bearer_token_is_known_by_its_digest_only(authorization: str, subject: str | None) -> None:
+    identity = tokens().resolve(authorization)
+    assert (identity.subject if identity else None) == subject
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "ada",
+        "ada:",
+        f"ada:{SECRET}",
+        f":{digest('x')}",
+        f"ada:{digest('x')[:-1]}",
+        f"ada:{'g' * 64}",
+        f"ada:{'é' * 64}",
+    ],
+)
+def test_a_token_of_another_form_is_refused_without_repeating_it(text: str) -> None:
+    with pytest.raises(AppError) as caught:
+        access_of(Settings(tokens=(text,)))
+    assert SECRET not in str(caught.value)
+    assert "SUBJECT:SHA256" in str(caught.value)
+
+
+async def test_each_request_carries_its_own_credentials(serving: Serving) -> None:
+    async with serving(vault(), access=Access(PARENT, tokens())) as wire:
+        ada = {"serviceParams": {"authorization": f"Bearer {SECRET}"}}
+        loud = {"serviceParams": {"AUTHORIZATION": f"BEARER {SECRET}"}}
+        bob = {"serviceParams": {"authorization": "Bearer other-token"}}
+        wrong = {"serviceParams": {"authorization": "Bearer guessed"}}
+        for members, both, open_ in ((ada, "ada", "ada"), (loud, "ada", "ada")):
+            assert (await wire.call("vault/both", **members))["result"] == both
+            assert (await wire.call("vault/open_", **members))["result"] == open_
+        assert (await wire.call("vault/both", **bob))["error"] == LACKING
+        assert (await wire.call("vault/open_", **bob))["result"] == "bob"
+        for members in (wrong, {}):
+            assert (await wire.call("vault/both", **members))["error"] == UNKNOWN
+            assert (await wire.call("vault/open_", **members))["result"] is None
+            assert (await wire.call("vault/hidden", **members))["error"] == NOT_FOUND
+
+
+async def test_discovery_goes_by_the_callers_own_credentials(serving: Serving) -> None:
+    async with serving(vault(), access=Access(PARENT, tokens())) as wire:
+        ada = {"serviceParams": {"authorization": f"Bearer {SECRET}"}}
+        assert [e["name"] for e in (await wire.call("services/list"))["result"]] == ["vault/open_"]
+        assert [e["name"] for e in (await wire.call("services/list", **ada))["result"]] == ALL[:4]
+        assert (await wire.call("services/schema", {"name": "vault/both"}))["error"] == NOT_FOUND
+        schema = (await wire.call("services/schema", {"name": "vault/mixed"}, **ada))["result"]
+        assert schema["access"] == {"allOf": ["read"], "anyOf": ["admin", "list"]}
+        forwarded = await wire.call("services/call", {"operationId": "vault/both"}, **ada)
+        assert forwarded["result"] == "ada"
+
+
+# -- providers of the app's own ------------------------------------------------------------------------------------
+
+
+class Provider:
+    """Takes the credential for the subject, and does what the subject says."""
+
+    schemes = ("custom", "basic")
+    realm = "house"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def resolve(self, authorization: str) -> Any:  # Any: providers are the app's own code, and can be wrong
+        self.asked.append(authorization)
+        match authorization:
+            case "raise":
+                raise ValueError(f"can't read {authorization} {SECRET}")
+            case "text":
+                return "no identity"
+            case "list":
+                return Identity("list", ["read"])  # type: ignore[arg-type]
+            case "nobody":
+                return None
+            case _:
+                return Identity(authorization, frozenset({"read", "list"}))
+
+
+async def test_a_provider_decides_who_calls(serving: Serving) -> None:
+    provider = Provider()
+    async with serving(vault(), access=Access(PARENT, provider)) as wire:
+        eve = {"serviceParams": {"authorization": "eve"}}
+        assert (await wire.call("vault/both", **eve))["result"] == "eve"
+        nobody = (await wire.call("vault/both", serviceParams={"authorization": "nobody"}))["error"]
+        assert nobody["data"]["details"] == {"authSchemes": ["custom", "basic"], "realm": "house"}
+
+
+@pytest.mark.parametrize("credential", ["raise", "text", "list"])
+async def test_a_provider_that_fails_is_an_internal_error_of_that_request_alone(
+    serving: Serving, credential: str
+) -> None:
+    async with serving(vault(), access=Access(PARENT, Provider())) as wire:
+        members = {"serviceParams": {"authorization": credential}}
+        for method in ("vault/both", "vault/either"):
+            assert (await wire.call(method, **members))["error"] == INTERNAL
+        assert (await wire.call("services/list", **members))["error"] == INTERNAL
+        await wire.send({"jsonrpc": "2.0", "method": "vault/both", **members})
+        assert (await wire.call("vault/both", serviceParams={"authorization": "eve"}))["result"] == "eve"
+
+
+class Unfit:
+    """What is taken for a provider by mistake."""
+
+    no_resolve = type("NoResolve", (), {"schemes": ("bearer",), "realm": "r"})()
+    one_string = type("OneString", (Provider,), {"schemes": "bearer"})()
+    no_strings = type("NoStrings", (Provider,), {"schemes": (1, 2)})()
+    no_realm = type("NoRealm", (Provider,), {"realm": None})()
+    provider_class = Provider
+    provider = Provider()
+
+
+@pytest.mark.parametrize("name", ["no_resolve", "one_string", "no_strings", "no_realm", "provider_class", "none"])
+def test_what_is_no_provider_is_refused_at_the_start(name: str) -> None:
+    with pytest.raises(AppError) as caught:
+        access_of(Settings(identity=f"{__name__}:Unfit.{name}"))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_provider_is_found_by_its_path_and_excludes_tokens() -> None:
+    access = access_of(Settings(identity=f"{__name__}:Unfit.provider"))
+    assert not access.trusting
+    with pytest.raises(AppError):
+        access_of(Settings(identity=f"{__name__}:Unfit.provider", tokens=(f"a:{digest('x')}",)))
+
+
+# -- capabilities --------------------------------------------------------------------------------------------------
+
+
+async def test_a_service_finds_the_credentials_that_it_declares_and_no_others(serving: Serving, tmp_path: Any) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(f"  {SECRET}-{name}\n")
+    services = []
+    for name in ("one", "two"):
+        service = Service(name, capabilities=[name])
+
+        @service.query(inline=True)
+        def lengths(ctx: Context) -> dict[str, int]:
+            return {key: len(value) for key, value in ctx.capabilities.items()}
+
+        services.append(service)
+    settings = Settings(capabilities=tuple(f"{name}={tmp_path / name}" for name in ("one", "two")))
+    capabilities = capabilities_of(settings, services)
+    async with serving(*services, capabilities=capabilities) as wire:
+        for name in ("one", "two"):
+            assert (await wire.call(f"{name}/lengths"))["result"] == {name: len(SECRET) + 4}
+
+
+@pytest.mark.parametrize("given", [(), ("other=x",), ("one",), ("=x",), ("one=",), ("one=/no/such/file-of-mine",)])
+def test_a_missing_credential_is_told_at_the_start_without_its_path(given: tuple[str, ...]) -> None:
+    with pytest.raises(AppError) as caught:
+        capabilities_of(Settings(capabilities=given), [Service("one", capabilities=["one"])])
+    assert "file-of-mine" not in str(caught.value)
