@@ -43,7 +43,7 @@ def _provider(path: str) -> IdentityProvider:
     return cast(IdentityProvider, found)
 
 
-def capabilities_of(settings: Settings, services: Iterable[Service]) -> dict[str, str]:
+def credentials_of(settings: Settings, services: Iterable[Service]) -> dict[str, str]:
     """The credentials that services declare, read from their files and made known to the scrubber.
 
     Raises `AppError` for a file that can't be read, and for a declared credential that nobody gave.

@@ -28,11 +28,11 @@ class _Question:
 class ClientRequests:
     """Used on the loop's thread. Ids are integers behind `last`; they share nothing with those of the client's requests."""
 
-    def __init__(self, outbox: Writer, last: int = 0) -> None:
-        self._outbox = outbox
+    def __init__(self, writer: Writer, on_open: Callable[[], None], last: int = 0) -> None:
+        self._writer = writer
+        self._on_open = on_open
         self.last = last
         self._open: dict[bytes, _Question] = {}
-        self.on_open: Callable[[], None] = lambda: None
 
     async def ask(self, method: str, params: object, timeout: float) -> bytes:
         """The client's result as JSON text.
@@ -47,21 +47,21 @@ class ClientRequests:
         key = b"%d" % self.last
         message = envelope.encode_request(self.last, method, params)
         self._open[key] = question
-        self._outbox.post(message)
-        self._outbox.flush()
-        self.on_open()
+        self._writer.post(message)
+        self._writer.flush()
+        self._on_open()
         try:
             with anyio.fail_after(timeout):
                 await question.answered.wait()
         finally:
             if self._open.pop(key, None) is not None and question.reply is None:
-                self._outbox.post(envelope.encode_notification("$/cancelRequest", {"id": int(key)}))
-                self._outbox.flush()
+                self._writer.post(envelope.encode_notification("$/cancelRequest", {"id": int(key)}))
+                self._writer.flush()
         return _result(question.reply)
 
-    def waits(self) -> bool:
-        """Whether an answer is still to come."""
-        return bool(self._open)
+    def __len__(self) -> int:
+        """How many answers are still to come."""
+        return len(self._open)
 
     def take(self, reply: Reply) -> bool:
         """Give a response to whoever waits for it; False when nobody does."""

@@ -18,21 +18,21 @@ THREAD_NOTICES: Final = 64
 class Room:
     """Awaiting it waits until the client keeps up; at once if it does."""
 
-    __slots__ = ("_outbox",)
+    __slots__ = ("_writer",)
 
-    def __init__(self, outbox: Writer) -> None:
-        self._outbox = outbox
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
 
     def __await__(self) -> Generator[Any, Any, None]:
-        return self._outbox.wait_for_room().__await__()
+        return self._writer.wait_for_room().__await__()
 
 
 @final
 class Notices:
     """`send` may be called on the thread that made this object (the loop's) and in worker threads."""
 
-    def __init__(self, outbox: Writer, threads: ThreadPool) -> None:
-        self._outbox = outbox
+    def __init__(self, writer: Writer, threads: ThreadPool) -> None:
+        self._writer = writer
         self._threads = threads
         self._loop_thread = get_ident()
         self._places = threading.Semaphore(THREAD_NOTICES)
@@ -41,20 +41,20 @@ class Notices:
     def send(self, body: bytes) -> Room:
         """Post one message. On the loop it returns at once; a worker thread waits while the client does not read."""
         if get_ident() == self._loop_thread:
-            self._outbox.post(body)
-            self._outbox.flush()
+            self._writer.post(body)
+            self._writer.flush()
         else:
             self._places.acquire()
             self._threads.call_on_loop(self._post, body)
-        return Room(self._outbox)
+        return Room(self._writer)
 
     def _post(self, body: bytes) -> None:
-        self._outbox.post(body)
+        self._writer.post(body)
         self._taken += 1
         self.give_room()
 
     def give_room(self) -> None:
         """The client may have read: let waiting threads go on."""
-        if self._taken and not self._outbox.congested:
+        if self._taken and not self._writer.congested:
             self._places.release(self._taken)
             self._taken = 0

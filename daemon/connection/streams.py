@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol, final
+from typing import TYPE_CHECKING, Final, final
 
 from ..rpc import envelope
 
@@ -20,24 +20,6 @@ MOST_UNDELIVERED: Final = 32
 
 TURN_BYTES: Final = 64 * 1024
 """How much goes out of the streams before replies are looked for again."""
-
-
-class Sink(Protocol):
-    """Where the events of one subscription go. `events` counts them."""
-
-    events: int
-    discarded: bool
-
-    @property
-    def full(self) -> bool: ...
-
-    def put(self, value: bytes) -> None:
-        """Take the next event; `value` is a JSON text."""
-        ...
-
-    async def wait_for_room(self) -> None:
-        """Return when it is not full any more."""
-        ...
 
 
 @final
@@ -123,6 +105,11 @@ class Streams:
     def __init__(self) -> None:
         self.ready: dict[Stream, None] = {}
         self._on_the_way: list[Stream] = []
+
+    @property
+    def sending(self) -> int:
+        """Messages that `take_turn` gave and the reader has not taken yet."""
+        return len(self._on_the_way)
 
     def open(self, call_id: bytes) -> Stream:
         return Stream(self, call_id)

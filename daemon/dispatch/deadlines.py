@@ -25,6 +25,9 @@ class Deadlines:
         self._wakes_at = _FOREVER
         self._wake: Callable[[], None] | None = None
 
+    def __len__(self) -> int:
+        return sum(map(len, self._by_limit.values()))
+
     def add(self, request: Request, limit: float) -> None:
         """Expect an answer within `limit` seconds from now."""
         request.deadline = deadline = monotonic() + limit

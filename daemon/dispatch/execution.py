@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -17,21 +17,17 @@ from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import Failure, Internal
 from ...errors.wire import failure_of
 from ..logs import log
+from .request import Outcome
 from .task_pool import in_context
 
 if TYPE_CHECKING:
-    from ..connection.streams import Sink
     from ..operations.context import Context
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
-    from .request import Request
-    from .router import Route, Router
+    from .request import EventSink, Request
 
 _END: Final = object()
 """What a generator that has ended gives instead of its next value."""
-
-Outcome: TypeAlias = bytes | Failure
-"""The result's JSON text, or why there is none."""
 
 
 class Completed(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,19 +37,13 @@ class Completed(msgspec.Struct, frozen=True, kw_only=True):
     events: int
 
 
-def route(router: Router, call: Call) -> Route | Failure:
-    """Where a call goes. Never raises, whatever an identity provider does; its exception may hold the credential, so
-    that only the exception's type is logged."""
-    try:
-        return router.route(call)
-    except Exception as exc:  # noqa: BLE001 - the boundary: a provider is the app's own code
-        log.error("identity.failed", method=call.method, id=call.id, error=type(exc).__name__)
-        return Internal()
-
-
-def lane_of(spec: OperationSpec, call: Call) -> Hashable:
-    """Which calls must not run beside this one. Never raises: what can't be decoded is in no lane, and is told why when
-    its turn comes."""
+def serial_key(spec: OperationSpec, call: Call) -> Hashable:
+    """Which calls must not run beside this one: those with an equal key; None where all may. Never raises: a call whose
+    params can't be decoded has no key, and is told why when its turn comes."""
+    if spec.lane is None:
+        return None
+    if spec.lane is True:
+        return spec.name
     try:
         return spec.lane_of(spec.input.decode(call.params))
     except Exception:  # noqa: BLE001 - the boundary: decoding may run the app's own `__post_init__`
@@ -79,7 +69,7 @@ async def run_async(request: Request, context: Context, before_wait: Callable[[]
         return request.ended_by or outcome_of(exc, spec, call)
 
 
-async def run_stream(request: Request, context: Context, stream: Sink, before_wait: Callable[[], None]) -> Outcome:
+async def run_stream(request: Request, context: Context, stream: EventSink, before_wait: Callable[[], None]) -> Outcome:
     """The same for an asynchronous generator, whose values go out as events; the outcome counts them."""
     spec, call = request.spec, request.call
     try:
@@ -91,7 +81,7 @@ async def run_stream(request: Request, context: Context, stream: Sink, before_wa
 
 
 async def _send_events(
-    spec: OperationSpec, generator: AsyncGenerator[Any, None], stream: Sink, before_wait: Callable[[], None]
+    spec: OperationSpec, generator: AsyncGenerator[Any, None], stream: EventSink, before_wait: Callable[[], None]
 ) -> None:
     """Put what the generator yields. Only the generator is run in a context of its own, and flushes as it waits: to
     flush while this task goes to sleep for room could wake it before it sleeps, which trio does not survive."""

@@ -60,6 +60,10 @@ class TaskPool:
         self._waking = False
         self._tasks: anyio.abc.TaskGroup | None = None
 
+    def __len__(self) -> int:
+        """How many requests were submitted and have not begun."""
+        return len(self._queue)
+
     @property
     def waiting(self) -> bool:
         """True while a request that was submitted has not begun."""

@@ -42,6 +42,10 @@ class ThreadPool:
         self._busy = 0
         self._parked = 0
 
+    def counts(self) -> dict[str, int]:
+        """Requests in threads, threads that wait for the loop, and outcomes that the loop has not taken yet."""
+        return {"threads_busy": self._busy, "threads_parked": self._parked, "threads_done": len(self._done)}
+
     def submit(self, request: Request) -> None:
         """Run it as soon as a thread is free. Called on the loop."""
         self._busy += 1
