@@ -1,4 +1,4 @@
-"""From settings to who may call and what handlers may spend: access, and the credentials for outbound calls."""
+"""From settings to who may call, and to the credentials that handlers use for outbound calls."""
 
 from __future__ import annotations
 

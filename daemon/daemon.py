@@ -18,7 +18,7 @@ from .host import Host
 from .lifecycle import EXIT_FAILED, Event, Lifecycle, State
 from .logs import log
 from .process.liveness import ProcessWatches
-from .process.reexec import NOTHING, ConnectionState
+from .process.reexec import NEW_CONNECTION, ConnectionState
 
 if TYPE_CHECKING:
     import anyio
@@ -50,7 +50,7 @@ class Daemon:
         host: Host,
         transport: ByteTransport,
         *,
-        state: ConnectionState = NOTHING,
+        state: ConnectionState = NEW_CONNECTION,
         on_ending: Callable[[], None] = lambda: None,
         on_swap: Callable[[ConnectionState], None] = lambda _: None,
     ) -> None:

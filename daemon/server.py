@@ -23,7 +23,7 @@ from .logs import LogSettings, install_hooks, install_logging, log, loop_excepti
 from .operations.service import DeclarationError
 from .process.hangup import HangupWatch
 from .process.liveness import ProcessWatch, watch_parent
-from .process.reexec import NOTHING, ConnectionState, Handover, become, program
+from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, program
 from .process.signals import Signals, let_through
 from .process.watchdog import Watchdog
 from .settings import Settings
@@ -95,15 +95,15 @@ class _Process:
         self._strays.deliver_to(stray)
         install_hooks()
         load_environment(os.environ)  # before anybody's code can put what is in there into an error or a detail
-        self._sentinel = HangupWatch(
+        self._hangup_watch = HangupWatch(
             self._parent,
             streams.stdin,
-            patience=settings.drain_timeout,
+            grace=settings.drain_timeout,
             pulse=lambda: 0 if self._daemon is None else self._daemon.connection.pulse,
             on_parent_gone=self._on_parent_gone,
             on_hung_up=self._on_hung_up,
         )
-        self._sentinel.start()
+        self._hangup_watch.start()
 
     def run(self) -> int:
         hint = stdio_guard.hint_for_tty(self._streams.stdin)
@@ -120,7 +120,7 @@ class _Process:
             self._daemon = daemon = Daemon(
                 host,
                 transport,
-                state=NOTHING if self._handed is None else self._handed.carried,
+                state=NEW_CONNECTION if self._handed is None else self._handed.connection,
                 on_ending=self._watchdog.arm,
                 on_swap=self._become,
             )
@@ -141,7 +141,7 @@ class _Process:
             daemon.beside(Reload(sources, self._program, daemon.swap).run)
 
     def _watch_processes(self, daemon: Daemon) -> None:
-        for pid in self._handed.carried.watched if self._handed is not None else ():
+        for pid in self._handed.connection.watched if self._handed is not None else ():
             daemon.watches.add(ProcessWatch(pid, is_parent=False))
         named = self._settings.parent_pid
         if named is not None and not daemon.watches.add_client(named):
@@ -191,7 +191,7 @@ class _Process:
         stopped = self._daemon is not None and self._daemon.lifecycle.state == "stopped"
         return self._daemon.lifecycle.status if self._daemon is not None and stopped else EXIT_FAILED
 
-    def _become(self, carried: ConnectionState) -> None:
+    def _become(self, connection: ConnectionState) -> None:
         """The way out that is none: let a new program take this one's place."""
         assert self._program is not None
         handover = Handover(
@@ -200,7 +200,7 @@ class _Process:
             stderr=self._streams.stderr,
             parent=None if self._parent is None else self._parent.pid,
             log_level=log.level,
-            carried=carried,
+            connection=connection,
         )
         self.leave()
         try:

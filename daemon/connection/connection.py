@@ -21,7 +21,7 @@ from ..dispatch.router import Router
 from ..dispatch.scheduler import Client
 from ..logs import log
 from ..operations.registry import Registry
-from ..process.reexec import NOTHING, ConnectionState
+from ..process.reexec import NEW_CONNECTION, ConnectionState
 from ..rpc.request_log import note_timeout
 from ..services.builtins import Life, builtins
 from .client_requests import ClientRequests
@@ -56,7 +56,9 @@ class Connection:
     rest, in tasks of the owner.
     """
 
-    def __init__(self, host: Host, transport: ByteTransport, owner: Owner, state: ConnectionState = NOTHING) -> None:
+    def __init__(
+        self, host: Host, transport: ByteTransport, owner: Owner, state: ConnectionState = NEW_CONNECTION
+    ) -> None:
         settings = host.settings
         self.version = host.version
         self._host = host

@@ -1,4 +1,4 @@
-"""Notifications that handlers send, from the loop or from worker threads, slowed down to the client's pace."""
+"""Notifications that handlers send, from the loop or from worker threads. A client that does not read slows them down."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, Final, final
 from ..dispatch.thread_pool import ThreadPool
 from .writer import Writer
 
-THREAD_NOTICES: Final = 64
-"""Notifications of all worker threads that may be on their way before the next one waits."""
+MAX_UNSENT: Final = 64
+"""Notifications of all worker threads that may be unsent before the next one waits."""
 
 
 @final
-class Room:
-    """Awaiting it waits until the client keeps up; at once if it does."""
+class UntilRoom:
+    """Awaiting it waits until the client has read enough; it returns at once if the client keeps up."""
 
     __slots__ = ("_writer",)
 
@@ -35,10 +35,10 @@ class Notices:
         self._writer = writer
         self._threads = threads
         self._loop_thread = get_ident()
-        self._places = threading.Semaphore(THREAD_NOTICES)
+        self._places = threading.Semaphore(MAX_UNSENT)
         self._taken = 0
 
-    def send(self, body: bytes) -> Room:
+    def send(self, body: bytes) -> UntilRoom:
         """Post one message. On the loop it returns at once; a worker thread waits while the client does not read."""
         if get_ident() == self._loop_thread:
             self._writer.post(body)
@@ -46,7 +46,7 @@ class Notices:
         else:
             self._places.acquire()
             self._threads.call_on_loop(self._post, body)
-        return Room(self._writer)
+        return UntilRoom(self._writer)
 
     def _post(self, body: bytes) -> None:
         self._writer.post(body)

@@ -1,7 +1,7 @@
-"""The events of subscriptions on their way out: lossless, in order, a bounded number of them, behind every reply.
+"""The queues of events that subscriptions send: lossless, in order and bounded.
 
-Events wait here and not among the replies, and go out a few at a time when nothing else waits, stream by stream in
-turn. So a reply is never held up behind a stream, and a slow reader slows the producer down.
+Events wait here and not among the replies. They go out a few at a time when no reply waits, stream by stream in turn. So no
+reply waits behind a stream, and a slow client slows the producer down.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..rpc import envelope
 if TYPE_CHECKING:
     import anyio
 
-MOST_UNDELIVERED: Final = 32
+MAX_UNDELIVERED: Final = 32
 """Events of one stream that may wait for the reader before its producer waits (section 5 of docs/protocol.md)."""
 
 TURN_BYTES: Final = 64 * 1024
@@ -43,7 +43,7 @@ class Stream:
 
     @property
     def full(self) -> bool:
-        return self._undelivered >= MOST_UNDELIVERED
+        return self._undelivered >= MAX_UNDELIVERED
 
     def put(self, value: bytes) -> None:
         """Queue the next event; `value` is a JSON text. Dropped after `discard`: no event follows the answer."""
@@ -57,7 +57,7 @@ class Stream:
         self._queue(response)
 
     def discard(self) -> None:
-        """Nobody waits for what is still queued, nor for what comes."""
+        """Drop the events that are still queued, and all that follow."""
         self.discarded = True
         self._undelivered -= len(self._messages)
         self._messages.clear()
@@ -76,7 +76,7 @@ class Stream:
         self._streams.ready.setdefault(self)
 
     def take(self) -> bytes | None:
-        """The next message, for whoever writes; None when there is none."""
+        """Remove and return the next message; None when there is none."""
         if not self._messages:
             return None
         message = self._messages.popleft()

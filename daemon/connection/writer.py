@@ -1,7 +1,7 @@
-"""Everything that leaves, in the order in which it was posted. The one writer of stdout.
+"""Sends everything that goes to one client, in the order in which it was posted. The only writer of its descriptor.
 
-Whoever is about to give up control flushes first, so many replies share one write and none waits for another; what
-the reader does not take at once is left to one task.
+Code that is about to wait flushes first, so that many replies share one write. What the client does not take at once is
+sent by one task.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Writer:
         return self._streams.open(call_id)
 
     def flush(self) -> None:
-        """Send what the reader takes now; the rest follows as it reads. Never blocks, never raises."""
+        """Send what the client takes now; `run` sends the rest as it reads. Never blocks, never raises."""
         while self._channel.unsent or self._streams.ready:
             if not self._channel.unsent:
                 for message in self._streams.take_turn():
@@ -63,7 +63,7 @@ class Writer:
                 done = self._channel.flush()
             except PeerGone as exc:
                 self._on_lost(exc.__cause__)
-                self._on_room()  # threads; tasks that wait end with the daemon, and one of them may be just going to sleep
+                self._on_room()  # for threads; waiting tasks end with the daemon, and one of them may be about to wait
                 return
             if done:
                 self._streams.delivered()
@@ -77,7 +77,7 @@ class Writer:
                 return
 
     def take_rest(self) -> bytes:
-        """Everything posted that the reader has not taken, in order, for whoever sends it instead. Nothing is sent after."""
+        """Remove and return everything posted that the client has not taken, in order. Nothing is sent afterwards."""
         while messages := self._streams.take_turn():
             for message in messages:
                 self._channel.post(message)
@@ -87,11 +87,11 @@ class Writer:
 
     @property
     def unsent(self) -> bool:
-        """True while something waits for the reader."""
+        """True while the client has not taken everything."""
         return bool(self._channel.unsent or self._streams.ready)
 
     async def wait_for_room(self) -> None:
-        """Return when no longer congested; at once where there is no reader any more."""
+        """Return when no longer congested, or at once when the client has gone."""
         import anyio  # late: the first replies leave without an event loop
 
         while self._channel.congested:
@@ -100,7 +100,7 @@ class Writer:
             await event.wait()
 
     async def wait_sent(self) -> None:
-        """Return when everything posted was taken, or no reader is left. Cancel `run` before."""
+        """Return when the client has taken everything, or has gone. Cancel `run` before."""
         self.flush()
         while self.unsent:
             await self._send_some()

@@ -1,4 +1,4 @@
-"""Lets a worker thread have something awaited on the loop."""
+"""Lets a worker thread await something on the event loop, as `anyio.from_thread` does, as a part of its request."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def _until_ended(request: CurrentRequest | None, work: Callable[[], Awaita
 
 @final
 class _Waiting:
-    """What a request's thread waits for, as something that ends with the request."""
+    """What a request's thread waits for. It is cancelled when the request is ended."""
 
     def __init__(self, scope: anyio.CancelScope) -> None:
         self._scope = scope

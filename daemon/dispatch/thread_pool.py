@@ -1,4 +1,4 @@
-"""The threads that run plain `def` handlers. Results come home in batches, one wake-up of the loop for many.
+"""The threads that run plain `def` handlers. The loop collects their outcomes in batches, with one wake-up for many.
 
 The threads are daemonic: a handler that never returns can't keep the process alive past its drain window.
 """
@@ -53,7 +53,7 @@ class ThreadPool:
         self._start_if_needed()
 
     def park(self) -> None:
-        """A thread waits for the loop, perhaps for a request that needs a thread: one more may run. On the loop."""
+        """A thread waits for the loop, perhaps for a request that needs a thread, so one more may run. On the loop."""
         self._parked += 1
         self._start_if_needed()
 
@@ -74,14 +74,14 @@ class ThreadPool:
             self._started += 1
 
     def _give_up(self) -> None:
-        """Not one thread can be had: what waits would wait for ever."""
+        """Refuse what waits: no thread can be started, so it would wait for ever."""
         while not self._waiting.empty():
             request = self._waiting.get()
             if request is not None:
                 self.call_on_loop(self._ended, request, Overloaded())
 
     def call_on_loop(self, function: Callable[..., None], *args: Any) -> None:
-        """Have something called on the loop, in order with what else this thread hands over."""
+        """Have `function(*args)` called on the loop, after everything that this thread handed over before."""
         self._done.append((function, *args))
         self._notify()
 

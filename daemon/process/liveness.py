@@ -1,4 +1,4 @@
-"""Notices that a process on which the daemon's life depends has gone, whoever else still holds stdin open.
+"""Notices that a process whose end ends the daemon has gone, even when another process keeps stdin open.
 
 A pidfd becomes readable when its process ends (Linux 5.3 and later); elsewhere the process is looked for once a second.
 """
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 POLL_SECONDS: Final = 1.0
 
 INIT_PIDS: Final = (0, 1)
-"""Our parent's number when it has gone already, or lives outside our pid namespace: nobody to watch."""
+"""What `getppid` returns when the parent has gone already or is outside our pid namespace."""
 
 
 @final
 class ProcessWatch:
-    """One process to outlive. `alive()` is the truth, `ended()` waits for it to turn false.
+    """One process. `alive()` tells whether it runs, `ended()` waits for its end.
 
     `pidfd` becomes readable when it has ended; None where there is no such thing.
     """

@@ -41,7 +41,7 @@ class ServerInfo(msgspec.Struct, frozen=True):
     version: str
 
 
-class Initialized(msgspec.Struct, frozen=True, rename="camel"):
+class InitializeResult(msgspec.Struct, frozen=True, rename="camel"):
     server_info: ServerInfo
     protocol_version: str
     capabilities: dict[str, Any]  # the daemon's own and what the services announce
@@ -56,7 +56,7 @@ class LevelSet(msgspec.Struct, frozen=True):
     success: bool
 
 
-class Goodbye(msgspec.Struct, frozen=True):
+class ShutdownResult(msgspec.Struct, frozen=True):
     message: str
 
 
@@ -76,12 +76,12 @@ def builtins(surface: Surface, life: Life) -> Service:
     service = Service("")
 
     @service.query(inline=True)
-    def initialize(**params: Any) -> Initialized:  # Any: editors send whatever LSP holds
+    def initialize(**params: Any) -> InitializeResult:  # Any: editors send whatever LSP holds
         """Say who the server is and what it can do. Takes LSP's params; no handshake is required."""
         pid = params.get("processId")
         if type(pid) is int:
             life.watch_client(pid)
-        return Initialized(ServerInfo("discreet", surface.version), PROTOCOL_VERSION, surface.capabilities())
+        return InitializeResult(ServerInfo("discreet", surface.version), PROTOCOL_VERSION, surface.capabilities())
 
     @service.query(inline=True)
     def initialized(**params: Any) -> None:
@@ -105,13 +105,13 @@ def builtins(surface: Surface, life: Life) -> Service:
             raise FailureError(InvalidParams("level", "one of", "string", LOG_LEVELS)) from None
 
     @service.mutation(inline=True, at_once=True)
-    def shutdown() -> Goodbye:
+    def shutdown() -> ShutdownResult:
         """End the daemon when the requests that run have been answered."""
         life.begin_shutdown()
-        return Goodbye(SHUTDOWN_MESSAGE)
+        return ShutdownResult(SHUTDOWN_MESSAGE)
 
     @service.mutation(inline=True, name="exit", at_once=True)
-    def leave() -> None:
+    def exit_() -> None:
         """End the daemon; sent as a notification, after `shutdown` where there is time for it."""
         life.exit()
 

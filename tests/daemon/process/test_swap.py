@@ -13,7 +13,7 @@ import pytest
 from discreet import Context, Service
 from discreet.daemon.daemon import Daemon
 from discreet.daemon.host import Host
-from discreet.daemon.process.reexec import NOTHING, ConnectionState
+from discreet.daemon.process.reexec import NEW_CONNECTION, ConnectionState
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
 from discreet.framing.transports.interface import MemoryTransport, memory_pair
@@ -64,7 +64,7 @@ class Line:
 
     async def serve(self) -> None:
         """Daemon after daemon, until one ends without leaving the connection to another."""
-        carried: ConnectionState | None = NOTHING
+        carried: ConnectionState | None = NEW_CONNECTION
         while carried is not None:
             self.carried = None
             apps = [service(f"daemon {len(self.daemons)}", self.hold)]
