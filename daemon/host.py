@@ -53,11 +53,13 @@ class Host:
         self.catalogue: Final = Catalogue(services, credentials or {})
         self._wakeup = Wakeup()
         self.scheduler: Final = Scheduler(
-            limit=1 if settings.ordered else settings.max_concurrency,
+            limit=settings.max_concurrency,
+            thread_limit=settings.max_threads,
+            ordered=settings.ordered,
             request_timeout=settings.request_timeout,
             notify_loop=self._wakeup.notify,
         )
-        self.inner_calls: Final = InnerCalls(self.scheduler)
+        self.inner_calls: Final = InnerCalls(self.scheduler, settings.max_call_depth)
         self.agent: Final = AgentHost(self.catalogue, agent, self.access, settings, self.inner_calls)
         self.registry: Final = Registry([discovery(self), rpc_discovery(self), *services], self.agent.late)
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)

@@ -79,7 +79,7 @@ class Connection:
         self._notices = Notices(self.writer, host.scheduler.threads)
         self.context_host = ClientContextHost(host, self._notices, self._client_requests)
         self._builtins = Registry([builtins(self, owner)])
-        self._backlog: Backlog[Request] = Backlog(self._channel)
+        self._backlog: Backlog[Request] = Backlog(self._channel, host.scheduler.kinds)
         self._responder = Responder(self.writer)
         self._dispatcher = Dispatcher(
             Router(self._builtins, host.registry, host.access),

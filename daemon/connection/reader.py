@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol, assert_never, final
 
 from ...framing.events import END_OF_INPUT, NEED_DATA, Fault, Frame
-from ..rpc.envelope import NULL_ID, Call, Dropped, NoJson, Refused, Reply, decode
+from ..logs import log
+from ..rpc.envelope import NULL_ID, Call, Dropped, Message, NoJson, Refused, Reply, decode
 from ..rpc.request_log import note_dropped, note_fault, note_reply
 
 if TYPE_CHECKING:
@@ -86,11 +87,15 @@ class Reader:
         while whatever_waits or not intake.full:
             event = channel.next_nowait()
             if type(event) is Frame:
-                message = decode(event.body)
-                if isinstance(message, Call):
-                    dispatcher.accept(message)
-                else:
-                    self._take_rare(message)
+                message: Message | None = None
+                try:
+                    message = decode(event.body)
+                    if isinstance(message, Call):
+                        dispatcher.accept(message)
+                    else:
+                        self._take_rare(message)
+                except Exception as exc:  # noqa: BLE001 - a fault of our own must cost one message, not all of them
+                    self._take_own_fault(message, exc)
             elif event is NEED_DATA:
                 return True
             elif event is END_OF_INPUT:
@@ -110,6 +115,13 @@ class Reader:
     def _take_fault(self, fault: Fault) -> None:
         note_fault(fault)
         self._responder.error(NULL_ID, fault.failure)
+
+    def _take_own_fault(self, message: Message | None, exc: Exception) -> None:
+        """Answer the message whose handling failed in the daemon's own code, if it has an id, and go on."""
+        call_id = message.id if isinstance(message, Call) else None
+        log.error("daemon.fault", id=call_id, exc=exc)
+        if call_id is not None:
+            self._responder.fault(call_id)
 
     def _take_rare(self, message: Reply | Refused | Dropped | NoJson) -> None:
         match message:

@@ -35,18 +35,19 @@ class Congestible(Protocol):
 
 @final
 class Backlog(Generic[R]):
-    """Counts requests from `add` to `take`. Those that no other request holds back are `ready`, first in, first out.
+    """Counts requests from `add` to `take`. Those that no other request holds back are ready, first in, first out for
+    each of the `kinds` (numbers from 0) that have places of their own.
 
     While `output` is congested nothing of it may start, because the client does not read.
     """
 
     __slots__ = ("_bytes", "_ready", "_waiting", "open", "output")
 
-    def __init__(self, output: Congestible) -> None:
+    def __init__(self, output: Congestible, kinds: int) -> None:
         self.output = output
         self.open = 0
         """Requests that were added and have not ended, running ones among them. The scheduler counts it down."""
-        self._ready: deque[R] = deque()
+        self._ready: tuple[deque[R], ...] = tuple(deque() for _ in range(kinds))
         self._waiting = 0
         self._bytes = 0
 
@@ -68,23 +69,21 @@ class Backlog(Generic[R]):
         self._waiting += 1
         self._bytes += request.size
 
-    def make_ready(self, request: R) -> None:
-        """Nothing holds it back any more: it may start behind those that became ready before it."""
-        self._ready.append(request)
+    def make_ready(self, request: R, kind: int) -> None:
+        """Nothing holds it back any more: it may start behind those of its kind that became ready before it."""
+        self._ready[kind].append(request)
 
-    @property
-    def ready(self) -> bool:
-        """True while a request may start."""
-        return bool(self._ready)
+    def ready(self, kind: int) -> bool:
+        """True while a request of this kind may start."""
+        return bool(self._ready[kind])
 
-    @property
-    def first(self) -> R:
-        """The next request that may start. Only while `ready`."""
-        return self._ready[0]
+    def first(self, kind: int) -> R:
+        """The next request of this kind that may start. Only while there is one."""
+        return self._ready[kind][0]
 
-    def take(self) -> R:
-        """Remove `first`: it does not wait any more."""
-        request = self._ready.popleft()
+    def take(self, kind: int) -> R:
+        """Remove the first request of this kind: it does not wait any more."""
+        request = self._ready[kind].popleft()
         self._waiting -= 1
         self._bytes -= request.size
         return request

@@ -17,6 +17,7 @@ from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import Failure, Internal
 from ...errors.wire import failure_of
 from ..logs import log
+from ..operations.context import CallFailed
 from .request import Outcome
 from .task_pool import in_context
 
@@ -46,7 +47,7 @@ def serial_key(spec: OperationSpec, call: Call) -> Hashable:
         return spec.name
     try:
         return spec.lane_of(spec.input.decode(call.params))
-    except Exception:  # noqa: BLE001 - the boundary: decoding may run the app's own `__post_init__`
+    except BaseException:  # noqa: BLE001 - the boundary: decoding may run the app's own `__post_init__`
         return None
 
 
@@ -159,7 +160,7 @@ def declared(exc: OperationError) -> Failure | None:
     """The failure that a typed error of an agent stands for; None where its facts are not what it declares."""
     try:
         return failure_of(exc, [type(exc)])
-    except Exception:  # noqa: BLE001 - as in `outcome_of`
+    except BaseException:  # noqa: BLE001 - as in `outcome_of`
         return None
 
 
@@ -168,10 +169,12 @@ def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
     found = _single(exc)
     if isinstance(found, FailureError):
         return found.failure
+    if isinstance(found, CallFailed) and isinstance(found.failure, Internal):
+        return Internal()  # where it began it was logged
     if isinstance(found, OperationError):
         try:
             return failure_of(found, spec.errors)
-        except Exception as fault:  # noqa: BLE001 - details that the declaration does not allow
+        except BaseException as fault:  # noqa: BLE001 - details that are not what was declared, or the app's `__post_init__`
             exc = fault
     log.error("handler.failed", method=spec.name, id=call.id, exc=exc)
     return Internal()

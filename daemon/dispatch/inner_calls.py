@@ -7,7 +7,7 @@ made it. It is ended with its parent unless it was told to continue.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 from msgspec import Raw
@@ -17,9 +17,11 @@ from ...errors.failures import (
     DomainFailure,
     Failure,
     InsufficientPermissions,
+    Internal,
     MethodNotFound,
     OperationTypeMismatch,
 )
+from ..logs import log
 from ..operations.access import Identity
 from ..operations.context import Caller, CallFailed, ContextHost, CurrentRequest
 from ..rpc.envelope import Call
@@ -33,12 +35,17 @@ if TYPE_CHECKING:
     from .scheduler import Scheduler
 
 
+CHAIN_ENDS: Final = 4
+"""How many operations of a chain that is too deep the log names at either end."""
+
+
 @final
 class InnerCalls:
     """Makes calls between operations, on the loop's thread."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, max_depth: int) -> None:
         self._scheduler = scheduler
+        self._max_depth = max_depth
 
     async def call(
         self,
@@ -49,13 +56,18 @@ class InnerCalls:
         *,
         continue_running: bool,
     ) -> bytes:
-        """The result as JSON text. Raises the operation's own `OperationError`, or `CallFailed`.
+        """The result as JSON text. Raises the operation's own `OperationError`, or `CallFailed`: also where calls are nested
+        deeper than `max_depth`.
 
         Cancelling it ends the operation too, unless that may continue running.
         """
         call = Call(spec.name, None, Raw(msgspec.json.encode(params)), {})
         waiter = _Waiter(None)
         request = Request(call, spec, waiter, context_host)
+        request.depth = 1 if parent is None else parent.depth + 1
+        if parent is not None and request.depth > self._max_depth:
+            log.error("call.too_deep", method=spec.name, depth=self._max_depth, chain=_chain(parent))
+            raise CallFailed(Internal())
         if parent is None or continue_running:
             outcome = await self._outcome(request, waiter, continue_running=continue_running)
         else:
@@ -139,6 +151,19 @@ def target_of(registry: Registry, caller: Caller, name: str) -> OperationSpec:
     if not spec.access.allows(Identity(caller.namespace, caller.authority)):
         raise CallFailed(InsufficientPermissions())
     return spec
+
+
+def _chain(request: CurrentRequest) -> str:
+    """The operations that wait for each other, outermost first, with those in the middle left out."""
+    names: list[str] = []
+    caller: CurrentRequest | None = request
+    while caller is not None:
+        names.append(caller.name)
+        caller = caller.parent
+    names.reverse()
+    if len(names) > 2 * CHAIN_ENDS:
+        names[CHAIN_ENDS:-CHAIN_ENDS] = ["…"]
+    return " → ".join(names)
 
 
 def _exception(failure: Failure, spec: OperationSpec) -> Exception:

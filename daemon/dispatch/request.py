@@ -69,6 +69,7 @@ class Request:
         "children",
         "context_host",
         "deadline",
+        "depth",
         "ended_by",
         "key",
         "limit",
@@ -103,6 +104,12 @@ class Request:
         self.stopped: threading.Event | None = None
         self.children: list[Endable] | None = None
         self.parent: CurrentRequest | None = None
+        self.depth = 0
+
+    @property
+    def name(self) -> str:
+        """The operation's name."""
+        return self.spec.name
 
     @property
     def takes_a_place(self) -> bool:
@@ -149,14 +156,23 @@ class Request:
         return self.call.size
 
     def end(self, failure: Failure) -> None:
-        """Deliver a failure now and tell the handler to stop. Only the first reason counts."""
+        """Deliver a failure now and tell the handler to stop, and its children too. Only the first reason counts."""
+        ending: list[Endable] = [self]
+        while ending:  # no recursion: calls may be nested as deep as a setting allows
+            part = ending.pop()
+            if isinstance(part, Request):
+                ending += part._end_alone(failure)
+            else:
+                part.end(failure)
+
+    def _end_alone(self, failure: Failure) -> list[Endable]:
+        """The children, which are to be ended next."""
         if self.ended_by is not None:
-            return
+            return []
         self.ended_by = failure
         self.requester.deliver(self, failure)
         if self.scope is not None:
             self.scope.cancel()
-        for child in [*self.children] if self.children else ():
-            child.end(failure)
         if self.stopped is not None:
             self.stopped.set()
+        return [*self.children] if self.children else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, final
 
-from ...errors.failures import Failure, InvalidRequest
+from ...errors.failures import Failure, Internal, InvalidRequest
 from ...errors.wire import encode_error
 from ..rpc import envelope
 from ..rpc.envelope import Call
@@ -113,6 +113,14 @@ class Responder:
         """Answer what never became a call, and log it."""
         note_failure(None, call_id, failure)
         self.error(call_id, failure)
+
+    def fault(self, call_id: bytes) -> None:
+        """Answer a call whose handling failed in the daemon's own code, which is in the log already."""
+        request = self._inflight.find(call_id)
+        if request is None:
+            self.error(call_id, Internal())
+        else:
+            request.end(Internal())
 
     def error(self, call_id: bytes, failure: Failure) -> None:
         """Send an error for something that is in the log already."""

@@ -53,7 +53,7 @@ class Router:
     def _refusal(self, call: Call, spec: OperationSpec) -> Failure | None:
         try:
             return self._access.refusal(spec.access, call.metadata)
-        except Exception as exc:  # noqa: BLE001 - a provider is the app's own code; its exception may hold the credential
+        except BaseException as exc:  # noqa: BLE001 - a provider is the app's own code; its exception may hold the credential
             log.error("identity.failed", method=call.method, id=call.id, error=type(exc).__name__)
             return Internal()
 

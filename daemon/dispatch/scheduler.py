@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     from .backlog import Backlog
 
+LOOP, THREADS = 0, 1
+"""The kinds of places: on the event loop, and in worker threads."""
+
 MAX_STREAMS: Final = 1024
 """Subscriptions that may run at the same time; they don't count among the requests that do."""
 
@@ -46,28 +49,36 @@ class Client(msgspec.Struct, frozen=True, eq=False):
 
 @final
 class Scheduler:
-    """One per process. At most `limit` requests run at a time, each for `request_timeout` seconds where its operation
-    says nothing else (None: no limit).
+    """One per process. At most `limit` requests run on the loop at a time and `thread_limit` in worker threads, each for
+    `request_timeout` seconds where its operation says nothing else (None: no limit). `ordered` runs one at a time.
 
     `notify_loop()` is called from worker threads and must lead to `collect()` on the loop soon.
     """
 
-    def __init__(self, *, limit: int, request_timeout: float | None, notify_loop: Callable[[], None]) -> None:
-        self._limit = limit
+    def __init__(
+        self,
+        *,
+        limit: int,
+        thread_limit: int,
+        ordered: bool,
+        request_timeout: float | None,
+        notify_loop: Callable[[], None],
+    ) -> None:
+        self._limits = (1,) if ordered else (limit, thread_limit)
+        self._running = [0 for _ in self._limits]
+        self._ready: tuple[dict[Backlog[Request], None], ...] = tuple({} for _ in self._limits)
         self._request_timeout = request_timeout
         self._clients: list[Client] = []
         self._requests: dict[Request, None] = {}
-        self._ready: dict[Backlog[Request], None] = {}
         self._inner: deque[Request] = deque()
         self._serial = SerialKeys()
         self._present: Counter[str] = Counter()
-        self._running = 0
         self._streams = 0
         self._pumping = False
         self._deadlines = Deadlines(lambda request: self._end_late(request, TimedOut()))
         self._starvation = StarvationWatch(self._serial, lambda request: self._end_late(request, Overloaded()))
         self._tasks = TaskPool(self._perform_in_task, self.flush)
-        self.threads: Final = ThreadPool(limit, perform=self._perform, finish=self._finish, notify=notify_loop)
+        self.threads: Final = ThreadPool(thread_limit, perform=self._perform, finish=self._finish, notify=notify_loop)
 
     def attach(self, client: Client) -> None:
         """Tell this client of progress from now on, until `detach`."""
@@ -91,7 +102,15 @@ class Scheduler:
 
     def may_start_now(self, backlog: Backlog[Request]) -> bool:
         """True when a request that started at once would overtake none that this client sent before."""
-        return not (backlog.ready or self._tasks.waiting) and self._running < self._limit
+        return not (backlog.ready(LOOP) or self._tasks.waiting) and self._running[LOOP] < self._limits[LOOP]
+
+    @property
+    def kinds(self) -> int:
+        """How many kinds of places there are: a backlog keeps a queue for each."""
+        return len(self._limits)
+
+    def _kind(self, spec: OperationSpec) -> int:
+        return THREADS if spec.mode == "thread" and len(self._limits) > 1 else LOOP
 
     @property
     def streams_full(self) -> bool:
@@ -115,7 +134,7 @@ class Scheduler:
         key = execution.serial_key(request.spec, request.call)
         if key is not None and request.waits_for(key):
             raise RuntimeError(f"{request.spec.name} is called by a call that holds its serial key")
-        if self.at_limit(request.spec):
+        if self.at_limit(request.spec) or (request.spec.mode == "thread" and self.threads.exhausted):
             request.end(Overloaded())
         else:
             self._submit(request, key)
@@ -153,9 +172,9 @@ class Scheduler:
         """How much each table holds of requests that have not ended. All are 0 when nothing runs."""
         return {
             "requests": len(self._requests),
-            "running": self._running,
+            "running": sum(self._running),
             "streams": self._streams,
-            "ready": len(self._ready) + len(self._inner),
+            "ready": sum(map(len, self._ready)) + len(self._inner),
             "limited": sum(self._present.values()),
             "serial_keys": len(self._serial),
             "deadlines": len(self._deadlines),
@@ -187,23 +206,26 @@ class Scheduler:
     def _next(self) -> Request | None:
         if self._inner:
             return self._inner.popleft()
-        for backlog in self._ready:
-            if backlog.output.congested or (self._running >= self._limit and backlog.first.takes_a_place):
-                continue
-            request = backlog.take()
-            if not backlog.ready:
-                del self._ready[backlog]
-            elif len(self._ready) > 1:
-                self._ready[backlog] = self._ready.pop(backlog)  # behind the other clients
-            return request
+        for kind, ready in enumerate(self._ready):
+            taken = self._running[kind] >= self._limits[kind]
+            for backlog in ready:
+                if backlog.output.congested or (taken and backlog.first(kind).takes_a_place):
+                    continue
+                request = backlog.take(kind)
+                if not backlog.ready(kind):
+                    del ready[backlog]
+                elif len(ready) > 1:
+                    ready[backlog] = ready.pop(backlog)  # behind the other clients
+                return request
         return None
 
     def _make_ready(self, request: Request) -> None:
         if request.backlog is None:
             self._inner.append(request)
         else:
-            request.backlog.make_ready(request)
-            self._ready.setdefault(request.backlog)
+            kind = self._kind(request.spec)
+            request.backlog.make_ready(request, kind)
+            self._ready[kind].setdefault(request.backlog)
 
     def _start(self, request: Request) -> None:
         spec = request.spec
@@ -211,7 +233,7 @@ class Scheduler:
         if spec.mode == "inline":
             limit = None  # nothing could interrupt it
         request.limit = limit
-        self._running += request.takes_a_place
+        self._running[self._kind(spec)] += request.takes_a_place
         if limit is not None:
             self._deadlines.add(request, limit)
         if spec.mode in ("async", "stream") or self._tasks.waiting:  # what waits for a task was read before
@@ -224,7 +246,7 @@ class Scheduler:
     def _finish(self, request: Request, outcome: Outcome) -> None:
         if request.spec.waits:
             self._starvation.on_end(request)
-        self._running -= request.takes_a_place
+        self._running[self._kind(request.spec)] -= request.takes_a_place
         if request.limit is not None:
             self._deadlines.remove(request, request.limit)
         if request.ended_by is None:

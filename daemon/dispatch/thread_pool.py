@@ -9,10 +9,13 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any, final  # Any: outcomes and arguments pass through unread
+from typing import Any, Final, final  # Any: outcomes and arguments pass through unread
 
 from ...errors.failures import Overloaded
 from .request import Request
+
+PARKED_TIMES: Final = 8
+"""How many times the limit may wait for the loop: handlers that call operations in threads, which call others."""
 
 
 @final
@@ -60,6 +63,11 @@ class ThreadPool:
     def unpark(self) -> None:
         """A thread goes on. Called on the loop."""
         self._parked -= 1
+
+    @property
+    def exhausted(self) -> bool:
+        """True when so many threads wait for the loop that no further one may be started for what they wait for."""
+        return self._parked >= PARKED_TIMES * self._limit
 
     def _start_if_needed(self) -> None:
         if self._started >= min(self._busy, self._limit + self._parked):

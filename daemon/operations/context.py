@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final, overload
 
 import msgspec
 
@@ -88,6 +88,10 @@ class CurrentRequest(Protocol):
     serial_key: object
     parent: CurrentRequest | None
 
+    @property
+    def depth(self) -> int: ...
+    @property
+    def name(self) -> str: ...
     def adopt(self, child: Endable) -> None: ...
     def release(self, child: Endable) -> None: ...
     def stop_event(self) -> threading.Event: ...
@@ -113,6 +117,18 @@ class ContextHost(Protocol):
     def identify(self, metadata: Mapping[str, str]) -> Identity | None: ...
 
     def credentials_of(self, namespace: str) -> Mapping[str, str]: ...
+
+
+@final
+class _NothingSent:
+    """Awaiting it returns at once."""
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return
+        yield
+
+
+_NOTHING_SENT: Final = _NothingSent()
 
 
 class _Tokens(msgspec.Struct):
@@ -215,15 +231,15 @@ class Context:
         """
         return self._host.notify(method, {} if params is None else params)
 
-    def progress(self, value: object) -> Sending | None:
+    def progress(self, value: object) -> Sending:
         """Tell how far the work is, if the caller asked to know: sends `$/progress {token, value}`, or does nothing.
 
-        Waits as `notify` does.
+        Waits as `notify` does, and may be awaited either way.
         """
         if self._token is msgspec.UNSET:
             self._token = _progress_token(self._call)
         if self._token is None:
-            return None
+            return _NOTHING_SENT
         return self._host.notify("$/progress", _Progress(self._token, value))
 
     @overload
