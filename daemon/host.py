@@ -12,6 +12,7 @@ from .agents.host import AgentHost
 from .dispatch.from_thread import LoopPortal
 from .dispatch.inner_calls import InnerCalls
 from .dispatch.scheduler import Scheduler
+from .memory import MemoryBudget
 from .operations.access import PARENT, Access
 from .operations.catalogue import Catalogue
 from .operations.registry import Registry
@@ -51,12 +52,14 @@ class Host:
         self.settings: Final = settings
         self.access: Final = access or Access(PARENT)
         self.catalogue: Final = Catalogue(services, credentials or {})
+        self.memory: Final = MemoryBudget(settings.max_memory)
         self._wakeup = Wakeup()
         self.scheduler: Final = Scheduler(
             limit=settings.max_concurrency,
             thread_limit=settings.max_threads,
             ordered=settings.ordered,
             request_timeout=settings.request_timeout,
+            memory=self.memory,
             notify_loop=self._wakeup.notify,
         )
         self.inner_calls: Final = InnerCalls(self.scheduler, settings.max_call_depth)

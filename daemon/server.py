@@ -22,7 +22,7 @@ from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import LogSettings, install_hooks, install_logging, log, loop_exception_handler, start, stray
 from .operations.service import DeclarationError
 from .process.hangup import HangupWatch
-from .process.liveness import ProcessWatch, watch_parent
+from .process.liveness import ProcessWatch, parent_has_gone, watch_parent
 from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, program
 from .process.signals import Signals, let_through
 from .process.watchdog import Watchdog
@@ -45,15 +45,19 @@ def serve(settings: Settings, handed: Handover | None = None) -> int:
     end must not reach the stream either. What is wrong with the apps is one line on stderr and status 2.
     """
     gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
+    stderr = stdio_guard.STDERR
     try:
         streams = stdio_guard.seize()
+        stderr = streams.stderr
+        process = _Process(settings, streams, handed)
     except StdoutClosed as exc:
-        return _complain(2, str(exc))
-    process = _Process(settings, streams, handed)
+        return _complain(stderr, str(exc))
+    except (OSError, RuntimeError, MemoryError) as exc:  # no null device, no descriptor, no thread, no memory left
+        return _complain(stderr, f"the system does not provide what the start needs: {_refusal(exc)}")
     try:
         return process.run()
     except (AppError, DeclarationError) as exc:
-        return _complain(streams.stderr, str(exc))
+        return _complain(stderr, str(exc))
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
         log.error("daemon.failed", exc=exc)
         return EXIT_FAILED
@@ -82,6 +86,7 @@ class _Process:
     def __init__(self, settings: Settings, streams: stdio_guard.StandardStreams, handed: Handover | None) -> None:
         # First: it may die while we start, and then its number tells nothing any more.
         self._parent = watch_parent() if handed is None else _same_parent(handed)
+        self._orphaned = handed is None and parent_has_gone()
         self._program = program() if settings.reload else None
         self._handed = handed
         self._settings = settings
@@ -89,6 +94,7 @@ class _Process:
         self._daemon: Daemon | None = None
         self._transport: StdioTransport | None = None
         self._watchdog = Watchdog(settings.drain_timeout, self._last_words)
+        self._watchdog.start()
         self._strays = StrayReader(streams.stray_out, streams.stray_err)
         self._strays.start()
         self._logs = start(_log_settings(settings, handed), streams.stderr, os.environ, version=__version__)
@@ -127,6 +133,8 @@ class _Process:
             self._reload_with(daemon)
             gc.freeze()  # what is loaded by now stays: no collection needs to look through it again
             daemon.begin()
+            if self._orphaned:
+                self._on_parent_gone()
             if daemon.finished():
                 return daemon.lifecycle.status
             self._watch_processes(daemon)
@@ -230,6 +238,16 @@ def _host(settings: Settings) -> Host:
         credentials=credentials_of(settings, hosted.services),
         agent=hosted.agent,
     )
+
+
+def _refusal(exc: BaseException) -> str:
+    if isinstance(exc, OSError):
+        return (
+            f"{exc.strerror} ({exc.filename})"
+            if exc.filename == os.devnull
+            else exc.strerror or "an error without a name"
+        )
+    return "a thread" if isinstance(exc, RuntimeError) else "memory"
 
 
 def _end_children(grace: float) -> None:

@@ -32,6 +32,10 @@ class Congestible(Protocol):
     @property
     def congested(self) -> bool: ...
 
+    async def wait_for_room(self) -> None:
+        """Return when it is not congested any more."""
+        ...
+
 
 @final
 class Backlog(Generic[R]):

@@ -17,6 +17,7 @@ from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import Failure, Internal
 from ...errors.wire import failure_of
 from ..logs import log
+from ..memory import MemoryBudget, values_size
 from ..operations.context import CallFailed
 from .request import Outcome
 from .task_pool import in_context
@@ -63,25 +64,44 @@ def run(spec: OperationSpec, call: Call, context: Context) -> Outcome:
         return context.ended_by or outcome_of(exc, spec, call)
 
 
-async def run_async(request: Request, context: Context, before_wait: Callable[[], None]) -> Outcome:
+async def run_async(
+    request: Request, context: Context, memory: MemoryBudget, before_wait: Callable[[], None]
+) -> Outcome:
     """The same for a coroutine. The outcome of a request that was ended meanwhile is why it was ended."""
     spec, call = request.spec, request.call
     try:
-        work = spec.invoke(context, spec.input.decode(call.params, call.prefix))
+        work = spec.invoke(context, _decoded(request, context, memory))
         return spec.encode_output(await in_context(work, copy_context(), before_wait))
     except BaseException as exc:  # noqa: BLE001 - the boundary, for the task that hosts the handler too
         return request.ended_by or outcome_of(exc, spec, call)
 
 
-async def run_stream(request: Request, context: Context, stream: EventSink, before_wait: Callable[[], None]) -> Outcome:
+async def run_stream(
+    request: Request, context: Context, stream: EventSink, memory: MemoryBudget, before_wait: Callable[[], None]
+) -> Outcome:
     """The same for an asynchronous generator. Its values go out as events; the outcome says how many."""
     spec, call = request.spec, request.call
     try:
-        generator = spec.invoke(context, spec.input.decode(call.params, call.prefix))
+        generator = spec.invoke(context, _decoded(request, context, memory))
         await _send_events(spec, generator, stream, before_wait)
         return msgspec.json.encode(Completed(events=stream.events))
     except BaseException as exc:  # noqa: BLE001 - the boundary, as above
         return request.ended_by or outcome_of(exc, spec, call)
+
+
+def _decoded(
+    request: Request, context: Context, memory: MemoryBudget
+) -> Any:  # Any: the values of the handler's params
+    """The params in decoded form. Of a large body nothing else is kept, or counted, while the handler runs."""
+    call = request.call
+    values = request.spec.input.decode(call.params, call.prefix)
+    if request.heavy:
+        context.forget_params()
+        call.params = None
+        kept = values_size(values, request.held)
+        memory.add("requests", kept - request.held)
+        request.held = kept
+    return values
 
 
 async def _send_events(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 
 from ...errors.failures import Failure
+from ..memory import SMALL
 from ..rpc.inflight import id_key
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class Request:
     `backlog` is the queue of the client that sent it; None for a call between operations. `parent` made the call and waits
     for it, where it is one between operations that ends with its caller. `context_host` is what its handler's context stands on.
 
+    `held` is how many bytes of the memory budget it takes, once it runs in decoded form.
+
     `ended_by` is why the outcome was delivered before the handler had one (cancelled, timed out, unavailable): the
     handler's own outcome is then dropped. It is set on the loop and read in worker threads.
     """
@@ -71,6 +74,7 @@ class Request:
         "deadline",
         "depth",
         "ended_by",
+        "held",
         "key",
         "limit",
         "parent",
@@ -105,6 +109,7 @@ class Request:
         self.children: list[Endable] | None = None
         self.parent: CurrentRequest | None = None
         self.depth = 0
+        self.held = 0
 
     @property
     def name(self) -> str:
@@ -154,6 +159,11 @@ class Request:
     def size(self) -> int:
         """Bytes that are held while the request waits."""
         return self.call.size
+
+    @property
+    def heavy(self) -> bool:
+        """Whether its decoded form may take so much that the memory budget is asked before it runs."""
+        return self.call.size > SMALL
 
     def end(self, failure: Failure) -> None:
         """Deliver a failure now and tell the handler to stop, and its children too. Only the first reason counts."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 import msgspec
 
 from ...errors.failures import Failure, Overloaded, TimedOut
+from ..memory import MemoryBudget, decoded_size
 from ..operations.context import Context
 from ..operations.spec import DefaultTimeout, OperationSpec
 from ..rpc.request_log import note_unanswered
@@ -62,8 +63,12 @@ class Scheduler:
         thread_limit: int,
         ordered: bool,
         request_timeout: float | None,
+        memory: MemoryBudget,
         notify_loop: Callable[[], None],
     ) -> None:
+        self._memory = memory
+        memory.on_room.append(self.pump)
+        self._heavy = 0
         self._limits = (1,) if ordered else (limit, thread_limit)
         self._running = [0 for _ in self._limits]
         self._ready: tuple[dict[Backlog[Request], None], ...] = tuple({} for _ in self._limits)
@@ -145,6 +150,7 @@ class Scheduler:
         if spec.limit is not None or spec.mode == "stream":
             self._count(spec, 1)
         request.serial_key = serial_key
+        self._memory.add("requests", request.size)
         if backlog is not None:
             backlog.add(request)
         if serial_key is None or self._serial.acquire(request):
@@ -211,6 +217,8 @@ class Scheduler:
             for backlog in ready:
                 if backlog.output.congested or (taken and backlog.first(kind).takes_a_place):
                     continue
+                if backlog.first(kind).heavy and not self._has_memory(backlog.first(kind)):
+                    continue
                 request = backlog.take(kind)
                 if not backlog.ready(kind):
                     del ready[backlog]
@@ -218,6 +226,16 @@ class Scheduler:
                     ready[backlog] = ready.pop(backlog)  # behind the other clients
                 return request
         return None
+
+    def _has_memory(self, request: Request) -> bool:
+        """Whether a heavy request may start, or be refused: it waits only for heavy ones that will soon end."""
+        if not request.held:
+            request.held = decoded_size(request.call.params, request.size)
+        if not self._memory.fits(request.held - request.size) and request.ended_by is None:
+            if self._heavy:
+                return False
+            request.end(Overloaded())
+        return True
 
     def _make_ready(self, request: Request) -> None:
         if request.backlog is None:
@@ -233,6 +251,9 @@ class Scheduler:
         if spec.mode == "inline":
             limit = None  # nothing could interrupt it
         request.limit = limit
+        if request.heavy:
+            self._memory.add("requests", request.held - request.size)
+            self._heavy += _ends_soon(spec)
         self._running[self._kind(spec)] += request.takes_a_place
         if limit is not None:
             self._deadlines.add(request, limit)
@@ -249,6 +270,9 @@ class Scheduler:
         self._running[self._kind(request.spec)] -= request.takes_a_place
         if request.limit is not None:
             self._deadlines.remove(request, request.limit)
+        if request.heavy:
+            self._memory.add("requests", request.size - request.held)
+            self._heavy -= _ends_soon(request.spec)
         if request.ended_by is None:
             request.requester.deliver(request, outcome)
         else:
@@ -259,6 +283,7 @@ class Scheduler:
     def _leave(self, request: Request) -> None:
         spec, backlog = request.spec, request.backlog
         del self._requests[request]
+        self._memory.add("requests", -request.size)
         if spec.limit is not None or spec.mode == "stream":
             self._count(spec, -1)
         if backlog is not None:
@@ -278,6 +303,16 @@ class Scheduler:
         request.end(failure)
         self.flush()
 
+    async def _has_room(self, request: Request) -> bool:
+        """Wait until the client has read enough of what it has; False when the request was ended meanwhile."""
+        assert request.backlog is not None
+        try:
+            while request.backlog.output.congested and request.ended_by is None:
+                await request.backlog.output.wait_for_room()
+        except BaseException:  # noqa: BLE001 - the boundary: ended, or the daemon is; either way its task goes on to the next
+            return False
+        return True
+
     # -- running -----------------------------------------------------------------------------------------------
 
     @staticmethod
@@ -289,15 +324,23 @@ class Scheduler:
         return request.ended_by or execution.run(request.spec, request.call, self._context(request))
 
     async def _perform_in_task(self, request: Request) -> None:
+        if request.backlog is not None and request.backlog.output.congested and not await self._has_room(request):
+            return self._finish(request, request.ended_by or Overloaded())
         if request.ended_by is not None:  # while it waited for a task
             return self._finish(request, request.ended_by)
         match request.spec.mode:
             case "async":
-                self._finish(request, await execution.run_async(request, self._context(request), self.flush))
+                context = self._context(request)
+                self._finish(request, await execution.run_async(request, context, self._memory, self.flush))
             case "stream":
-                sink = request.requester.sink_of(request)
-                self._finish(request, await execution.run_stream(request, self._context(request), sink, self.flush))
+                context, sink = self._context(request), request.requester.sink_of(request)
+                self._finish(request, await execution.run_stream(request, context, sink, self._memory, self.flush))
             case "thread":
                 self.threads.submit(request)
             case "inline":
                 self._finish(request, self._perform(request))
+
+
+def _ends_soon(spec: OperationSpec) -> bool:
+    """Whether others may wait for the memory that it holds: a subscription or a call that only waits may last for ever."""
+    return spec.mode != "stream" and not spec.waits

@@ -140,6 +140,16 @@ class Settings(Struct, frozen=True, kw_only=True):
         int,
         Detail(group=_WIRE, unit="bytes", least=64, most=_MIB, help="the largest header block that is read"),
     ] = 8192
+    max_memory: Annotated[
+        int,
+        Detail(
+            group=_WIRE,
+            unit="bytes",
+            least=16 * _MIB,
+            most=1024 * 1024 * _MIB,
+            help="what requests, replies, events and tasks may take in memory together",
+        ),
+    ] = 512 * _MIB
     frame_timeout: Annotated[
         float,
         Detail(
