@@ -32,7 +32,8 @@ from .card.model import (
 )
 
 if TYPE_CHECKING:
-    from .tasks.executor import AgentExecutor, Interceptor
+    from .interceptor import Interceptor
+    from .tasks.executor import AgentExecutor
 
 TEXT: Final = ("text/plain",)
 

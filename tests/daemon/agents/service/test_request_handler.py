@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
+from discreet.daemon.agents.errors import InvalidStateTransition, MisplacedReplyError, NotCancelable
 from discreet.daemon.agents.model.types import (
     Artifact,
     ArtifactChanged,
@@ -19,10 +20,11 @@ from discreet.daemon.agents.model.types import (
     Task,
     TaskState,
 )
-from discreet.daemon.agents.service.request_handler import Caller, Happened, RequestHandler, Sending, Streamed
+from discreet.daemon.agents.requests import Caller, SendRequest, StreamItem, TaskUpdate
+from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.stores.interface import Query, TaskStore
-from discreet.daemon.agents.tasks.executor import InvalidStateTransition, NotCancelable, RequestContext
-from discreet.daemon.agents.tasks.task_events import MisplacedReplyError, TaskEvents
+from discreet.daemon.agents.tasks.executor import RequestContext
+from discreet.daemon.agents.tasks.task_events import TaskEvents
 from discreet.errors import (
     Failure,
     FailureError,
@@ -65,9 +67,9 @@ def said(
     context_id: str | None = None,
     message_id: str = "m-1",
     configuration: SendConfiguration = DEFAULT,
-) -> Sending:
+) -> SendRequest:
     message = Message(message_id, Role.USER, (Part(text=text),), context_id=context_id, task_id=task_id)
-    return Sending(message, configuration)
+    return SendRequest(message, configuration)
 
 
 async def echo(context: RequestContext, events: TaskEvents) -> None:
@@ -95,7 +97,7 @@ async def failure_of(work: Awaitable[object]) -> Failure:
     return caught.value.failure
 
 
-async def task_of(handler: RequestHandler, sending: Sending, caller: Caller = ME) -> Task:
+async def task_of(handler: RequestHandler, sending: SendRequest, caller: Caller = ME) -> Task:
     task = await handler.send(sending, caller)
     assert isinstance(task, Task)
     return task
@@ -159,7 +161,7 @@ async def test_return_immediately_brings_the_task_before_it_has_ended(serving, s
         assert (await handler.get(task.id, ME)).status.state is TaskState.COMPLETED
 
 
-async def everything(handler: RequestHandler, task_id: str) -> list[Streamed]:
+async def everything(handler: RequestHandler, task_id: str) -> list[StreamItem]:
     try:
         return [each async for each in handler.subscribe(task_id, ME)]
     except FailureError as exc:  # it had ended before
@@ -447,8 +449,8 @@ async def test_a_parked_task_is_cancelled_too(serving, store: TaskStore) -> None
 # -- streams ------------------------------------------------------------------------------------------------------
 
 
-def shape(streamed: Streamed) -> str:
-    if isinstance(streamed, Happened):
+def shape(streamed: StreamItem) -> str:
+    if isinstance(streamed, TaskUpdate):
         event = streamed.event
         if isinstance(event, StatusChanged):
             return event.status.state.name
@@ -461,7 +463,7 @@ async def test_a_stream_begins_with_the_task_and_ends_with_its_end(serving, stor
         streamed = [each async for each in handler.stream(said("hello"), ME)]
         assert [*map(shape, streamed)] == ["Created", "WORKING", "ArtifactChanged", "COMPLETED"]
         first = streamed[0]
-        assert isinstance(first, Happened)
+        assert isinstance(first, TaskUpdate)
         assert isinstance(first.event, Created)
         assert first.event.task.status.state is TaskState.SUBMITTED
 
@@ -476,7 +478,7 @@ async def test_a_stream_to_a_parked_task_begins_with_the_task_as_it_is(serving, 
 
 
 async def test_a_subscriber_gets_the_task_and_then_everything_until_its_end(serving, store: TaskStore) -> None:
-    seen: list[Streamed] = []
+    seen: list[StreamItem] = []
 
     async with serving(Scripted(ask_then_echo), store) as handler:
         asked = await task_of(handler, said("one"))
@@ -495,7 +497,7 @@ async def test_a_subscriber_gets_the_task_and_then_everything_until_its_end(serv
         assert isinstance(failure, UnsupportedOperation)
 
 
-async def collect(handler: RequestHandler, task_id: str, into: list[Streamed], pause: anyio.Event | None) -> None:
+async def collect(handler: RequestHandler, task_id: str, into: list[StreamItem], pause: anyio.Event | None) -> None:
     async for each in handler.subscribe(task_id, ME):
         into.append(each)
         if pause is not None and len(into) == 3:
@@ -515,8 +517,8 @@ async def test_all_subscribers_see_the_same_and_a_slow_one_loses_nothing(serving
 
     async with serving(Scripted(execute), store) as handler:
         task = await task_of(handler, said(configuration=AT_ONCE))
-        fast: list[Streamed] = []
-        slow: list[Streamed] = []
+        fast: list[StreamItem] = []
+        slow: list[StreamItem] = []
         pause = anyio.Event()
         with anyio.fail_after(30):
             async with anyio.create_task_group() as others:
@@ -532,8 +534,8 @@ async def test_all_subscribers_see_the_same_and_a_slow_one_loses_nothing(serving
         assert [number_of(each) for each in slow if number_of(each)] == [str(n) for n in range(events_made)]
 
 
-def number_of(streamed: Streamed) -> str | None:
-    if isinstance(streamed, Happened) and isinstance(streamed.event, ArtifactChanged):
+def number_of(streamed: StreamItem) -> str | None:
+    if isinstance(streamed, TaskUpdate) and isinstance(streamed.event, ArtifactChanged):
         artifact: Artifact = streamed.event.artifact
         return artifact.parts[0].text
     return None

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.daemon.agents.errors import EventsLost, TaskConflict
 from discreet.daemon.agents.model.draft import fold
 from discreet.daemon.agents.model.states import RESTING, TERMINAL, may_follow
 from discreet.daemon.agents.model.types import (
@@ -28,19 +29,12 @@ from discreet.daemon.agents.model.types import (
     StatusChanged,
     Task,
 )
-from discreet.daemon.agents.service.request_handler import (
-    Caller,
-    EventsLost,
-    Happened,
-    RequestHandler,
-    Sending,
-    Streamed,
-)
+from discreet.daemon.agents.requests import Caller, SendRequest, StreamItem, TaskUpdate
+from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.service.runtime import Runtime
 from discreet.daemon.agents.stores.interface import Change, Query, Refusal
 from discreet.daemon.agents.stores.memory import MemoryStore
 from discreet.daemon.agents.tasks.executor import RequestContext
-from discreet.daemon.agents.tasks.runner import TaskConflict
 from discreet.daemon.agents.tasks.task_events import TaskEvents
 from discreet.errors import FailureError, TaskNotCancelable, UnsupportedOperation
 
@@ -154,7 +148,7 @@ class Told(NamedTuple):
     """What a caller was told. `items` are a snapshot and what came behind it; `whole` says that it came to its end."""
 
     how: str
-    items: list[Streamed]
+    items: list[StreamItem]
     whole: bool = True
 
 
@@ -257,7 +251,7 @@ class World:
         finally:
             self.unanswered -= 1
 
-    def tell(self, how: str, *items: Streamed, whole: bool = True) -> None:
+    def tell(self, how: str, *items: StreamItem, whole: bool = True) -> None:
         self.told.append(Told(how, [*items], whole))
         if isinstance(items[0], Task) and items[0].id not in self.known:
             self.known.append(items[0].id)
@@ -267,9 +261,9 @@ class World:
         message = Message("always the same", Role.USER, (Part(text=text),), task_id=task_id)
         try:
             if kind == "stream":
-                await self._collect(kind, handler.stream(Sending(message, configuration), ME), slowly=False)
+                await self._collect(kind, handler.stream(SendRequest(message, configuration), ME), slowly=False)
             else:
-                result = await handler.send(Sending(message, configuration), ME)
+                result = await handler.send(SendRequest(message, configuration), ME)
                 self.tell(kind, result)
                 self.sent[text] = "taken" if isinstance(result, Task) else "replied"
                 if kind == "at_once" and task_id is not None:
@@ -279,11 +273,11 @@ class World:
             raise
 
     async def _collect(self, how: str, stream: Any, *, slowly: bool) -> None:
-        items: list[Streamed] = []
+        items: list[StreamItem] = []
         whole = False
         try:
             async for item in stream:
-                if isinstance(item, Happened) and isinstance(item.event, Created):
+                if isinstance(item, TaskUpdate) and isinstance(item.event, Created):
                     item = item.event.task
                 items.append(item)
                 if isinstance(item, Task) and item.id not in self.known:
@@ -340,7 +334,7 @@ class World:
                 assert not rest
                 continue
             assert isinstance(first, Task)
-            events = [item.event for item in rest if isinstance(item, Happened)]
+            events = [item.event for item in rest if isinstance(item, TaskUpdate)]
             log, tasks = logs[first.id], moments[first.id]
             places = [
                 place

@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from discreet.daemon.agents.errors import EventsLost
 from discreet.daemon.agents.model.types import (
     Message,
     Part,
@@ -19,18 +20,13 @@ from discreet.daemon.agents.model.types import (
     Task,
     TaskState,
 )
-from discreet.daemon.agents.service.request_handler import (
-    Caller,
-    EventsLost,
-    Happened,
-    RequestHandler,
-    Sending,
-    Streamed,
-)
+from discreet.daemon.agents.requests import Caller, SendRequest, StreamItem, TaskUpdate
+from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.stores.interface import Query
 from discreet.daemon.agents.stores.sqlite.schema import KEEP_BEHIND
 from discreet.daemon.agents.tasks.executor import RequestContext
-from discreet.daemon.agents.tasks.runner import MOST_RUNS, ORPHANED
+from discreet.daemon.agents.tasks.runner import MAX_EXECUTIONS
+from discreet.daemon.agents.tasks.status_messages import ORPHANED_TEXT
 from discreet.daemon.agents.tasks.task_events import TaskEvents
 from discreet.errors import FailureError, TaskNotCancelable, UnsupportedOperation
 
@@ -98,12 +94,12 @@ async def ask_then_echo(context: RequestContext, events: TaskEvents) -> None:
         await events.complete()
 
 
-def said(text: str = "hi", *, task_id: str | None = None, at_once: bool = False) -> Sending:
+def said(text: str = "hi", *, task_id: str | None = None, at_once: bool = False) -> SendRequest:
     message = Message("m-1", Role.USER, (Part(text=text),), task_id=task_id)
-    return Sending(message, AT_ONCE if at_once else SendConfiguration())
+    return SendRequest(message, AT_ONCE if at_once else SendConfiguration())
 
 
-async def begun(handler: RequestHandler, sending: Sending) -> Task:
+async def begun(handler: RequestHandler, sending: SendRequest) -> Task:
     task = await handler.send(sending, ME)
     assert isinstance(task, Task)
     return task
@@ -135,7 +131,7 @@ class Watching:
     """A subscriber in the background: what it saw."""
 
     def __init__(self) -> None:
-        self.seen: list[Streamed] = []
+        self.seen: list[StreamItem] = []
         self.first = anyio.Event()
         self.second = anyio.Event()
 
@@ -149,7 +145,7 @@ class Watching:
         return [
             each.event.status.state
             for each in self.seen
-            if isinstance(each, Happened) and isinstance(each.event, StatusChanged)
+            if isinstance(each, TaskUpdate) and isinstance(each.event, StatusChanged)
         ]
 
 
@@ -182,7 +178,7 @@ async def test_a_task_that_was_worked_on_has_failed_when_the_next_daemon_is_ther
         await until(handler, task.id, TaskState.WORKING)
     async with daemon_on(path, Worker(for_ever)) as handler:
         found = await until(handler, task.id, TaskState.FAILED)
-        assert said_last(found) == ORPHANED
+        assert said_last(found) == ORPHANED_TEXT
         with pytest.raises(FailureError) as caught:
             await handler.send(said(task_id=task.id), ME)
         assert isinstance(caught.value.failure, UnsupportedOperation)
@@ -216,18 +212,18 @@ async def test_a_parked_task_waits_on_and_can_be_watched_and_answered(daemon_on,
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_more_tasks_than_may_run_at_once_are_all_resumed(daemon_on, tmp_path: Path) -> None:
     path = tmp_path / "tasks.db"
-    count = MOST_RUNS + 10
+    count = MAX_EXECUTIONS + 10
     async with daemon_on(path, Worker(for_ever), killed=True) as first:
-        for _ in range(MOST_RUNS):
+        for _ in range(MAX_EXECUTIONS):
             await begun(first, said(at_once=True))
         async with daemon_on(path, Worker(for_ever), killed=True) as second:
-            for _ in range(count - MOST_RUNS):
+            for _ in range(count - MAX_EXECUTIONS):
                 await begun(second, said(at_once=True))
     heir = Resumer(for_ever)
     heir.may_end = anyio.Event()
     async with daemon_on(path, heir) as handler:
         with anyio.fail_after(BOUND):
-            await heir.are_asked(MOST_RUNS)
+            await heir.are_asked(MAX_EXECUTIONS)
         await anyio.wait_all_tasks_blocked()
         heir.may_end.set()
         await until_ended(handler, count)

@@ -15,12 +15,13 @@ import pytest
 
 from discreet.agents import Agent, Message, Part, RequestContext, Role, Task, TaskEvents, TaskState, TaskStatus
 from discreet.daemon.agents.model.types import Created, StatusChanged
-from discreet.daemon.agents.service.request_handler import Caller, RequestHandler, Sending
+from discreet.daemon.agents.requests import Caller, SendRequest
+from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.stores.checks import check
 from discreet.daemon.agents.stores.interface import Change, Logged, Refusal, StoreError
 from discreet.daemon.agents.stores.memory import MemoryStore
 from discreet.daemon.agents.stores.sqlite.store import SqliteStore
-from discreet.daemon.agents.tasks.event_buffer import Budget, EventBuffer
+from discreet.daemon.agents.tasks.event_buffer import BufferUsage, EventBuffer
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import Internal
 from discreet.testing import in_memory
@@ -28,7 +29,7 @@ from discreet.testing import in_memory
 pytestmark = pytest.mark.anyio
 
 ALICE = Caller("alice", "1.0")
-HELLO = Sending(Message("m", Role.USER, (Part(text="hello"),)))
+HELLO = SendRequest(Message("m", Role.USER, (Part(text="hello"),)))
 
 
 class Executor:
@@ -140,7 +141,9 @@ async def test_a_sender_gets_its_task_at_rest_though_the_next_message_has_it_wor
     begun, queued = anyio.Event(), anyio.Event()
 
     async def say(text: str, task_id: str) -> None:
-        answers.append(await handler.send(Sending(Message("m", Role.USER, (Part(text=text),), task_id=task_id)), ALICE))
+        answers.append(
+            await handler.send(SendRequest(Message("m", Role.USER, (Part(text=text),), task_id=task_id)), ALICE)
+        )
 
     async with serving(Executor(ask)) as handler:
         task = await handler.send(HELLO, ALICE)
@@ -176,11 +179,11 @@ async def test_an_event_that_no_dialect_can_say_is_not_pushed_and_the_daemon_goe
 
 
 def test_watchers_are_told_nothing_of_what_the_store_does_not_have() -> None:
-    kept = EventBuffer(10, Budget())
+    kept = EventBuffer(10, BufferUsage())
     for generation in (11, 12, 13):
         kept.add(Logged(generation, StatusChanged(TaskStatus(TaskState.WORKING))), 1)
-    assert kept.between(10, 8, 64) == []
-    assert [logged.generation for logged in kept.between(10, 12, 64) or ()] == [11, 12]
+    assert kept.read(10, 8, 64) == []
+    assert [logged.generation for logged in kept.read(10, 12, 64) or ()] == [11, 12]
 
 
 def created(task_id: str, owner: str) -> Change:
