@@ -1,4 +1,4 @@
-"""Where the news of a task go: what the store does not keep is not sent to either."""
+"""Push configs: nothing is sent to one that the store does not have."""
 
 from __future__ import annotations
 

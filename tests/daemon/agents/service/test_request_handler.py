@@ -1,4 +1,4 @@
-"""What callers get from an agent, whatever it is stored in and whatever the executor does."""
+"""What callers get from an agent, with every store and whatever its executor does."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Execute = Callable[[RequestContext, TaskEvents], Awaitable[None]]
 
 
 class Scripted:
-    """An executor whose work is a function; `cancel` does nothing, or what it is told to."""
+    """An executor whose work is a function; its `cancel` is another, or does nothing."""
 
     def __init__(self, execute: Execute, cancel: Execute | None = None) -> None:
         self._execute = execute
@@ -110,7 +110,7 @@ def text_of(task: Task) -> list[str | None]:
 # -- sending ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_send_waits_until_the_task_has_ended_and_brings_all_of_it(serving, store: TaskStore) -> None:
+async def test_a_send_waits_until_the_task_has_ended_and_returns_all_of_it(serving, store: TaskStore) -> None:
     async with serving(Scripted(echo), store) as handler:
         task = await task_of(handler, said("hello", context_id="talk"))
         assert task.status.state is TaskState.COMPLETED
@@ -145,7 +145,7 @@ async def test_a_send_returns_when_the_task_waits_for_its_caller_and_goes_on_wit
         assert {m.context_id for m in done.history} == {asked.context_id}
 
 
-async def test_return_immediately_brings_the_task_before_it_has_ended(serving, store: TaskStore) -> None:
+async def test_return_immediately_returns_the_task_before_it_has_ended(serving, store: TaskStore) -> None:
     go_on = anyio.Event()
 
     async def execute(context: RequestContext, events: TaskEvents) -> None:
@@ -237,7 +237,7 @@ async def test_messages_for_a_busy_task_wait_for_their_turn_and_come_in_their_or
         assert [m.parts[0].text for m in history if m.role is Role.USER] == ["0", "1", "2", "3"]
 
 
-async def test_a_message_that_waited_for_a_task_which_then_ended_is_told_so(serving) -> None:
+async def test_a_queued_message_is_refused_when_its_task_ends_first(serving) -> None:
     go_on = anyio.Event()
     failures: list[Failure] = []
 
@@ -257,7 +257,7 @@ async def test_a_message_that_waited_for_a_task_which_then_ended_is_told_so(serv
         assert [type(failure) for failure in failures] == [UnsupportedOperation]
 
 
-async def test_who_stops_waiting_leaves_the_task_alone(serving) -> None:
+async def test_a_cancelled_send_leaves_the_task_alone(serving) -> None:
     go_on = anyio.Event()
 
     async def execute(context: RequestContext, events: TaskEvents) -> None:
@@ -276,7 +276,7 @@ async def test_who_stops_waiting_leaves_the_task_alone(serving) -> None:
                 await anyio.lowlevel.checkpoint()
 
 
-# -- what executors get wrong -------------------------------------------------------------------------------------
+# -- faults of executors ------------------------------------------------------------------------------------------
 
 
 class Refused(OperationError, code="REFUSED", http_status=409):
@@ -286,7 +286,7 @@ class Refused(OperationError, code="REFUSED", http_status=409):
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("secret"), SystemExit(3), Refused(because="no time")], ids=repr)
-async def test_a_task_whose_executor_raises_has_failed_and_tells_declared_facts_only(
+async def test_a_task_whose_executor_raises_has_failed_with_declared_facts_only(
     serving, store: TaskStore, fault: BaseException
 ) -> None:
     async def execute(context: RequestContext, events: TaskEvents) -> None:
@@ -340,7 +340,7 @@ async def test_an_executor_that_goes_on_after_the_end_is_stopped_by_the_table(se
         assert len(refused) == 3
 
 
-async def test_what_an_agent_says_has_to_be_json(serving, store: TaskStore) -> None:
+async def test_what_an_agent_publishes_has_to_be_json(serving, store: TaskStore) -> None:
     async def execute(context: RequestContext, events: TaskEvents) -> None:
         await events.artifact("\ud800")
         await events.complete()
@@ -369,7 +369,7 @@ async def test_nobody_sees_the_tasks_of_others(serving, store: TaskStore) -> Non
         assert (await handler.list(Query(scope="me"))).total == 1
 
 
-async def test_an_unknown_task_is_named_only_if_the_name_could_be_one_of_ours(serving) -> None:
+async def test_an_unknown_task_id_is_repeated_only_if_it_could_be_one_of_ours(serving) -> None:
     async with serving(Scripted(echo)) as handler:
         known = (await task_of(handler, said())).id
         possible = known[:-1] + ("0" if known[-1] != "0" else "1")
@@ -421,7 +421,7 @@ async def test_a_waiting_sender_gets_the_canceled_task(serving) -> None:
         senders.cancel_scope.cancel()
 
 
-async def test_an_executor_may_end_a_cancelled_task_itself_or_keep_on(serving) -> None:
+async def test_an_executor_may_end_a_cancelled_task_itself_or_refuse(serving) -> None:
     async def finish(context: RequestContext, events: TaskEvents) -> None:
         await events.artifact("so far")
         await events.cancel("stopped early")
@@ -440,7 +440,7 @@ async def test_an_executor_may_end_a_cancelled_task_itself_or_keep_on(serving) -
         assert (await handler.get(task.id, ME)).status.state is TaskState.WORKING
 
 
-async def test_a_parked_task_is_cancelled_too(serving, store: TaskStore) -> None:
+async def test_an_interrupted_task_is_cancelled_too(serving, store: TaskStore) -> None:
     async with serving(Scripted(ask_then_echo), store) as handler:
         asked = await task_of(handler, said())
         assert (await handler.cancel(asked.id, None, ME)).status.state is TaskState.CANCELED
@@ -468,7 +468,7 @@ async def test_a_stream_begins_with_the_task_and_ends_with_its_end(serving, stor
         assert first.event.task.status.state is TaskState.SUBMITTED
 
 
-async def test_a_stream_to_a_parked_task_begins_with_the_task_as_it_is(serving, store: TaskStore) -> None:
+async def test_a_stream_to_an_interrupted_task_begins_with_the_task_as_it_is(serving, store: TaskStore) -> None:
     async with serving(Scripted(ask_then_echo), store) as handler:
         streamed = [each async for each in handler.stream(said("one"), ME)]
         assert [*map(shape, streamed)] == ["Created", "INPUT_REQUIRED"]

@@ -1,4 +1,4 @@
-"""Daemons that end, are killed, or stand beside each other on one file: their tasks go on, and whoever waits is told."""
+"""Daemons on one file, one after the other or at once: tasks go on after an end or a kill, and every caller is answered."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class Worker:
         await self._execute(context, events)
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-        """Nothing to let go of."""
+        """There is nothing to clean up."""
 
 
 class Resumer(Worker):
-    """Goes on where another daemon was killed, and remembers in which order things were asked of it."""
+    """Continues where another daemon was killed, and remembers the order of its calls."""
 
     def __init__(self, execute: Execute) -> None:
         super().__init__(execute)
@@ -106,7 +106,7 @@ async def begun(handler: RequestHandler, sending: SendRequest) -> Task:
 
 
 async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Look until it holds: what other daemons do gives no sign."""
+    """Poll until it holds: other daemons send no signal."""
     with anyio.fail_after(BOUND):
         while not await holds():  # noqa: ASYNC110
             await anyio.sleep(0.005)
@@ -128,7 +128,7 @@ async def until_ended(handler: RequestHandler, count: int) -> None:
 
 
 class Watching:
-    """A subscriber in the background: what it saw."""
+    """A subscriber in the background, and what it got."""
 
     def __init__(self) -> None:
         self.seen: list[StreamItem] = []
@@ -151,7 +151,7 @@ class Watching:
 
 @asynccontextmanager
 async def watching(handler: RequestHandler, task_id: str) -> AsyncIterator[Watching]:
-    """Leaving waits for the end of the task."""
+    """On exit it waits for the end of the task."""
     watcher = Watching()
     with anyio.fail_after(BOUND):
         async with anyio.create_task_group() as tasks:
@@ -169,7 +169,7 @@ def said_last(task: Task) -> str | None:
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
-async def test_a_task_that_was_worked_on_has_failed_when_the_next_daemon_is_there(
+async def test_a_task_that_was_worked_on_has_failed_when_the_next_daemon_runs(
     daemon_on, tmp_path: Path, killed: bool
 ) -> None:
     path = tmp_path / "tasks.db"
@@ -196,7 +196,9 @@ async def test_an_executor_that_can_resume_goes_on(daemon_on, tmp_path: Path, ki
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
-async def test_a_parked_task_waits_on_and_can_be_watched_and_answered(daemon_on, tmp_path: Path, killed: bool) -> None:
+async def test_an_interrupted_task_still_waits_and_can_be_watched_and_answered(
+    daemon_on, tmp_path: Path, killed: bool
+) -> None:
     path = tmp_path / "tasks.db"
     async with daemon_on(path, Worker(ask_then_echo), killed=killed) as handler:
         asked = await begun(handler, said("one"))
@@ -258,7 +260,9 @@ async def test_another_daemon_sees_watches_and_cancels_what_one_works_on(daemon_
         assert isinstance(caught.value.failure, TaskNotCancelable)
 
 
-async def test_who_watches_a_parked_task_sees_what_another_daemon_makes_of_it(daemon_on, tmp_path: Path) -> None:
+async def test_a_watcher_of_an_interrupted_task_sees_what_another_daemon_does_with_it(
+    daemon_on, tmp_path: Path
+) -> None:
     path = tmp_path / "tasks.db"
     async with daemon_on(path, Worker(ask_then_echo)) as one, daemon_on(path, Worker(ask_then_echo)) as other:
         asked = await begun(one, said("one"))
@@ -290,7 +294,7 @@ async def test_a_message_to_a_task_that_another_daemon_works_on_waits_for_its_tu
 
 
 @pytest.mark.parametrize("resumes", [False, True])
-async def test_who_waits_for_a_daemon_that_is_killed_is_answered_by_the_one_that_takes_over(
+async def test_a_caller_that_waits_for_a_killed_daemon_is_answered_by_the_one_that_takes_over(
     daemon_on, tmp_path: Path, resumes: bool
 ) -> None:
     path = tmp_path / "tasks.db"
@@ -319,7 +323,7 @@ async def test_who_waits_for_a_daemon_that_is_killed_is_answered_by_the_one_that
         assert heir.asked == ["resume"]
 
 
-async def test_of_two_daemons_that_find_the_same_tasks_each_is_taken_up_by_one(daemon_on, tmp_path: Path) -> None:
+async def test_of_two_daemons_that_find_the_same_orphans_one_adopts_each(daemon_on, tmp_path: Path) -> None:
     path = tmp_path / "tasks.db"
     count = 100
     async with daemon_on(path, Worker(for_ever), killed=True) as handler:
@@ -341,7 +345,7 @@ async def test_of_two_daemons_that_find_the_same_tasks_each_is_taken_up_by_one(d
 
 
 def keep_nothing_behind(path: Path) -> None:
-    """Have the store forget at once what it keeps for a while behind a snapshot."""
+    """Make the store delete at once the events before a snapshot, which it keeps for a while."""
     with closing(sqlite3.connect(path)) as file:
         (trigger,) = file.execute("SELECT sql FROM sqlite_master WHERE name = 'snapshot_moves'").fetchone()
         shorter = trigger.replace(f" AND last <= new.reflects - {KEEP_BEHIND}", "")
@@ -351,7 +355,7 @@ def keep_nothing_behind(path: Path) -> None:
         file.commit()
 
 
-async def test_who_is_too_far_behind_another_daemon_is_told_from_where_to_go_on(daemon_on, tmp_path: Path) -> None:
+async def test_a_watcher_too_far_behind_another_daemon_is_told_the_last_generation(daemon_on, tmp_path: Path) -> None:
     path = tmp_path / "tasks.db"
     lost: list[EventsLost] = []
 
