@@ -94,13 +94,13 @@ async def ask_then_echo(context: RequestContext, events: TaskEvents) -> None:
         await events.complete()
 
 
-def said(text: str = "hi", *, task_id: str | None = None, at_once: bool = False) -> SendRequest:
+def request(text: str = "hi", *, task_id: str | None = None, at_once: bool = False) -> SendRequest:
     message = Message("m-1", Role.USER, (Part(text=text),), task_id=task_id)
     return SendRequest(message, AT_ONCE if at_once else SendConfiguration())
 
 
-async def begun(handler: RequestHandler, sending: SendRequest) -> Task:
-    task = await handler.send(sending, ME)
+async def begun(handler: RequestHandler, sent: SendRequest) -> Task:
+    task = await handler.send(sent, ME)
     assert isinstance(task, Task)
     return task
 
@@ -174,13 +174,13 @@ async def test_a_task_that_was_worked_on_has_failed_when_the_next_daemon_runs(
 ) -> None:
     path = tmp_path / "tasks.db"
     async with daemon_on(path, Worker(for_ever), killed=killed) as handler:
-        task = await begun(handler, said(at_once=True))
+        task = await begun(handler, request(at_once=True))
         await until(handler, task.id, TaskState.WORKING)
     async with daemon_on(path, Worker(for_ever)) as handler:
         found = await until(handler, task.id, TaskState.FAILED)
         assert said_last(found) == ORPHANED_TEXT
         with pytest.raises(FailureError) as caught:
-            await handler.send(said(task_id=task.id), ME)
+            await handler.send(request(task_id=task.id), ME)
         assert isinstance(caught.value.failure, UnsupportedOperation)
 
 
@@ -188,7 +188,7 @@ async def test_a_task_that_was_worked_on_has_failed_when_the_next_daemon_runs(
 async def test_an_executor_that_can_resume_goes_on(daemon_on, tmp_path: Path, killed: bool) -> None:
     path = tmp_path / "tasks.db"
     async with daemon_on(path, Worker(for_ever), killed=killed) as handler:
-        task = await begun(handler, said(at_once=True))
+        task = await begun(handler, request(at_once=True))
         await until(handler, task.id, TaskState.WORKING)
     async with daemon_on(path, Resumer(for_ever)) as handler:
         found = await until(handler, task.id, TaskState.COMPLETED)
@@ -201,11 +201,11 @@ async def test_an_interrupted_task_still_waits_and_can_be_watched_and_answered(
 ) -> None:
     path = tmp_path / "tasks.db"
     async with daemon_on(path, Worker(ask_then_echo), killed=killed) as handler:
-        asked = await begun(handler, said("one"))
+        asked = await begun(handler, request("one"))
     async with daemon_on(path, Worker(ask_then_echo)) as handler:
         assert await handler.get(asked.id, ME) == asked
         async with watching(handler, asked.id) as watcher:
-            done = await begun(handler, said("two", task_id=asked.id))
+            done = await begun(handler, request("two", task_id=asked.id))
         assert watcher.seen[0] == asked
         assert watcher.states == [TaskState.WORKING, TaskState.COMPLETED]
         assert [m.parts[0].text for m in done.history] == ["one", "What else?", "two"]
@@ -217,10 +217,10 @@ async def test_more_tasks_than_may_run_at_once_are_all_resumed(daemon_on, tmp_pa
     count = MAX_EXECUTIONS + 10
     async with daemon_on(path, Worker(for_ever), killed=True) as first:
         for _ in range(MAX_EXECUTIONS):
-            await begun(first, said(at_once=True))
+            await begun(first, request(at_once=True))
         async with daemon_on(path, Worker(for_ever), killed=True) as second:
             for _ in range(count - MAX_EXECUTIONS):
-                await begun(second, said(at_once=True))
+                await begun(second, request(at_once=True))
     heir = Resumer(for_ever)
     heir.may_end = anyio.Event()
     async with daemon_on(path, heir) as handler:
@@ -245,7 +245,7 @@ async def test_another_daemon_sees_watches_and_cancels_what_one_works_on(daemon_
         await anyio.sleep_forever()
 
     async with daemon_on(path, Worker(execute)) as one, daemon_on(path, Worker(for_ever)) as other:
-        task = await begun(one, said(at_once=True))
+        task = await begun(one, request(at_once=True))
         await until(other, task.id, TaskState.WORKING)
         assert [each.id for each in (await other.list(Query(scope="me"))).tasks] == [task.id]
         async with watching(other, task.id) as watcher:
@@ -265,9 +265,9 @@ async def test_a_watcher_of_an_interrupted_task_sees_what_another_daemon_does_wi
 ) -> None:
     path = tmp_path / "tasks.db"
     async with daemon_on(path, Worker(ask_then_echo)) as one, daemon_on(path, Worker(ask_then_echo)) as other:
-        asked = await begun(one, said("one"))
+        asked = await begun(one, request("one"))
         async with watching(one, asked.id) as watcher:
-            done = await begun(other, said("two", task_id=asked.id))
+            done = await begun(other, request("two", task_id=asked.id))
             assert await one.get(asked.id, ME) == done
         assert watcher.states == [TaskState.WORKING, TaskState.COMPLETED]
 
@@ -282,11 +282,11 @@ async def test_a_message_to_a_task_that_another_daemon_works_on_waits_for_its_tu
         await events.require_input()
 
     async with daemon_on(path, Worker(execute)) as one, daemon_on(path, Worker(ask_then_echo)) as other:
-        task = await begun(one, said("one", at_once=True))
+        task = await begun(one, request("one", at_once=True))
         await until(other, task.id, TaskState.WORKING)
         with anyio.fail_after(BOUND):
             async with anyio.create_task_group() as senders:
-                senders.start_soon(begun, other, said("two", task_id=task.id))
+                senders.start_soon(begun, other, request("two", task_id=task.id))
                 await anyio.wait_all_tasks_blocked()
                 go_on.set()
         done = await until(one, task.id, TaskState.COMPLETED)
@@ -303,14 +303,14 @@ async def test_a_caller_that_waits_for_a_killed_daemon_is_answered_by_the_one_th
 
     async def follow_up(handler: RequestHandler, task_id: str) -> None:
         with pytest.raises(FailureError) as caught:
-            await handler.send(said("two", task_id=task_id), ME)
+            await handler.send(request("two", task_id=task_id), ME)
         refused.append(caught.value.failure)
 
     watcher = Watching()
     with anyio.fail_after(BOUND):
         async with daemon_on(path, heir) as other:
             async with anyio.create_task_group() as waiting, daemon_on(path, Worker(for_ever), killed=True) as one:
-                task = await begun(one, said(at_once=True))
+                task = await begun(one, request(at_once=True))
                 await until(other, task.id, TaskState.WORKING)
                 waiting.start_soon(follow_up, other, task.id)
                 waiting.start_soon(watcher.run, other, task.id)
@@ -328,7 +328,7 @@ async def test_of_two_daemons_that_find_the_same_orphans_one_adopts_each(daemon_
     count = 100
     async with daemon_on(path, Worker(for_ever), killed=True) as handler:
         for _ in range(count):
-            await begun(handler, said(at_once=True))
+            await begun(handler, request(at_once=True))
     heirs = [Resumer(for_ever), Resumer(for_ever)]
     ended = Query(scope="me", state=TaskState.COMPLETED, size=100)
 
@@ -371,13 +371,13 @@ async def test_a_watcher_too_far_behind_another_daemon_is_told_the_last_generati
 
     async with daemon_on(path, Worker(ask_again)) as one, daemon_on(path, Worker(ask_again)) as other:
         keep_nothing_behind(path)
-        task = await begun(one, said())
+        task = await begun(one, request())
         with anyio.fail_after(BOUND):
             async with anyio.create_task_group() as watchers:
                 first = anyio.Event()
                 watchers.start_soon(watch, other, task.id, first)
                 await first.wait()
                 while not lost:
-                    await begun(one, said(task_id=task.id))
+                    await begun(one, request(task_id=task.id))
         assert (await other.get(task.id, ME)).status.state is TaskState.INPUT_REQUIRED
         assert (lost[0].taskId, lost[0].lastGeneration > 1) == (task.id, True)

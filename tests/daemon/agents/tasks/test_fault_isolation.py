@@ -179,11 +179,11 @@ async def test_an_event_that_no_dialect_can_write_is_not_pushed_and_the_daemon_g
 
 
 def test_watchers_get_nothing_that_the_store_does_not_have() -> None:
-    kept = EventBuffer(10, BufferUsage())
+    buffer = EventBuffer(10, BufferUsage())
     for generation in (11, 12, 13):
-        kept.add(Logged(generation, StatusChanged(TaskStatus(TaskState.WORKING))), 1)
-    assert kept.read(10, 8, 64) == []
-    assert [logged.generation for logged in kept.read(10, 12, 64) or ()] == [11, 12]
+        buffer.add(Logged(generation, StatusChanged(TaskStatus(TaskState.WORKING))), 1)
+    assert buffer.read(10, 8, 64) == []
+    assert [logged.generation for logged in buffer.read(10, 12, 64) or ()] == [11, 12]
 
 
 def created(task_id: str, owner: str) -> Change:
