@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
     from .request import EventSink, Request
+
+T = TypeVar("T")
 
 _END: Final = object()
 """What `anext` returns for a generator that has ended."""
@@ -126,25 +128,30 @@ async def _send_events(
         await in_context(generator.aclose(), variables, before_wait)
 
 
-async def attempt(work: Callable[[], Awaitable[object]]) -> BaseException | None:
-    """Await an agent's own code; returns what it raised, or None.
+class Raised(msgspec.Struct, frozen=True):
+    """What the app's own code raised instead of giving a value."""
+
+    exc: BaseException
+
+
+async def attempt(work: Callable[[], Awaitable[T]]) -> T | Raised:
+    """Await the app's own code; its value, or what it raised.
 
     Cancellation from an enclosing scope passes through. A cancellation that the code caused itself, such as that of a task
     which it awaits, is returned like any other exception.
     """
     try:
-        await work()
+        return await work()
     except BaseException as exc:
         if not _cancelled_from_outside():
             _forget_own_cancellation()
-            return _single(exc)
+            return Raised(_single(exc))
         from anyio import get_cancelled_exc_class  # late: few are cancelled
 
         _, beside = BaseExceptionGroup("", [exc]).split((get_cancelled_exc_class(), GeneratorExit, KeyboardInterrupt))
         if beside is None:
             raise
-        return _single(beside)  # what its clean-up raised, on trio in one group with the cancellation
-    return None
+        return Raised(_single(beside))  # what its clean-up raised, on trio in one group with the cancellation
 
 
 def _cancelled_from_outside() -> bool:
@@ -167,13 +174,12 @@ def _forget_own_cancellation() -> None:
         task.uncancel()
 
 
-def attempt_now(work: Callable[[], object]) -> BaseException | None:
+def attempt_now(work: Callable[[], T]) -> T | Raised:
     """The same for what is no coroutine."""
     try:
-        work()
+        return work()
     except BaseException as exc:  # noqa: BLE001 - the boundary, as above
-        return _single(exc)
-    return None
+        return Raised(_single(exc))
 
 
 def declared(exc: OperationError) -> Failure | None:

@@ -6,7 +6,7 @@ from typing import final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import ExtendedAgentCardNotConfigured, Failure, Internal
-from ...dispatch.execution import attempt_now
+from ...dispatch.execution import Raised, attempt_now
 from ...logs import log
 from ...operations.access import Identity
 from ..card.model import AgentCard
@@ -32,11 +32,10 @@ class ExtendedCard:
             raise FailureError(unsupported)
         if identity is None:
             raise self._authorization.authentication_required()
-        made: list[AgentCard | None] = []
-        fault = attempt_now(lambda: made.append(self._cards.extended(identity)))
-        if fault is not None:
-            log.error("agent.failed", exc=fault)
+        card = attempt_now(lambda: self._cards.extended(identity))
+        if isinstance(card, Raised):
+            log.error("agent.failed", exc=card.exc)
             raise FailureError(Internal())
-        if made[0] is None:
+        if card is None:
             raise FailureError(ExtendedAgentCardNotConfigured())
-        return made[0]
+        return card

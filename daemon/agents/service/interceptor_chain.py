@@ -10,7 +10,7 @@ from typing import Final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Cancelled, Internal
-from ...dispatch.execution import attempt
+from ...dispatch.execution import Raised, attempt
 from ...logs import log
 from ..faults import declared_failure
 from ..interceptor import AgentCall, Interceptor, Outcome
@@ -46,12 +46,12 @@ def _is_cancellation(exc: BaseException) -> bool:
 
 
 async def _before(interceptor: Interceptor, call: AgentCall) -> None:
-    fault = await attempt(lambda: interceptor.before(call))
-    if fault is None:
+    done = await attempt(lambda: interceptor.before(call))
+    if not isinstance(done, Raised):
         return
-    failure = declared_failure(fault)
+    failure = declared_failure(done.exc)
     if failure is None:
-        log.error("interceptor.failed", method=call.method, exc=fault)
+        log.error("interceptor.failed", method=call.method, exc=done.exc)
     raise FailureError(failure or Internal())
 
 
@@ -64,6 +64,6 @@ async def _after(passed: Sequence[Interceptor], call: AgentCall, outcome: Outcom
     deadline = anyio.current_time() + AFTER_CANCEL_SECONDS if cancelled else inf
     with anyio.CancelScope(shield=cancelled, deadline=deadline):
         for interceptor in reversed(passed):
-            fault = await attempt(partial(interceptor.after, call, outcome))
-            if fault is not None:
-                log.error("interceptor.failed", method=call.method, exc=fault)
+            done = await attempt(partial(interceptor.after, call, outcome))
+            if isinstance(done, Raised):
+                log.error("interceptor.failed", method=call.method, exc=done.exc)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias, final
 
-from ...dispatch.execution import attempt_now
+from ...dispatch.execution import Raised, attempt_now
 from ...logs import log
 from ..model.states import TERMINAL
 from ..model.types import Event, StatusChanged
@@ -35,9 +35,9 @@ class PushPublisher:
                     self._offer(self._notifier, target, live, event)
 
     def _offer(self, notifier: PushNotifier, target: PushTarget, live: LiveTask, event: Event) -> None:
-        bodies: list[bytes | None] = []
-        if attempt_now(lambda: bodies.append(self._write_body(live, event, target.dialect))) is not None:
+        body = attempt_now(lambda: self._write_body(live, event, target.dialect))
+        if isinstance(body, Raised):
             log.warning("push.failed", task=live.id, config=target.config.id, reason="unwritable")
-        elif bodies[0] is not None:
+        elif body is not None:
             last = isinstance(event, StatusChanged) and event.status.state in TERMINAL
-            notifier.offer(target, bodies[0], last=last)
+            notifier.offer(target, body, last=last)

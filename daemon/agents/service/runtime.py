@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Internal
-from ...dispatch.execution import attempt
+from ...dispatch.execution import Raised, attempt
 from ...logs import log
 from ..model.types import Event
 from ..stores.interface import StoreError, TaskStore
@@ -152,9 +152,9 @@ class Runtime:
     @staticmethod
     async def _attempt(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """A fault in the work for one task must not end that for others."""
-        fault = await attempt(work)
-        if fault is not None:
-            log.error("agent.failed", exc=fault)
+        done = await attempt(work)
+        if isinstance(done, Raised):
+            log.error("agent.failed", exc=done.exc)
 
     def _on_committed(self, live: LiveTask, events: Sequence[Event]) -> None:
         self._publisher.publish(live, events)

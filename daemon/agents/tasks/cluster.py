@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
 
 from ....errors.exceptions import FailureError
-from ...dispatch.execution import attempt
+from ...dispatch.execution import Raised, attempt
 from ...logs import log
 from ..errors import TaskConflict
 from ..model.states import RESTING
@@ -67,9 +67,9 @@ class Cluster:
             adopt = since_adoption >= IDLE_POLL_SECONDS
             if adopt:
                 since_adoption = 0.0
-            fault = await attempt(partial(self._poll, adopt=adopt))
-            if fault is not None:
-                log.error("store.failed", exc=fault)
+            polled = await attempt(partial(self._poll, adopt=adopt))
+            if isinstance(polled, Raised):
+                log.error("store.failed", exc=polled.exc)
             self._poll_sooner = anyio.Event()
             shared = any(live.shared for live in self._cache)
             began = anyio.current_time()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, assert_never, final
 
-from ...dispatch.execution import attempt
+from ...dispatch.execution import Raised, attempt
 from ...logs import log
 from ..model.types import Event
-from ..stores.interface import ConflictError, Refusal, StoreFullError, TaskStore, UnstorableError
+from ..stores.interface import ConflictError, StoreFullError, TaskStore, UnstorableError
 from .live_task import LiveTask, LossReason
 
 if TYPE_CHECKING:
@@ -64,18 +64,13 @@ class Committer:
         lives = [live for live in self._dirty if live.lost is None]
         self._dirty.clear()
         changes = [live.next_change() for live in lives]
-        results: list[Refusal | None] = []
-
-        async def commit() -> None:
-            results.extend(await self._store.commit(changes))
-
         self._committing = True
         try:
-            fault = await attempt(commit)  # whatever a store raises, other tasks go on
+            results = await attempt(lambda: self._store.commit(changes))  # whatever a store raises, other tasks go on
         finally:
             self._committing = False
-        if fault is not None:
-            log.error("store.failed", exc=fault)
+        if isinstance(results, Raised):
+            log.error("store.failed", exc=results.exc)
             for live in lives:
                 self._lose(live, "failed")
             return

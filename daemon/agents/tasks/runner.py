@@ -14,7 +14,7 @@ import msgspec
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Internal, Overloaded, TaskNotCancelable
-from ...dispatch.execution import attempt, attempt_now
+from ...dispatch.execution import Raised, attempt, attempt_now
 from ...logs import log
 from ..errors import NotCancelable, task_has_ended
 from ..faults import declared_failure
@@ -96,12 +96,12 @@ class Runner:
 
     @staticmethod
     def _check(executor: SupportsCheck, context: RequestContext) -> None:
-        fault = attempt_now(lambda: executor.check(context))
-        if fault is None:
+        checked = attempt_now(lambda: executor.check(context))
+        if not isinstance(checked, Raised):
             return
-        failure = declared_failure(fault)
+        failure = declared_failure(checked.exc)
         if failure is None:
-            log.error("agent.failed", exc=fault)
+            log.error("agent.failed", exc=checked.exc)
         raise FailureError(failure or Internal())
 
     # -- one task ----------------------------------------------------------------------------------------------
@@ -113,9 +113,9 @@ class Runner:
                 await live.wait_for_change()
             execution = queue[0]
             try:
-                fault = await attempt(partial(self._perform, execution))
-                if fault is not None:  # a fault of this program
-                    self._conclude(execution, fault)
+                performed = await attempt(partial(self._perform, execution))
+                if isinstance(performed, Raised):  # a fault of this program
+                    self._conclude(execution, performed.exc)
             finally:
                 self._remove_first(live, queue)
 
@@ -153,8 +153,8 @@ class Runner:
         resumer = self._resumer if execution.context.message is None else None
         work = self._executor.execute if resumer is None else resumer.resume
         with anyio.CancelScope() as execution.scope:
-            fault = await attempt(lambda: work(execution.context, execution.events))
-            self._conclude(execution, fault)
+            done = await attempt(lambda: work(execution.context, execution.events))
+            self._conclude(execution, done.exc if isinstance(done, Raised) else None)
 
     def _conclude(self, execution: Execution, fault: BaseException | None) -> None:
         """Fail the task where the executor raised, or left it neither ended nor waiting for its caller."""
@@ -197,7 +197,8 @@ class Runner:
         events = TaskEvents(live, lambda: None)
         fault: BaseException | None = TimeoutError("cancel took too long")
         with anyio.move_on_after(CANCEL_SECONDS):
-            fault = await attempt(lambda: self._executor.cancel(context, events))
+            cancelled = await attempt(lambda: self._executor.cancel(context, events))
+            fault = cancelled.exc if isinstance(cancelled, Raised) else None
         if isinstance(fault, NotCancelable):
             raise FailureError(TaskNotCancelable(task_id=live.id, current_state=live.state.value))
         if fault is not None:

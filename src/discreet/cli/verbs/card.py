@@ -13,7 +13,7 @@ from ...daemon.agents.push.notifier import available
 from ...daemon.agents.service.card_builder import VERSIONS, CardBuilder, stdio_interfaces
 from ...daemon.apps import AppError, hosted_of
 from ...daemon.credentials import access_of
-from ...daemon.dispatch.execution import attempt_now
+from ...daemon.dispatch.execution import Raised, attempt_now
 from ...daemon.lifecycle import EXIT_OK
 from ...daemon.operations.access import PARENT
 from ...daemon.operations.registry import Registry
@@ -63,11 +63,9 @@ def _card(settings: Settings, *, extended: bool) -> AgentCard:
 
 
 def _extended(cards: CardBuilder) -> AgentCard:
-    made: list[AgentCard | None] = []
-    fault = attempt_now(lambda: made.append(cards.extended(PARENT)))
-    if fault is not None:
-        raise UsageError(f"--extended: the agent's function failed ({type(fault).__name__})") from fault
-    card = made[0]
+    card = attempt_now(lambda: cards.extended(PARENT))
+    if isinstance(card, Raised):
+        raise UsageError(f"--extended: the agent's function failed ({type(card.exc).__name__})") from card.exc
     if card is None:
         raise UsageError(
             "--extended: there is no such card without tokens, an identity provider, or an agent that has one"
