@@ -98,7 +98,7 @@ def _decoded(
     call = request.call
     values = request.spec.input.decode(call.params, call.prefix)
     if request.heavy:
-        context.forget_params()
+        context._forget_params()
         call.params = None
         kept = values_size(values, request.held)
         memory.add("requests", kept - request.held)

@@ -246,7 +246,7 @@ class Context:
             self._token = _progress_token(self._call)
         return self._token
 
-    def forget_params(self) -> None:
+    def _forget_params(self) -> None:
         """Read what the context needs of the call's params, which are about to be dropped. For the daemon."""
         self._progress_token()
 
