@@ -269,7 +269,7 @@ class Daemon:
     @property
     def pulse(self) -> int:
         """Changes whenever bytes come in or go out. May be read by any thread."""
-        return self._channel.pulse
+        return self._channel.activity
 
     def end(self, event: Event) -> None:
         """Apply a reason to end, on the loop."""

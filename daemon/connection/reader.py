@@ -39,7 +39,7 @@ class Reader:
         """Work off what was received; True when more bytes are needed, False when too much waits, or at the end."""
         channel, dispatcher = self._channel, self._dispatcher
         while not (at_most_what_fits and dispatcher.full):
-            event = channel.next_nowait()
+            event = channel.next_event()
             if type(event) is Frame:
                 message = decode(event.body)
                 if isinstance(message, Call):
@@ -58,7 +58,7 @@ class Reader:
     def begin(self) -> None:
         """Read what has arrived already, before there is a loop; not more of it than delays the loop noticeably."""
         for _ in range(FILLS_BEFORE_LOOP):
-            if not (self._channel.fill_nowait() and self.read_nowait()):
+            if not (self._channel.receive_more_nowait() and self.read_nowait()):
                 break
         self._outbox.flush()
 
@@ -70,7 +70,7 @@ class Reader:
             if self.ended:
                 return
             if hungry:
-                fault = await self._channel.fill()
+                fault = await self._channel.receive_more()
                 if fault is not None:
                     self._take_fault(fault)
             else:

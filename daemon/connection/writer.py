@@ -70,7 +70,7 @@ class Writer:
             for message in messages:
                 self._channel.post(message)
         rest = self._channel.unsent_bytes()
-        self._channel.drop()
+        self._channel.discard_output()
         return rest
 
     @property

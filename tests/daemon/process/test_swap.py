@@ -15,7 +15,7 @@ from discreet.daemon.daemon import Daemon
 from discreet.daemon.process.reexec import NOTHING, ConnectionState
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
-from discreet.framing.transports.interface import MemoryTransport, memory_pair
+from discreet.framing.transports.memory import MemoryTransport, memory_pair
 
 pytestmark = pytest.mark.anyio
 

@@ -16,7 +16,7 @@ import pytest
 
 from discreet.errors.redaction import Scrubber
 from discreet.errors.redaction.layers.rules import PATTERNS, PREFIXES
-from discreet.errors.redaction.layers.shapes import Shape, literal_rules
+from discreet.errors.redaction.layers.token_formats import RuleScrubber, literal_rules
 
 ALPHABETS = {
     "A": string.ascii_letters + string.digits,
@@ -257,8 +257,8 @@ def test_the_first_half_of_a_token_with_a_prefix_is_found(scrubber: Scrubber) ->
 
 def test_every_rule_of_the_table_compiles_and_is_woken_by_something(scrubber: Scrubber) -> None:
     for rule in (*PREFIXES, *PATTERNS):
-        assert Shape(rule).scrub("nothing to see", lambda _: "x") == "nothing to see"
-    woken = {shape.rule.family for _, shape in literal_rules()} | {rule.family for rule in PATTERNS if rule.longest}
+        assert RuleScrubber(rule).scrub("nothing to see", lambda _: "x") == "nothing to see"
+    woken = {shape.rule.family for _, shape in literal_rules()} | {rule.family for rule in PATTERNS if rule.min_word}
     assert woken == {rule.family for rule in (*PREFIXES, *PATTERNS)}
 
 
@@ -267,7 +267,7 @@ def test_every_prefix_of_the_table_is_found(scrubber: Scrubber, prefix: str) -> 
     draw = random.Random(prefix)
     rule = next(rule for rule in PREFIXES if prefix in rule.prefixes.split())
     allowed = [char for char in ALPHABETS["A"] if re.fullmatch(rule.tail, char)]
-    tokens = [prefix + "".join(draw.choices(allowed, k=max(32, rule.shortest))) for _ in range(10)]
+    tokens = [prefix + "".join(draw.choices(allowed, k=max(32, rule.min_tail))) for _ in range(10)]
     assert sum("<redacted>" in scrubber.scrub(f"got {token} here") for token in tokens) >= 9
 
 
