@@ -191,11 +191,11 @@ def test_every_member_of_the_union_is_covered_here_and_has_a_row() -> None:
 
 @pytest.mark.parametrize("failure", [failure for failure, *_ in EXPECTED], ids=repr)
 def test_a_peer_reads_back_the_failure_that_was_sent(failure: Failure) -> None:
-    told, read = decode_error(encode_error(failure))
+    decoded, read = decode_error(encode_error(failure))
     if isinstance(failure, DomainFailure):
         failure = msgspec.structs.replace(failure, http_status=500)  # statuses are for gateways and do not travel
     assert read == failure
-    assert told.code == row_of(failure).code
+    assert decoded.code == row_of(failure).code
 
 
 @given(
@@ -215,8 +215,8 @@ def test_any_bytes_read_as_some_failure(raw: bytes) -> None:
 
 @pytest.mark.parametrize("code", [-32010, -32099, 1, 0, -32604])
 def test_an_unknown_code_is_internal_and_keeps_its_number(code: int) -> None:
-    told, failure = decode_error(msgspec.json.encode({"code": code, "message": "x", "data": {"a": 1}}))
-    assert (told.code, failure) == (code, Internal())
+    decoded, failure = decode_error(msgspec.json.encode({"code": code, "message": "x", "data": {"a": 1}}))
+    assert (decoded.code, failure) == (code, Internal())
     assert not row_of(failure).retryable
 
 

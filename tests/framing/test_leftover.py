@@ -1,4 +1,4 @@
-"""What one parser leaves over puts another one in its place, at whatever byte the stream is cut."""
+"""The leftover of one parser brings another one into its state, wherever the stream is cut."""
 
 from __future__ import annotations
 
@@ -93,6 +93,6 @@ def test_a_channel_leaves_nothing_over_while_a_loss_waits_to_be_told() -> None:
     assert isinstance(channel.next_event(), Frame)
     channel.refuse_body(ParseFailure("invalid-json"))
     assert isinstance(channel.next_event(), Fault)
-    assert channel.leftover() is None  # the frame behind the loss is held
+    assert channel.leftover() is None  # the frame after the loss is held
     assert channel.next_event() == Frame(b'{"id":1}')
     assert channel.leftover() == b""

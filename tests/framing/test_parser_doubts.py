@@ -1,7 +1,7 @@
 """Rules 6 and 7 of section 1.1 of docs/protocol.md as a table: bodies that are no JSON, cut short, or too late.
 
-A case is a list of steps (bytes, "silence", "time-out", "end") and what comes out: the body of a frame, or the reason of a
-fault. Bodies that are no JSON come out as frames and are refused by whoever drives the parser.
+A case is a list of steps (bytes, "silence", "time-out", "end") and the expected events: the body of a frame, or the reason of a
+fault. Bodies that are no JSON are returned as frames, and the test driver refuses them.
 """
 
 from __future__ import annotations
@@ -122,7 +122,11 @@ def time_outs() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
     yield "time-out-in-a-cut-body-then-a-frame", [begun, "time-out", B], [mismatch, TWO]
     yield "time-out-in-a-cut-body-then-its-tail", [begun, "time-out", TAIL + B], [mismatch, TWO]
     yield "time-out-then-silence-then-a-frame", [begun, "time-out", "silence", B], [mismatch, TWO]
-    yield "time-out-then-rests-then-the-tail", [begun, "time-out", "silence", "silence", TAIL + B], [mismatch, TWO]
+    yield (
+        "time-out-then-silence-twice-then-the-tail",
+        [begun, "time-out", "silence", "silence", TAIL + B],
+        [mismatch, TWO],
+    )
     yield (
         "time-out-then-silence-then-line-ends-and-a-frame",
         [begun, "time-out", "silence", b"\r\n" + A + B],
@@ -172,9 +176,9 @@ def time_outs() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
             *("missing-content-length", TWO),
         ],
     )
-    yield "time-out-behind-a-whole-text", [whole, "time-out", B], [mismatch, TWO]
+    yield "time-out-after-a-whole-text", [whole, "time-out", B], [mismatch, TWO]
     yield (
-        "time-out-behind-a-whole-text-then-junk",
+        "time-out-after-a-whole-text-then-junk",
         [whole, "time-out", "silence", EVIL + EVIL_FRAME, "silence", B],
         [
             mismatch,

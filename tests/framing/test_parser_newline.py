@@ -22,7 +22,7 @@ FULL = b'"' + b"x" * 18 + b'"'
 
 
 def line_cases() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
-    """Name, steps, what comes out."""
+    """Name, steps, expected events."""
     yield "one-line", [ONE + b"\n"], [ONE]
     yield "two-lines", [ONE + b"\n" + TWO + b"\n"], [ONE, TWO]
     yield "crlf", [ONE + b"\r\n" + TWO + b"\r\n"], [ONE, TWO]
@@ -40,10 +40,10 @@ def line_cases() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
     yield "line-one-beyond-the-limit", [LONG + b"\n" + LONG + b"\r\n" + TWO + b"\n"], ["oversize", "oversize", TWO]
     yield "oversize-last-line", [LONG, "end"], ["oversize"]
     yield "oversize", [LONG * 3 + b"\n" + TWO + b"\n"], ["oversize", TWO]
-    yield "oversize-of-blanks-behind", [ONE + b" " * 30 + b"\n" + TWO + b"\n"], ["oversize", TWO]
+    yield "oversize-of-blanks-after", [ONE + b" " * 30 + b"\n" + TWO + b"\n"], ["oversize", TWO]
     yield "end-in-an-oversize-line", [LONG * 3, "end"], ["oversize"]
-    yield "rest-in-a-line", [ONE[:4], "silence", ONE[4:] + b"\n"], [ONE]
-    yield "rest-in-an-oversize-line", [LONG * 2, "silence", ONE + b"\n" + TWO + b"\n"], ["oversize", TWO]
+    yield "silence-in-a-line", [ONE[:4], "silence", ONE[4:] + b"\n"], [ONE]
+    yield "silence-in-an-oversize-line", [LONG * 2, "silence", ONE + b"\n" + TWO + b"\n"], ["oversize", TWO]
     yield "time-out-in-a-line", [ONE[:4], "time-out", ONE + b"\n" + TWO + b"\n"], ["length-mismatch", TWO]
     yield "time-out-then-silence", [ONE[:4], "time-out", "silence", TWO + b"\n"], ["length-mismatch", TWO]
     yield (
@@ -83,8 +83,8 @@ STATES: dict[str, tuple[list[Any], str, bool, bool]] = {
     "a line is due": ([b"\n "], "in-step", False, False),
     "in a line": ([ONE], "in-line", True, False),
     "in an oversize line": ([LONG * 2], "dropping", True, False),
-    "behind a time-out": ([ONE, "time-out"], "dropping", False, True),
-    "behind a time-out in an oversize line": ([LONG * 2, "time-out"], "dropping", False, True),
+    "after a time-out": ([ONE, "time-out"], "dropping", False, True),
+    "after a time-out in an oversize line": ([LONG * 2, "time-out"], "dropping", False, True),
 }
 
 

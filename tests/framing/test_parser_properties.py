@@ -1,4 +1,4 @@
-"""What holds for any bytes: no surprise, no frame from inside a payload, no loss behind a rest, bounded work."""
+"""Properties for any bytes: only events, no frame from inside a payload, no loss after silence, bounded work."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_chunks_never_matter(every_chunking: Any, framing: Any, before: Any) -> 
 
 @settings(max_examples=600, deadline=None)
 @given(before=steps)
-def test_every_frame_behind_a_rest_comes_out_once_whatever_came_before(drive: Any, outline: Any, before: Any) -> None:
+def test_every_frame_after_a_rest_comes_out_once_whatever_came_before(drive: Any, outline: Any, before: Any) -> None:
     parser = ContentLengthParser(LIMITS)
     drive(parser, before)
     while parser.mid_frame:

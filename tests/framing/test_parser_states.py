@@ -36,7 +36,7 @@ INPUTS: dict[str, Any] = {
 MALFORMED, MISSING, INVALID = "malformed-header", "missing-content-length", "invalid-json"
 MISMATCH, TOO_LARGE = "length-mismatch", "oversize"
 
-# (what leads there, the state, {input: (what comes out, the state behind it)}); an input left out changes nothing.
+# (what leads there, the state, {input: (what comes out, the state after it)}); an input left out changes nothing.
 ROWS: dict[str, tuple[list[Any], ParserState, dict[str, tuple[list[Any], ParserState]]]] = {
     "in step": (
         [A],
@@ -48,7 +48,7 @@ ROWS: dict[str, tuple[list[Any], ParserState, dict[str, tuple[list[Any], ParserS
             "no length": ([MISSING], "after-block"),
         },
     ),
-    "behind a faulty block": (
+    "after a faulty block": (
         [JUNK],
         "after-block",
         {
@@ -110,7 +110,7 @@ ROWS: dict[str, tuple[list[Any], ParserState, dict[str, tuple[list[Any], ParserS
             "end": ([MISSING], "in-step"),
         },
     ),
-    "in an unframed text behind a faulty block": (
+    "in an unframed text after a faulty block": (
         [JUNK + b'{"a":1'],
         "unframed",
         {
@@ -121,7 +121,7 @@ ROWS: dict[str, tuple[list[Any], ParserState, dict[str, tuple[list[Any], ParserS
             "end": ([], "in-step"),
         },
     ),
-    "in doubt behind a bad body": (
+    "in doubt after a bad body": (
         [BAD_FRAME],
         "doubt-whole",
         {
@@ -133,7 +133,7 @@ ROWS: dict[str, tuple[list[Any], ParserState, dict[str, tuple[list[Any], ParserS
             "end": ([], "in-step"),
         },
     ),
-    "in doubt behind a cut body": (
+    "in doubt after a cut body": (
         [CUT_FRAME],
         "doubt-cut",
         {
@@ -145,7 +145,7 @@ ROWS: dict[str, tuple[list[Any], ParserState, dict[str, tuple[list[Any], ParserS
             "end": ([INVALID], "in-step"),
         },
     ),
-    "in doubt behind a body that timed out": (
+    "in doubt after a body that timed out": (
         [CUT_BODY, "time-out"],
         "doubt-cut",
         {
@@ -168,7 +168,7 @@ ROWS: dict[str, tuple[list[Any], ParserState, dict[str, tuple[list[Any], ParserS
             "end": ([], "in-step"),
         },
     ),
-    "in doubt behind a whole text that timed out": (
+    "in doubt after a whole text that timed out": (
         [b"Content-Length: 60\r\n\r\n{}", "time-out"],
         "doubt-whole",
         {
@@ -179,7 +179,7 @@ ROWS: dict[str, tuple[list[Any], ParserState, dict[str, tuple[list[Any], ParserS
             "end": ([], "in-step"),
         },
     ),
-    "in a block in doubt behind a bad body": (
+    "in a block in doubt after a bad body": (
         [BAD_FRAME + b"Y: "],
         "in-block",
         {
@@ -193,7 +193,7 @@ ROWS: dict[str, tuple[list[Any], ParserState, dict[str, tuple[list[Any], ParserS
             "end": ([INVALID], "in-step"),
         },
     ),
-    "in a block in doubt behind a cut body": (
+    "in a block in doubt after a cut body": (
         [CUT_FRAME + b"1: "],
         "in-block",
         {

@@ -30,7 +30,7 @@ def scrubber() -> Scrubber:
 )  # fmt: skip
 def test_a_telling_last_word_tells(name: str) -> None:
     assert name_sensitivity(name) is Sensitivity.CERTAIN
-    assert any(stem in name.lower() for stem in SENSITIVE_STEMS), "the prefilter would not wake"
+    assert any(stem in name.lower() for stem in SENSITIVE_STEMS), "the prefilter would skip the line"
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ LARGE = bytes(range(256)) * 4096 * 3
 """3 MiB: more than any pipe, socket or terminal holds."""
 
 DEADLINE = 20
-"""Seconds; bounds a test that hangs, says nothing of speed."""
+"""Seconds; stops a test that hangs; no limit on speed."""
 
 
 def pipes(*, blocking: bool = True, **ways: Callable[[int], object]) -> Pair:

@@ -1,4 +1,4 @@
-"""What stdin and stdout may be, and what must not happen to whoever shares them."""
+"""Stdin and stdout may be anything, and nothing changes for the processes that share them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LARGE = os.urandom(1024) * 20 * 1024
 """20 MiB: two bodies of the largest size that a daemon takes by default."""
 
 DEADLINE = 60
-"""Seconds; bounds a test that hangs, says nothing of speed."""
+"""Seconds; stops a test that hangs; no limit on speed."""
 
 
 def raw_terminal() -> tuple[int, int]:
@@ -309,7 +309,7 @@ def test_only_large_transfers_enlarge_a_pipe() -> None:
     os.close(drain)
 
 
-# -- a process, whatever its parent gives it ------------------------------------------------------------------------
+# -- a process with any stdin and stdout ----------------------------------------------------------------------------
 
 ECHO = """
 import anyio

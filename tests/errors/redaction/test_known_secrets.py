@@ -1,4 +1,4 @@
-"""Secrets known by value are hidden in every encoding, from the environment and from handlers."""
+"""Registered secrets are redacted in every encoding, whether from the environment or from handlers."""
 
 from __future__ import annotations
 
