@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 
-from ..errors.backoff import SYSTEM
+from ..errors.backoff import SYSTEM_TIMING
 from ..framing.events import Framing
 from .attach import shake_hands
 from .connection.connection import Connection
@@ -77,7 +77,7 @@ async def connect(  # noqa: PLR0913 - what there is to say about a process, and 
             yield Peer(line, served, defaults, ids=ids)
         return
     async with background_tasks() as tasks:
-        line = RestartingConnector(begin, restart, tasks=tasks, timing=SYSTEM)
+        line = RestartingConnector(begin, restart, tasks=tasks, timing=SYSTEM_TIMING)
         try:
             await line.connection()
             yield Peer(line, served, defaults, ids=ids)

@@ -9,7 +9,7 @@ from msgspec import Raw, UnsetType
 
 from ..errors import failures as facts
 from ..errors.codes import row_of
-from ..errors.wire import NO_NUMBER, ErrorObject, error_object
+from ..errors.wire import NO_CODE, ErrorObject, error_object
 
 SHOWN_CHARACTERS: Final = 1000
 """Of a foreign error's data; the rest is in `RemoteError.data`."""
@@ -20,7 +20,7 @@ def phrase(failure: facts.Failure, error: ErrorObject) -> str:
     own = error_object(failure)
     if own.code == error.code and json_of(own.data) == json_of(error.data):
         return _facts(failure)
-    number = "" if error.code in (row_of(failure).code, NO_NUMBER) else str(error.code)
+    number = "" if error.code in (row_of(failure).code, NO_CODE) else str(error.code)
     data = "" if isinstance(error.data, UnsetType) else bytes(error.data).decode(errors="replace")
     return ", ".join(filter(None, (number, data if len(data) <= SHOWN_CHARACTERS else f"{data[:SHOWN_CHARACTERS]}…")))
 

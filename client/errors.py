@@ -5,7 +5,7 @@
     ├── RequestTimeout               this side's own deadline passed
     ├── InvalidReply                 what came back is not what the protocol or the declared type says
     ├── StreamOverrun                a stream's consumer fell too far behind
-    └── RemoteError                  the server answered with an error; one class per line of `discreet.errors.TABLE`
+    └── RemoteError                  the server answered with an error; one class per line of `discreet.errors.ERROR_TABLE`
         ├── ParseFailed              PARSE_ERROR
         ├── InvalidRequest           INVALID_REQUEST
         ├── OperationTypeMismatch    INVALID_OPERATION_TYPE
@@ -42,7 +42,7 @@ import msgspec
 from ..errors import failures as facts
 from ..errors.codes import row_of
 from ..errors.exceptions import OperationError
-from ..errors.wire import ErrorObject, read_error
+from ..errors.wire import ErrorObject, decode_error
 from .error_text import json_of, phrase
 
 DeclaredErrors: TypeAlias = Sequence[type[OperationError]]
@@ -367,7 +367,7 @@ def remote_error(
     It is `InvalidReply`, caused by the error itself, when the details do not fit the class in `errors` that declares
     their code.
     """
-    error, failure = read_error(raw)
+    error, failure = decode_error(raw)
     if isinstance(failure, facts.AgentFailure) and not a2a:
         failure = facts.Internal()
     if not isinstance(failure, facts.DomainFailure):

@@ -14,7 +14,7 @@ import anyio
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ..errors.backoff import SYSTEM
+from ..errors.backoff import SYSTEM_TIMING
 from .connection.connector import Connector
 from .connection.handlers import Handlers, NotificationHandler, RequestHandler
 from .connection.pending import PendingCall, PendingStream
@@ -144,7 +144,7 @@ class Peer:
 
         if self._defaults.retry is None:
             return await once(None)
-        return await call_with_retries(self._defaults.retry, method, once, again, timing=SYSTEM)
+        return await call_with_retries(self._defaults.retry, method, once, again, timing=SYSTEM_TIMING)
 
     async def _call_once(self, request: _Request, kind: Any, seconds: float | None) -> Any:
         call_id = next(self._ids)

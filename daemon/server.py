@@ -10,9 +10,8 @@ from typing import Final, NoReturn, final
 from .. import __version__
 from ..errors.redaction import load_environment
 from ..framing import stdio_guard
-from ..framing.stray_output import StrayReader
+from ..framing.stray_output import StrayOutputReader
 from ..framing.transports.descriptors import StdoutClosed
-from ..framing.transports.interface import memory_pair
 from ..framing.transports.stdio import StdioTransport
 from .apps import AppError, hosted_of
 from .credentials import access_of, check_store, credentials_of
@@ -47,7 +46,7 @@ def serve(settings: Settings, handed: Handover | None = None) -> int:
     gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
     stderr = stdio_guard.STDERR
     try:
-        streams = stdio_guard.seize()
+        streams = stdio_guard.redirect()
         stderr = streams.stderr
         process = _Process(settings, streams, handed)
     except StdoutClosed as exc:
@@ -67,6 +66,8 @@ def serve(settings: Settings, handed: Handover | None = None) -> int:
 
 def check(settings: Settings) -> NoReturn:
     """Load what `serve` would, and end with status 0; or say on stdout, in one line, why it can't be served."""
+    from ..framing.transports.memory import memory_pair  # late: `serve` does without
+
     report = os.dup(stdio_guard.STDOUT)
     os.dup2(stdio_guard.STDERR, stdio_guard.STDOUT)  # what user code prints at import is no report
     sys.dont_write_bytecode = True
@@ -95,7 +96,7 @@ class _Process:
         self._transport: StdioTransport | None = None
         self._watchdog = Watchdog(settings.drain_timeout, self._last_words)
         self._watchdog.start()
-        self._strays = StrayReader(streams.stray_out, streams.stray_err)
+        self._strays = StrayOutputReader(streams.stray_out, streams.stray_err)
         self._strays.start()
         self._logs = start(_log_settings(settings, handed), streams.stderr, os.environ, version=__version__)
         self._strays.deliver_to(stray)
@@ -112,7 +113,7 @@ class _Process:
         self._hangup_watch.start()
 
     def run(self) -> int:
-        hint = stdio_guard.hint_for_tty(self._streams.stdin)
+        hint = stdio_guard.terminal_hint(self._streams.stdin)
         if hint and self._handed is None:
             _complain(self._streams.stderr, hint)
         with Signals(self._on_first_signal, self._on_second_signal):

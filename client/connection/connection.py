@@ -208,7 +208,7 @@ class Connection:
     async def _fill(self) -> None:
         """Wait for bytes. Silence within a frame ends the frame, and whoever waits should not wait for the rest of it."""
         with anyio.move_on_after(self._stall_seconds if self._parser.mid_frame else math.inf) as scope:
-            if (fault := await self._channel.fill()) is not None:
+            if (fault := await self._channel.receive_more()) is not None:
                 self.inbox.fail_all(_what_came(fault))
             elif self._is_flooded():
                 self.inbox.fail_all(NO_FRAME)
@@ -218,7 +218,7 @@ class Connection:
 
     def _is_flooded(self) -> bool:
         """Whether what comes has been no frame for long. Its end, which nobody knows, would be told by a rest."""
-        if not self._parser.wants_rest:
+        if not self._parser.waits_for_silence:
             self._junk_since = math.inf
             return False
         now = anyio.current_time()
@@ -232,7 +232,7 @@ class Connection:
         """
         lost: Fault | None = None
         while True:
-            event = self._channel.next_nowait()
+            event = self._channel.next_event()
             match event:
                 case Frame(body):
                     if not self.inbox.take(body):

@@ -11,7 +11,7 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from ...errors.backoff import Timing, doubling
+from ...errors.backoff import Timing, exponential_backoff
 from ..connection.connection import CLOSED, Connection
 from ..errors import ConnectionFailed, Loss
 
@@ -49,7 +49,7 @@ class Restarts:
         count = len(self._counted)
         if count >= self._policy.limit:
             return None
-        return doubling(self._policy.initial, self._policy.cap, count - 1) if count else 0.0
+        return exponential_backoff(self._policy.initial, self._policy.cap, count - 1) if count else 0.0
 
     def count(self, now: float) -> None:
         """A restart begins."""

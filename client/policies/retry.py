@@ -16,7 +16,7 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from ...errors.backoff import Timing, doubling
+from ...errors.backoff import Timing, exponential_backoff
 from ..errors import ClientError, ConnectionFailed, OperationTimedOut, Overloaded, RequestTimeout, Unavailable
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     def ceiling(self, failures: int) -> float:
         """The longest back-off after so many failures, in seconds."""
-        return doubling(self.initial, self.cap, failures - 1)
+        return exponential_backoff(self.initial, self.cap, failures - 1)
 
     def left(self, elapsed: float) -> float | None:
         """Seconds until the deadline; None without one."""

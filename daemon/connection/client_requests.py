@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
-from ...errors.wire import read_error
+from ...errors.wire import decode_error
 from ..operations.context import ClientRefused
 from ..rpc import envelope
 from ..rpc.envelope import Reply
@@ -76,5 +76,5 @@ class ClientRequests:
 def _result(reply: Reply | None) -> bytes:
     if reply is not None and reply.result is not None:
         return bytes(reply.result)
-    error, failure = read_error(reply.error if reply is not None and reply.error is not None else b"")
+    error, failure = decode_error(reply.error if reply is not None and reply.error is not None else b"")
     raise ClientRefused(error.code, error.message, failure)

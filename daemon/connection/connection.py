@@ -136,7 +136,7 @@ class Connection:
     @property
     def pulse(self) -> int:
         """Changes whenever bytes come in or go out. May be read by any thread."""
-        return self._channel.pulse
+        return self._channel.activity
 
     def counts(self) -> dict[str, int]:
         """How much each table holds of requests that have not ended. All are 0 when nothing is owed to the client."""

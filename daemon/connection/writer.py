@@ -67,7 +67,7 @@ class Writer:
 
     def close(self) -> None:
         """Nothing more is sent: free what is queued."""
-        self._channel.drop()
+        self._channel.discard_output()
         self._streams.close()
         self._count()
 
@@ -107,7 +107,7 @@ class Writer:
             for message in messages:
                 self._channel.post(message)
         rest = self._channel.unsent_bytes()
-        self._channel.drop()
+        self._channel.discard_output()
         return rest
 
     @property

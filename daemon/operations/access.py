@@ -93,7 +93,7 @@ class Access:
             from ...errors.redaction.caller_secrets import CallerSecrets  # late: only daemons with a provider need it
 
             self._guests = CallerSecrets()
-        self._guests.conceal(authorization.strip().partition(" ")[2].strip() or authorization)
+        self._guests.add(authorization.strip().partition(" ")[2].strip() or authorization)
 
     def refusal(self, rule: AccessRule, metadata: Mapping[str, str]) -> Failure | None:
         """Why this call may not be made; None where it may."""

@@ -23,7 +23,7 @@ from discreet.cli.verbs.call import add_arguments, request_of
 from discreet.client import ConnectionFailed, InvalidReply, Loss, RequestTimeout, StreamOverrun
 from discreet.client.errors import remote_error
 from discreet.daemon.settings import UsageError
-from discreet.errors import TABLE, DomainFailure, Internal
+from discreet.errors import ERROR_TABLE, DomainFailure, Internal
 from discreet.errors.wire import encode_error
 
 DEADLINE_SECONDS = 30.0
@@ -203,7 +203,7 @@ def test_a_number_of_retries_that_is_none_is_wrong_usage(text: str) -> None:
 
 
 def test_every_row_of_the_table_of_errors_has_an_exit_status() -> None:
-    for row in TABLE:
+    for row in ERROR_TABLE:
         assert row.failure is DomainFailure or EXIT_OF_HTTP[row.http_status] in MEANINGS, row.protocol_code
 
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from discreet.client import Peer, attach
-from discreet.framing.transports.interface import MemoryTransport, memory_pair
+from discreet.framing.transports.memory import MemoryTransport, memory_pair
 
 DEADLINE_SECONDS = 20.0
 """Bounds a test that hangs; no test waits for it."""

@@ -32,7 +32,7 @@ from discreet.client import (
 from discreet.client.dialects import DIALECTS, initialize
 from discreet.client.errors import TaskNotFound, remote_error
 from discreet.client.task_group import background_tasks
-from discreet.framing.transports.interface import MemoryTransport, memory_pair
+from discreet.framing.transports.memory import MemoryTransport, memory_pair
 
 pytestmark = pytest.mark.anyio
 

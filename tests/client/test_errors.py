@@ -11,7 +11,7 @@ import discreet.client
 from discreet.client import ClientError, InternalError, InvalidReply, OperationFailed, RemoteError
 from discreet.client.errors import CLASSES, remote_error
 from discreet.errors import (
-    TABLE,
+    ERROR_TABLE,
     AuthenticationRequired,
     Cancelled,
     DomainFailure,
@@ -106,7 +106,7 @@ def test_the_text_of_an_error_has_an_end() -> None:
 
 
 def test_every_row_of_the_table_has_a_class_of_its_own() -> None:
-    assert set(CLASSES) == {row.failure for row in TABLE} == {type(failure) for failure in FAILURES}
+    assert set(CLASSES) == {row.failure for row in ERROR_TABLE} == {type(failure) for failure in FAILURES}
     assert len(set(CLASSES.values())) == len(CLASSES)
 
 

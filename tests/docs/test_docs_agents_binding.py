@@ -25,7 +25,7 @@ from discreet.daemon.agents.tasks.runner import CANCEL_SECONDS
 from discreet.daemon.connection.streams import MAX_UNDELIVERED
 from discreet.daemon.settings import Settings
 from discreet.errors import AuthenticationRequired, failures
-from discreet.errors.codes import TABLE
+from discreet.errors.codes import ERROR_TABLE
 from discreet.errors.failures import AgentFailure
 from discreet.errors.wire import encode_error
 
@@ -174,7 +174,7 @@ def test_the_methods_are_those_of_both_dialects() -> None:
 
 def test_the_errors_are_those_of_the_table() -> None:
     shown = rows("6. Errors")
-    agents = {row.failure: row for row in TABLE if issubclass(row.failure, AgentFailure)}
+    agents = {row.failure: row for row in ERROR_TABLE if issubclass(row.failure, AgentFailure)}
     told = [
         [
             f"{kind.__name__}Error",
@@ -196,7 +196,7 @@ def test_the_errors_are_those_of_the_table() -> None:
 
 def test_the_general_errors_are_those_of_the_table() -> None:
     shown = {(row[0], row[1], row[4], row[5]) for row in rows("6. Errors") if len(row) == 6 and row[0].startswith("−")}
-    known = {(f"−{-row.code}", row.message, str(row.http_status), row.grpc_status) for row in TABLE}
+    known = {(f"−{-row.code}", row.message, str(row.http_status), row.grpc_status) for row in ERROR_TABLE}
     assert len(shown) == 9
     assert shown <= known
 

@@ -6,11 +6,12 @@ import anyio
 import pytest
 
 from discreet.errors import InvalidRequest, ParseFailure
-from discreet.framing.channel import OUTGOING_HIGH, Channel
+from discreet.framing.channel import HIGH_WATER_BYTES, Channel
 from discreet.framing.encoder import encode_frame
 from discreet.framing.events import END_OF_INPUT, NEED_DATA, Fault, Frame, FrameLimits
 from discreet.framing.parser import parser_for
-from discreet.framing.transports.interface import MemoryTransport, PeerGone, memory_pair
+from discreet.framing.transports.interface import PeerGone
+from discreet.framing.transports.memory import MemoryTransport, memory_pair
 
 pytestmark = pytest.mark.anyio
 
@@ -29,10 +30,10 @@ async def events(wire: Channel, count: int) -> list[object]:
     found: list[object] = []
     with anyio.fail_after(5):
         while len(found) < count:
-            event = wire.next_nowait()
+            event = wire.next_event()
             if event is not NEED_DATA:
                 found.append(event)
-            elif (fault := await wire.fill()) is not None:
+            elif (fault := await wire.receive_more()) is not None:
                 found.append(fault)
     return found
 
@@ -52,7 +53,7 @@ async def test_faults_that_follow_each_other_are_one_loss_told_before_the_next_f
     assert isinstance(fault, Fault)
     assert fault.failure == InvalidRequest("malformed-header")
     assert frame == Frame(b"{}")
-    assert wire.next_nowait() is NEED_DATA
+    assert wire.next_event() is NEED_DATA
 
 
 async def test_a_loss_is_told_when_nothing_follows_it() -> None:
@@ -94,8 +95,8 @@ async def test_a_frame_is_timed_from_its_first_byte_not_from_that_of_an_earlier_
     with anyio.fail_after(5):
         for _ in range(4):
             await peer.send(GOOD[:-1])
-            assert wire.next_nowait() is NEED_DATA
-            await wire.fill()
+            assert wire.next_event() is NEED_DATA
+            await wire.receive_more()
             await anyio.sleep(0.1)
             await peer.send(GOOD[-1:])
             assert await events(wire, 1) == [Frame(b"{}")]
@@ -105,11 +106,11 @@ async def test_a_frame_is_timed_from_its_first_byte_not_from_that_of_an_earlier_
 async def test_reading_that_paused_for_longer_than_the_deadline_takes_what_came_meanwhile() -> None:
     wire, peer, timeouts = channel(frame_timeout=0.05)
     await peer.send(GOOD[:10])
-    assert wire.next_nowait() is NEED_DATA
-    await wire.fill()
-    assert wire.next_nowait() is NEED_DATA
+    assert wire.next_event() is NEED_DATA
+    await wire.receive_more()
+    assert wire.next_event() is NEED_DATA
     with anyio.move_on_after(0.01):
-        await wire.fill()  # the clock has begun
+        await wire.receive_more()  # the clock has begun
     await peer.send(GOOD[10:])
     await anyio.sleep(0.1)
     assert await events(wire, 1) == [Frame(b"{}")]
@@ -131,7 +132,7 @@ async def test_replies_go_out_in_order_in_as_few_writes_as_the_reader_allows() -
 
 async def test_much_that_waits_is_congestion_until_it_is_read() -> None:
     wire, peer, _ = channel()
-    wire.post(b"x" * OUTGOING_HIGH)
+    wire.post(b"x" * HIGH_WATER_BYTES)
     assert wire.congested
     while not wire.flush():
         assert peer.receive_nowait()

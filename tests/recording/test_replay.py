@@ -13,7 +13,7 @@ from msgspec import Raw
 from discreet.framing.encoder import encode_frame
 from discreet.framing.events import NEED_DATA, Frame
 from discreet.framing.parser import parser_for
-from discreet.framing.transports.interface import MemoryTransport, memory_pair
+from discreet.framing.transports.memory import MemoryTransport, memory_pair
 from discreet.recording.diff import differences
 from discreet.recording.format import Closed, Ended, Line, Lost, Recording, Said, Sender, Start
 from discreet.recording.json_values import load

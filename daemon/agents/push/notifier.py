@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
-from ....errors.backoff import SYSTEM, Timing, doubling
+from ....errors.backoff import SYSTEM_TIMING, Timing, exponential_backoff
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
 from ...logs import log
@@ -58,7 +58,7 @@ class PushNotifier:
         self,
         *,
         allow_private: bool = False,
-        timing: Timing = SYSTEM,
+        timing: Timing = SYSTEM_TIMING,
         network: Network | None = None,
         patience: Patience = Patience(),  # noqa: B008 - immutable
     ) -> None:
@@ -205,7 +205,7 @@ class PushNotifier:
         """Seconds until the next attempt; None when there is none."""
         if not failed.repeatable or number >= ATTEMPTS or self._draining:
             return None
-        back_off = self._timing.jitter() * doubling(INITIAL_SECONDS, CAP_SECONDS, number - 1)
+        back_off = self._timing.jitter() * exponential_backoff(INITIAL_SECONDS, CAP_SECONDS, number - 1)
         delay = min(CAP_SECONDS, max(failed.after, back_off))
         return delay if elapsed + delay < LONGEST_SECONDS else None
 
@@ -254,7 +254,7 @@ class PushNotifier:
         shown = config.authentication
         for secret in (config.token, shown.credentials if shown is not None else None):
             if secret:
-                self._guests.conceal(secret)
+                self._guests.add(secret)
 
 
 def _key(target: PushTarget) -> Key:

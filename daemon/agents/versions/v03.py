@@ -12,8 +12,7 @@ from typing import Any, Final, assert_never, final
 import msgspec
 from msgspec import Raw
 
-from ....errors.failures import Dialect as DialectName
-from ....errors.failures import ExtendedAgentCardNotConfigured, Failure
+from ....errors.failures import A2AVersion, ExtendedAgentCardNotConfigured, Failure
 from ...operations.decoders import Values
 from ...operations.params import InputModel
 from ..model.states import RESTING
@@ -85,7 +84,7 @@ def _raw(value: Any) -> Raw:  # Any: one of the structs of `v03_model`
 class _V03:
     """See `Dialect`."""
 
-    name: DialectName = "0.3"
+    name: A2AVersion = "0.3"
     nothing: Raw = Raw(b"null")
     config_path: str = "pushNotificationConfig"
     sent_config_path: str = "configuration.pushNotificationConfig"

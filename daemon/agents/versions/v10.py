@@ -10,8 +10,7 @@ import msgspec
 from msgspec import Meta, Raw, field
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import Dialect as DialectName
-from ....errors.failures import Failure, InvalidParams, UnsupportedOperation
+from ....errors.failures import A2AVersion, Failure, InvalidParams, UnsupportedOperation
 from ...operations.decoders import Values
 from ...operations.params import InputModel
 from ..model.timestamps import at_or_after
@@ -212,7 +211,7 @@ class _Configs(Wire, frozen=True):
 class _V10:
     """See `Dialect`."""
 
-    name: DialectName = "1.0"
+    name: A2AVersion = "1.0"
     nothing: Raw = Raw(b"{}")
     config_path: str = ""
     sent_config_path: str = "configuration.taskPushNotificationConfig"

@@ -14,8 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import Dialect as DialectName
-from ....errors.failures import Failure
+from ....errors.failures import A2AVersion, Failure
 from ...operations.decoders import Values
 from ...operations.msgspec_errors import REFUSALS
 from ...operations.params import InputModel
@@ -52,7 +51,7 @@ class Dialect(Protocol):
     """How callers of one version of A2A are understood and answered. What it writes is JSON."""
 
     @property
-    def name(self) -> DialectName: ...
+    def name(self) -> A2AVersion: ...
 
     def speaks(self, version: str) -> bool:
         """Whether this is the dialect of a version that a caller names: `1.0`, and `1.0.7` too (3.6 of 1.0)."""
@@ -112,7 +111,7 @@ class Dialect(Protocol):
         ...
 
 
-def same_version(name: DialectName, version: str) -> bool:
+def same_version(name: A2AVersion, version: str) -> bool:
     """Whether a version is that of the dialect; what stands behind the second number changes no JSON."""
     return f"{version}.".startswith(f"{name}.")
 

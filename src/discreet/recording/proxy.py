@@ -16,8 +16,8 @@ import msgspec
 
 from ..client.process.process import LINGER_SECONDS, EndBounds, ServerProcess
 from ..client.task_group import background_tasks
-from ..framing.channel import REST_SECONDS
-from ..framing.transports.descriptors import nothing
+from ..framing.channel import SILENCE_SECONDS
+from ..framing.transports.descriptors import do_nothing
 from ..framing.transports.interface import ByteTransport, PeerGone
 from .recorder import Stream
 
@@ -27,7 +27,7 @@ GONE_SECONDS: Final = 0.25
 
 class Listener(Protocol):
     def __call__(self, stream: Stream, data: bytes, *, rested: bool = False) -> None:
-        """Some bytes of one stream; none at its end. `rested`: it was silent for `REST_SECONDS` before them."""
+        """Some bytes of one stream; none at its end. `rested`: it was silent for `SILENCE_SECONDS` before them."""
         ...
 
 
@@ -102,7 +102,7 @@ async def forward(
     source: ByteTransport,
     sink: ByteTransport,
     listen: Listener,
-    passed: Callable[[], None] = nothing,
+    passed: Callable[[], None] = do_nothing,
 ) -> bool:
     """Copy until the source ends: True. False when the sink takes no more. The sink's pace is the source's.
 
@@ -112,7 +112,7 @@ async def forward(
         while True:
             began = anyio.current_time()
             data = await source.receive()
-            listen(stream, data, rested=anyio.current_time() - began >= REST_SECONDS)
+            listen(stream, data, rested=anyio.current_time() - began >= SILENCE_SECONDS)
             if not data:
                 return True
             await sink.send(data)

@@ -175,14 +175,14 @@ class _Player:
 
     async def read(self) -> None:
         while True:
-            event = self._channel.next_nowait()
+            event = self._channel.next_event()
             match event:
                 case Frame(body):
                     self._take(body)
                 case Fault(_, size):
                     self._garbage += size
                 case NeedData():
-                    if (fault := await self._channel.fill()) is not None:
+                    if (fault := await self._channel.receive_more()) is not None:
                         self._garbage += fault.size
                 case EndOfInput():
                     self._ended = True

@@ -18,9 +18,9 @@ from msgspec import Raw
 
 from ..client.json_path import Path, show
 from ..errors.redaction import scrub, scrub_secrets
-from ..errors.redaction.layers.names import names_value
-from ..errors.redaction.layers.words import Verdict, judge
-from ..errors.redaction.marks import REDACTED, nothing_left
+from ..errors.redaction.layers.names import redact_by_name
+from ..errors.redaction.layers.sensitivity import Sensitivity, name_sensitivity
+from ..errors.redaction.marks import REDACTED, nothing_to_redact
 from .json_values import Json
 from .session_secrets import SessionSecrets
 
@@ -106,7 +106,7 @@ class MessageScrubber:
         result: list[Json] = []
         before = ""
         for place, item in enumerate(items):
-            told = before if judge(before) is not Verdict.PLAIN else name
+            told = before if name_sensitivity(before) is not Sensitivity.NONE else name
             result.append(self._copy(item, told, (*path, place), secret=secret))
             text = _as_name(item)
             is_header = len(items) == 2 and place == 0
@@ -114,8 +114,8 @@ class MessageScrubber:
         return result
 
     def _text(self, text: str, name: str, path: Path, *, secret: bool) -> str:
-        told = (secret and not nothing_left(text)) or _fits_a_short_name(name, text)
-        by_name = REDACTED if told else names_value(name, text) if name else None
+        told = (secret and not nothing_to_redact(text)) or _fits_a_short_name(name, text)
+        by_name = REDACTED if told else redact_by_name(name, text) if name else None
         clean = by_name or self._clean(text, paths=self._hide_paths)
         if clean != text:
             piece = removed_piece(text, clean)
@@ -131,7 +131,7 @@ class MessageScrubber:
 
     def _number(self, number: Raw, name: str, path: Path, *, secret: bool) -> Raw | str:
         digits = bytes(number).decode()
-        tells = judge(name) is Verdict.SECRET and not name.lower().endswith("s")
+        tells = name_sensitivity(name) is Sensitivity.CERTAIN and not name.lower().endswith("s")
         known = _fits_a_short_name(name, digits) or self._overheard.scrub(digits) == REDACTED
         if not (tells or secret or known):
             return number
@@ -159,7 +159,7 @@ def removed_piece(text: str, clean: str) -> str | None:
 
 
 def _speaks_for_nested(name: str) -> bool:
-    return judge(name) is Verdict.SECRET and not name.lower().endswith(_MEASURED)
+    return name_sensitivity(name) is Sensitivity.CERTAIN and not name.lower().endswith(_MEASURED)
 
 
 def _fits_a_short_name(name: str, text: str) -> bool:

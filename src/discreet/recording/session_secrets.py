@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final, final
 
-from ..errors.redaction.layers.benign import is_placeholder, is_secret
-from ..errors.redaction.layers.known import SHORTEST, KnownSecrets
-from ..errors.redaction.layers.words import Verdict
-from ..errors.redaction.marks import REDACTED, nothing_left
+from ..errors.redaction.layers.false_positives import is_placeholder, is_secret
+from ..errors.redaction.layers.known_secrets import MIN_SECRET_LENGTH, KnownSecrets
+from ..errors.redaction.layers.sensitivity import Sensitivity
+from ..errors.redaction.marks import REDACTED, nothing_to_redact
 
 SHORT_SECRETS: Final = 1024
-"""Secrets of fewer than `SHORTEST` characters that are remembered."""
+"""Secrets of fewer than `MIN_SECRET_LENGTH` characters that are remembered."""
 
 _SHORT: Final = re.compile(r"(?=\D*\d)[^\s<>]{6,7}")
 """Still long enough, and with a digit in it, to be told from words where it stands by itself."""
@@ -30,12 +30,12 @@ class SessionSecrets:
 
     def learn(self, secret: str, name: str) -> None:
         """A value, and the name that told; empty where it was found without one."""
-        if nothing_left(secret) or is_placeholder(secret) or REDACTED in secret:
+        if nothing_to_redact(secret) or is_placeholder(secret) or REDACTED in secret:
             return
-        is_word = secret.isalpha() and not is_secret(secret, Verdict.LIKELY)
+        is_word = secret.isalpha() and not is_secret(secret, Sensitivity.LIKELY)
         if is_word and not any(part in name.lower() for part in _PASSWORDS):
             return
-        if len(secret) >= SHORTEST:
+        if len(secret) >= MIN_SECRET_LENGTH:
             self._known.add(secret)
         elif _SHORT.fullmatch(secret) and len(self._short) < SHORT_SECRETS:
             self._short.setdefault(secret, re.compile(rf"(?<!\w){re.escape(secret)}(?!\w)"))

@@ -55,7 +55,7 @@ class Transcript:
         self._ms = ms
         parser = self._parsers[sender]
         if rested:
-            parser.input_rested()
+            parser.input_fell_silent()
             self._drain(sender, parser)
         if data:
             parser.receive_data(data)

@@ -30,7 +30,8 @@ from ..daemon.settings.option import Given, value_of
 from ..daemon.settings.table import OPTIONS
 from ..errors.redaction import register
 from ..framing.events import Framing
-from ..framing.transports.interface import ByteTransport, memory_pair
+from ..framing.transports.interface import ByteTransport
+from ..framing.transports.memory import memory_pair
 from .logged import show_log
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from discreet.client.connection.connection import Connection
 from discreet.client.connection.connector import FixedConnector
 from discreet.client.connection.handlers import Handlers
 from discreet.client.task_group import background_tasks
-from discreet.framing.transports.interface import memory_pair
+from discreet.framing.transports.memory import memory_pair
 
 pytestmark = pytest.mark.anyio
 

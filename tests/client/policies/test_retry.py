@@ -29,7 +29,7 @@ from discreet.client import (
 from discreet.client.errors import CLASSES, remote_error
 from discreet.client.policies.retry import call_with_retries, outcome_is_unknown
 from discreet.errors import failures as facts
-from discreet.errors.backoff import SYSTEM
+from discreet.errors.backoff import SYSTEM_TIMING
 from discreet.errors.wire import encode_error
 
 ALMOST_ONE = 1 - 2**-53
@@ -223,16 +223,16 @@ async def test_cancellation_ends_the_waiting_between_two_attempts() -> None:
         raise busy(30_000)
 
     with anyio.fail_after(20), anyio.CancelScope() as scope:
-        await call_with_retries(RetryPolicy(), "m", once, always, timing=SYSTEM)
+        await call_with_retries(RetryPolicy(), "m", once, always, timing=SYSTEM_TIMING)
     assert (scope.cancelled_caught, attempts) == (True, 1)
 
 
 @pytest.mark.anyio
 async def test_the_systems_timing_goes_forward_and_its_chance_stays_in_bounds() -> None:
-    before = SYSTEM.now()
-    await SYSTEM.sleep(0)
-    numbers = [SYSTEM.jitter() for _ in range(100)]
-    assert SYSTEM.now() >= before
+    before = SYSTEM_TIMING.now()
+    await SYSTEM_TIMING.sleep(0)
+    numbers = [SYSTEM_TIMING.jitter() for _ in range(100)]
+    assert SYSTEM_TIMING.now() >= before
     assert all(0 <= number < 1 for number in numbers)
     assert all(one != other for one, other in pairwise(numbers))
 

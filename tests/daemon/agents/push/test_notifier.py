@@ -25,11 +25,11 @@ from discreet.daemon.agents.push.queue import MOST
 from discreet.daemon.agents.push.ssrf import MALFORMED, PRIVATE
 from discreet.daemon.agents.stores.interface import PushTarget
 from discreet.daemon.logs import log
-from discreet.errors.backoff import SYSTEM, SystemTiming
+from discreet.errors.backoff import SYSTEM_TIMING, SystemTiming
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import InvalidParams
 from discreet.errors.redaction import scrub
-from discreet.errors.redaction.caller_secrets import MOST as MOST_GUESTS
+from discreet.errors.redaction.caller_secrets import MAX_CALLER_SECRETS
 
 pytestmark = pytest.mark.anyio
 
@@ -802,13 +802,13 @@ def test_tokens_and_credentials_are_known_to_the_scrubber() -> None:
 
 def test_the_scrubber_is_not_flooded_with_tokens() -> None:
     pusher = PushNotifier()
-    for number in range(MOST_GUESTS + 1):
+    for number in range(MAX_CALLER_SECRETS + 1):
         pusher.check(PushConfig(GOOD, token=f"plain words number {number} here"), param="config")
     assert "plain words" in scrub("x plain words number 0 here x")
     assert "plain words" not in scrub("x plain words number 1 here x")
-    for number in range(MOST_GUESTS):
+    for number in range(MAX_CALLER_SECRETS):
         pusher.check(PushConfig(GOOD, token=f"other words number {number} here"), param="config")
-    assert "plain words" in scrub(f"x plain words number {MOST_GUESTS} here x")
+    assert "plain words" in scrub(f"x plain words number {MAX_CALLER_SECRETS} here x")
 
 
 async def test_no_part_of_a_secret_is_logged(events: Events) -> None:
@@ -823,10 +823,10 @@ async def test_no_part_of_a_secret_is_logged(events: Events) -> None:
 
 
 async def test_the_clock_of_the_system_is_the_event_loops() -> None:
-    assert isinstance(SYSTEM, SystemTiming)
-    assert SYSTEM.now() <= anyio.current_time() <= SYSTEM.now()
-    assert 0 <= SYSTEM.jitter() < 1
-    await SYSTEM.sleep(0)
+    assert isinstance(SYSTEM_TIMING, SystemTiming)
+    assert SYSTEM_TIMING.now() <= anyio.current_time() <= SYSTEM_TIMING.now()
+    assert 0 <= SYSTEM_TIMING.jitter() < 1
+    await SYSTEM_TIMING.sleep(0)
 
 
 def test_notifications_are_available_with_the_extra() -> None:

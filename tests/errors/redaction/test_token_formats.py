@@ -1,6 +1,6 @@
 """Recall over synthetic secrets of every family, whole and cut short, in the places where secrets turn up.
 
-Secrets are made when the tests run, so that none stands in the repository: `{A36}` in a shape is 36 characters of the
+Secrets are made when the tests run, so that none stands in the repository: `{A36}` in a template is 36 characters of the
 alphabet A.
 """
 
@@ -16,7 +16,7 @@ import pytest
 
 from discreet.errors.redaction import Scrubber
 from discreet.errors.redaction.layers.rules import PATTERNS, PREFIXES
-from discreet.errors.redaction.layers.shapes import Shape, literal_rules
+from discreet.errors.redaction.layers.token_formats import RuleScrubber, literal_rules
 
 ALPHABETS = {
     "A": string.ascii_letters + string.digits,
@@ -34,8 +34,8 @@ ALPHABETS = {
 }
 UUID = "{h8}-{h4}-{h4}-{h4}-{h12}"
 
-# Told by their shape alone: family, shape, and whether its beginning alone tells too.
-SHAPES: list[tuple[str, str, bool]] = [
+# Recognised by their format: family, format, and whether its beginning suffices.
+FORMATS: list[tuple[str, str, bool]] = [
     ("1Password secret key", "A3-{U6}-{U11}-{U5}-{U5}-{U5}", True),
     ("1Password service account", "ops_" + "eyJ{B250}", True),
     ("Adobe", "p8e-{a32}", True),
@@ -141,7 +141,7 @@ SHAPES: list[tuple[str, str, bool]] = [
     ("xAI", "xai-{A80}", True),
 ]
 
-# Told by the name before them: what a provider hands out has no shape of its own.
+# Recognised by the name before them: these tokens have no format of their own.
 NAMED = ["{a32}", "{h32}", "{h40}", "{h64}", "{A40}", "{a20}", "{E40}", UUID, "{d18}", "{B40}", "{A15}", "{a25}"]
 
 BARE: list[Callable[[str], str]] = [
@@ -197,8 +197,8 @@ def scrubber() -> Scrubber:
     return Scrubber()
 
 
-def make(shape: str, draw: random.Random) -> str:
-    return re.sub(r"\{(.)(\d+)\}", lambda m: "".join(draw.choices(ALPHABETS[m[1]], k=int(m[2]))), shape)
+def make(template: str, draw: random.Random) -> str:
+    return re.sub(r"\{(.)(\d+)\}", lambda m: "".join(draw.choices(ALPHABETS[m[1]], k=int(m[2]))), template)
 
 
 def recall(scrubber: Scrubber, cases: list[tuple[str, str]]) -> float:
@@ -207,40 +207,42 @@ def recall(scrubber: Scrubber, cases: list[tuple[str, str]]) -> float:
 
 
 @pytest.mark.parametrize(
-    ("family", "shape"), [(family, shape) for family, shape, _ in SHAPES], ids=lambda v: str(v)[:24]
+    ("family", "template"), [(family, template) for family, template, _ in FORMATS], ids=lambda v: str(v)[:24]
 )
-def test_a_secret_is_known_by_its_shape_wherever_it_stands(scrubber: Scrubber, family: str, shape: str) -> None:
+def test_a_secret_is_found_by_its_format_wherever_it_stands(scrubber: Scrubber, family: str, template: str) -> None:
     draw = random.Random(family)
-    secrets = [make(shape, draw) for _ in range(4)]
+    secrets = [make(template, draw) for _ in range(4)]
     cases = [(place(secret), secret) for secret in secrets for place in BARE]
     assert recall(scrubber, cases) >= 0.93
 
 
 def test_at_least_97_of_100_secrets_of_all_families_are_found(scrubber: Scrubber) -> None:
     draw = random.Random(1)
-    secrets = [make(shape, draw) for _, shape, _ in SHAPES for _ in range(2)]
+    secrets = [make(template, draw) for _, template, _ in FORMATS for _ in range(2)]
     cases = [(place(secret), secret) for secret in secrets for place in BARE]
     assert recall(scrubber, cases) >= 0.985
 
 
 def test_secrets_without_a_shape_are_found_by_their_names(scrubber: Scrubber) -> None:
     draw = random.Random(2)
-    secrets = [make(shape, draw) for shape in NAMED for _ in range(4)]
+    secrets = [make(template, draw) for template in NAMED for _ in range(4)]
     cases = [(place(secret), secret) for secret in secrets for place in ASSIGNED]
     assert recall(scrubber, cases) >= 0.99
 
 
 def test_secrets_with_a_shape_are_found_under_their_names_too(scrubber: Scrubber) -> None:
     draw = random.Random(3)
-    cases = [(place(secret), secret) for _, shape, _ in SHAPES for place in ASSIGNED if (secret := make(shape, draw))]
+    cases = [
+        (place(secret), secret) for _, template, _ in FORMATS for place in ASSIGNED if (secret := make(template, draw))
+    ]
     assert recall(scrubber, cases) >= 0.99
 
 
 def test_secrets_that_were_cut_short_are_found(scrubber: Scrubber) -> None:
     draw = random.Random(4)
     cases = []
-    for _, shape, _ in SHAPES:
-        secret = make(shape, draw)
+    for _, template, _ in FORMATS:
+        secret = make(template, draw)
         for share in (0.35, 0.5, 0.7, 0.9):
             part = secret[: max(12, int(len(secret) * share))]
             cases += [(part, part), (f"connecting with {part}", part), (f'"{part}', part)]
@@ -250,16 +252,20 @@ def test_secrets_that_were_cut_short_are_found(scrubber: Scrubber) -> None:
 def test_the_first_half_of_a_token_with_a_prefix_is_found(scrubber: Scrubber) -> None:
     draw = random.Random(5)
     parts = [
-        secret[: max(14, len(secret) // 2)] for _, shape, tells in SHAPES if tells and (secret := make(shape, draw))
+        secret[: max(14, len(secret) // 2)]
+        for _, template, prefix_suffices in FORMATS
+        if prefix_suffices and (secret := make(template, draw))
     ]
     assert recall(scrubber, [(f"got {part}", part) for part in parts]) >= 0.95
 
 
 def test_every_rule_of_the_table_compiles_and_is_woken_by_something(scrubber: Scrubber) -> None:
     for rule in (*PREFIXES, *PATTERNS):
-        assert Shape(rule).scrub("nothing to see", lambda _: "x") == "nothing to see"
-    woken = {shape.rule.family for _, shape in literal_rules()} | {rule.family for rule in PATTERNS if rule.longest}
-    assert woken == {rule.family for rule in (*PREFIXES, *PATTERNS)}
+        assert RuleScrubber(rule).scrub("nothing to see", lambda _: "x") == "nothing to see"
+    reachable = {scrubber.rule.family for _, scrubber in literal_rules()} | {
+        rule.family for rule in PATTERNS if rule.min_word
+    }
+    assert reachable == {rule.family for rule in (*PREFIXES, *PATTERNS)}
 
 
 @pytest.mark.parametrize("prefix", sorted({word for rule in PREFIXES for word in rule.prefixes.split()}))
@@ -267,7 +273,7 @@ def test_every_prefix_of_the_table_is_found(scrubber: Scrubber, prefix: str) -> 
     draw = random.Random(prefix)
     rule = next(rule for rule in PREFIXES if prefix in rule.prefixes.split())
     allowed = [char for char in ALPHABETS["A"] if re.fullmatch(rule.tail, char)]
-    tokens = [prefix + "".join(draw.choices(allowed, k=max(32, rule.shortest))) for _ in range(10)]
+    tokens = [prefix + "".join(draw.choices(allowed, k=max(32, rule.min_tail))) for _ in range(10)]
     assert sum("<redacted>" in scrubber.scrub(f"got {token} here") for token in tokens) >= 9
 
 

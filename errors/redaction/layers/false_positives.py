@@ -1,15 +1,18 @@
-"""Values that are no secrets although a telling name stands before them: placeholders, types, code, counters, prose."""
+"""Recognises values that are no secrets although their name is sensitive: placeholders, types, code, counters, prose.
+
+Looks at one value at a time. Never redacts anything.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import assert_never
 
-from ..marks import nothing_left
+from ..marks import nothing_to_redact
 from .entropy import is_uuid, looks_random
-from .words import Verdict, judge
+from .sensitivity import Sensitivity, name_sensitivity
 
-_NO_SECRETS = frozenset(
+_PLAIN_WORDS = frozenset(
     "none null nil undefined true false yes no on off required optional missing invalid valid expired empty unset"
     " unknown incorrect wrong string str bytes int integer number bool boolean float any object type text char varchar"
     " password secret token key is was not and or in for from to with must should has have if else return read write"
@@ -34,53 +37,53 @@ _TYPE = re.compile(
 )
 _IDENTIFIER = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)*")
 _WORD = re.compile(r"[A-Za-z][a-z']{0,20}[.,;:!?)]?")
-_MORE_PROSE = re.compile(r"\s(?:[\"'`(\[]|[A-Za-z][a-z']{0,20}(?:[\s.,;:!?]|$))")
-_LONG_NUMBER = 12  # digits: past any counter
-_PASSWORDS = ("password", "passwd", "passphrase", "pwd")
+_PROSE_FOLLOWS = re.compile(r"\s(?:[\"'`(\[]|[A-Za-z][a-z']{0,20}(?:[\s.,;:!?]|$))")
+_MIN_LONG_NUMBER = 12  # digits: no counter is that long
+_PASSWORD_NAMES = ("password", "passwd", "passphrase", "pwd")
 
 
-def is_secret(value: str, verdict: Verdict) -> bool:
-    """Whether a value is one to hide, given what its name says of it."""
-    if len(value) < 2 or nothing_left(value) or is_placeholder(value):
+def is_secret(value: str, sensitivity: Sensitivity) -> bool:
+    """Whether a value is a secret, given the sensitivity of its name."""
+    if len(value) < 2 or nothing_to_redact(value) or is_placeholder(value):
         return False
     rest = value
     if "{" in value or "%" in value:
         rest = _PLACEHOLDER.sub(" ", value)
-        if nothing_left(rest):
+        if nothing_to_redact(rest):
             return False
-    match verdict:
-        case Verdict.PLAIN:
+    match sensitivity:
+        case Sensitivity.NONE:
             return False
-        case Verdict.SUSPECT:
+        case Sensitivity.POSSIBLE:
             return looks_random(rest)
-        case Verdict.LIKELY:
-            return looks_random(rest) or is_uuid(value) or (value.isdigit() and len(value) >= _LONG_NUMBER)
-        case Verdict.SECRET:
+        case Sensitivity.LIKELY:
+            return looks_random(rest) or is_uuid(value) or (value.isdigit() and len(value) >= _MIN_LONG_NUMBER)
+        case Sensitivity.CERTAIN:
             return value.lower() not in _CONSTANTS
         case _:
-            assert_never(verdict)
+            assert_never(sensitivity)
 
 
 def is_plain_word(value: str) -> bool:
-    """Whether an unquoted value is one of the words that follow telling names and are never secrets."""
-    return value.lower() in _NO_SECRETS
+    """Whether an unquoted value is a word that often follows a sensitive name and is never a secret."""
+    return value.lower() in _PLAIN_WORDS
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value only says where a value goes: `$TOKEN`, `${TOKEN}`, `%s`, `<token>`, `****`."""
+    """Whether a value stands for another one: `$TOKEN`, `${TOKEN}`, `%s`, `<token>`, `****`."""
     return value[:1] in _PLACEHOLDER_BEGINS and _PLACEHOLDER.fullmatch(value) is not None
 
 
 def is_prose(text: str, at: int) -> bool:
-    """Whether plain words go on from here rather than a value."""
+    """Whether the text goes on with plain words rather than a value."""
     words = text[at : at + 48].split()[:3]
     return len(words) > 0 and all(map(_WORD.fullmatch, words))
 
 
-def is_code(value: str, name: str, text: str, begin: int, *, joint: str, in_quotes: bool) -> bool:
-    """Whether an unquoted value, which begins at `begin`, is a variable, a type, a call or a counter, or goes on as prose.
+def is_code(value: str, name: str, text: str, begin: int, *, separator: str, name_quoted: bool) -> bool:
+    """Whether the unquoted value at `begin` is a variable, a type, a call, a counter or the first word of a sentence.
 
-    `joint` is what joins it to its name (` = `, `:`), `in_quotes` whether the name was quoted.
+    `separator` stands between it and its name (` = `, `:`); `name_quoted` tells whether the name was quoted.
     """
     if _ATTRIBUTE.fullmatch(value) or _TYPE.match(value) or _CALL.match(text, begin):
         return True
@@ -88,11 +91,11 @@ def is_code(value: str, name: str, text: str, begin: int, *, joint: str, in_quot
         return True
     if not _IDENTIFIER.fullmatch(value):
         return False
-    if judge(value) is not Verdict.PLAIN or in_quotes:
+    if name_sensitivity(value) is not Sensitivity.NONE or name_quoted:
         return True
-    goes_on = _WORD.fullmatch(value) is not None and _MORE_PROSE.match(text, begin + len(value)) is not None
-    if joint.isspace():
+    prose_follows = _WORD.fullmatch(value) is not None and _PROSE_FOLLOWS.match(text, begin + len(value)) is not None
+    if separator.isspace():
         return value.isupper()
-    if not joint.endswith(" ") or name.lower().endswith(_PASSWORDS):
-        return ":" in joint and goes_on
-    return not looks_random(value) and ("=" in joint or goes_on)
+    if not separator.endswith(" ") or name.lower().endswith(_PASSWORD_NAMES):
+        return ":" in separator and prose_follows
+    return not looks_random(value) and ("=" in separator or prose_follows)

@@ -1,4 +1,4 @@
-"""Exceptions are rendered with all they came from, and with nothing that should not leave."""
+"""Exceptions are rendered with their causes and contexts, and without source lines, locals and secrets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_traceback_names_files_lines_and_functions_without_directories() -> No
     text = scrub_exception(raised(ValueError("no such thing")))
     lines = text.splitlines()
     assert lines[0] == "Traceback (most recent call last):"
-    assert lines[1].startswith('  File "<path>/test_redaction_exceptions.py", line ')
+    assert lines[1].startswith('  File "<path>/test_tracebacks.py", line ')
     assert lines[1].endswith(", in raised")
     assert lines[-1] == "ValueError: no such thing"
 

@@ -1,4 +1,4 @@
-"""Secrets known by value are hidden in every spelling, from the environment and from handlers."""
+"""Registered secrets are redacted in every encoding, whether from the environment or from handlers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from discreet.errors.redaction import Scrubber
-from discreet.errors.redaction.layers.known import MOST, KnownSecrets
+from discreet.errors.redaction.layers.known_secrets import MAX_SECRETS, KnownSecrets
 
 SECRET = 'correct horse+battery/staple\\ "quoted" é%'
 
@@ -25,7 +25,7 @@ def scrubber() -> Scrubber:
 
 
 @pytest.mark.parametrize(
-    "spelling",
+    "encoded",
     [
         SECRET,
         json.dumps(SECRET)[1:-1],
@@ -37,8 +37,8 @@ def scrubber() -> Scrubber:
         quote_plus(SECRET),
     ],
 )
-def test_a_registered_secret_is_hidden_in_every_spelling(scrubber: Scrubber, spelling: str) -> None:
-    assert scrubber.scrub(f"got {spelling} here") == "got <redacted> here"
+def test_a_registered_secret_is_hidden_in_every_encoding(scrubber: Scrubber, encoded: str) -> None:
+    assert scrubber.scrub(f"got {encoded} here") == "got <redacted> here"
 
 
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
@@ -98,9 +98,9 @@ def test_a_forgotten_secret_is_shown_again() -> None:
 
 def test_the_store_forgets_the_oldest_when_it_is_full() -> None:
     known = KnownSecrets()
-    for number in range(MOST + 3):
+    for number in range(MAX_SECRETS + 3):
         known.add(f"secret-number-{number:06}")
-    assert len(known) == MOST
+    assert len(known) == MAX_SECRETS
     assert known.scrub("secret-number-000002 secret-number-000003", lambda _: "*") == "secret-number-000002 *"
 
 
