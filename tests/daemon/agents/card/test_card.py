@@ -35,11 +35,11 @@ from discreet.daemon.agents.card.model import (
     SecurityScheme,
     Signature,
     Skill,
-    checked,
-    named,
     requires,
+    validate_card,
+    wrap_scheme,
 )
-from discreet.daemon.agents.card.v03 import card_v03
+from discreet.daemon.agents.card.v03 import card_to_v03
 from discreet.daemon.agents.service.card_builder import BINDING, CardBuilder, stdio_interfaces
 from discreet.daemon.operations.access import PARENT, Access, StaticTokens
 from discreet.daemon.settings import Settings
@@ -177,7 +177,7 @@ def written(card: object) -> Any:
 def test_every_card_has_the_form_that_its_dialect_demands(name: str, dialect: str) -> None:
     schema = json.loads((HERE / f"card_{dialect}.schema.json").read_text(encoding="utf-8"))
     Draft202012Validator.check_schema(schema)
-    card = CARDS[name] if dialect == "v1" else card_v03(CARDS[name])
+    card = CARDS[name] if dialect == "v1" else card_to_v03(CARDS[name])
     faults = [
         f"{fault.json_path}: {fault.message}" for fault in Draft202012Validator(schema).iter_errors(written(card))
     ]
@@ -214,7 +214,7 @@ def test_the_sdk_understands_every_word_of_it(name: str, variable: str) -> None:
     interpreter = os.environ.get(variable)
     if not interpreter:
         pytest.skip(f"{variable} names no interpreter with a2a-sdk")
-    card = CARDS[name] if variable == "DISCREET_A2A_V1" else card_v03(CARDS[name])
+    card = CARDS[name] if variable == "DISCREET_A2A_V1" else card_to_v03(CARDS[name])
     done = subprocess.run(
         [interpreter, "-c", PARSERS[variable]],
         input=msgspec.json.encode(card).decode(),
@@ -269,16 +269,16 @@ def test_the_url_is_the_command_and_tells_nothing_else_of_the_settings(settings:
 
 def test_the_older_dialect_names_its_own_interfaces() -> None:
     http = [AgentInterface(url=URL, protocol_binding="JSONRPC", protocol_version=version) for version in ("1.0", "0.3")]
-    card = card_v03(cards(interfaces=[*http, *STDIO]).public())
+    card = card_to_v03(cards(interfaces=[*http, *STDIO]).public())
     assert (card.protocol_version, card.url, card.preferred_transport) == ("0.3.0", URL, "JSONRPC")
     assert [each.transport for each in card.additional_interfaces] == ["JSONRPC", BINDING]
 
 
 def test_a_card_that_knows_no_older_interface_gives_those_that_it_has() -> None:
     card = msgspec.structs.replace(CARDS["nothing"], supported_interfaces=STDIO[:1])
-    assert card_v03(card).url == STDIO[0].url
+    assert card_to_v03(card).url == STDIO[0].url
     with pytest.raises(ValueError, match="interface"):
-        card_v03(msgspec.structs.replace(card, supported_interfaces=()))
+        card_to_v03(msgspec.structs.replace(card, supported_interfaces=()))
 
 
 # -- from operations -------------------------------------------------------------------------------------------
@@ -333,7 +333,7 @@ def test_with_tokens_the_card_says_how_to_show_one_and_which_scopes_a_skill_need
         "shop/buy": (requires({"bearer": ["buy"]}),),
         "shop/ledger": (requires({"bearer": ["see", "a"]}), requires({"bearer": ["see", "b"]})),
     }
-    old = written(card_v03(card))
+    old = written(card_to_v03(card))
     assert old["security"] == [{"bearer": []}, {}]
     assert old["skills"][1]["security"] == [{"bearer": ["buy"]}]
     assert old["supportsAuthenticatedExtendedCard"] is True
@@ -425,14 +425,14 @@ def test_a_card_of_the_wrong_types_is_a_fault_of_the_agent() -> None:
 
 
 def test_a_scheme_is_found_under_the_name_of_its_kind() -> None:
-    assert {name: list(written(named(scheme))) for name, scheme in SCHEMES.items()} == {
+    assert {name: list(written(wrap_scheme(scheme))) for name, scheme in SCHEMES.items()} == {
         "key": ["apiKeySecurityScheme"],
         "bearer": ["httpAuthSecurityScheme"],
         "oidc": ["openIdConnectSecurityScheme"],
         "mtls": ["mtlsSecurityScheme"],
         **{f"oauth-{name}": ["oauth2SecurityScheme"] for name in FLOWS},
     }
-    assert all(named(scheme).scheme == scheme for scheme in SCHEMES.values())
+    assert all(wrap_scheme(scheme).scheme == scheme for scheme in SCHEMES.values())
 
 
 @pytest.mark.parametrize(
@@ -460,7 +460,7 @@ def test_a_card_without_a_required_field_is_no_card(field: str) -> None:
 
 def test_the_check_of_a_card_makes_its_lists_what_they_should_be() -> None:
     loose: Any = msgspec.structs.replace(CARDS["nothing"], skills=[])
-    assert checked(loose).skills == ()
+    assert validate_card(loose).skills == ()
 
 
 # -- declarations ----------------------------------------------------------------------------------------------

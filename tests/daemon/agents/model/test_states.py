@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from discreet.daemon.agents.errors import InvalidStateTransition
-from discreet.daemon.agents.model.states import INTERRUPTED, RESTING, TABLE, TERMINAL, may_follow
+from discreet.daemon.agents.model.states import INACTIVE, INTERRUPTED, TERMINAL, TRANSITIONS, can_transition
 from discreet.daemon.agents.model.types import (
     Artifact,
     ArtifactChanged,
@@ -31,16 +31,16 @@ def live(state: TaskState) -> LiveTask:
 
 
 def test_the_table_speaks_of_every_state_and_tells_terminal_from_interrupted() -> None:
-    assert set(TABLE) == set(TaskState)
+    assert set(TRANSITIONS) == set(TaskState)
     assert set(TERMINAL) == FINAL
     assert set(INTERRUPTED) == WAITING
-    assert RESTING == TERMINAL | INTERRUPTED
+    assert INACTIVE == TERMINAL | INTERRUPTED
 
 
 @pytest.mark.parametrize(("current", "target"), [*product(TaskState, TaskState)])
 def test_a_task_goes_on_unless_it_has_ended_and_never_back_to_submitted(current: TaskState, target: TaskState) -> None:
     allowed = current not in FINAL and target is not TaskState.SUBMITTED
-    assert may_follow(current, target) is allowed
+    assert can_transition(current, target) is allowed
     task = live(current)
     if allowed:
         task.publish(StatusChanged(TaskStatus(target)))

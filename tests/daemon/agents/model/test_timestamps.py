@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.daemon.agents.model.timestamps import at_or_after
+from discreet.daemon.agents.model.timestamps import ceil_timestamp
 
 EAST = timezone(timedelta(hours=2))
 WEST = timezone(timedelta(hours=-2))
@@ -25,7 +25,7 @@ WEST = timezone(timedelta(hours=-2))
     ],
 )
 def test_a_moment_is_written_in_utc_with_milliseconds(moment: datetime, text: str) -> None:
-    assert at_or_after(moment) == text
+    assert ceil_timestamp(moment) == text
 
 
 moments = st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=st.sampled_from([UTC, EAST, WEST]))
@@ -34,4 +34,4 @@ moments = st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=st.s
 @given(moments, moments)
 def test_a_timestamp_is_not_below_the_text_when_it_is_not_before_the_moment(one: datetime, other: datetime) -> None:
     timestamp = one.replace(microsecond=one.microsecond // 1000 * 1000)
-    assert (at_or_after(timestamp) >= at_or_after(other)) == (timestamp >= other)
+    assert (ceil_timestamp(timestamp) >= ceil_timestamp(other)) == (timestamp >= other)

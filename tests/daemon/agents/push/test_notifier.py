@@ -18,11 +18,11 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.streams.tls import TLSListener
 
 from discreet.daemon.agents.model.types import Authentication, PushConfig
-from discreet.daemon.agents.push.delivery import CONNECTIONS_PER_HOST, REST_BYTES, Patience
+from discreet.daemon.agents.push.delivery import MAX_BODY_BYTES, MAX_CONNECTIONS_PER_HOST, Timeouts
 from discreet.daemon.agents.push.network import SystemNetwork
-from discreet.daemon.agents.push.notifier import CAP_SECONDS, FAILURES, PushNotifier, available
-from discreet.daemon.agents.push.queue import MOST
-from discreet.daemon.agents.push.ssrf import MALFORMED, PRIVATE
+from discreet.daemon.agents.push.notifier import MAX_BACKOFF_SECONDS, MAX_FAILURES, PushNotifier, is_push_available
+from discreet.daemon.agents.push.queue import MAX_NOTIFICATIONS
+from discreet.daemon.agents.push.ssrf import EXPECTED_PUBLIC_URL, EXPECTED_URL
 from discreet.daemon.agents.stores.interface import PushTarget
 from discreet.daemon.logs import log
 from discreet.errors.backoff import SYSTEM, SystemTiming
@@ -219,15 +219,15 @@ class Names:
             raise socket.gaierror("no such name")
         return answer
 
-    async def dial(self, address: str, port: int, seconds: float) -> Any:
+    async def connect(self, address: str, port: int, timeout: float) -> Any:
         self.dialled.append(address)
         if address in self._dead:
             import httpcore
 
             raise httpcore.ConnectError
-        return await SystemNetwork().dial("127.0.0.1", port, seconds)
+        return await SystemNetwork().connect("127.0.0.1", port, timeout)
 
-    def trust(self) -> ssl.SSLContext:
+    def ssl_context(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=self._cafile)
 
 
@@ -238,9 +238,9 @@ def target(
     return PushTarget(PushConfig(url, config_id, task_id, token, authentication), dialect)
 
 
-def offer(pusher: PushNotifier, to: PushTarget, *bodies: bytes) -> None:
+def enqueue(pusher: PushNotifier, to: PushTarget, *bodies: bytes) -> None:
     for body in bodies:
-        pusher.offer(to, body, last=False)
+        pusher.enqueue(to, body, final=False)
 
 
 def local(timing: Any = None, **kwargs: Any) -> PushNotifier:
@@ -274,7 +274,7 @@ def events() -> Iterator[Events]:
 async def test_a_notification_of_1_0_is_sent_with_its_headers() -> None:
     async with hooked() as hook, running(local()) as pusher:
         shown = Authentication("Bearer", "credentials-of-mine")
-        offer(pusher, target(hook.url + "/x?a=b", token="token-of-mine", authentication=shown), b'{"task":{}}')
+        enqueue(pusher, target(hook.url + "/x?a=b", token="token-of-mine", authentication=shown), b'{"task":{}}')
         await hook.received(1)
         request = hook.requests[0]
         assert (request.path, request.body) == ("/hook/x?a=b", b'{"task":{}}')
@@ -291,7 +291,7 @@ async def test_a_notification_of_1_0_is_sent_with_its_headers() -> None:
 
 async def test_a_notification_of_0_3_is_plain_json_without_a_version() -> None:
     async with hooked() as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url, dialect="0.3", authentication=Authentication("Bearer")), b"{}")
+        enqueue(pusher, target(hook.url, dialect="0.3", authentication=Authentication("Bearer")), b"{}")
         await hook.received(1)
         assert hook.requests[0].headers["content-type"] == "application/json"
         assert not {"a2a-version", "authorization", "x-a2a-notification-token"} & hook.requests[0].headers.keys()
@@ -300,7 +300,7 @@ async def test_a_notification_of_0_3_is_plain_json_without_a_version() -> None:
 async def test_what_was_offered_before_the_pusher_runs_is_sent_then() -> None:
     async with hooked() as hook:
         pusher = local()
-        offer(pusher, target(hook.url), b"early")
+        enqueue(pusher, target(hook.url), b"early")
         async with running(pusher):
             await hook.received(1)
             assert hook.bodies == [b"early"]
@@ -310,7 +310,7 @@ async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.Monke
     async with hooked() as hook, hooked() as proxy, running(local()) as pusher:
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.url)
-        offer(pusher, target(hook.url), b"{}")
+        enqueue(pusher, target(hook.url), b"{}")
         await hook.received(1)
         assert (hook.bodies, proxy.connections) == ([b"{}"], 0)
 
@@ -323,8 +323,8 @@ async def test_each_target_gets_all_in_order_and_one_at_a_time_while_another_han
         bodies = [b"%d" % number for number in range(20)]
         stuck = target(slow.url.replace("/hook", "/gated"), config_id="slow")
         for body in bodies:
-            offer(pusher, stuck, body)
-            offer(pusher, target(fast.url), body)
+            enqueue(pusher, stuck, body)
+            enqueue(pusher, target(fast.url), body)
         await fast.received(20)
         await slow.received(1)
         assert fast.bodies == bodies and slow.bodies == bodies[:1]
@@ -335,41 +335,41 @@ async def test_each_target_gets_all_in_order_and_one_at_a_time_while_another_han
 
 
 async def test_many_targets_on_a_dead_host_hold_up_no_other_host() -> None:
-    count = 3 * CONNECTIONS_PER_HOST
+    count = 3 * MAX_CONNECTIONS_PER_HOST
     async with hooked(*[HANG] * count) as dead, hooked() as live, running(local()) as pusher:
         for number in range(count):
-            offer(pusher, target(dead.url, task_id=f"dead-{number}"), b"lost")
-        await dead.received(CONNECTIONS_PER_HOST)
-        offer(pusher, target(live.url), b"1", b"2")
+            enqueue(pusher, target(dead.url, task_id=f"dead-{number}"), b"lost")
+        await dead.received(MAX_CONNECTIONS_PER_HOST)
+        enqueue(pusher, target(live.url), b"1", b"2")
         await live.received(2)
-        assert (live.bodies, dead.connections) == ([b"1", b"2"], CONNECTIONS_PER_HOST)
+        assert (live.bodies, dead.connections) == ([b"1", b"2"], MAX_CONNECTIONS_PER_HOST)
 
 
 async def test_a_failing_notification_is_repeated_before_the_next_one_is_sent() -> None:
     async with hooked(status(503), status(503)) as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url), b"1", b"2")
+        enqueue(pusher, target(hook.url), b"1", b"2")
         await hook.received(4)
         assert hook.bodies == [b"1", b"1", b"1", b"2"]
 
 
 async def test_a_connection_is_used_again_and_closed_when_nothing_more_comes() -> None:
     async with hooked() as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url), b"1", b"2", b"3")
+        enqueue(pusher, target(hook.url), b"1", b"2", b"3")
         await hook.received(3)
         await hook.deserted()  # the clock that is turned says at once that the connection has rested long enough
         assert hook.connections == 1
-        offer(pusher, target(hook.url), b"later")
+        enqueue(pusher, target(hook.url), b"later")
         await hook.received(4)
         assert hook.connections == 2
 
 
-@pytest.mark.parametrize(("size", "connections"), [(REST_BYTES, 1), (16 * REST_BYTES, 2)])
+@pytest.mark.parametrize(("size", "connections"), [(MAX_BODY_BYTES, 1), (16 * MAX_BODY_BYTES, 2)])
 async def test_the_rest_of_an_answer_is_read_only_where_that_is_cheaper_than_to_connect(
     size: int, connections: int
 ) -> None:
     long = Answer(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
     async with hooked(long) as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url), b"1", b"2")
+        enqueue(pusher, target(hook.url), b"1", b"2")
         await hook.received(2)
         assert hook.connections == connections
 
@@ -381,7 +381,7 @@ async def test_the_back_off_doubles_and_the_fifth_attempt_is_the_last(events: Ev
     timing = TurnedTiming()
     answers = [status(code) for code in (500, 503, 429, 408, 425)]
     async with hooked(*answers) as hook, running(local(timing)) as pusher:
-        offer(pusher, target(hook.url), b"1", b"2")
+        enqueue(pusher, target(hook.url), b"1", b"2")
         await hook.received(6)
         assert hook.bodies == [b"1"] * 5 + [b"2"]
         assert timing.slept[:4] == pytest.approx([0.5, 1.0, 2.0, 4.0])
@@ -391,7 +391,7 @@ async def test_the_back_off_doubles_and_the_fifth_attempt_is_the_last(events: Ev
 async def test_the_jitter_takes_any_part_of_the_back_off() -> None:
     timing = TurnedTiming(0.25)
     async with hooked(status(500), status(500)) as hook, running(local(timing)) as pusher:
-        offer(pusher, target(hook.url), b"1")
+        enqueue(pusher, target(hook.url), b"1")
         await hook.received(3)
         assert timing.slept[:2] == [0.125, 0.25]
 
@@ -401,9 +401,9 @@ async def test_the_jitter_takes_any_part_of_the_back_off() -> None:
     [
         ("7", 7.0),
         ("0", 0.5),
-        ("3600", CAP_SECONDS),
-        ("9" * 400, CAP_SECONDS),
-        ("Thu, 01 Jan 2099 00:00:00 GMT", CAP_SECONDS),
+        ("3600", MAX_BACKOFF_SECONDS),
+        ("9" * 400, MAX_BACKOFF_SECONDS),
+        ("Thu, 01 Jan 2099 00:00:00 GMT", MAX_BACKOFF_SECONDS),
         ("Thu, 01 Jan 1970 00:00:00 GMT", 0.5),
         ("soon", 0.5),
         ("-5", 0.5),
@@ -413,14 +413,14 @@ async def test_the_jitter_takes_any_part_of_the_back_off() -> None:
 async def test_what_retry_after_asks_for_is_honoured_up_to_the_cap(said: str, waited: float) -> None:
     timing = TurnedTiming()
     async with hooked(status(503, f"Retry-After: {said}")) as hook, running(local(timing)) as pusher:
-        offer(pusher, target(hook.url), b"1")
+        enqueue(pusher, target(hook.url), b"1")
         await hook.received(2)
         assert timing.slept[0] == pytest.approx(waited)
 
 
 async def test_no_attempt_begins_two_minutes_after_the_first(events: Events) -> None:
     async with hooked(*[status(503, "Retry-After: 30")] * 4) as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url), b"1", b"2")
+        enqueue(pusher, target(hook.url), b"1", b"2")
         await hook.received(5)
         assert hook.bodies == [b"1"] * 4 + [b"2"]
         assert [name for name, _ in events()] == ["push.failed"]
@@ -429,7 +429,7 @@ async def test_no_attempt_begins_two_minutes_after_the_first(events: Events) -> 
 @pytest.mark.parametrize("code", [200, 201, 202, 204, 299])
 async def test_any_2xx_is_a_success(code: int, events: Events) -> None:
     async with hooked(status(code)) as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url), b"1", b"2")
+        enqueue(pusher, target(hook.url), b"1", b"2")
         await hook.received(2)
         assert (hook.bodies, events()) == ([b"1", b"2"], [])
 
@@ -437,7 +437,7 @@ async def test_any_2xx_is_a_success(code: int, events: Events) -> None:
 @pytest.mark.parametrize("code", [304, 400, 401, 404, 410, 422])
 async def test_what_can_not_get_better_is_not_repeated(code: int, events: Events) -> None:
     async with hooked(status(code)) as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url), b"1", b"2")
+        enqueue(pusher, target(hook.url), b"1", b"2")
         await hook.received(2)
         assert hook.bodies == [b"1", b"2"]
         assert [(name, fields["status"]) for name, fields in events()] == [("push.failed", code)]
@@ -446,7 +446,7 @@ async def test_what_can_not_get_better_is_not_repeated(code: int, events: Events
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
 async def test_a_redirect_is_a_failure_and_never_followed(code: int, events: Events) -> None:
     async with hooked() as inner, hooked(status(code, f"Location: {inner.url}")) as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url), b"1", b"2")
+        enqueue(pusher, target(hook.url), b"1", b"2")
         await hook.received(2)
         assert (hook.bodies, inner.connections) == ([b"1", b"2"], 0)
         assert [fields["status"] for _, fields in events()] == [code]
@@ -466,17 +466,17 @@ async def test_a_redirect_is_a_failure_and_never_followed(code: int, events: Eve
 async def test_an_answer_that_is_none_is_a_failure_that_is_repeated(
     answer: Answer, reason: str, events: Events
 ) -> None:
-    patience = Patience(read=0.05)
-    async with hooked(bad=answer) as hook, running(local(patience=patience)) as pusher:
-        offer(pusher, target(hook.url), b"bad", b"good")
+    timeouts = Timeouts(read=0.05)
+    async with hooked(bad=answer) as hook, running(local(timeouts=timeouts)) as pusher:
+        enqueue(pusher, target(hook.url), b"bad", b"good")
         await hook.received_body(b"good")
         assert hook.bodies.count(b"bad") > 1
         assert [fields["reason"] for _, fields in events()] == [reason]
 
 
 async def test_an_attempt_is_bounded_as_a_whole(events: Events) -> None:
-    async with hooked(bad=HANG) as hook, running(local(patience=Patience(total=0.05))) as pusher:
-        offer(pusher, target(hook.url), b"bad", b"good")
+    async with hooked(bad=HANG) as hook, running(local(timeouts=Timeouts(total=0.05))) as pusher:
+        enqueue(pusher, target(hook.url), b"bad", b"good")
         await hook.received_body(b"good")
         assert [fields["reason"] for _, fields in events()] == ["timeout"]
 
@@ -491,7 +491,7 @@ async def test_an_attempt_is_bounded_as_a_whole(events: Events) -> None:
 )
 async def test_the_status_is_the_answer_whatever_becomes_of_the_rest(answer: Answer, events: Events) -> None:
     async with hooked(answer) as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url), b"1", b"2")
+        enqueue(pusher, target(hook.url), b"1", b"2")
         await hook.received(2)
         assert (hook.bodies, events()) == ([b"1", b"2"], [])
 
@@ -501,7 +501,7 @@ async def test_nobody_listening_is_a_failure_that_is_repeated(events: Events) ->
     async with hooked() as gone:
         url = gone.url
     async with running(local(timing)) as pusher:
-        offer(pusher, target(url), b"1")
+        enqueue(pusher, target(url), b"1")
         await settled(pusher)
         assert [fields["reason"] for _, fields in events()] == ["connection"]
         assert len([seconds for seconds in timing.slept if seconds < 5.0]) == 4
@@ -517,46 +517,46 @@ async def settled(pusher: PushNotifier) -> None:
 
 
 async def test_after_ten_failures_in_a_row_a_target_is_given_up_until_it_is_set_anew(events: Events) -> None:
-    async with hooked(*[status(400)] * FAILURES) as hook, running(local()) as pusher:
+    async with hooked(*[status(400)] * MAX_FAILURES) as hook, running(local()) as pusher:
         to = target(hook.url)
-        offer(pusher, to, *[b"lost"] * (FAILURES + 3))
+        enqueue(pusher, to, *[b"lost"] * (MAX_FAILURES + 3))
         await settled(pusher)
-        offer(pusher, to, b"not even tried")
+        enqueue(pusher, to, b"not even tried")
         await settled(pusher)
-        assert hook.bodies == [b"lost"] * FAILURES
+        assert hook.bodies == [b"lost"] * MAX_FAILURES
         names = [name for name, _ in events()]
-        assert names == ["push.failed"] * FAILURES + ["push.given_up"]
-        pusher.renew(to)
-        offer(pusher, to, b"again")
-        await hook.received(FAILURES + 1)
+        assert names == ["push.failed"] * MAX_FAILURES + ["push.given_up"]
+        pusher.update_target(to)
+        enqueue(pusher, to, b"again")
+        await hook.received(MAX_FAILURES + 1)
         assert hook.bodies[-1] == b"again"
 
 
 async def test_a_config_that_has_changed_is_tried_again() -> None:
-    async with hooked(*[status(400)] * FAILURES) as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url), *[b"lost"] * FAILURES)
+    async with hooked(*[status(400)] * MAX_FAILURES) as hook, running(local()) as pusher:
+        enqueue(pusher, target(hook.url), *[b"lost"] * MAX_FAILURES)
         await settled(pusher)
-        offer(pusher, target(hook.url + "/new"), b"found")
-        await hook.received(FAILURES + 1)
+        enqueue(pusher, target(hook.url + "/new"), b"found")
+        await hook.received(MAX_FAILURES + 1)
         assert hook.requests[-1].path == "/hook/new"
 
 
 async def test_one_success_in_between_and_the_count_begins_anew(events: Events) -> None:
-    answers = [status(400)] * (FAILURES - 1)
+    answers = [status(400)] * (MAX_FAILURES - 1)
     async with hooked(*answers, OK, *answers) as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url), *[b"x"] * (2 * FAILURES))
-        await hook.received(2 * FAILURES)
+        enqueue(pusher, target(hook.url), *[b"x"] * (2 * MAX_FAILURES))
+        await hook.received(2 * MAX_FAILURES)
         assert {name for name, _ in events()} == {"push.failed"}
 
 
 async def test_nothing_is_kept_of_a_target_whose_task_has_ended() -> None:
-    async with hooked(*[status(400)] * FAILURES * 2) as hook, running(local()) as pusher:
-        for task_id, count in (("given-up", FAILURES), ("failed", 1), ("delivered", 0)):
+    async with hooked(*[status(400)] * MAX_FAILURES * 2) as hook, running(local()) as pusher:
+        for task_id, count in (("given-up", MAX_FAILURES), ("failed", 1), ("delivered", 0)):
             to = target(hook.url, task_id=task_id)
-            offer(pusher, to, *[b"x"] * count)
-            pusher.offer(to, b"end", last=True)
+            enqueue(pusher, to, *[b"x"] * count)
+            pusher.enqueue(to, b"end", final=True)
             await settled(pusher)
-        assert not pusher._lines
+        assert not pusher._queues
 
 
 # -- bounds ----------------------------------------------------------------------------------------------------
@@ -565,12 +565,12 @@ async def test_nothing_is_kept_of_a_target_whose_task_has_ended() -> None:
 async def test_what_finds_no_room_is_counted_and_told_once(events: Events) -> None:
     async with hooked() as hook, running(local()) as pusher:
         to = target(hook.url.replace("/hook", "/gated"))
-        offer(pusher, to, b"first")
+        enqueue(pusher, to, b"first")
         await hook.received(1)
-        offer(pusher, to, *[b"%d" % number for number in range(MOST + 4)])
-        pusher.offer(to, b"end", last=True)
+        enqueue(pusher, to, *[b"%d" % number for number in range(MAX_NOTIFICATIONS + 4)])
+        pusher.enqueue(to, b"end", final=True)
         hook.gate.set()
-        await hook.received(MOST + 1)
+        await hook.received(MAX_NOTIFICATIONS + 1)
         await settled(pusher)
         assert hook.bodies[1:3] == [b"5", b"6"] and hook.bodies[-1] == b"end"
         assert events() == [("push.dropped", {"task": "t", "config": "c", "host": "127.0.0.1", "notifications": 5})]
@@ -579,13 +579,13 @@ async def test_what_finds_no_room_is_counted_and_told_once(events: Events) -> No
 async def test_nothing_more_is_sent_by_a_config_that_is_gone() -> None:
     async with hooked() as hook, running(local()) as pusher:
         to = target(hook.url.replace("/hook", "/gated"))
-        offer(pusher, to, b"1", b"2")
+        enqueue(pusher, to, b"1", b"2")
         await hook.received(1)
-        pusher.forget("t", "c")
-        pusher.forget("t", "unknown")
+        pusher.remove_target("t", "c")
+        pusher.remove_target("t", "unknown")
         await settled(pusher)
         hook.gate.set()
-        offer(pusher, target(hook.url, config_id="other"), b"3")
+        enqueue(pusher, target(hook.url, config_id="other"), b"3")
         await hook.received(2)
         assert hook.bodies == [b"1", b"3"]
 
@@ -593,7 +593,7 @@ async def test_nothing_more_is_sent_by_a_config_that_is_gone() -> None:
 async def test_draining_sends_at_once_what_waits_for_its_next_attempt(events: Events) -> None:
     timing = EndlessTiming()
     async with hooked(status(503), status(503)) as hook, running(local(timing)) as pusher:
-        offer(pusher, target(hook.url), b"1", b"2")
+        enqueue(pusher, target(hook.url), b"1", b"2")
         await timing.sleeping.wait()
         await pusher.drain(BOUND)
         assert hook.bodies == [b"1", b"1", b"2"]
@@ -602,7 +602,7 @@ async def test_draining_sends_at_once_what_waits_for_its_next_attempt(events: Ev
 
 async def test_what_draining_leaves_is_counted(events: Events) -> None:
     async with hooked() as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url.replace("/hook", "/gated")), b"1", b"2", b"3")
+        enqueue(pusher, target(hook.url.replace("/hook", "/gated")), b"1", b"2", b"3")
         await hook.received(1)
         await pusher.drain(0.01)
         assert events() == [("push.unsent", {"targets": 1, "notifications": 3})]
@@ -620,7 +620,7 @@ async def test_draining_an_idle_pusher_takes_no_time(events: Events) -> None:
 async def test_the_connection_goes_to_the_address_that_was_judged_and_says_the_name() -> None:
     names = Names(["93.184.215.14"])
     async with hooked() as hook, running(PushNotifier(timing=TurnedTiming(), network=names)) as pusher:
-        offer(pusher, target(f"http://hooks.example:{hook.port}/"), b"1")
+        enqueue(pusher, target(f"http://hooks.example:{hook.port}/"), b"1")
         await hook.received(1)
         assert names.dialled == ["93.184.215.14"]
         assert hook.requests[0].headers["host"] == f"hooks.example:{hook.port}"
@@ -630,9 +630,9 @@ async def test_a_name_is_judged_anew_for_every_connection(events: Events) -> Non
     names = Names(["93.184.215.14"], ["127.0.0.1"])
     closing = Answer(status(200).text, "close")
     async with hooked(closing) as hook, running(PushNotifier(timing=TurnedTiming(), network=names)) as pusher:
-        offer(pusher, target(f"http://hooks.example:{hook.port}/"), b"1")
+        enqueue(pusher, target(f"http://hooks.example:{hook.port}/"), b"1")
         await settled(pusher)
-        offer(pusher, target(f"http://hooks.example:{hook.port}/"), b"2")
+        enqueue(pusher, target(f"http://hooks.example:{hook.port}/"), b"2")
         await settled(pusher)
         assert (hook.bodies, names.dialled) == ([b"1"], ["93.184.215.14"])
         assert [fields["reason"] for _, fields in events()] == ["address"]
@@ -645,7 +645,7 @@ async def test_a_name_that_leads_to_a_private_address_is_not_connected_to(answer
     names = Names(answer)
     timing = TurnedTiming()
     async with hooked() as hook, running(PushNotifier(timing=timing, network=names)) as pusher:
-        offer(pusher, target(f"http://hooks.example:{hook.port}/"), b"1")
+        enqueue(pusher, target(f"http://hooks.example:{hook.port}/"), b"1")
         await settled(pusher)
         assert (names.dialled, hook.connections) == ([], 0)
         assert [fields["reason"] for _, fields in events()] == ["address"]
@@ -654,7 +654,7 @@ async def test_a_name_that_leads_to_a_private_address_is_not_connected_to(answer
 
 async def test_a_private_address_in_a_stored_config_is_not_connected_to(events: Events) -> None:
     async with hooked() as hook, running(PushNotifier(timing=TurnedTiming())) as pusher:
-        offer(pusher, target(hook.url), b"1")
+        enqueue(pusher, target(hook.url), b"1")
         await settled(pusher)
         assert hook.connections == 0
         assert [fields["reason"] for _, fields in events()] == ["url"]
@@ -663,7 +663,7 @@ async def test_a_private_address_in_a_stored_config_is_not_connected_to(events: 
 async def test_a_name_that_is_not_found_is_looked_up_again(events: Events) -> None:
     names = Names([], [], ["93.184.215.14"])
     async with hooked() as hook, running(PushNotifier(timing=TurnedTiming(), network=names)) as pusher:
-        offer(pusher, target(f"http://hooks.example:{hook.port}/"), b"1")
+        enqueue(pusher, target(f"http://hooks.example:{hook.port}/"), b"1")
         await hook.received(1)
         assert events() == []
 
@@ -671,7 +671,7 @@ async def test_a_name_that_is_not_found_is_looked_up_again(events: Events) -> No
 async def test_the_next_address_of_a_name_is_tried_when_one_is_dead() -> None:
     names = Names(["93.184.215.14", "93.184.215.15"], dead=["93.184.215.14"])
     async with hooked() as hook, running(PushNotifier(timing=TurnedTiming(), network=names)) as pusher:
-        offer(pusher, target(f"http://hooks.example:{hook.port}/"), b"1")
+        enqueue(pusher, target(f"http://hooks.example:{hook.port}/"), b"1")
         await hook.received(1)
         assert names.dialled == ["93.184.215.14", "93.184.215.15"]
 
@@ -693,7 +693,7 @@ async def test_tls_asks_for_the_name_and_not_for_the_address() -> None:
         tasks.start_soon(listener.serve, listen)
         async with running(PushNotifier(timing=TurnedTiming(), network=names)) as pusher:
             port = listener.extra(anyio.abc.SocketAttribute.local_port)
-            offer(pusher, target(f"https://hooks.example:{port}/"), b"1")
+            enqueue(pusher, target(f"https://hooks.example:{port}/"), b"1")
             await settled(pusher)
         tasks.cancel_scope.cancel()
     assert b"hooks.example" in hello
@@ -715,9 +715,9 @@ async def test_a_handshake_that_is_broken_off_leaves_no_connection_open() -> Non
         tasks.start_soon(listener.serve, listen)
         async with running(PushNotifier(timing=TurnedTiming(), network=names)) as pusher:
             port = listener.extra(anyio.abc.SocketAttribute.local_port)
-            offer(pusher, target(f"https://hooks.example:{port}/"), b"1")
+            enqueue(pusher, target(f"https://hooks.example:{port}/"), b"1")
             await greeted.wait()
-            pusher.forget("t", "c")
+            pusher.remove_target("t", "c")
             await left.wait()
         tasks.cancel_scope.cancel()
     assert left.is_set()
@@ -746,7 +746,7 @@ async def test_only_a_server_that_proves_its_name_is_told_anything(
     serving.load_cert_chain(*certificate)
     names = Names(*[["93.184.215.14"]] * 5, cafile=str(certificate[0]) if trusted else None)
     async with hooked(tls=serving) as hook, running(PushNotifier(timing=TurnedTiming(), network=names)) as pusher:
-        offer(pusher, target(f"https://{name}:{hook.port}/"), b"1")
+        enqueue(pusher, target(f"https://{name}:{hook.port}/"), b"1")
         await settled(pusher)
         proved = trusted and name == "hooks.example"
         assert hook.bodies == ([b"1"] if proved else [])
@@ -761,8 +761,8 @@ GOOD = "https://hooks.example/"
 @pytest.mark.parametrize(
     ("config", "param", "expected"),
     [
-        (PushConfig("ftp://hooks.example/"), "config.url", MALFORMED),
-        (PushConfig("https://169.254.169.254/"), "config.url", PRIVATE),
+        (PushConfig("ftp://hooks.example/"), "config.url", EXPECTED_URL),
+        (PushConfig("https://169.254.169.254/"), "config.url", EXPECTED_PUBLIC_URL),
         (PushConfig(GOOD, token="a\r\nX-Other: b"), "config.token", "string of visible ASCII"),
         (PushConfig(GOOD, token="tökens"), "config.token", "string of visible ASCII"),
         (PushConfig(GOOD, token=" padded "), "config.token", "string of visible ASCII"),
@@ -781,7 +781,7 @@ GOOD = "https://hooks.example/"
 def test_a_config_that_can_not_be_used_is_refused_when_it_is_set(config: PushConfig, param: str, expected: str) -> None:
     for path, said in (("config", param), ("", param.removeprefix("config."))):
         with pytest.raises(FailureError) as caught:
-            PushNotifier().check(config, param=path)
+            PushNotifier().check_config(config, param=path)
         failure = caught.value.failure
         assert isinstance(failure, InvalidParams)
         assert (failure.param, failure.expected) == (said, expected)
@@ -789,13 +789,13 @@ def test_a_config_that_can_not_be_used_is_refused_when_it_is_set(config: PushCon
 
 def test_a_config_that_can_be_used_is_taken() -> None:
     usual = PushConfig(GOOD, token="", authentication=Authentication("Basic", "dXNlcjpwYXNz"))
-    assert PushNotifier().check(usual, param="config") is None
-    assert PushNotifier(allow_private=True).check(PushConfig("http://127.0.0.1:8080/"), param="config") is None
+    assert PushNotifier().check_config(usual, param="config") is None
+    assert PushNotifier(allow_private=True).check_config(PushConfig("http://127.0.0.1:8080/"), param="config") is None
 
 
 def test_tokens_and_credentials_are_known_to_the_scrubber() -> None:
     shown = Authentication("Custom", "first-credential-0")
-    PushNotifier().check(PushConfig(GOOD, token="token of mine one", authentication=shown), param="config")
+    PushNotifier().check_config(PushConfig(GOOD, token="token of mine one", authentication=shown), param="config")
     assert "of mine" not in scrub("they said token of mine one to me")
     assert "credential" not in scrub("they said first-credential-0 to me")
 
@@ -803,22 +803,22 @@ def test_tokens_and_credentials_are_known_to_the_scrubber() -> None:
 def test_the_scrubber_is_not_flooded_with_tokens() -> None:
     pusher = PushNotifier()
     for number in range(MOST_GUESTS + 1):
-        pusher.check(PushConfig(GOOD, token=f"plain words number {number} here"), param="config")
+        pusher.check_config(PushConfig(GOOD, token=f"plain words number {number} here"), param="config")
     assert "plain words" in scrub("x plain words number 0 here x")
     assert "plain words" not in scrub("x plain words number 1 here x")
     for number in range(MOST_GUESTS):
-        pusher.check(PushConfig(GOOD, token=f"other words number {number} here"), param="config")
+        pusher.check_config(PushConfig(GOOD, token=f"other words number {number} here"), param="config")
     assert "plain words" in scrub(f"x plain words number {MOST_GUESTS} here x")
 
 
 async def test_no_part_of_a_secret_is_logged(events: Events) -> None:
-    async with hooked(*[status(400)] * FAILURES) as hook, running(local()) as pusher:
+    async with hooked(*[status(400)] * MAX_FAILURES) as hook, running(local()) as pusher:
         shown = Authentication("Bearer", "secretcredential")
         to = target(hook.url + "/secretpath?secretquery", token="secrettoken", authentication=shown)
-        offer(pusher, to, *[b"secretbody"] * (FAILURES + 1))
+        enqueue(pusher, to, *[b"secretbody"] * (MAX_FAILURES + 1))
         await settled(pusher)
         logged = events()
-        assert len(logged) == FAILURES + 1
+        assert len(logged) == MAX_FAILURES + 1
         assert "secret" not in repr(logged)
 
 
@@ -830,4 +830,4 @@ async def test_the_clock_of_the_system_is_the_event_loops() -> None:
 
 
 def test_notifications_are_available_with_the_extra() -> None:
-    assert available()
+    assert is_push_available()

@@ -13,7 +13,7 @@ from discreet.daemon.agents.requests import SendRequest
 from discreet.daemon.agents.versions.base64_text import decode_base64, encode_base64
 from discreet.daemon.agents.versions.v03 import V03
 from discreet.daemon.agents.versions.v10 import V10
-from discreet.daemon.agents.versions.version import Dialect, TaskRequest
+from discreet.daemon.agents.versions.version import ProtocolVersion, TaskRequest
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import InvalidParams
 
@@ -22,11 +22,11 @@ STATES = tuple(state.value for state in TaskState)
 BOTH = pytest.mark.parametrize("dialect", [V10, V03], ids=["1.0", "0.3"])
 
 
-def decode(dialect: Dialect, method: str, params: Any) -> Any:
+def decode(dialect: ProtocolVersion, method: str, params: Any) -> Any:
     return dialect.inputs[method].decode(Raw(json.dumps(params).encode()))[0]
 
 
-def fault(dialect: Dialect, method: str, params: Any) -> InvalidParams:
+def fault(dialect: ProtocolVersion, method: str, params: Any) -> InvalidParams:
     with pytest.raises(FailureError) as caught:
         decode(dialect, method, params)
     assert isinstance(caught.value.failure, InvalidParams)
@@ -69,7 +69,7 @@ def test_null_is_as_if_absent_in_0_3() -> None:
 
 
 @BOTH
-def test_an_empty_list_of_output_modes_is_as_if_absent(dialect: Dialect) -> None:
+def test_an_empty_list_of_output_modes_is_as_if_absent(dialect: ProtocolVersion) -> None:
     method, role = ("SendMessage", "ROLE_USER") if dialect is V10 else ("message/send", "user")
     message = {"messageId": "m-1", "role": role, "parts": [{"text": "Hello"}]}
     assert decode(dialect, method, {"message": message, "configuration": {"acceptedOutputModes": []}}) == PLAIN
@@ -109,7 +109,7 @@ def test_enumerations_of_1_0_may_come_by_number() -> None:
 
 @pytest.mark.parametrize("length", ["3", 3.0])
 def test_integers_of_1_0_may_be_in_strings(length: object) -> None:
-    assert decode(V10, "GetTask", {"id": "t-1", "historyLength": length}) == TaskRequest("t-1", history=3)
+    assert decode(V10, "GetTask", {"id": "t-1", "historyLength": length}) == TaskRequest("t-1", history_length=3)
 
 
 @pytest.mark.parametrize("length", ["-3", "three", "", " 3", "99999999999999999999", True])
@@ -146,7 +146,7 @@ def test_what_is_forgiven_is_bounded() -> None:
 
 @pytest.mark.parametrize("text", ["+/8=", "-_8=", "+/8", "-_8", "+_8"])
 @BOTH
-def test_base64_may_be_of_either_alphabet_and_without_padding(dialect: Dialect, text: str) -> None:
+def test_base64_may_be_of_either_alphabet_and_without_padding(dialect: ProtocolVersion, text: str) -> None:
     part: dict[str, Any] = {"raw": text} if dialect is V10 else {"file": {"bytes": text}}
     role = "ROLE_USER" if dialect is V10 else "user"
     params = {"message": {"messageId": "m-1", "role": role, "parts": [part]}}
