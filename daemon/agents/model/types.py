@@ -14,6 +14,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 JsonObject: TypeAlias = dict[str, Any]  # Any: JSON that the daemon does not read
 NonEmptyStr: TypeAlias = Annotated[str, Meta(min_length=1)]
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
 class TaskState(Enum):
@@ -171,5 +172,5 @@ class SendConfiguration(WireStruct, frozen=True):
 
     accepted_output_modes: tuple[str, ...] | None = None
     task_push_notification_config: PushConfig | None = None
-    history_length: Annotated[int, Meta(ge=0)] | None = None
+    history_length: Count | None = None
     return_immediately: bool | None = None

@@ -23,7 +23,7 @@ MAX_CONNECTIONS: Final = 128
 """Open connections in all."""
 
 MAX_CONNECTIONS_PER_HOST: Final = 8
-"""So 16 unresponsive hosts can hold up the others, each request for `Timeouts.total` at most."""
+"""It takes 16 unresponsive hosts to hold up the others, and those only for `Timeouts.total`."""
 
 KEEP_ALIVE_SECONDS: Final = 5.0
 MAX_IDLE_CONNECTIONS: Final = 16

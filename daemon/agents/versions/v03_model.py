@@ -9,10 +9,9 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from ..model.types import JsonObject, NonEmptyStr, WireStruct
+from ..model.types import Count, JsonObject, NonEmptyStr, WireStruct
 
 Strings: TypeAlias = tuple[str, ...]
-Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
 class File03(WireStruct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Final, TypeAlias, TypeVar, assert_never, final
+from typing import Annotated, Final, TypeVar, assert_never, final
 
 import msgspec
 from msgspec import Meta, Raw, field
@@ -19,6 +19,7 @@ from ..model.types import (
     Artifact,
     ArtifactChanged,
     Authentication,
+    Count,
     JsonObject,
     Message,
     MessageAdded,
@@ -33,6 +34,7 @@ from ..model.types import (
     WireStruct,
 )
 from ..requests import SendRequest, StreamItem, TaskUpdate
+from ..stores.checks import MAX_PAGE_SIZE
 from ..stores.interface import TaskPage, TaskQuery
 from .protojson import normalizer
 from .version import (
@@ -46,11 +48,10 @@ from .version import (
     object_input,
 )
 
-CONTENT: Final = ("text", "raw", "url", "data")
+_CONTENT: Final = ("text", "raw", "url", "data")
 """A part has exactly one of these (4.1.6)."""
 
 _W = TypeVar("_W")
-_Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
 _encode: Final = msgspec.json.Encoder().encode
 _NO_CONFIGURATION: Final = SendConfiguration()
@@ -68,16 +69,16 @@ class _Send(WireStruct, frozen=True):
 
 class _Get(WireStruct, frozen=True):
     task_id: NonEmptyStr = field(name="id")
-    history_length: _Count | None = None
+    history_length: Count | None = None
     tenant: str | None = None
 
 
 class _List(WireStruct, frozen=True):
     context_id: str | None = None
     status: TaskState | None = None
-    page_size: Annotated[int, Meta(ge=1, le=100)] | None = None
+    page_size: Annotated[int, Meta(ge=1, le=MAX_PAGE_SIZE)] | None = None
     page_token: str | None = None
-    history_length: _Count | None = None
+    history_length: Count | None = None
     status_timestamp_after: Annotated[datetime, Meta(tz=True)] | None = None
     include_artifacts: bool | None = None
     tenant: str | None = None
@@ -124,7 +125,7 @@ def _send(params: _Send, prefix: str) -> Values:
     for index, part in enumerate(params.message.parts):
         if part.content_count != 1:
             path = join_path(prefix, f"message.parts[{index}]")
-            raise FailureError(InvalidParams(path, "object with exactly one of", "object", CONTENT))
+            raise FailureError(InvalidParams(path, "object with exactly one of", "object", _CONTENT))
     configuration = params.configuration or _NO_CONFIGURATION
     if configuration.accepted_output_modes == ():  # protobuf does not tell an empty list from a missing one
         configuration = msgspec.structs.replace(configuration, accepted_output_modes=None)

@@ -1,4 +1,4 @@
-"""The table of states, every state by every state."""
+"""The table of transitions: every state with every state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def live(state: TaskState) -> LiveTask:
     return LiveTask(Task("t", "c", TaskStatus(state)), 1, "", "me", lambda live: None)
 
 
-def test_the_table_speaks_of_every_state_and_tells_terminal_from_interrupted() -> None:
+def test_the_table_covers_every_state() -> None:
     assert set(TRANSITIONS) == set(TaskState)
     assert set(TERMINAL) == FINAL
     assert set(INTERRUPTED) == WAITING
@@ -38,7 +38,9 @@ def test_the_table_speaks_of_every_state_and_tells_terminal_from_interrupted() -
 
 
 @pytest.mark.parametrize(("current", "target"), [*product(TaskState, TaskState)])
-def test_a_task_goes_on_unless_it_has_ended_and_never_back_to_submitted(current: TaskState, target: TaskState) -> None:
+def test_a_task_may_change_until_it_has_ended_but_never_back_to_submitted(
+    current: TaskState, target: TaskState
+) -> None:
     allowed = current not in FINAL and target is not TaskState.SUBMITTED
     assert can_transition(current, target) is allowed
     task = live(current)
@@ -53,7 +55,7 @@ def test_a_task_goes_on_unless_it_has_ended_and_never_back_to_submitted(current:
 
 
 @pytest.mark.parametrize("state", [*TaskState], ids=lambda state: state.name)
-def test_artifacts_and_messages_come_to_every_task_that_has_not_ended(state: TaskState) -> None:
+def test_every_task_that_has_not_ended_accepts_artifacts_and_messages(state: TaskState) -> None:
     events = (
         ArtifactChanged(Artifact("a", (Part(text="x"),))),
         MessageAdded(Message("m", Role.USER, (Part(text="x"),))),

@@ -1,4 +1,4 @@
-"""Moments as the protocol writes them."""
+"""Timestamps as the protocol writes them."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -24,7 +24,7 @@ WEST = timezone(timedelta(hours=-2))
         (datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC), "9999-12-31T23:59:59.999Z"),
     ],
 )
-def test_a_moment_is_written_in_utc_with_milliseconds(moment: datetime, text: str) -> None:
+def test_a_timestamp_is_in_utc_with_milliseconds(moment: datetime, text: str) -> None:
     assert ceil_timestamp(moment) == text
 
 
@@ -32,6 +32,6 @@ moments = st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=st.s
 
 
 @given(moments, moments)
-def test_a_timestamp_is_not_below_the_text_when_it_is_not_before_the_moment(one: datetime, other: datetime) -> None:
+def test_timestamps_sort_as_their_moments_do(one: datetime, other: datetime) -> None:
     timestamp = one.replace(microsecond=one.microsecond // 1000 * 1000)
     assert (ceil_timestamp(timestamp) >= ceil_timestamp(other)) == (timestamp >= other)

@@ -1,4 +1,4 @@
-"""What `TaskStore` and `EventLog` promise, held by every store on both event loops."""
+"""The contract of `TaskStore` and `EventLog`, tested on every store and both event loops."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def said(text: str) -> MessageAdded:
     return MessageAdded(Message(text, Role.USER, (Part(text=text),)))
 
 
-def stands(state: TaskState, minute: int = 0) -> StatusChanged:
+def status_changed(state: TaskState, minute: int = 0) -> StatusChanged:
     return StatusChanged(TaskStatus(state, timestamp=at(minute)))
 
 
@@ -110,16 +110,16 @@ def chunk(text: str) -> ArtifactChanged:
     return ArtifactChanged(Artifact("a", (Part(text=text),)), append=True)
 
 
-def now_of(stored: StoredTask | None) -> Task:
+def current(stored: StoredTask | None) -> Task:
     assert stored is not None
     return apply_events(stored.snapshot, [logged.event for logged in stored.later_events])
 
 
-async def ids(store: TaskStore, **query: Any) -> list[str]:  # Any: fields of Query
+async def ids(store: TaskStore, **query: Any) -> list[str]:  # Any: fields of TaskQuery
     return [task.id for task in (await store.list(TaskQuery(scope="me", **query))).tasks]
 
 
-async def must(store: TaskStore, *changes: TaskChange) -> None:
+async def commit_all(store: TaskStore, *changes: TaskChange) -> None:
     assert await store.commit(changes) == [None] * len(changes)
 
 
@@ -128,7 +128,7 @@ async def must(store: TaskStore, *changes: TaskChange) -> None:
 
 async def test_a_task_is_loaded_as_it_was_created(store: TaskStore) -> None:
     task = a_task("t")
-    await must(store, to_create(task))
+    await commit_all(store, to_create(task))
     assert await store.load("t") == StoredTask(task, 1, (), "me", None)
 
 
@@ -140,31 +140,31 @@ async def test_a_task_that_does_not_exist_is_none_and_has_no_events(store: TaskS
 @pytest.mark.parametrize("snapshot", [False, True])
 async def test_events_count_from_one_without_gaps(store: TaskStore, snapshot: bool) -> None:
     task = a_task("t")
-    await must(store, to_create(task, said("1"), said("2"), snapshot=snapshot))
+    await commit_all(store, to_create(task, said("1"), said("2"), snapshot=snapshot))
     stored = await store.load("t")
     assert stored is not None and stored.generation == 3
     later = [said(str(n)) for n in range(200)]
-    await must(store, change_to(now_of(stored), 3, later))
+    await commit_all(store, change_to(current(stored), 3, later))
     read = [*await store.event_log.read("t", after=3)]
     assert [logged.generation for logged in read] == [*range(4, 204)]
     assert [logged.event for logged in read] == later
     stored = await store.load("t")
     assert stored is not None and stored.generation == 203
     assert [logged.generation for logged in stored.later_events] == [*range(stored.snapshot_generation + 1, 204)]
-    assert now_of(stored) == apply_events(task, [said("1"), said("2"), *later])
+    assert current(stored) == apply_events(task, [said("1"), said("2"), *later])
 
 
-async def test_a_snapshot_is_given_back_with_the_number_that_it_reflects(store: TaskStore) -> None:
+async def test_a_snapshot_is_loaded_with_its_generation(store: TaskStore) -> None:
     task = a_task("t")
     after = apply_events(task, [said("1")])
-    await must(store, to_create(task), change_to(a_task("u"), 0, [TaskCreated(a_task("u"))]))
-    await must(store, change_to(after, 1, [said("1")], snapshot=True))
+    await commit_all(store, to_create(task), change_to(a_task("u"), 0, [TaskCreated(a_task("u"))]))
+    await commit_all(store, change_to(after, 1, [said("1")], snapshot=True))
     assert await store.load("t") == StoredTask(after, 2, (), "me", None)
 
 
 async def test_a_change_of_another_generation_conflicts_and_changes_nothing(store: TaskStore) -> None:
     task = a_task("t")
-    await must(store, to_create(task))
+    await commit_all(store, to_create(task))
     before = await store.load("t")
     for expected in (2, 7):
         (refusal,) = await store.commit([change_to(a_task("t", state=WORKING), expected, [said("x")], snapshot=True)])
@@ -177,8 +177,8 @@ async def test_a_change_of_another_generation_conflicts_and_changes_nothing(stor
     assert await store.load("none") is None
 
 
-async def test_changes_of_one_commit_stand_each_by_itself(store: TaskStore) -> None:
-    await must(store, to_create(a_task("t")))
+async def test_each_change_of_a_commit_succeeds_or_fails_by_itself(store: TaskStore) -> None:
+    await commit_all(store, to_create(a_task("t")))
     results = await store.commit(
         [to_create(a_task("u")), change_to(a_task("t"), 5, [said("x")]), to_create(a_task("v"), said("y"))]
     )
@@ -186,7 +186,7 @@ async def test_changes_of_one_commit_stand_each_by_itself(store: TaskStore) -> N
     assert await ids(store) == ["v", "u", "t"]
 
 
-async def test_one_change_per_task_and_a_beginning_for_each(store: TaskStore) -> None:
+async def test_two_changes_of_one_task_and_a_task_without_its_first_event_are_errors(store: TaskStore) -> None:
     with pytest.raises(ValueError):
         await store.commit([to_create(a_task("t")), to_create(a_task("t"))])
     with pytest.raises(ValueError):
@@ -196,7 +196,7 @@ async def test_one_change_per_task_and_a_beginning_for_each(store: TaskStore) ->
     assert await ids(store) == []
 
 
-async def test_what_is_no_json_is_refused_and_the_others_are_kept(store: TaskStore) -> None:
+async def test_a_change_that_is_not_json_is_refused_and_the_others_are_made(store: TaskStore) -> None:
     nested: list[Any] = []  # Any: JSON without end
     for _ in range(100_000):
         nested = [nested]
@@ -208,7 +208,7 @@ async def test_what_is_no_json_is_refused_and_the_others_are_kept(store: TaskSto
     assert await ids(store) == ["good"]
 
 
-async def test_any_json_comes_back_as_it_was(store: TaskStore) -> None:
+async def test_any_json_is_loaded_as_it_was_stored(store: TaskStore) -> None:
     data = {"n": 10**40, "m": -(10**40), "f": 1.5, "t": [True, None, "é", {"": []}]}
     parts = (
         Part(data=data),
@@ -218,25 +218,25 @@ async def test_any_json_comes_back_as_it_was(store: TaskStore) -> None:
         Part(url="x:y", media_type="a/b"),
     )
     task = Task("t", "c", TaskStatus(WORKING), (Artifact("a", parts, metadata=data),), metadata={"big": 2**64})
-    await must(store, to_create(task, ArtifactChanged(Artifact("b", parts), metadata=data)))
-    assert now_of(await store.load("t")).artifacts == (Artifact("a", parts, metadata=data), Artifact("b", parts))
-    assert now_of(await store.load("t")).metadata == {"big": 2**64}
+    await commit_all(store, to_create(task, ArtifactChanged(Artifact("b", parts), metadata=data)))
+    assert current(await store.load("t")).artifacts == (Artifact("a", parts, metadata=data), Artifact("b", parts))
+    assert current(await store.load("t")).metadata == {"big": 2**64}
 
 
 async def test_a_change_without_events_saves_snapshot_and_owner_and_nothing_else(store: TaskStore) -> None:
     task = a_task("t", minute=5)
-    await must(store, to_create(task, said("1"), owner=store.owner_id), to_create(a_task("u")))
+    await commit_all(store, to_create(task, said("1"), owner=store.owner_id), to_create(a_task("u")))
     after = apply_events(task, [said("1")])
     moved = change_to(a_task("t", context_id="other", state=COMPLETED, minute=9), 2, scope="you")
-    await must(store, moved)
+    await commit_all(store, moved)
     assert await store.load("t") != StoredTask(after, 2, (), "me", None)
-    await must(store, change_to(after, 2, snapshot=True))
+    await commit_all(store, change_to(after, 2, snapshot=True))
     assert await store.load("t") == StoredTask(after, 2, (), "me", None)
     assert await ids(store) == ["u", "t"]
     assert await ids(store, context_id="context", state=TaskState.SUBMITTED, status_timestamp_after=at(5)) == ["t"]
 
 
-async def test_a_cancelled_commit_is_done_wholly_or_not_at_all(store: TaskStore) -> None:
+async def test_a_cancelled_commit_is_done_completely_or_not_at_all(store: TaskStore) -> None:
     for delay in range(6):
         changes = [
             to_create(a_task(f"{delay}-{n}", context_id=f"{delay}"), said("x"), snapshot=True) for n in range(20)
@@ -249,11 +249,11 @@ async def test_a_cancelled_commit_is_done_wholly_or_not_at_all(store: TaskStore)
                 scope.cancel()
         for _ in range(3):
             assert (await store.list(TaskQuery(scope="me", context_id=f"{delay}"))).total_size in (0, 20)
-    await must(store, to_create(a_task("afterwards")))
+    await commit_all(store, to_create(a_task("afterwards")))
 
 
-async def test_of_many_who_change_a_task_at_once_one_succeeds(store: TaskStore) -> None:
-    await must(store, to_create(a_task("t")))
+async def test_of_concurrent_changes_of_one_task_one_succeeds(store: TaskStore) -> None:
+    await commit_all(store, to_create(a_task("t")))
     results: list[Any] = []  # Any: refusals
 
     async def change(n: int) -> None:
@@ -270,11 +270,11 @@ async def test_of_many_who_change_a_task_at_once_one_succeeds(store: TaskStore) 
 # -- the log ---------------------------------------------------------------------------------------------------
 
 
-async def test_read_goes_on_where_it_stopped(store: TaskStore) -> None:
+async def test_read_continues_after_the_last_event_read(store: TaskStore) -> None:
     events = [said(str(n)) for n in range(300)]
-    await must(store, to_create(a_task("t")))
+    await commit_all(store, to_create(a_task("t")))
     for start, end in itertools.pairwise([0, 1, 100, 300]):
-        await must(store, change_to(a_task("t"), 1 + start, events[start:end]))
+        await commit_all(store, change_to(a_task("t"), 1 + start, events[start:end]))
     for limit in (1, 7, 64, 256, 1000):
         read: list[Any] = []  # Any: Logged
         while batch := await store.event_log.read("t", after=read[-1].generation if read else 1, limit=limit):
@@ -286,22 +286,22 @@ async def test_read_goes_on_where_it_stopped(store: TaskStore) -> None:
     assert list(await store.event_log.read("t", after=999)) == []
 
 
-async def test_a_reader_is_not_given_more_than_it_can_hold(store: TaskStore) -> None:
-    await must(store, to_create(a_task("t")))
+async def test_one_read_returns_a_bounded_number_of_bytes(store: TaskStore) -> None:
+    await commit_all(store, to_create(a_task("t")))
     large = [chunk("x" * 1_000_000) for _ in range(20)]
-    await must(store, change_to(a_task("t"), 1, large))
+    await commit_all(store, change_to(a_task("t"), 1, large))
     batch = await store.event_log.read("t", after=1)
     assert 1 <= len(batch) < 20
     assert [logged.event for logged in batch] == large[: len(batch)]
 
 
-async def test_a_log_that_has_moved_on_says_so_and_what_is_behind_the_snapshot_stays(store: TaskStore) -> None:
+async def test_reading_truncated_events_is_an_error_and_events_after_the_snapshot_stay(store: TaskStore) -> None:
     task = a_task("t")
-    await must(store, to_create(task))
+    await commit_all(store, to_create(task))
     for generation in range(1, 7, 2):
         task = apply_events(task, [said("1"), said("2")])
-        await must(store, change_to(task, generation, [said("1"), said("2")], snapshot=True))
-    await must(store, change_to(task, 7, [said("3")]))
+        await commit_all(store, change_to(task, generation, [said("1"), said("2")], snapshot=True))
+    await commit_all(store, change_to(task, 7, [said("3")]))
     stored = await store.load("t")
     assert stored is not None and (stored.snapshot_generation, stored.generation) == (7, 8)
     assert [logged.generation for logged in await store.event_log.read("t", after=7)] == [8]
@@ -313,33 +313,37 @@ async def test_a_log_that_has_moved_on_says_so_and_what_is_behind_the_snapshot_s
 # -- list ------------------------------------------------------------------------------------------------------
 
 
-async def test_the_newest_change_comes_first_whatever_it_was(store: TaskStore) -> None:
-    await must(store, *(to_create(a_task(name)) for name in "abc"))
+async def test_the_last_changed_task_comes_first(store: TaskStore) -> None:
+    await commit_all(store, *(to_create(a_task(name)) for name in "abc"))
     assert await ids(store) == ["c", "b", "a"]
-    await must(store, change_to(a_task("a"), 1, [chunk("x")]))
+    await commit_all(store, change_to(a_task("a"), 1, [chunk("x")]))
     assert await ids(store) == ["a", "c", "b"]
-    await must(store, change_to(a_task("c"), 1, [stands(WORKING)]), change_to(a_task("b"), 1, [stands(WORKING)]))
+    await commit_all(
+        store,
+        change_to(a_task("c"), 1, [status_changed(WORKING)]),
+        change_to(a_task("b"), 1, [status_changed(WORKING)]),
+    )
     assert await ids(store) == ["b", "c", "a"]
 
 
 async def test_list_shows_tasks_as_they_are_now_with_and_without_artifacts(store: TaskStore) -> None:
     start = a_task("t")
-    events = [stands(WORKING, 1), chunk("a"), said("more"), chunk("b"), stands(ASKING, 2)]
+    events = [status_changed(WORKING, 1), chunk("a"), said("more"), chunk("b"), status_changed(ASKING, 2)]
     task = apply_events(start, events)
-    await must(store, to_create(start, *events[:2], owner=store.owner_id))
-    await must(store, change_to(task, 3, events[2:]))
+    await commit_all(store, to_create(start, *events[:2], owner=store.owner_id))
+    await commit_all(store, change_to(task, 3, events[2:]))
     assert (await store.list(TaskQuery(scope="me"))).tasks == (task,)
     bare = Task(task.id, task.context_id, task.status, (), task.history, task.metadata)
     assert (await store.list(TaskQuery(scope="me", include_artifacts=False))).tasks == (bare,)
 
 
-async def test_every_filter_and_all_of_them_together(store: TaskStore) -> None:
+async def test_filters_work_alone_and_combined(store: TaskStore) -> None:
     states = [WORKING, ASKING, COMPLETED]
     made: list[tuple[Task, str]] = []
     for n in range(48):
         task = a_task(f"t{n:02}", context_id=f"c{n % 4}", state=states[n % 3], minute=(n * 7) % 48)
         made.append((task, "you" if n % 5 == 0 else "me"))
-        await must(store, to_create(task, scope=made[-1][1]))
+        await commit_all(store, to_create(task, scope=made[-1][1]))
     for scope, context_id, state, after in itertools.product(
         ["me", "you", "nobody"], [None, "c1", "c9"], [None, WORKING, TaskState.FAILED], [None, at(0), at(20), at(99)]
     ):
@@ -372,8 +376,8 @@ async def test_every_filter_and_all_of_them_together(store: TaskStore) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 99, 100])
-async def test_pages_have_the_size_asked_for_and_the_last_has_no_token(store: TaskStore, size: int) -> None:
-    await must(store, *(to_create(a_task(f"{n}")) for n in range(100)))
+async def test_pages_have_the_requested_size_and_the_last_has_no_token(store: TaskStore, size: int) -> None:
+    await commit_all(store, *(to_create(a_task(f"{n}")) for n in range(100)))
     pages = [await store.list(TaskQuery(scope="me", page_size=size))]
     while pages[-1].next_page_token:
         pages.append(await store.list(TaskQuery(scope="me", page_size=size, page_token=pages[-1].next_page_token)))
@@ -383,7 +387,7 @@ async def test_pages_have_the_size_asked_for_and_the_last_has_no_token(store: Ta
 
 
 async def test_no_page_repeats_or_skips_what_did_not_change_between_pages(store: TaskStore) -> None:
-    await must(store, *(to_create(a_task(f"t{n}")) for n in range(30)))
+    await commit_all(store, *(to_create(a_task(f"t{n}")) for n in range(30)))
     seen: list[str] = []
     token = ""
     touched: set[str] = set()
@@ -393,7 +397,7 @@ async def test_no_page_repeats_or_skips_what_did_not_change_between_pages(store:
         token = page.next_page_token
         if not token:
             break
-        await must(store, to_create(a_task(f"new{n}")), change_to(a_task(f"t{n}"), 1, [said("x")]))
+        await commit_all(store, to_create(a_task(f"new{n}")), change_to(a_task(f"t{n}"), 1, [said("x")]))
         touched.add(f"t{n}")
     assert len(seen) == len(set(seen))
     assert {f"t{n}" for n in range(30)} - touched <= set(seen)
@@ -401,13 +405,13 @@ async def test_no_page_repeats_or_skips_what_did_not_change_between_pages(store:
 
 
 @pytest.mark.parametrize("token", ["x", "-1", "0", "01", "1.0", "²", " 1", "9" * 19, "9" * 5000, "1\n"])
-async def test_a_token_that_is_none_is_refused(store: TaskStore, token: str) -> None:
+async def test_an_invalid_page_token_is_refused(store: TaskStore, token: str) -> None:
     with pytest.raises(ValueError):
         await store.list(TaskQuery(scope="me", page_token=token))
 
 
 @pytest.mark.parametrize("size", [0, -1, 101])
-async def test_a_size_that_is_none_is_refused(store: TaskStore, size: int) -> None:
+async def test_an_invalid_page_size_is_refused(store: TaskStore, size: int) -> None:
     with pytest.raises(ValueError):
         await store.list(TaskQuery(scope="me", page_size=size))
 
@@ -419,8 +423,8 @@ def a_target(config_id: str, url: str = "https://example.org") -> PushTarget:
     return PushTarget(PushConfig(url, config_id, "t", "token"), "1.0")
 
 
-async def test_targets_keep_their_order_and_are_replaced_in_their_place(store: TaskStore) -> None:
-    await must(store, to_create(a_task("t")), to_create(a_task("u")))
+async def test_push_targets_keep_their_order_also_when_one_is_replaced(store: TaskStore) -> None:
+    await commit_all(store, to_create(a_task("t")), to_create(a_task("u")))
     for config_id in ("b", "a", "c"):
         assert await store.put_push_target("t", a_target(config_id))
     assert await store.put_push_target("u", a_target("a"))
@@ -434,7 +438,7 @@ async def test_targets_keep_their_order_and_are_replaced_in_their_place(store: T
     assert list(await store.load_push_targets("u")) == [a_target("a")]
 
 
-async def test_there_are_no_targets_without_a_task(store: TaskStore) -> None:
+async def test_a_push_target_needs_a_task(store: TaskStore) -> None:
     assert not await store.put_push_target("t", a_target("a"))
     assert list(await store.load_push_targets("t")) == []
 
@@ -443,27 +447,27 @@ async def test_there_are_no_targets_without_a_task(store: TaskStore) -> None:
 
 
 async def test_an_owner_is_kept_until_a_change_names_another_or_none(store: TaskStore) -> None:
-    await must(store, to_create(a_task("t"), owner=store.owner_id))
+    await commit_all(store, to_create(a_task("t"), owner=store.owner_id))
     stored = await store.load("t")
     assert stored is not None and stored.owner == store.owner_id
-    await must(store, change_to(a_task("t"), 1, owner=store.owner_id))
-    await must(store, change_to(a_task("t"), 1))
+    await commit_all(store, change_to(a_task("t"), 1, owner=store.owner_id))
+    await commit_all(store, change_to(a_task("t"), 1))
     stored = await store.load("t")
     assert stored is not None and stored.owner is None
 
 
-async def test_a_task_is_taken_only_from_the_owner_that_it_has(store: TaskStore) -> None:
-    await must(store, to_create(a_task("t"), owner=store.owner_id), to_create(a_task("u")))
+async def test_a_takeover_must_name_the_current_owner(store: TaskStore) -> None:
+    await commit_all(store, to_create(a_task("t"), owner=store.owner_id), to_create(a_task("u")))
     for name in ("t", "u"):
         (refusal,) = await store.commit([change_to(a_task(name), 1, owner=store.owner_id, previous_owner="somebody")])
         assert isinstance(refusal, CommitConflict)
         assert refusal.generation == 1
-    await must(store, change_to(a_task("t"), 1, previous_owner=store.owner_id))
+    await commit_all(store, change_to(a_task("t"), 1, previous_owner=store.owner_id))
 
 
-async def test_what_is_asked_of_an_owner_is_heard_once_and_in_order(store: TaskStore) -> None:
-    await must(store, to_create(a_task("t"), owner=store.owner_id), to_create(a_task("u"), owner=store.owner_id))
-    await must(store, to_create(a_task("free")))
+async def test_owner_requests_are_taken_once_and_in_order(store: TaskStore) -> None:
+    await commit_all(store, to_create(a_task("t"), owner=store.owner_id), to_create(a_task("u"), owner=store.owner_id))
+    await commit_all(store, to_create(a_task("free")))
     assert list(await store.take_owner_requests()) == []
     assert await store.send_owner_request("u", CANCEL)
     assert await store.send_owner_request("t", CANCEL)
@@ -476,22 +480,22 @@ async def test_what_is_asked_of_an_owner_is_heard_once_and_in_order(store: TaskS
     assert list(await store.take_owner_requests()) == [OwnerRequest("u", CANCEL)]
 
 
-async def test_what_was_asked_is_forgotten_when_nobody_works_on_the_task_any_more(store: TaskStore) -> None:
-    await must(store, to_create(a_task("t"), owner=store.owner_id))
+async def test_owner_requests_are_deleted_when_the_task_has_no_owner(store: TaskStore) -> None:
+    await commit_all(store, to_create(a_task("t"), owner=store.owner_id))
     assert await store.send_owner_request("t", CANCEL)
-    await must(store, change_to(a_task("t"), 1))
-    await must(store, change_to(a_task("t"), 1, owner=store.owner_id))
+    await commit_all(store, change_to(a_task("t"), 1))
+    await commit_all(store, change_to(a_task("t"), 1, owner=store.owner_id))
     assert list(await store.take_owner_requests()) == []
 
 
-async def test_own_tasks_are_no_orphans_and_own_changes_no_moves(store: TaskStore) -> None:
+async def test_own_tasks_are_not_orphans_and_own_changes_keep_the_data_version(store: TaskStore) -> None:
     before = store.data_version()
-    await must(store, to_create(a_task("t"), owner=store.owner_id))
+    await commit_all(store, to_create(a_task("t"), owner=store.owner_id))
     assert list(await store.list_orphans()) == []
     assert store.data_version() == before
 
 
-async def test_closing_twice_is_closing_once(store: TaskStore) -> None:
+async def test_closing_twice_is_the_same_as_closing_once(store: TaskStore) -> None:
     await store.close()
     await store.close()
     assert isinstance(store.durable, bool)

@@ -1,4 +1,4 @@
-"""Both stores beside a naive model: whatever is asked of them in whatever order, they answer as it does."""
+"""Both stores compared with a naive model: any sequence of calls has the same results."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ EVENTS = st.lists(
 
 
 class Write(msgspec.Struct, frozen=True):
-    """A change: how far its generation is off, and who wants to have taken the task from whom."""
+    """A change: how far its expected generation is off, and the previous owner that it names."""
 
     task_id: str
     off: int
@@ -118,7 +118,7 @@ STEPS = st.lists(
 )  # fmt: skip
 
 
-class Known(msgspec.Struct):
+class ModelTask(msgspec.Struct):
     scope: str
     context_id: str
     state: TaskState
@@ -136,10 +136,10 @@ class Known(msgspec.Struct):
 
 
 class Model:
-    """What a store is, in as few words as possible."""
+    """The behaviour of a store, as simple as possible."""
 
     def __init__(self) -> None:
-        self.tasks: dict[str, Known] = {}
+        self.tasks: dict[str, ModelTask] = {}
         self.requests: dict[OwnerRequest, None] = {}
         self.number = 0
 
@@ -152,7 +152,7 @@ class Model:
             return False
         if known is None:
             snapshot_generation = len(change.events) if change.snapshot else 1
-            known = Known("", "", change.state, "", 0, [], snapshot_generation, False, {})
+            known = ModelTask("", "", change.state, "", 0, [], snapshot_generation, False, {})
             self.tasks[change.task_id] = known
             known.scope, known.context_id = change.scope, change.context_id
         elif change.snapshot is not None:
@@ -180,7 +180,7 @@ class Model:
 
 
 class Compared:
-    """A store and its model, which are told the same."""
+    """A store and the model, on which the same steps are run."""
 
     def __init__(self, store: TaskStore, path: str | None) -> None:
         self.store = store
@@ -294,7 +294,7 @@ class Compared:
         assert list(await self.store.load_push_targets(step.task_id)) == expected
 
     async def reopen(self) -> None:
-        """As another daemon, which takes over what the one before owned."""
+        """Reopen as another daemon, which takes over the tasks of the previous one."""
         if self.path is None:
             return
         dead = self.store.owner_id
@@ -320,7 +320,7 @@ class Compared:
 
 
 @given(STEPS)
-def test_the_memory_store_is_what_the_model_is(steps: list[Step]) -> None:
+def test_the_memory_store_behaves_as_the_model(steps: list[Step]) -> None:
     async def run() -> None:
         compared = Compared(MemoryStore(), None)
         for step in steps:
@@ -331,7 +331,7 @@ def test_the_memory_store_is_what_the_model_is(steps: list[Step]) -> None:
 
 @settings(max_examples=60)
 @given(STEPS)
-def test_the_sqlite_store_is_what_the_model_is(steps: list[Step]) -> None:
+def test_the_sqlite_store_behaves_as_the_model(steps: list[Step]) -> None:
     async def run() -> None:
         with tempfile.TemporaryDirectory() as folder:
             compared = Compared(SqliteStore(f"{folder}/tasks.db"), f"{folder}/tasks.db")

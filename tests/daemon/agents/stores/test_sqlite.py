@@ -1,4 +1,4 @@
-"""The SQLite store's file: what is opened and what is refused, what stays, what goes, and how it is looked through."""
+"""The SQLite store's file: which files open and which are refused, what persists, what expires, and how queries run."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def change(
     owner: str | None = None,
     previous_owner: str | None = None,
 ) -> TaskChange:
-    """Of a new task, unless something else is expected."""
+    """A change of a new task, unless `expected` is given."""
     return TaskChange(
         task_id=task.id,
         expected_generation=expected,
@@ -93,7 +93,7 @@ def said(text: str) -> MessageAdded:
 
 
 async def refused(path: str) -> str:
-    """In one line, why."""
+    """The error of opening a store there, which is one line."""
     with pytest.raises(StoreError) as error:
         await SqliteStore(path).open()
     (line,) = str(error.value).splitlines()
@@ -104,7 +104,7 @@ async def refused(path: str) -> str:
 # -- opening ---------------------------------------------------------------------------------------------------
 
 
-async def test_what_is_no_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_store_is_refused_and_left_unchanged(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("not a database, but long enough to have a header of a hundred bytes" * 3)
     other = tmp_path / "other.db"
@@ -117,7 +117,7 @@ async def test_what_is_no_store_is_refused_and_left_as_it_is(tmp_path: Path) -> 
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["notes.txt", "other.db"]
 
 
-async def test_where_no_file_can_be_the_store_is_refused(tmp_path: Path) -> None:
+async def test_a_path_at_which_no_file_can_be_is_refused(tmp_path: Path) -> None:
     assert "No such file" in await refused(str(tmp_path / "missing" / "tasks.db"))
     assert "directory" in await refused(str(tmp_path))
 
@@ -135,7 +135,7 @@ async def test_a_file_of_a_newer_version_is_refused(path: str) -> None:
     assert "newer" in await refused(path)
 
 
-async def test_an_older_file_is_brought_up_to_date_and_keeps_what_it_has(path: str) -> None:
+async def test_an_older_file_is_migrated_and_keeps_its_data(path: str) -> None:
     async with opened(path) as store:
         await store.commit([change(a_task("t"))])
     later = (*MIGRATIONS, "ALTER TABLE tasks ADD COLUMN more TEXT;\nCREATE TABLE much_more (x);")
@@ -146,7 +146,7 @@ async def test_an_older_file_is_brought_up_to_date_and_keeps_what_it_has(path: s
             assert connection.execute("PRAGMA user_version").fetchone() == (len(later),)
 
 
-async def test_a_migration_that_fails_leaves_the_file_as_it_was(path: str) -> None:
+async def test_a_failed_migration_leaves_the_file_unchanged(path: str) -> None:
     async with opened(path) as store:
         await store.commit([change(a_task("t"))])
     with pytest.raises(StoreError):
@@ -155,7 +155,7 @@ async def test_a_migration_that_fails_leaves_the_file_as_it_was(path: str) -> No
         assert await store.load("t") is not None
 
 
-async def test_many_may_open_a_new_file_at_once(path: str) -> None:
+async def test_several_stores_may_open_a_new_file_at_once(path: str) -> None:
     stores = [SqliteStore(path) for _ in range(8)]
     async with anyio.create_task_group() as group:
         for store in stores:
@@ -169,13 +169,13 @@ async def test_many_may_open_a_new_file_at_once(path: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes are POSIX's")
-async def test_nobody_else_may_read_the_files(path: str, tmp_path: Path) -> None:
+async def test_other_users_may_not_read_the_files(path: str, tmp_path: Path) -> None:
     async with opened(path) as store:
         await store.commit([change(a_task("t"))])
         assert {entry.stat().st_mode & 0o777 for entry in tmp_path.iterdir()} == {0o600}
 
 
-async def test_a_closed_store_says_so_and_leaves_only_its_file(path: str, tmp_path: Path) -> None:
+async def test_a_closed_store_refuses_calls_and_leaves_only_its_file(path: str, tmp_path: Path) -> None:
     async with opened(path) as store:
         pass
     assert [entry.name for entry in tmp_path.iterdir()] == ["tasks.db"]
@@ -187,7 +187,7 @@ async def test_a_closed_store_says_so_and_leaves_only_its_file(path: str, tmp_pa
 # -- what stays, and what goes ---------------------------------------------------------------------------------
 
 
-async def test_everything_is_there_when_the_file_is_opened_again(path: str) -> None:
+async def test_everything_is_still_stored_after_reopening(path: str) -> None:
     target = PushTarget(PushConfig("https://example.org", "p", "t"), "1.0")
     async with opened(path) as store:
         await store.commit([change(a_task("t"), snapshot=True), change(a_task("u"))])
@@ -201,7 +201,7 @@ async def test_everything_is_there_when_the_file_is_opened_again(path: str) -> N
         assert [task.id for task in (await store.list(TaskQuery(scope="me", page_token=token))).tasks] == ["u"]
 
 
-async def test_what_ended_goes_by_number_and_by_age_and_what_lives_stays(path: str) -> None:
+async def test_ended_tasks_expire_by_number_and_by_age_and_active_ones_stay(path: str) -> None:
     time = 1e9
     async with opened(SqliteStore(path, max_ended_tasks=3, ended_task_seconds=60, clock=lambda: time)) as store:
         await store.commit([change(a_task("live"), owner=store.owner_id)])
@@ -227,7 +227,7 @@ async def test_what_ended_goes_by_number_and_by_age_and_what_lives_stays(path: s
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
 
 
-async def test_a_commit_that_finds_no_room_fails_and_nothing_of_it_is_kept(path: str) -> None:
+async def test_a_commit_that_does_not_fit_fails_completely(path: str) -> None:
     async with opened(path) as store:
         await store.commit([change(a_task("t"))])
         writing = store._open_store.connections.writer
@@ -241,7 +241,7 @@ async def test_a_commit_that_finds_no_room_fails_and_nothing_of_it_is_kept(path:
         assert await store.commit([change(a_task("small")), large]) == [None, None]
 
 
-async def test_commits_are_made_even_while_the_loop_is_never_idle(path: str) -> None:
+async def test_commits_progress_while_the_event_loop_is_never_idle(path: str) -> None:
     async with opened(path) as store:
         done: list[object] = []
 
@@ -270,7 +270,7 @@ async def test_commits_are_made_even_while_the_loop_is_never_idle(path: str) -> 
         TaskQuery(scope="me", context_id="c", state=WORKING),
     ],
 )
-async def test_a_page_is_found_without_looking_at_all_tasks_or_sorting(path: str, query: TaskQuery, token: str) -> None:
+async def test_a_page_is_read_without_a_table_scan_or_a_sort(path: str, query: TaskQuery, token: str) -> None:
     async with opened(path) as store:
         await store.commit([change(a_task(f"{n}")) for n in range(50)])
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -291,7 +291,7 @@ async def test_a_page_is_found_without_looking_at_all_tasks_or_sorting(path: str
 # -- several daemons -------------------------------------------------------------------------------------------
 
 
-async def test_nobody_changes_what_another_daemon_owns(path: str) -> None:
+async def test_a_task_of_another_daemon_can_not_be_changed(path: str) -> None:
     async with opened(path) as ours, opened(path) as theirs:
         await ours.commit([change(a_task("t"), owner=ours.owner_id)])
         for attempt in (
@@ -308,7 +308,7 @@ async def test_nobody_changes_what_another_daemon_owns(path: str) -> None:
         assert await theirs.commit([change(a_task("t"), said("y"), expected=2, owner=theirs.owner_id)]) == [None]
 
 
-async def test_orphans_are_taken_over_by_one_of_all_who_try(path: str) -> None:
+async def test_an_orphan_is_taken_over_by_exactly_one_daemon(path: str) -> None:
     async with opened(path) as gone:
         dead = gone.owner_id
         await gone.commit([change(a_task(name), owner=dead) for name in "tu"])
@@ -335,7 +335,7 @@ async def test_orphans_are_taken_over_by_one_of_all_who_try(path: str) -> None:
         assert list(await winner.take_owner_requests()) == [OwnerRequest("t", CANCEL)]
 
 
-async def test_a_request_reaches_the_daemon_that_works_on_the_task(path: str) -> None:
+async def test_an_owner_request_reaches_the_owner_of_the_task(path: str) -> None:
     async with opened(path) as ours, opened(path) as theirs:
         await ours.commit([change(a_task("t"), owner=ours.owner_id)])
         assert await theirs.send_owner_request("t", CANCEL)
@@ -344,7 +344,7 @@ async def test_a_request_reaches_the_daemon_that_works_on_the_task(path: str) ->
         assert list(await ours.take_owner_requests()) == []
 
 
-async def test_moves_tell_of_what_others_write_and_of_nothing_else(path: str) -> None:
+async def test_the_data_version_changes_with_the_writes_of_others_only(path: str) -> None:
     async with opened(path) as ours, opened(path) as theirs:
         before = ours.data_version()
         await ours.commit([change(a_task("t"))])
@@ -362,7 +362,7 @@ async def test_moves_tell_of_what_others_write_and_of_nothing_else(path: str) ->
         assert ours.data_version() == before
 
 
-async def test_another_daemon_reads_to_the_end_what_a_finished_task_did(path: str) -> None:
+async def test_another_daemon_reads_a_finished_task_to_its_end(path: str) -> None:
     async with opened(path) as ours, opened(path) as theirs:
         await ours.commit([change(a_task("t"), snapshot=True, owner=ours.owner_id)])
         events = [said(str(n)) for n in range(10)]
@@ -371,7 +371,7 @@ async def test_another_daemon_reads_to_the_end_what_a_finished_task_did(path: st
         assert [logged.event for logged in await theirs.event_log.read("t", after=1)] == events
 
 
-async def test_what_the_dead_leave_beside_the_file_is_removed(path: str, tmp_path: Path) -> None:
+async def test_lock_files_and_rows_of_dead_daemons_are_removed(path: str, tmp_path: Path) -> None:
     async with opened(path) as store:
         leftover = Path(f"{path}-daemon-0123456789abcdef")
         leftover.touch()
@@ -386,7 +386,7 @@ async def test_what_the_dead_leave_beside_the_file_is_removed(path: str, tmp_pat
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["removed", "replaced"])
-async def test_nothing_is_acknowledged_that_goes_into_a_file_that_is_gone(path: str, again: bool) -> None:
+async def test_no_commit_is_acknowledged_after_the_file_was_removed_or_replaced(path: str, again: bool) -> None:
     async with opened(path) as store:
         assert await store.commit([change(a_task("a"), snapshot=True)]) == [None]
         os.unlink(path)

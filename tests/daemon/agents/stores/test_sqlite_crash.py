@@ -1,4 +1,4 @@
-"""Daemons that are killed, and daemons that write at the same time: nothing that was acknowledged is lost."""
+"""Daemons that are killed, and daemons that write at the same time: no acknowledged commit is lost."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def start(code: str, *arguments: str) -> subprocess.Popen[str]:
 
 
 def acknowledged_until_killed(path: str, name: str, lines: int) -> dict[str, int]:
-    """Let a daemon write, and kill it behind so many lines: what it said was kept."""
+    """Kill a writing daemon after so many lines. Returns the generation that it acknowledged for each task."""
     with start(COMMITS_AND_TELLS, path, name) as process:
         assert process.stdout is not None
         told = [process.stdout.readline() for _ in range(lines)]
@@ -111,7 +111,7 @@ def acknowledged_until_killed(path: str, name: str, lines: int) -> dict[str, int
 
 
 def check(stored: StoredTask) -> None:
-    """Its messages are numbered by their generation, and each step of three events is there wholly."""
+    """Its messages are numbered by their generations, and each commit of three events is complete."""
     task = apply_events(stored.snapshot, [logged.event for logged in stored.later_events])
     assert [logged.generation for logged in stored.later_events] == [
         *range(stored.snapshot_generation + 1, stored.generation + 1)
@@ -123,7 +123,7 @@ def check(stored: StoredTask) -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the killed one's loop is what matters
-async def test_what_was_acknowledged_survives_a_kill_at_any_moment(tmp_path: Path) -> None:
+async def test_acknowledged_commits_survive_a_kill_at_any_moment(tmp_path: Path) -> None:
     path = str(tmp_path / "tasks.db")
     seed = random.Random(20260101)
     kept: dict[str, int] = {}
@@ -154,7 +154,7 @@ async def test_what_was_acknowledged_survives_a_kill_at_any_moment(tmp_path: Pat
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_two_daemons_that_change_the_same_tasks_lose_nothing(tmp_path: Path) -> None:
+async def test_two_daemons_that_change_the_same_tasks_lose_no_change(tmp_path: Path) -> None:
     path, turns = str(tmp_path / "tasks.db"), 40
     store = SqliteStore(path)
     await store.open()

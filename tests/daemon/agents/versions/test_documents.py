@@ -1,4 +1,4 @@
-"""Whole documents of both dialects: each is read into the core, written again, and judged by schemas of our own hand."""
+"""Whole documents of both versions: each is read into the model, written again, and validated by schemas of our own."""
 
 from __future__ import annotations
 
@@ -143,13 +143,13 @@ def write(dialect: ProtocolVersion, what: str, value: Any) -> Any:
 
 
 @pytest.mark.parametrize("case", DOCUMENTS, ids=[case["name"] for case in DOCUMENTS])
-def test_a_document_says_the_same_in_both_dialects(case: dict[str, Any]) -> None:
+def test_a_document_means_the_same_in_both_versions(case: dict[str, Any]) -> None:
     v10 = read_v10(case["what"], json.dumps(case["v10"]).encode())
     assert v10 == read_v03(case["what"], json.dumps(case["v03"]).encode())
 
 
 @pytest.mark.parametrize("case", DOCUMENTS, ids=[case["name"] for case in DOCUMENTS])
-def test_a_document_is_of_its_schema(case: dict[str, Any]) -> None:
+def test_a_document_matches_its_schema(case: dict[str, Any]) -> None:
     v10, v03 = NAMES[case["what"]]
     check(V10, v10, case["v10"])
     check(V03, v03, case["v03"])
@@ -220,7 +220,7 @@ def test_any_task_survives_1_0(task: Task) -> None:
 
 @given(tasks(st.none()))
 @settings(max_examples=60, deadline=None)
-def test_any_task_that_0_3_has_words_for_survives_it(task: Task) -> None:
+def test_any_task_that_0_3_can_express_survives_it(task: Task) -> None:
     text = bytes(V03.encode_task(task))
     assert task_of(msgspec.json.decode(text, type=Task03)) == task
     check(V03, "Task", json.loads(text))
@@ -236,13 +236,13 @@ def test_any_message_survives_being_sent(message: Message) -> None:
 
 
 @pytest.mark.parametrize("state", TaskState)
-def test_an_update_is_final_in_every_state_in_which_nobody_works(state: TaskState) -> None:
+def test_an_update_is_final_in_every_inactive_state(state: TaskState) -> None:
     update = write(V03, "status", TaskUpdate("t-1", "c-1", StatusChanged(TaskStatus(state))))
     assert update["final"] is (state in INACTIVE)
     check(V03, "TaskStatusUpdateEvent", update)
 
 
-def test_what_0_3_has_no_words_for_is_left_out() -> None:
+def test_what_0_3_can_not_express_is_left_out() -> None:
     task = Task(
         "t-1",
         "c-1",
@@ -259,7 +259,7 @@ def test_what_0_3_has_no_words_for_is_left_out() -> None:
     assert "tenant" not in bytes(V03.encode_push_config(config)).decode()
 
 
-def test_data_of_json_null_is_no_missing_data() -> None:
+def test_null_data_is_not_missing_data() -> None:
     text = b'{"artifactId":"a-1","parts":[{"data":null}]}'
     artifact = msgspec.json.decode(text, type=Artifact)
     assert artifact.parts[0].data is None

@@ -132,7 +132,7 @@ def texts(dialect: ProtocolVersion, names: tuple[str, str, str, str]) -> list[tu
     return [(name, bytes(text or b"").decode()) for name, text in outputs]
 
 
-def test_the_sdk_of_1_0_reads_all_that_we_send() -> None:
+def test_the_sdk_of_1_0_reads_every_result() -> None:
     batch = texts(V10, ("Task", "SendMessageResponse", "StreamResponse", "TaskPushNotificationConfig"))
     listed = encode_task_page(TaskPage(tuple(TASKS), "next", 99), ListRequest(TaskQuery(scope="")))
     batch.append(("ListTasksResponse", bytes(listed).decode()))
@@ -143,7 +143,7 @@ def test_the_sdk_of_1_0_reads_all_that_we_send() -> None:
         assert _normal(json.loads(answer)) == _normal(json.loads(text)), name
 
 
-def test_the_sdk_of_0_3_reads_all_that_we_send() -> None:
+def test_the_sdk_of_0_3_reads_every_result() -> None:
     event = "SendStreamingMessageSuccessResponse"
     batch = texts(V03, ("Task", "SendMessageSuccessResponse", event, "TaskPushNotificationConfig"))
     batch = [

@@ -1,4 +1,4 @@
-"""How params are read: what every method takes, and where a fault is said to be."""
+"""How params are read: what every method accepts, and which path an error names."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_a_required_member_of_another_type_is_named(
         ),
     ],
 )
-def test_a_fault_is_told_with_its_place(
+def test_a_fault_is_reported_with_its_path(
     dialect: ProtocolVersion, place: str, value: Any, expected: InvalidParams
 ) -> None:
     params = put(SEND_V10 if dialect is V10 else SEND_V03, place, value)
@@ -227,7 +227,7 @@ def test_a_fault_is_told_with_its_place(
 
 @pytest.mark.parametrize("dialect", [V10, V03], ids=["1.0", "0.3"])
 @pytest.mark.parametrize("parts", [[{}], [{"text": 1}]])
-def test_a_place_begins_where_the_params_stand(dialect: ProtocolVersion, parts: list[Any]) -> None:
+def test_a_path_begins_with_the_path_of_the_params(dialect: ProtocolVersion, parts: list[Any]) -> None:
     params = put(SEND_V10 if dialect is V10 else SEND_V03, "message.parts", parts)
     assert fault(dialect, method_of(dialect), params, "params").param.startswith("params.message.parts[0]")
 
@@ -361,7 +361,7 @@ def test_an_operation_takes_the_input_of_its_method() -> None:
         (V03, "agent/getAuthenticatedExtendedCard", None, None),
     ],
 )
-def test_params_become_the_request_of_the_core(
+def test_params_become_the_same_request_in_both_versions(
     dialect: ProtocolVersion, method: str, params: Any, expected: Any
 ) -> None:
     assert decode(dialect, method, params) == expected
@@ -373,7 +373,7 @@ def test_a_page_holds_1_to_100_tasks(size: float) -> None:
 
 
 @pytest.mark.parametrize("stamp", ["yesterday", "2026-01-31T23:59:59", "", 7])
-def test_a_moment_without_an_offset_is_refused(stamp: object) -> None:
+def test_a_timestamp_without_an_offset_is_refused(stamp: object) -> None:
     assert fault(V10, "ListTasks", {"statusTimestampAfter": stamp}).param == "statusTimestampAfter"
 
 
@@ -384,6 +384,6 @@ def test_a_moment_without_an_offset_is_refused(stamp: object) -> None:
         (V03, {"historyLength": -1}),
     ],
 )
-def test_there_is_no_history_of_less_than_nothing(dialect: ProtocolVersion, params: dict[str, Any]) -> None:
+def test_a_negative_history_length_is_refused(dialect: ProtocolVersion, params: dict[str, Any]) -> None:
     method = method_of(dialect, send=False)
     assert fault(dialect, method, {"id": "t-1", **params}).param == "historyLength"

@@ -1,4 +1,4 @@
-"""How results, events and notifications are written, where the two dialects go different ways."""
+"""How results, events and notifications are written where the two versions differ."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_history_is_cut_to_its_last_messages(dialect: ProtocolVersion, history
         assert ("history" in task) is bool(left)
 
 
-def test_a_result_says_in_1_0_what_it_is_by_its_member_and_in_0_3_by_its_kind() -> None:
+def test_a_result_is_told_by_its_member_in_1_0_and_by_its_kind_in_0_3() -> None:
     assert loaded(V10.encode_send_result(TASK)) == {"task": loaded(V10.encode_task(TASK))}
     assert list(loaded(V10.encode_send_result(said(1)))) == ["message"]
     assert loaded(V03.encode_send_result(TASK))["kind"] == "task"
@@ -86,17 +86,17 @@ def test_a_stream_begins_with_what_was_sent(dialect: ProtocolVersion) -> None:
 
 
 @BOTH
-def test_what_the_client_said_is_not_told_to_subscribers(dialect: ProtocolVersion) -> None:
+def test_client_messages_are_not_sent_to_subscribers(dialect: ProtocolVersion) -> None:
     assert dialect.encode_stream_item(happened(MessageAdded(said(1)))) is None
     assert dialect.encode_notification(happened(MessageAdded(said(1))), not_asked) is None
 
 
-def test_a_notification_of_1_0_is_what_subscribers_are_told() -> None:
+def test_a_notification_of_1_0_is_the_event_of_a_stream() -> None:
     for event in (TaskCreated(TASK), StatusChanged(TaskStatus(TaskState.FAILED)), ArtifactChanged(Artifact("a-1", ()))):
         assert V10.encode_notification(happened(event), not_asked) == V10.encode_stream_item(happened(event))
 
 
-def test_a_notification_of_0_3_is_the_whole_task_whenever_its_status_is_new() -> None:
+def test_a_notification_of_0_3_is_the_whole_task_at_each_new_status() -> None:
     whole = V03.encode_task(TASK)
     assert V03.encode_notification(happened(TaskCreated(TASK)), lambda: TASK) == whole
     assert V03.encode_notification(happened(StatusChanged(TaskStatus(TaskState.FAILED))), lambda: TASK) == whole
@@ -104,11 +104,11 @@ def test_a_notification_of_0_3_is_the_whole_task_whenever_its_status_is_new() ->
 
 
 @BOTH
-def test_required_arrays_are_there_though_they_are_empty(dialect: ProtocolVersion) -> None:
+def test_required_arrays_are_written_also_when_empty(dialect: ProtocolVersion) -> None:
     assert loaded(dialect.encode_task(TASK))["artifacts"] == [{"artifactId": "a-1", "parts": []}]
 
 
-def test_a_page_has_all_of_its_members_always() -> None:
+def test_a_page_always_has_all_members() -> None:
     request = ListRequest(TaskQuery(scope="me", page_size=7))
     empty = {"tasks": [], "nextPageToken": "", "pageSize": 7, "totalSize": 0}
     assert loaded(encode_task_page(TaskPage((), "", 0), request)) == empty
@@ -125,12 +125,12 @@ def test_push_configs_come_in_an_object_in_1_0_and_bare_in_0_3() -> None:
     assert loaded(V03.encode_push_configs([])) == []
 
 
-def test_no_result_is_an_empty_object_in_1_0_and_null_in_0_3() -> None:
+def test_an_empty_result_is_an_object_in_1_0_and_null_in_0_3() -> None:
     assert loaded(V10.empty_result) == {}
     assert loaded(V03.empty_result) is None
 
 
-def test_states_have_their_names_by_dialect() -> None:
+def test_each_version_has_its_names_of_states() -> None:
     assert [V10.state_name(state) for state in TaskState] == [state.value for state in TaskState]
     assert [V03.state_name(state) for state in TaskState] == [
         "submitted",
@@ -159,5 +159,5 @@ def test_states_have_their_names_by_dialect() -> None:
         (V03, "1.0", False),
     ],
 )
-def test_a_version_is_spoken_whatever_its_patch(dialect: ProtocolVersion, version: str, spoken: bool) -> None:
+def test_a_version_covers_its_patch_releases(dialect: ProtocolVersion, version: str, spoken: bool) -> None:
     assert dialect.covers(version) is spoken
