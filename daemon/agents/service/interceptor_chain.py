@@ -8,10 +8,11 @@ from functools import partial
 from math import inf
 from typing import Final
 
-from ....errors.exceptions import FailureError, OperationError
+from ....errors.exceptions import FailureError
 from ....errors.failures import Cancelled, Internal
-from ...dispatch.execution import attempt, declared
+from ...dispatch.execution import attempt
 from ...logs import log
+from ..faults import declared_failure
 from ..interceptor import AgentCall, Interceptor, Outcome
 
 AFTER_CANCEL_SECONDS: Final = 1.0
@@ -31,14 +32,8 @@ async def intercepted(interceptors: Sequence[Interceptor], call: AgentCall) -> A
             await _before(interceptor, call)
             passed.append(interceptor)
         yield
-    except FailureError as exc:
-        outcome = exc.failure
-        raise
-    except OperationError as exc:
-        outcome = declared(exc) or Internal()
-        raise
     except BaseException as exc:
-        outcome = Cancelled() if _is_cancellation(exc) else Internal()
+        outcome = Cancelled() if _is_cancellation(exc) else declared_failure(exc) or Internal()
         raise
     finally:
         await _after(passed, call, outcome)
@@ -54,9 +49,7 @@ async def _before(interceptor: Interceptor, call: AgentCall) -> None:
     fault = await attempt(lambda: interceptor.before(call))
     if fault is None:
         return
-    if isinstance(fault, FailureError):
-        raise fault
-    failure = declared(fault) if isinstance(fault, OperationError) else None
+    failure = declared_failure(fault)
     if failure is None:
         log.error("interceptor.failed", method=call.method, exc=fault)
     raise FailureError(failure or Internal())

@@ -107,7 +107,7 @@ class JsonRpcHandler:
     # -- push configs ------------------------------------------------------------------------------------------
 
     async def put_config(self, ctx: Context, config: PushConfig) -> Raw:
-        """Have the news of a task sent to a URL."""
+        """Have the updates of a task sent to a URL."""
         task_id, dialect = config.task_id or "", self.dialect
         if self._notifier is not None:
             self._notifier.check_config(config, param=dialect.push_config_path)
@@ -128,7 +128,7 @@ class JsonRpcHandler:
         return self.dialect.encode_push_configs(configs)
 
     async def delete_config(self, ctx: Context, request: PushConfigRequest) -> Raw:
-        """Have no more news of a task sent by one of its push configs."""
+        """Delete one of a task's push configs."""
         async with self._call(ctx, request.task_id) as (handler, caller):
             await handler.push_configs.delete(request.task_id, request.config_id or "", scope=caller.scope)
         return self.dialect.empty_result
@@ -136,7 +136,7 @@ class JsonRpcHandler:
     # -- the card ----------------------------------------------------------------------------------------------
 
     async def extended_card(self, ctx: Context) -> Raw:
-        """Get the agent's card for callers who have shown who they are."""
+        """Get the agent's card for authenticated callers."""
         async with self._call(ctx):
             card = self._extended_card.of(ctx.identity, unsupported=self.dialect.no_extended_card)
             return Raw(msgspec.json.encode(self._write_card(card)))

@@ -12,11 +12,12 @@ from typing import Any, Final, final
 
 import msgspec
 
-from ....errors.exceptions import FailureError, OperationError
+from ....errors.exceptions import FailureError
 from ....errors.failures import Internal, Overloaded, TaskNotCancelable
-from ...dispatch.execution import attempt, attempt_now, declared
+from ...dispatch.execution import attempt, attempt_now
 from ...logs import log
 from ..errors import NotCancelable, task_has_ended
+from ..faults import declared_failure
 from ..model.states import INACTIVE
 from ..model.timestamps import now
 from ..model.types import MessageAdded, Part, StatusChanged, Task, TaskState, TaskStatus
@@ -96,15 +97,12 @@ class Runner:
     @staticmethod
     def _check(executor: SupportsCheck, context: RequestContext) -> None:
         fault = attempt_now(lambda: executor.check(context))
-        if isinstance(fault, OperationError):
-            failure = declared(fault)
-            if failure is not None:
-                raise FailureError(failure)
-        if isinstance(fault, FailureError):
-            raise fault
-        if fault is not None:
+        if fault is None:
+            return
+        failure = declared_failure(fault)
+        if failure is None:
             log.error("agent.failed", exc=fault)
-            raise FailureError(Internal())
+        raise FailureError(failure or Internal())
 
     # -- one task ----------------------------------------------------------------------------------------------
 
@@ -175,12 +173,9 @@ class Runner:
     @staticmethod
     def _parts_of(fault: BaseException, live: LiveTask) -> tuple[Part, ...]:
         """What a caller may know of an executor's exception: everything that a declared error declares, else nothing."""
-        if isinstance(fault, OperationError):
-            failure = declared(fault)
-            if failure is not None:
-                return failure_parts(failure)
-        elif isinstance(fault, FailureError):
-            return failure_parts(fault.failure)
+        failure = declared_failure(fault)
+        if failure is not None:
+            return failure_parts(failure)
         log.error("agent.failed", task=live.id, exc=fault)
         return (Part(text=AGENT_FAILED_TEXT),)
 

@@ -1,4 +1,4 @@
-"""Where the news of a task go: what the store does not keep is not sent to either."""
+"""Push configs: nothing is sent to one that the store does not have."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Full:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def put_target(self, task_id: str, target: PushTarget) -> bool:
+    async def put_push_target(self, task_id: str, target: PushTarget) -> bool:
         raise StoreError("the disk is full")
 
 
@@ -41,21 +41,21 @@ def cache_of(store: Any) -> TaskCache:
 
 async def test_a_config_that_the_store_refuses_is_not_there() -> None:
     store = Full()
-    targets = PushConfigs(store, cache_of(store), PushNotifier())  # type: ignore[arg-type]
+    configs = PushConfigs(store, cache_of(store), PushNotifier())  # type: ignore[arg-type]
     with pytest.raises(StoreError):
-        await targets.put("t", HOOK, scope="me", dialect="1.0")
-    assert await targets.list("t", scope="me") == []
+        await configs.put("t", HOOK, scope="me", dialect="1.0")
+    assert await configs.list("t", scope="me") == []
 
 
 async def test_a_config_of_the_same_id_takes_its_place_and_one_too_many_is_refused() -> None:
     store = MemoryStore()
-    targets = PushConfigs(store, cache_of(store), PushNotifier())
+    configs = PushConfigs(store, cache_of(store), PushNotifier())
     for number in range(MAX_CONFIGS):
-        await targets.put("t", PushConfig(HOOK.url, id=str(number)), scope="me", dialect="1.0")
-    await targets.put("t", PushConfig("https://hooks.example.com/b", id="0"), scope="me", dialect="1.0")
+        await configs.put("t", PushConfig(HOOK.url, id=str(number)), scope="me", dialect="1.0")
+    await configs.put("t", PushConfig("https://hooks.example.com/b", id="0"), scope="me", dialect="1.0")
     with pytest.raises(FailureError) as refused:
-        await targets.put("t", HOOK, scope="me", dialect="1.0")
+        await configs.put("t", HOOK, scope="me", dialect="1.0")
     assert isinstance(refused.value.failure, UnsupportedOperation)
-    kept = await targets.list("t", scope="me")
-    assert len(kept) == MAX_CONFIGS
-    assert [config.id for config in kept if config.url.endswith("/b")] == ["0"]
+    stored = await configs.list("t", scope="me")
+    assert len(stored) == MAX_CONFIGS
+    assert [config.id for config in stored if config.url.endswith("/b")] == ["0"]

@@ -1,4 +1,4 @@
-"""A task in memory: what watchers see of it, what the store gets of it, and what is let go of."""
+"""A task in memory: what its watchers read, what the store gets, and what is dropped."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def texts(task: Task) -> list[str | None]:
 # -- the draft ----------------------------------------------------------------------------------------------------
 
 
-def test_what_was_said_with_a_status_belongs_to_the_history_when_the_next_one_comes() -> None:
+def test_the_message_of_a_status_moves_to_the_history_with_the_next_status() -> None:
     draft = TaskDraft(task())
     draft.apply(StatusChanged(TaskStatus(TaskState.WORKING, message("one"))))
     assert [m.message_id for m in draft.freeze().history] == ["asked"]
@@ -67,7 +67,7 @@ def test_what_was_said_with_a_status_belongs_to_the_history_when_the_next_one_co
     assert frozen.status.message == message("two")
 
 
-def test_an_artifact_is_appended_to_or_replaced_and_made_where_there_is_none() -> None:
+def test_an_artifact_is_appended_to_or_replaced_and_created_where_there_is_none() -> None:
     assert texts(apply_events(task(), [chunk("a"), chunk("b")])) == ["a", "b"]
     assert texts(apply_events(task(), [chunk("a"), chunk("b", append=False)])) == ["b"]
     other = ArtifactChanged(Artifact("b", (Part(text="c"),)))
@@ -118,7 +118,7 @@ def test_a_watcher_sees_nothing_before_the_store_has_it_and_then_each_event_once
     assert watcher.take(live.committed) == []
 
 
-def test_nothing_is_kept_for_nobody() -> None:
+def test_nothing_is_buffered_without_a_watcher() -> None:
     live = begun()
     for _ in range(1000):
         live.publish(chunk("x" * 100))
@@ -131,7 +131,7 @@ def test_nothing_is_kept_for_nobody() -> None:
     assert live.buffer.bytes == 0
 
 
-def test_who_is_too_far_behind_is_told_and_the_others_go_on() -> None:
+def test_a_watcher_behind_the_buffer_is_told_and_the_others_go_on() -> None:
     live = begun()
     commit(live)
     slow, fast = live.watch(), live.watch()
@@ -147,7 +147,7 @@ def test_who_is_too_far_behind_is_told_and_the_others_go_on() -> None:
     assert live.buffer.bytes < 1000 * MAX_EVENTS
 
 
-def test_what_all_have_seen_is_let_go_of_while_they_watch() -> None:
+def test_what_every_watcher_has_read_is_dropped() -> None:
     live = begun()
     watcher = live.watch()
     for _ in range(5000):
@@ -157,10 +157,10 @@ def test_what_all_have_seen_is_let_go_of_while_they_watch() -> None:
     assert live.buffer.bytes < 600 * 1300
 
 
-# -- the store's part ---------------------------------------------------------------------------------------------
+# -- the store ---------------------------------------------------------------------------------------------------
 
 
-def test_a_change_holds_what_was_not_committed_and_a_snapshot_when_the_task_comes_to_rest() -> None:
+def test_a_change_holds_what_was_not_committed_and_a_snapshot_when_the_task_stops() -> None:
     live = begun()
     first = live.next_change()
     assert (first.expected_generation, first.generation, first.owner) == (0, 1, "me")

@@ -1,4 +1,4 @@
-"""Any mix of senders, watchers, cancels and restarts: whatever was told of a task agrees with its log, and all are answered.
+"""Any mix of senders, watchers, cancels and restarts: every answer agrees with the log of its task, and all are answered.
 
 A message is a program for the executor. What callers were told is kept, and compared with the store's logs at the end.
 """
@@ -43,7 +43,7 @@ BOUND = 10.0
 
 
 class Op(NamedTuple):
-    """One thing that happens. `which` counts tasks or watchers from the last one; None is a new task."""
+    """One step. `which` counts tasks or watchers from the last one; None is a new task."""
 
     kind: Literal[
         "send", "at_once", "stream", "watch", "watch_slowly", "leave", "cancel", "get", "list", "go", "end", "kill"
@@ -59,7 +59,7 @@ ENDS = st.sampled_from(["c", "c", "i", "i", "f", "j", "x", "", "r"])
 
 
 ONE = "watch watch watch_slowly watch_slowly leave cancel get list go go"
-"""What may happen beside messages, with one daemon that lives on."""
+"""The steps besides messages, with one daemon that goes on."""
 
 
 def ops(kinds: str, daemons: int) -> st.SearchStrategy[list[Op]]:
@@ -83,7 +83,7 @@ def ops(kinds: str, daemons: int) -> st.SearchStrategy[list[Op]]:
 
 
 class Programmed:
-    """Does what the message says: works, says something, waits for the gate, yields, asks, ends, fails, raises, replies."""
+    """Runs the program in the message: works, publishes, waits for the gate, yields, asks, ends, fails, raises, replies."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -122,7 +122,7 @@ class Programmed:
 
 
 class Logging:
-    """A store, and all that it ever took: `logs` may be shared by several on one file."""
+    """A store, with a log of all that it committed; several stores on one file may share `logs`."""
 
     def __init__(self, inner: Any, logs: dict[str, list[TaskEvent]]) -> None:
         self.inner = inner
@@ -132,8 +132,8 @@ class Logging:
         return getattr(self.inner, name)
 
     async def commit(self, changes: Sequence[TaskChange]) -> Sequence[CommitRefusal | None]:
-        await anyio.lowlevel.checkpoint()  # time passes before it is on the disk, in memory too
-        with anyio.CancelScope(shield=True):  # what is taken is seen here, too
+        await anyio.lowlevel.checkpoint()  # a commit takes time, in memory too
+        with anyio.CancelScope(shield=True):  # what is committed must be logged here
             results: Sequence[CommitRefusal | None] = await self.inner.commit(changes)
         for change, refusal in zip(changes, results, strict=True):
             if refusal is None:
@@ -145,7 +145,7 @@ class Logging:
 
 
 class Told(NamedTuple):
-    """What a caller was told. `items` are a snapshot and what came behind it; `whole` says that it came to its end."""
+    """What a caller got. `items` are a snapshot and the updates after it; `whole` says that the stream ended by itself."""
 
     how: str
     items: list[StreamItem]
@@ -200,7 +200,7 @@ class World:
         running, self.daemons[number] = self.daemons[number], None
         if running is not None:
             running.store.inner.killed = kill
-            running.clients.cancel_scope.cancel()  # nobody answers them any more
+            running.clients.cancel_scope.cancel()  # their calls end with the daemon
             await running.ended.wait()
 
     def pick(self, which: int | None) -> str | None:
@@ -246,7 +246,7 @@ class World:
             await work(*args)
         except FailureError as exc:
             assert isinstance(exc.failure, UnsupportedOperation | TaskNotCancelable), exc.failure
-        except (TaskConflict, EventsLost):  # told in so many words, and only where two daemons change a task
+        except (TaskConflict, EventsLost):  # possible only where two daemons change a task
             assert len(self.daemons) > 1
         finally:
             self.unanswered -= 1
@@ -267,7 +267,7 @@ class World:
                 self.tell(kind, result)
                 self.sent[text] = "taken" if isinstance(result, Task) else "replied"
                 if kind == "at_once" and task_id is not None:
-                    self.sent[text] = "unknown"  # it waits for its turn, which may never come
+                    self.sent[text] = "unknown"  # it is queued, and may never be executed
         except (FailureError, TaskConflict):
             self.sent[text] = "refused"
             raise
@@ -310,7 +310,7 @@ class World:
     # -- the end -----------------------------------------------------------------------------------------------
 
     async def settle(self) -> None:
-        """Let everybody come to an end who can."""
+        """Let every call end that can."""
         self.gate.set()
         while self.unanswered > len([scope for scope in self.watchers if not scope.cancel_called]):  # noqa: ASYNC110
             await anyio.sleep(0.001)
@@ -319,14 +319,14 @@ class World:
             await anyio.sleep(0.001)
 
     async def _all_rest(self, handler: RequestHandler) -> bool:
-        known = {*self.known}  # by now: while the store lists them there may come more
+        known = {*self.known}  # before the listing: more tasks may begin during it
         listed = await handler.list(TaskQuery(scope="me", page_size=100))
         assert not listed.next_page_token
         assert {task.id for task in listed.tasks} >= known
         return all(task.status.state in INACTIVE for task in listed.tasks)
 
     def check(self, logs: Mapping[str, Sequence[TaskEvent]]) -> None:
-        """Everything that was told agrees with the logs."""
+        """Every answer agrees with the logs."""
         moments = {task_id: _moments(log) for task_id, log in logs.items()}
         for how, items, whole in self.told:
             first, *rest = items
@@ -353,14 +353,14 @@ class World:
             assert last.status.state in TERMINAL
 
     def _check_messages(self, tasks: Sequence[Task]) -> None:
-        """Each message stands in one history once, if it was taken, and in none, if it was refused."""
+        """An accepted message is in one history once, a refused one in none."""
         said = [part.text for task in tasks for message in task.history for part in message.parts]
         for text, outcome in self.sent.items():
             assert said.count(text) in {"taken": {1}, "unknown": {0, 1}}.get(outcome, {0}), (text, outcome)
 
 
 def _moments(log: Sequence[TaskEvent]) -> list[Task]:
-    """The task behind each of its events; they are in an order that the table allows."""
+    """The task after each of its events, whose order the table of states allows."""
     first = log[0]
     assert isinstance(first, TaskCreated)
     tasks = [first.task]
@@ -388,7 +388,7 @@ async def happen(script: Sequence[Op], open_store: Callable[[], Any], daemons: i
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @settings(max_examples=200)
 @given(script=ops(ONE, 1))
-def test_callers_of_one_daemon_are_told_what_happened(backend: str, script: list[Op]) -> None:
+def test_callers_of_one_daemon_get_answers_that_agree_with_the_log(backend: str, script: list[Op]) -> None:
     store = Logging(MemoryStore(), {})
 
     async def run() -> None:
@@ -417,7 +417,7 @@ async def _in_files(script: list[Op], daemons: int, on_file: Callable[[Path], An
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @settings(max_examples=40)
 @given(script=ops(f"{ONE} end kill", 1))
-def test_callers_of_a_daemon_that_is_started_again_are_told_what_happened(
+def test_callers_of_a_daemon_that_is_started_again_get_answers_that_agree_with_the_log(
     killable, backend: str, script: list[Op]
 ) -> None:
     anyio.run(_in_files, script, 1, killable, backend=backend)
@@ -426,5 +426,7 @@ def test_callers_of_a_daemon_that_is_started_again_are_told_what_happened(
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @settings(max_examples=10)
 @given(script=ops(f"{ONE} end kill", 2))
-def test_callers_of_two_daemons_on_one_file_are_told_what_happened(killable, backend: str, script: list[Op]) -> None:
+def test_callers_of_two_daemons_on_one_file_get_answers_that_agree_with_the_log(
+    killable, backend: str, script: list[Op]
+) -> None:
     anyio.run(_in_files, script, 2, killable, backend=backend)

@@ -1,4 +1,4 @@
-"""Many messages at once: quick ones are all answered, and those who wait for ever keep nobody else out."""
+"""Many messages at once: quick ones are all answered, and messages whose tasks never end do not block others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Patient:
         await events.complete()
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-        """Nothing to let go of."""
+        """There is nothing to clean up."""
 
 
 def agent() -> Agent:
@@ -49,7 +49,7 @@ async def test_a_burst_of_quick_messages_is_answered_whatever_its_size() -> None
     assert states == ["TASK_STATE_COMPLETED"] * (3 * MAX_WAITING)
 
 
-async def test_messages_behind_a_thousand_that_do_not_move_are_refused_and_other_methods_go_on() -> None:
+async def test_messages_beyond_a_thousand_that_never_end_are_refused_and_other_methods_go_on() -> None:
     refused: list[int] = []
     extra = 20
 

@@ -1,4 +1,4 @@
-"""Whatever an agent's code, its store or its tasks do: the task ends in a state that tells, and the daemon goes on."""
+"""Faults of an executor, its store or a task: the task gets a final state, and the daemon goes on."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ HELLO = SendRequest(Message("m", Role.USER, (Part(text="hello"),)))
 
 
 class Executor:
-    """Does what the test wants of it."""
+    """An executor whose work is a function."""
 
     def __init__(self, execute: Callable[[RequestContext, TaskEvents], Any]) -> None:
         self.execute = execute
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-        """Nothing to let go of."""
+        """There is nothing to clean up."""
 
 
 async def fails_and_goes_on(handler: RequestHandler) -> None:
@@ -51,7 +51,7 @@ async def fails_and_goes_on(handler: RequestHandler) -> None:
 
 async def test_an_executor_that_can_not_even_be_called_fails_its_tasks(serving: Any) -> None:
     async def wrong(context: RequestContext) -> None:
-        """Takes no events."""
+        """Accepts no events."""
 
     async with serving(Executor(wrong)) as handler:
         await fails_and_goes_on(handler)
@@ -68,7 +68,7 @@ async def test_an_executor_that_waits_for_something_cancelled_fails_its_task(ser
         await fails_and_goes_on(handler)
 
 
-async def test_an_executor_whose_clean_up_fails_does_not_take_the_daemon_along(serving: Any) -> None:
+async def test_an_executor_whose_clean_up_fails_does_not_end_the_daemon(serving: Any) -> None:
     begun = anyio.Event()
 
     async def fail_at_last() -> None:
@@ -90,9 +90,9 @@ async def test_an_executor_whose_clean_up_fails_does_not_take_the_daemon_along(s
             tasks.cancel_scope.cancel()
 
 
-async def test_a_store_that_fails_while_a_new_task_says_more_loses_that_task_only(serving: Any) -> None:
+async def test_a_store_that_fails_while_a_new_task_publishes_more_loses_that_task_only(serving: Any) -> None:
     class Failing:
-        """Its first commit fails, once somebody has said more."""
+        """Its first commit fails, after the executor has published more."""
 
         def __init__(self) -> None:
             self.inner = MemoryStore()
@@ -128,7 +128,7 @@ async def test_a_store_that_fails_while_a_new_task_says_more_loses_that_task_onl
         assert task.status.state is TaskState.COMPLETED
 
 
-async def test_a_sender_gets_its_task_at_rest_though_the_next_message_has_it_working_again(serving: Any) -> None:
+async def test_a_sender_gets_its_task_as_it_stopped_though_the_next_message_has_it_working_again(serving: Any) -> None:
     async def ask(context: RequestContext, events: TaskEvents) -> None:
         if context.text == "hello again":
             begun.set()
@@ -162,7 +162,7 @@ async def test_a_sender_gets_its_task_at_rest_though_the_next_message_has_it_wor
     assert isinstance(answer, Task) and answer.status.state is TaskState.INPUT_REQUIRED
 
 
-async def test_an_event_that_no_dialect_can_say_is_not_pushed_and_the_daemon_goes_on() -> None:
+async def test_an_event_that_no_dialect_can_write_is_not_pushed_and_the_daemon_goes_on() -> None:
     async def odd(context: RequestContext, events: TaskEvents) -> None:
         await events.complete(Part(data=msgspec.msgpack.Ext(1, b"")) if context.text == "odd" else None)
 
@@ -178,12 +178,12 @@ async def test_an_event_that_no_dialect_can_say_is_not_pushed_and_the_daemon_goe
         assert answer["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
-def test_watchers_are_told_nothing_of_what_the_store_does_not_have() -> None:
-    kept = EventBuffer(10, BufferUsage())
+def test_watchers_get_nothing_that_the_store_does_not_have() -> None:
+    buffer = EventBuffer(10, BufferUsage())
     for generation in (11, 12, 13):
-        kept.add(LoggedEvent(generation, StatusChanged(TaskStatus(TaskState.WORKING))), 1)
-    assert kept.read(10, 8, 64) == []
-    assert [logged.generation for logged in kept.read(10, 12, 64) or ()] == [11, 12]
+        buffer.add(LoggedEvent(generation, StatusChanged(TaskStatus(TaskState.WORKING))), 1)
+    assert buffer.read(10, 8, 64) == []
+    assert [logged.generation for logged in buffer.read(10, 12, 64) or ()] == [11, 12]
 
 
 def created(task_id: str, owner: str) -> TaskChange:
@@ -217,7 +217,7 @@ async def test_a_daemon_that_was_forgotten_overwrites_no_task(tmp_path: Path) ->
     await other.close()
 
 
-async def test_a_task_that_can_not_be_read_keeps_no_other_from_being_taken_up(
+async def test_a_task_that_can_not_be_read_does_not_block_the_adoption_of_others(
     daemon_on: Any, killable: Any, tmp_path: Path
 ) -> None:
     path = tmp_path / "tasks.db"
@@ -227,7 +227,7 @@ async def test_a_task_that_can_not_be_read_keeps_no_other_from_being_taken_up(
     store.killed = True
     await store.close()
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE snapshots SET body = x'c1' WHERE task = (SELECT key FROM tasks WHERE id = 'bad')")
+        connection.execute("UPDATE snapshots SET body = x'c1' WHERE task_key = (SELECT key FROM tasks WHERE id = 'bad')")
 
     async def nothing(context: RequestContext, events: TaskEvents) -> None:
         """Never called."""
@@ -240,7 +240,7 @@ async def test_a_task_that_can_not_be_read_keeps_no_other_from_being_taken_up(
             await handler.get("bad", Caller("", "1.0"))
 
 
-async def test_who_resumes_a_task_owns_it_before_anything_is_said_of_it(
+async def test_a_resumed_task_has_its_new_owner_before_its_first_event(
     daemon_on: Any, killable: Any, tmp_path: Path
 ) -> None:
     class Resuming:
@@ -251,7 +251,7 @@ async def test_who_resumes_a_task_owns_it_before_anything_is_said_of_it(
             """Never called."""
 
         async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-            """Nothing to let go of."""
+            """There is nothing to clean up."""
 
         async def resume(self, context: RequestContext, events: TaskEvents) -> None:
             self.resumed.set()
