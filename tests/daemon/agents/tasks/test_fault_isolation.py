@@ -227,7 +227,9 @@ async def test_a_task_that_can_not_be_read_does_not_block_the_adoption_of_others
     store.killed = True
     await store.close()
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE snapshots SET body = x'c1' WHERE task_key = (SELECT key FROM tasks WHERE id = 'bad')")
+        connection.execute(
+            "UPDATE snapshots SET body = x'c1' WHERE task_key = (SELECT key FROM tasks WHERE id = 'bad')"
+        )
 
     async def nothing(context: RequestContext, events: TaskEvents) -> None:
         """Never called."""
