@@ -27,8 +27,8 @@ from .card.model import (
     SecurityRequirement,
     Signature,
     Skill,
-    checked,
-    named,
+    validate_card,
+    wrap_scheme,
 )
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _check_executor(executor: object) -> None:
 
 
 def _build_card(name: str, description: str, options: AgentOptions) -> AgentCard:
-    card = checked(
+    card = validate_card(
         AgentCard(
             name=name,
             description=description,
@@ -129,7 +129,7 @@ def _build_card(name: str, description: str, options: AgentOptions) -> AgentCard
             skills=_unchecked(options.get("skills", ())),
             provider=options.get("provider"),
             documentation_url=options.get("documentation_url"),
-            security_schemes={key: named(scheme) for key, scheme in options.get("security_schemes", {}).items()},
+            security_schemes={key: wrap_scheme(scheme) for key, scheme in options.get("security_schemes", {}).items()},
             security_requirements=_unchecked(options.get("security", ())),
             signatures=_unchecked(options.get("signatures", ())),
             icon_url=options.get("icon_url"),
@@ -139,7 +139,7 @@ def _build_card(name: str, description: str, options: AgentOptions) -> AgentCard
     return card
 
 
-def _unchecked(given: object) -> Any:  # Any: `checked` converts it to the declared type, or refuses it
+def _unchecked(given: object) -> Any:  # Any: `validate_card` converts it to the declared type, or refuses it
     return given
 
 
@@ -168,7 +168,7 @@ def _check_unique(what: str, names: Iterable[str]) -> None:
 def _checked_extended(extended: ExtendedCardSource | None) -> ExtendedCardSource | None:
     if extended is None or callable(extended):
         return extended
-    card = checked(extended)
+    card = validate_card(extended)
     _check_card(card)
     return card
 

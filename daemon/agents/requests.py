@@ -8,7 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from ..operations.access import Identity
-from .model.types import Event, JsonObject, Message, SendConfiguration, Task
+from .model.types import JsonObject, Message, SendConfiguration, Task, TaskEvent
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class TaskUpdate(msgspec.Struct, frozen=True):
 
     task_id: str
     context_id: str
-    event: Event
+    event: TaskEvent
 
 
 StreamItem: TypeAlias = Task | Message | TaskUpdate

@@ -18,7 +18,7 @@ from discreet.daemon.agents.model import content
 from discreet.daemon.agents.push import queue
 from discreet.daemon.agents.service import interceptor_chain, methods, push_configs
 from discreet.daemon.agents.stores import checks, memory
-from discreet.daemon.agents.stores.interface import Query
+from discreet.daemon.agents.stores.interface import TaskQuery
 from discreet.daemon.agents.tasks import event_buffer, runner, task_events
 from discreet.daemon.agents.tasks.executor import AgentExecutor, RequestContext, SupportsCheck, SupportsResume
 from discreet.daemon.connection.streams import MAX_UNDELIVERED
@@ -191,11 +191,11 @@ def test_the_limits_are_those_of_the_code() -> None:
         "events of a stream that wait for its reader in the pipe's queue": f"{MAX_UNDELIVERED}",
         "events of one task kept in memory for slow watchers": f"{event_buffer.MAX_EVENTS:,}, or {event_buffer.MAX_BYTES // 1024**2} MiB; "
         f"{event_buffer.MAX_TOTAL_BYTES // 1024**2} MiB of all tasks",
-        "tasks on a page": f"1 to {checks.MOST_PER_PAGE}; {Query(scope='').size} if nothing is said",
+        "tasks on a page": f"1 to {checks.MAX_PAGE_SIZE}; {TaskQuery(scope='').page_size} if nothing is said",
         "seconds for an executor's `cancel`, and for another daemon to cancel a task of its own": f"{runner.CANCEL_SECONDS:.0f}",
         "seconds for interceptors behind a call that was cancelled": f"{interceptor_chain.AFTER_CANCEL_SECONDS:.0f}",
         "push configs of one task": f"{push_configs.MAX_CONFIGS}; then −32004",
-        "levels of objects and arrays in one JSON value, of callers and of agents": f"{content.DEEPEST}; then −32602, and a "
+        "levels of objects and arrays in one JSON value, of callers and of agents": f"{content.MAX_JSON_DEPTH}; then −32602, and a "
         "`TypeError` in the executor",
         "a message": f"{Settings().max_message_bytes // 1024**2} MiB, `--max-message-bytes`",
     }
@@ -203,10 +203,10 @@ def test_the_limits_are_those_of_the_code() -> None:
 
 def test_what_is_said_of_stores_and_queues_is_what_they_do() -> None:
     text = " ".join(PAGE.split())
-    assert f"{memory.MOST_LIVE:,} tasks that have not ended" in text
-    hours, kept, size = checks.KEEP_SECONDS / 3600, checks.KEEP_ENDED, memory.KEEP_ENDED_BYTES // 1024**2
+    assert f"{memory.MAX_ACTIVE_TASKS:,} tasks that have not ended" in text
+    hours, kept, size = checks.ENDED_TASK_SECONDS / 3600, checks.MAX_ENDED_TASKS, memory.MAX_ENDED_BYTES // 1024**2
     assert f"stay for {hours:.0f} hours, and the last {kept:,} of them; in memory {size} MiB of them" in text
-    assert f"At most {queue.MOST:,} notifications or {queue.MOST_BYTES // 1024**2} MiB wait" in text
+    assert f"At most {queue.MAX_NOTIFICATIONS:,} notifications or {queue.MAX_BYTES // 1024**2} MiB wait" in text
     assert f"{task_events.MAX_UNCOMMITTED} events ahead of the store" in text
     limit, limits = event_buffer.BACKPRESSURE_BYTES, []
     while limit < event_buffer.MAX_BYTES:

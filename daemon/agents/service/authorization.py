@@ -8,7 +8,7 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import AuthenticationRequired, InsufficientPermissions, Internal
 from ...operations.access import Access, Identity
 from ..agent import Agent
-from ..card.model import scopes_of
+from ..card.model import required_scopes
 
 
 @final
@@ -31,7 +31,7 @@ class Authorization:
                 raise self.authentication_required()
         elif identity.scopes is not None and self._requirements:
             held = identity.scopes
-            if not any(held.issuperset(scopes_of(each)) for each in self._requirements):
+            if not any(held.issuperset(required_scopes(each)) for each in self._requirements):
                 raise FailureError(InsufficientPermissions())
 
     def authentication_required(self) -> FailureError:

@@ -18,7 +18,7 @@ from ..card.model import Capabilities
 from ..interceptor import AgentCall, Interceptor
 from ..model.types import TaskState
 from ..requests import Caller
-from ..versions.version import Dialect
+from ..versions.version import ProtocolVersion
 from .authorization import Authorization
 from .interceptor_chain import intercepted
 from .request_handler import RequestHandler
@@ -47,7 +47,7 @@ class CallPipeline:
 
     @asynccontextmanager
     async def call(
-        self, ctx: Context, dialect: Dialect, *, task_id: str | None = None, streaming: bool = False
+        self, ctx: Context, dialect: ProtocolVersion, *, task_id: str | None = None, streaming: bool = False
     ) -> AsyncIterator[tuple[RequestHandler, Caller]]:
         """The block is the call: it gets the request handler and the caller.
 
@@ -68,10 +68,10 @@ class CallPipeline:
         except FailureError as exc:
             _raise_in(dialect, exc)
 
-    def _caller(self, ctx: Context, dialect: Dialect) -> Caller:
+    def _caller(self, ctx: Context, dialect: ProtocolVersion) -> Caller:
         metadata = ctx.metadata
         version = metadata.get("a2a-version", "").strip()
-        if version and not dialect.speaks(version):
+        if version and not dialect.covers(version):
             raise FailureError(VersionNotSupported(accepted=(dialect.name,)))
         identity = ctx.identity
         self._authorization.check(identity)
@@ -83,7 +83,7 @@ class CallPipeline:
         return Caller(scope, dialect.name, identity, extensions, metadata)
 
 
-def _raise_in(dialect: Dialect, exc: FailureError) -> NoReturn:
+def _raise_in(dialect: ProtocolVersion, exc: FailureError) -> NoReturn:
     """Raise the failure as this dialect writes it."""
     failure = exc.failure
     if not isinstance(failure, AgentFailure):

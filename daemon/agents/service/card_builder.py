@@ -22,9 +22,9 @@ from ..card.model import (
     HttpAuth,
     SecurityRequirement,
     Skill,
-    checked,
-    named,
     requires,
+    validate_card,
+    wrap_scheme,
 )
 
 BINDING: Final = "urn:discreet:a2a:stdio:1"
@@ -102,7 +102,7 @@ class CardBuilder:
         if isinstance(extended, AgentCard):
             card = extended
         else:
-            card = checked(extended(replace(self._of_agent(self._agent), signatures=()), identity))
+            card = validate_card(extended(replace(self._of_agent(self._agent), signatures=()), identity))
         return card if card.supported_interfaces else replace(card, supported_interfaces=self._interfaces)
 
     def _of_agent(self, agent: Agent) -> AgentCard:
@@ -180,7 +180,7 @@ def _secured(card: AgentCard, provider: IdentityProvider, *, optional: bool) -> 
     alternatives = [requires({key: []}) for key in keys]
     return replace(
         card,
-        security_schemes={key: named(HttpAuth(key, usage)) for key in keys},
+        security_schemes={key: wrap_scheme(HttpAuth(key, usage)) for key in keys},
         security_requirements=(*alternatives, *([SecurityRequirement()] if optional else [])),
     )
 

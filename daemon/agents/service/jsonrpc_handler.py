@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from ...operations.context import Context
 from ..card.model import AgentCard
-from ..model.content import check_content, check_depth
+from ..model.content import check_json_depth, check_media_types
 from ..model.types import PushConfig, TaskState
 from ..push.notifier import PushNotifier
 from ..requests import Caller, SendRequest
-from ..versions.v10 import page
-from ..versions.version import ConfigRequest, Dialect, ListRequest, TaskRequest
+from ..versions.v10 import encode_task_page
+from ..versions.version import ListRequest, ProtocolVersion, PushConfigRequest, TaskRequest
 from .call_pipeline import CallPipeline
 from .extended_card import ExtendedCard
 from .request_handler import RequestHandler
@@ -37,7 +37,7 @@ class JsonRpcHandler:
     def __init__(
         self,
         pipeline: CallPipeline,
-        dialect: Dialect,
+        dialect: ProtocolVersion,
         notifier: PushNotifier | None,
         extended_card: ExtendedCard,
         *,
@@ -59,17 +59,17 @@ class JsonRpcHandler:
         """Send a message to the agent, and wait for its task or its reply."""
         async with self._call(ctx, request.message.task_id) as (handler, caller):
             result = await handler.send(self._checked(request), caller)
-        return self.dialect.sent(result, history=request.configuration.history_length)
+        return self.dialect.encode_send_result(result, history_length=request.configuration.history_length)
 
     async def stream(self, ctx: Context, request: SendRequest) -> AsyncGenerator[Raw, None]:
         """Send a message to the agent, and get everything that happens to its task."""
-        history = request.configuration.history_length
+        history_length = request.configuration.history_length
         async with (
             self._call(ctx, request.message.task_id, streaming=True) as (handler, caller),
             aclosing(handler.stream(self._checked(request), caller)) as items,
         ):
             async for item in items:
-                written = self.dialect.streamed(item, history=history)
+                written = self.dialect.encode_stream_item(item, history_length=history_length)
                 if written is not None:
                     yield written
 
@@ -82,7 +82,7 @@ class JsonRpcHandler:
             aclosing(handler.subscribe(request.task_id, caller, until=self._subscribe_until)) as items,
         ):
             async for item in items:
-                written = self.dialect.streamed(item)
+                written = self.dialect.encode_stream_item(item)
                 if written is not None:
                     yield written
 
@@ -90,19 +90,19 @@ class JsonRpcHandler:
         """Get a task as it is."""
         async with self._call(ctx, request.task_id) as (handler, caller):
             task = await handler.get(request.task_id, caller)
-        return self.dialect.task(task, history=request.history)
+        return self.dialect.encode_task(task, history_length=request.history_length)
 
     async def list(self, ctx: Context, request: ListRequest) -> Raw:
         """List the caller's tasks, the last changed first."""
         async with self._call(ctx) as (handler, caller):
             listed = await handler.list(replace(request.query, scope=caller.scope))
-        return page(listed, request)
+        return encode_task_page(listed, request)
 
     async def cancel(self, ctx: Context, request: TaskRequest) -> Raw:
         """Cancel a task."""
         async with self._call(ctx, request.task_id) as (handler, caller):
             task = await handler.cancel(request.task_id, request.metadata, caller)
-        return self.dialect.task(task)
+        return self.dialect.encode_task(task)
 
     # -- push configs ------------------------------------------------------------------------------------------
 
@@ -110,35 +110,35 @@ class JsonRpcHandler:
         """Have the updates of a task sent to a URL."""
         task_id, dialect = config.task_id or "", self.dialect
         if self._notifier is not None:
-            self._notifier.check(config, param=dialect.config_path)
+            self._notifier.check_config(config, param=dialect.push_config_path)
         async with self._call(ctx, task_id) as (handler, caller):
             stored = await handler.push_configs.put(task_id, config, scope=caller.scope, dialect=dialect.name)
-        return dialect.push_config(stored)
+        return dialect.encode_push_config(stored)
 
-    async def get_config(self, ctx: Context, request: ConfigRequest) -> Raw:
+    async def get_config(self, ctx: Context, request: PushConfigRequest) -> Raw:
         """Get one of a task's push configs."""
         async with self._call(ctx, request.task_id) as (handler, caller):
             config = await handler.push_configs.get(request.task_id, request.config_id, scope=caller.scope)
-        return self.dialect.push_config(config)
+        return self.dialect.encode_push_config(config)
 
-    async def list_configs(self, ctx: Context, request: ConfigRequest) -> Raw:
+    async def list_configs(self, ctx: Context, request: PushConfigRequest) -> Raw:
         """List a task's push configs."""
         async with self._call(ctx, request.task_id) as (handler, caller):
             configs = await handler.push_configs.list(request.task_id, scope=caller.scope)
-        return self.dialect.push_configs(configs)
+        return self.dialect.encode_push_configs(configs)
 
-    async def delete_config(self, ctx: Context, request: ConfigRequest) -> Raw:
+    async def delete_config(self, ctx: Context, request: PushConfigRequest) -> Raw:
         """Delete one of a task's push configs."""
         async with self._call(ctx, request.task_id) as (handler, caller):
             await handler.push_configs.delete(request.task_id, request.config_id or "", scope=caller.scope)
-        return self.dialect.nothing
+        return self.dialect.empty_result
 
     # -- the card ----------------------------------------------------------------------------------------------
 
     async def extended_card(self, ctx: Context) -> Raw:
         """Get the agent's card for authenticated callers."""
         async with self._call(ctx):
-            card = self._extended_card.of(ctx.identity, unsupported=self.dialect.without_extended_card)
+            card = self._extended_card.of(ctx.identity, unsupported=self.dialect.no_extended_card)
             return Raw(msgspec.json.encode(self._write_card(card)))
 
     # -- steps -------------------------------------------------------------------------------------------------
@@ -150,10 +150,10 @@ class JsonRpcHandler:
 
     def _checked(self, request: SendRequest) -> SendRequest:
         """The request, if the agent accepts its message and its push config. Raises `FailureError`."""
-        check_depth(request.message, request.metadata)
+        check_json_depth(request.message, request.metadata)
         if self._input_modes is not None:
-            check_content(request.message, self._input_modes)
+            check_media_types(request.message, self._input_modes)
         config = request.configuration.task_push_notification_config
         if config is not None and self._notifier is not None:
-            self._notifier.check(config, param=self.dialect.sent_config_path)
+            self._notifier.check_config(config, param=self.dialect.message_push_config_path)
         return request

@@ -20,14 +20,14 @@ from ...operations.spec import Kind, OperationSpec
 from ...settings import Settings
 from ..agent import Agent
 from ..card.model import AgentCard
-from ..card.v03 import card_v03
+from ..card.v03 import card_to_v03
 from ..errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
-from ..model.states import RESTING, TERMINAL
-from ..model.types import Event
-from ..push.notifier import PushNotifier, available
+from ..model.states import INACTIVE, TERMINAL
+from ..model.types import TaskEvent
+from ..push.notifier import PushNotifier, is_push_available
 from ..requests import TaskUpdate
 from ..skills import SkillExecutor, SkillHost
-from ..stores.factory import store_of
+from ..stores.factory import create_store
 from ..tasks.live_task import LiveTask
 from ..versions.v03 import V03
 from ..versions.v10 import V10
@@ -61,9 +61,9 @@ def agent_methods(
 ) -> tuple[Runtime, Iterable[OperationSpec]]:
     """The agent's runtime, which starts with the first call, and its methods."""
     wants_push = agent is None or agent.card.capabilities.push_notifications
-    notifier = PushNotifier(allow_private=settings.push_private) if wants_push and available() else None
+    notifier = PushNotifier(allow_private=settings.push_private) if wants_push and is_push_available() else None
     executor = SkillExecutor(daemon) if agent is None else agent.executor
-    runtime = Runtime(store_of(settings.store), executor, notifier, _push_body)
+    runtime = Runtime(create_store(settings.store), executor, notifier, _push_body)
     cards = CardBuilder(
         services,
         agent,
@@ -88,8 +88,8 @@ def agent_methods(
         notifier,
         extended_card,
         input_modes=input_modes,
-        subscribe_until=RESTING,
-        write_card=card_v03,
+        subscribe_until=INACTIVE,
+        write_card=card_to_v03,
     )
     v10 = JsonRpcHandler(
         pipeline,
@@ -107,9 +107,9 @@ def _input_modes(card: AgentCard) -> tuple[str, ...]:
     return (*card.default_input_modes, *(mode for skill in card.skills for mode in skill.input_modes))
 
 
-def _push_body(live: LiveTask, event: Event, dialect: str) -> bytes | None:
+def _push_body(live: LiveTask, event: TaskEvent, dialect: str) -> bytes | None:
     writer = V03 if dialect == V03.name else V10
-    body = writer.pushed(TaskUpdate(live.id, live.context_id, event), live.task)
+    body = writer.encode_notification(TaskUpdate(live.id, live.context_id, event), live.task)
     return None if body is None else bytes(body)  # `Raw` only says that it is bytes
 
 

@@ -11,9 +11,8 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import PushNotificationNotSupported, TaskNotFound, UnsupportedOperation
 from ..model.ids import new_id
 from ..model.types import PushConfig
-from ..stores.interface import PushTarget, TaskStore
+from ..stores.interface import RELOAD_PUSH_TARGETS, PushTarget, TaskStore
 from ..tasks.live_task import LiveTask
-from ..tasks.remote_owner import RELOAD_PUSH_CONFIGS
 from ..tasks.task_cache import TaskCache
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class PushConfigs:
         self._check_supported()
         async with self._cache.pinned(task_id, scope) as live:
             target = self._target(live, config, dialect)
-            await self._store.put_target(task_id, target)  # first: nothing is sent to a config that is not stored
+            await self._store.put_push_target(task_id, target)  # first: nothing is sent to a config that is not stored
             self._activate(live, target)
             await self._notify_remote_owner(live)
             return target.config
@@ -66,10 +65,10 @@ class PushConfigs:
         """Send nothing more by this config. Deleting one that does not exist succeeds."""
         self._check_supported()
         async with self._cache.pinned(task_id, scope) as live:
-            await self._store.drop_target(task_id, config_id)
+            await self._store.delete_push_target(task_id, config_id)
             live.push_targets = _without(live, config_id)
             if self._notifier is not None:
-                self._notifier.forget(task_id, config_id)
+                self._notifier.remove_target(task_id, config_id)
             await self._notify_remote_owner(live)
 
     # -- configs that come with a message ----------------------------------------------------------------------
@@ -87,7 +86,7 @@ class PushConfigs:
     async def save(self, live: LiveTask) -> None:
         """Store the configs that were attached."""
         for target in live.push_targets:
-            await self._store.put_target(live.id, target)
+            await self._store.put_push_target(live.id, target)
 
     # -- steps -------------------------------------------------------------------------------------------------
 
@@ -105,12 +104,12 @@ class PushConfigs:
     def _activate(self, live: LiveTask, target: PushTarget) -> None:
         live.push_targets = (*_without(live, target.config.id), target)
         if self._notifier is not None:
-            self._notifier.renew(target)
+            self._notifier.update_target(target)
 
     async def _notify_remote_owner(self, live: LiveTask) -> None:
         """Tell the daemon that works on the task, if it is another one: it sends the notifications."""
         if live.remote:
-            await self._store.ask_owner(live.id, RELOAD_PUSH_CONFIGS)
+            await self._store.send_owner_request(live.id, RELOAD_PUSH_TARGETS)
 
 
 def _without(live: LiveTask, config_id: str | None) -> tuple[PushTarget, ...]:

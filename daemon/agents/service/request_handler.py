@@ -9,10 +9,10 @@ from typing import Final, final
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams, TaskNotCancelable
 from ..errors import task_has_ended
-from ..model.states import RESTING, TERMINAL
-from ..model.types import Event, JsonObject, Message, StatusChanged, Task, TaskState
+from ..model.states import INACTIVE, TERMINAL
+from ..model.types import JsonObject, Message, StatusChanged, Task, TaskEvent, TaskState
 from ..requests import Caller, SendRequest, StreamItem, TaskUpdate
-from ..stores.interface import Listed, Query, TaskStore
+from ..stores.interface import TaskPage, TaskQuery, TaskStore
 from ..tasks.event_reader import EventReader
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import wait_committed
@@ -62,7 +62,7 @@ class RequestHandler:
         """
         async with self._submission.submitted(request, caller) as execution:
             live = execution.live
-            with closing(EventReader(live, self._store.events)) as reader:
+            with closing(EventReader(live, self._store.event_log)) as reader:
                 if live.generation:
                     yield await self._submission.wait_stored(request, live)
                 else:
@@ -76,7 +76,7 @@ class RequestHandler:
                     for logged in batch:
                         yield TaskUpdate(live.id, live.context_id, logged.event)
                         start = execution.start_generation
-                        if start is not None and logged.generation > start and _leads_to(RESTING, logged.event):
+                        if start is not None and logged.generation > start and _leads_to(INACTIVE, logged.event):
                             return
                 await execution.wait_settled()
 
@@ -89,7 +89,7 @@ class RequestHandler:
             return await wait_committed(live)
         return await self._cache.read(task_id, caller.scope)
 
-    async def list(self, query: Query) -> Listed:
+    async def list(self, query: TaskQuery) -> TaskPage:
         """One page of tasks. Raises `FailureError(InvalidParams)` for a page token that is not valid."""
         try:
             return await self._store.list(query)
@@ -117,7 +117,7 @@ class RequestHandler:
         async with self._cache.pinned(task_id, caller.scope) as live:
             if live.ended:
                 raise FailureError(task_has_ended(live.id, live.state))
-            with closing(EventReader(live, self._store.events)) as reader:
+            with closing(EventReader(live, self._store.event_log)) as reader:
                 yield await wait_committed(live)
                 while batch := await reader.next_batch():
                     for logged in batch:
@@ -126,5 +126,5 @@ class RequestHandler:
                             return
 
 
-def _leads_to(states: frozenset[TaskState], event: Event) -> bool:
+def _leads_to(states: frozenset[TaskState], event: TaskEvent) -> bool:
     return isinstance(event, StatusChanged) and event.status.state in states

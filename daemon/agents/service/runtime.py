@@ -14,7 +14,7 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import Internal
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
-from ..model.types import Event
+from ..model.types import TaskEvent
 from ..stores.interface import StoreError, TaskStore
 from ..tasks.cluster import Cluster
 from ..tasks.committer import Committer
@@ -156,7 +156,7 @@ class Runtime:
         if isinstance(done, Raised):
             log.error("agent.failed", exc=done.exc)
 
-    def _on_committed(self, live: LiveTask, events: Sequence[Event]) -> None:
+    def _on_committed(self, live: LiveTask, events: Sequence[TaskEvent]) -> None:
         self._publisher.publish(live, events)
         self._cache.evict_unused(live)
 

@@ -11,7 +11,8 @@ import msgspec
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
 from ..errors import task_has_ended
-from ..model.ids import new_id, now
+from ..model.ids import new_id
+from ..model.timestamps import now
 from ..model.types import Message, Task, TaskState, TaskStatus
 from ..requests import Caller, SendRequest
 from ..tasks.execution import Execution

@@ -13,12 +13,11 @@ from ....errors.exceptions import FailureError
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
 from ..errors import TaskConflict
-from ..model.states import RESTING
+from ..model.states import INACTIVE
 from ..model.types import Part
-from ..stores.interface import LogMovedError, StoreError, TaskStore
+from ..stores.interface import CANCEL, RELOAD_PUSH_TARGETS, LogTruncatedError, StoreError, TaskStore
 from .executor import RequestContext
 from .live_task import LiveTask
-from .remote_owner import CANCEL, RELOAD_PUSH_CONFIGS
 from .runner import Runner
 from .status_messages import ORPHANED_TEXT, fail_task
 from .task_cache import TaskCache
@@ -81,7 +80,7 @@ class Cluster:
     async def _poll(self, *, adopt: bool) -> None:
         if adopt:
             await self._adopt_orphans()
-        now = (self._store.moves(), self._cache.loads)
+        now = (self._store.data_version(), self._cache.loads)
         if now != self._seen:
             await self._sync()
             self._seen = now
@@ -91,33 +90,33 @@ class Cluster:
     async def _sync(self) -> None:
         for live in self._cache:
             await self._follow(live)
-        for task_id, request in await self._store.asked():
-            if request == CANCEL:
-                self._spawn(partial(self._cancel, task_id))
-            elif request == RELOAD_PUSH_CONFIGS:
-                await self._reload_push_targets(task_id)
+        for request in await self._store.take_owner_requests():
+            if request.kind == CANCEL:
+                self._spawn(partial(self._cancel, request.task_id))
+            elif request.kind == RELOAD_PUSH_TARGETS:
+                await self._reload_push_targets(request.task_id)
 
     async def _follow(self, live: LiveTask) -> None:
         """Append the events that other daemons have published."""
         while live.shared and live.lost is None:
             before = live.generation
             try:
-                batch = await self._store.events.read(live.id, after=before)
-            except LogMovedError:
+                batch = await self._store.event_log.read(live.id, after=before)
+            except LogTruncatedError:
                 live.lose("behind")
                 return self._on_lost(live)
             if live.generation != before or not live.shared:  # meanwhile it was changed here: the store will decide
                 return
             for logged in batch:
                 live.append_stored(logged)
-            if batch and live.state not in RESTING:
+            if batch and live.state not in INACTIVE:
                 live.remote_owner = live.remote_owner or ""
             if not (batch or await self._refresh_owner(live)):
                 return
 
     async def _refresh_owner(self, live: LiveTask) -> bool:
         """Find out who works on a task now. True where there are new events to read first."""
-        if live.state in RESTING:
+        if live.state in INACTIVE:
             live.remote_owner = None
             live.notify()
         elif not live.remote_owner:
@@ -133,7 +132,7 @@ class Cluster:
     async def _reload_push_targets(self, task_id: str) -> None:
         try:
             async with self._cache.pinned(task_id, None) as live:
-                live.push_targets = await self._store.targets(task_id)
+                live.push_targets = await self._store.load_push_targets(task_id)
         except FailureError:  # the task is gone
             pass
 
@@ -156,13 +155,13 @@ class Cluster:
         """
         lives: list[LiveTask] = []
         try:
-            for task_id in await self._store.orphans():
+            for task_id in await self._store.list_orphans():
                 live = await self._pin_orphan(task_id)
                 if live is not None:
                     lives.append(live)
                     live.remote_owner = "" if live.remote else None
                     await self._follow(live)
-            orphans = frozenset(await self._store.orphans()) if lives else frozenset[str]()
+            orphans = frozenset(await self._store.list_orphans()) if lives else frozenset[str]()
             for live in lives:
                 if live.remote and live.lost is None and live.id in orphans:
                     self._take_over(live)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, assert_never, final
 
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
-from ..model.types import Event
-from ..stores.interface import ConflictError, StoreFullError, TaskStore, UnstorableError
+from ..model.types import TaskEvent
+from ..stores.interface import CommitConflict, StoreFull, TaskStore, Unserializable
 from .live_task import LiveTask, LossReason
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Committer:
     def __init__(
         self,
         store: TaskStore,
-        on_committed: Callable[[LiveTask, Sequence[Event]], None],
+        on_committed: Callable[[LiveTask, Sequence[TaskEvent]], None],
         on_lost: Callable[[LiveTask], None],
     ) -> None:
         self._store = store
@@ -79,12 +79,12 @@ class Committer:
                 case None:
                     live.mark_committed(change)
                     self._on_committed(live, change.events)
-                case ConflictError():
-                    log.warning("task.taken_over", task=live.id, generation=refusal.last)
+                case CommitConflict():
+                    log.warning("task.taken_over", task=live.id, generation=refusal.generation)
                     self._lose(live, "conflict")
-                case StoreFullError():
+                case StoreFull():
                     self._lose(live, "full")
-                case UnstorableError():
+                case Unserializable():
                     log.error("task.unstorable", task=live.id)
                     self._lose(live, "unstorable")
                 case _:

@@ -9,8 +9,8 @@ from typing import Final, final
 
 import msgspec
 
-from ..model.types import ArtifactChanged, Event, Part
-from ..stores.interface import Logged
+from ..model.types import ArtifactChanged, Part, TaskEvent
+from ..stores.interface import LoggedEvent
 
 MAX_EVENTS: Final = 65_536
 """Events that one task's buffer may hold."""
@@ -47,11 +47,11 @@ class EventBuffer:
         self._base = base  # the generation before the first event
         self._total = total
         self._backpressure_bytes = BACKPRESSURE_BYTES
-        self._events: list[Logged] = []
+        self._events: list[LoggedEvent] = []
         self._sizes: list[int] = []
         self.bytes = 0
 
-    def add(self, logged: Logged, size: int) -> None:
+    def add(self, logged: LoggedEvent, size: int) -> None:
         """Append the next event; drop an eighth of the buffer where it exceeds a limit."""
         self._events.append(logged)
         self._sizes.append(size)
@@ -61,7 +61,7 @@ class EventBuffer:
         if too_large or len(self._events) > MAX_EVENTS:
             self._drop(1 + len(self._events) // 8)
 
-    def read(self, after: int, upto: int, limit: int) -> list[Logged] | None:
+    def read(self, after: int, upto: int, limit: int) -> list[LoggedEvent] | None:
         """At most `limit` events after generation `after`, none after `upto`. None where the next one was dropped."""
         start = after - self._base
         if start < 0:
@@ -105,7 +105,7 @@ class EventBuffer:
         self._base += count
 
 
-def size_of(event: Event) -> int:
+def size_of(event: TaskEvent) -> int:
     """The approximate size of an event in bytes: only artifacts can be large. Raises `TypeError` for data that is not JSON."""
     if not isinstance(event, ArtifactChanged):
         return _EVENT_BYTES

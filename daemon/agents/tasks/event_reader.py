@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import final
 
 from ..errors import EventsLost
-from ..stores.interface import EventLog, Logged, LogMovedError
+from ..stores.interface import EventLog, LoggedEvent, LogTruncatedError
 from .live_task import LiveTask, raise_if_lost
 
 
@@ -19,7 +19,7 @@ class EventReader:
         self._log = log
         self._watcher = live.watch()
 
-    async def next_batch(self, is_over: Callable[[], bool] = lambda: False) -> Sequence[Logged]:
+    async def next_batch(self, is_over: Callable[[], bool] = lambda: False) -> Sequence[LoggedEvent]:
         """Wait for the next events. None is skipped and none comes twice.
 
         Empty once the task has ended or `is_over()`, and everything was read. Raises `EventsLost` where the store does not
@@ -39,11 +39,11 @@ class EventReader:
             if watcher.position >= live.committed:  # else it was committed while the store was read
                 await live.wait_for_change()
 
-    async def _read_store(self) -> Sequence[Logged]:
+    async def _read_store(self) -> Sequence[LoggedEvent]:
         try:
             batch = await self._log.read(self._live.id, after=self._watcher.position)
-        except LogMovedError as exc:
-            raise EventsLost(taskId=self._live.id, lastGeneration=exc.last) from None
+        except LogTruncatedError as exc:
+            raise EventsLost(taskId=self._live.id, lastGeneration=exc.generation) from None
         if batch:
             self._watcher.position = batch[-1].generation
         return batch

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Failure
-from ..model.types import Created, Message, Task
+from ..model.types import Message, Task, TaskCreated
 from .executor import RequestContext
 from .live_task import LiveTask, raise_if_lost
 from .task_events import TaskEvents
@@ -43,7 +43,7 @@ class Execution:
     def ensure_created(self) -> None:
         """Publish a new task before its first event."""
         if not self.live.generation:
-            self.live.publish(Created(self.live.task()))
+            self.live.publish(TaskCreated(self.live.task()))
 
     @property
     def stopped(self) -> bool:

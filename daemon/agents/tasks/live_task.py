@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, assert_never, final
 from ....errors.exceptions import FailureError
 from ....errors.failures import Internal, InvalidAgentResponse, Overloaded
 from ..errors import InvalidStateTransition, TaskConflict
-from ..model.draft import Draft
-from ..model.states import INTERRUPTED, RESTING, TERMINAL, may_follow
-from ..model.types import Event, StatusChanged, Task, TaskState
-from ..stores.interface import Change, Logged, PushTarget
+from ..model.draft import TaskDraft
+from ..model.states import INACTIVE, INTERRUPTED, TERMINAL, can_transition
+from ..model.types import StatusChanged, Task, TaskEvent, TaskState
+from ..stores.interface import LoggedEvent, PushTarget, TaskChange
 from .event_buffer import BufferUsage, EventBuffer, size_of
 from .watchers import Watcher, Watchers
 
@@ -77,7 +77,7 @@ class LiveTask:
         on_publish: Callable[[LiveTask], None],
         usage: BufferUsage | None = None,
     ) -> None:
-        self._draft = Draft(task)
+        self._draft = TaskDraft(task)
         self._on_publish = on_publish
         self._changed: anyio.Event | None = None
         self._snapshot_bytes = _SNAPSHOT_BYTES
@@ -85,7 +85,7 @@ class LiveTask:
         self.scope = scope
         self.generation = generation
         self.committed = generation
-        self.pending: list[Event] = []
+        self.pending: list[TaskEvent] = []
         self.stop_generation = 0
         self.stopped_task: Task | None = None
         self.local_owner = local_owner
@@ -130,7 +130,7 @@ class LiveTask:
 
     # -- events ------------------------------------------------------------------------------------------------
 
-    def publish(self, event: Event) -> None:
+    def publish(self, event: TaskEvent) -> None:
         """Append an event. Of a lost task it is dropped.
 
         Raises `InvalidStateTransition` where the table of states forbids it, and `TypeError` or `ValueError` for data that
@@ -143,26 +143,26 @@ class LiveTask:
         self.pending.append(event)
         self._on_publish(self)
 
-    def append_stored(self, logged: Logged) -> None:
+    def append_stored(self, logged: LoggedEvent) -> None:
         """Append an event that another daemon has published and the store has."""
         self._append(logged.event, size_of(logged.event))
         self.committed = self.generation
         self.notify()
 
-    def _check(self, event: Event) -> None:
+    def _check(self, event: TaskEvent) -> None:
         current = self.state
         target = event.status.state if isinstance(event, StatusChanged) else None
-        if (current in TERMINAL) if target is None else not may_follow(current, target):
+        if (current in TERMINAL) if target is None else not can_transition(current, target):
             raise InvalidStateTransition(current=current.value, target=(target or current).value)
 
-    def _append(self, event: Event, size: int) -> None:
+    def _append(self, event: TaskEvent, size: int) -> None:
         self._draft.apply(event)
         self.generation += 1
         self._bytes_since_snapshot += size
-        if isinstance(event, StatusChanged) and event.status.state in RESTING:
+        if isinstance(event, StatusChanged) and event.status.state in INACTIVE:
             self.stop_generation = self.generation
             self.stopped_task = self.task()
-        self.watchers.add(Logged(self.generation, event), size)
+        self.watchers.add(LoggedEvent(self.generation, event), size)
 
     def notify(self) -> None:
         """Wake everybody in `wait_for_change`."""
@@ -184,29 +184,29 @@ class LiveTask:
 
     # -- the store ---------------------------------------------------------------------------------------------
 
-    def next_change(self) -> Change:
+    def next_change(self) -> TaskChange:
         """Everything that the store does not have yet, as one change."""
-        resting = self.state in RESTING
+        resting = self.state in INACTIVE
         new = self.committed == 0
         snapshot = None
         if new or resting or self._bytes_since_snapshot > self._snapshot_bytes:
             snapshot = self.task()
             self._snapshot_bytes += self._bytes_since_snapshot  # so that the work of all snapshots stays linear
             self._bytes_since_snapshot = 0
-        return Change(
+        return TaskChange(
             task_id=self.id,
-            expected=self.committed,
+            expected_generation=self.committed,
             events=tuple(self.pending),
             scope=self.scope,
             context_id=self.context_id,
             state=self.state,
-            updated=self._draft.status.timestamp or "",
+            status_timestamp=self._draft.status.timestamp or "",
             owner=None if resting else self.local_owner,
             snapshot=snapshot,
-            taken_from=self.taken_from,
+            previous_owner=self.taken_from,
         )
 
-    def mark_committed(self, change: Change) -> None:
+    def mark_committed(self, change: TaskChange) -> None:
         """The store has this change."""
         del self.pending[: len(change.events)]
         self.committed = change.generation

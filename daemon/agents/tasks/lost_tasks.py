@@ -8,7 +8,7 @@ from typing import Any, Final, final
 
 from ....errors.exceptions import FailureError
 from ..errors import TaskConflict
-from ..model.states import RESTING
+from ..model.states import INACTIVE
 from ..model.types import Part
 from ..stores.interface import StoreError
 from .live_task import LiveTask, wait_committed
@@ -51,6 +51,6 @@ class LostTasks:
 
     async def _fail(self, task_id: str) -> None:
         async with self._cache.pinned(task_id, None) as live:
-            if not (live.busy or live.state in RESTING):
+            if not (live.busy or live.state in INACTIVE):
                 fail_task(live, Part(text=AGENT_FAILED_TEXT))
                 await wait_committed(live)

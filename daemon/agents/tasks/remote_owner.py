@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from ....errors.exceptions import FailureError
 from ....errors.failures import TaskNotCancelable
 from ..model.types import Task
-from ..stores.interface import TaskStore
+from ..stores.interface import CANCEL, TaskStore
 from .live_task import LiveTask, raise_if_lost
 from .runner import CANCEL_SECONDS
-
-CANCEL: Final = "cancel"
-"""The request to cancel a task."""
-
-RELOAD_PUSH_CONFIGS: Final = "targets"
-"""The request to read a task's push configs again."""
 
 
 async def cancel_remotely(live: LiveTask, store: TaskStore) -> Task:
@@ -25,7 +17,7 @@ async def cancel_remotely(live: LiveTask, store: TaskStore) -> Task:
     """
     import anyio  # late: the first replies leave without an event loop
 
-    await store.ask_owner(live.id, CANCEL)
+    await store.send_owner_request(live.id, CANCEL)
     with anyio.move_on_after(CANCEL_SECONDS):
         while not live.ended and live.remote and live.lost is None:
             await live.wait_for_change()

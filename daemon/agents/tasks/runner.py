@@ -18,8 +18,8 @@ from ...dispatch.execution import Raised, attempt, attempt_now
 from ...logs import log
 from ..errors import NotCancelable, task_has_ended
 from ..faults import declared_failure
-from ..model.ids import now
-from ..model.states import RESTING
+from ..model.states import INACTIVE
+from ..model.timestamps import now
 from ..model.types import MessageAdded, Part, StatusChanged, Task, TaskState, TaskStatus
 from .execution import Execution
 from .executor import AgentExecutor, RequestContext, SupportsCheck, SupportsResume
@@ -140,7 +140,7 @@ class Runner:
         execution.start_generation = live.generation
         message = execution.context.message
         if message is not None and not execution.creates_task:
-            if live.state in RESTING:  # first, so that the agent's question precedes the answer in the history
+            if live.state in INACTIVE:  # first, so that the agent's question precedes the answer in the history
                 live.publish(StatusChanged(TaskStatus(TaskState.WORKING, timestamp=now())))
             live.publish(MessageAdded(message))
             execution.start_generation = live.generation
@@ -166,7 +166,7 @@ class Runner:
         execution.ensure_created()
         if fault is not None:
             fail_task(live, *self._parts_of(fault, live))
-        elif live.state not in RESTING:
+        elif live.state not in INACTIVE:
             log.error("agent.unfinished", task=live.id, state=live.state.name.lower())
             fail_task(live, Part(text=UNFINISHED_TEXT))
 

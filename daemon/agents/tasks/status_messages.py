@@ -8,7 +8,8 @@ import msgspec
 
 from ....errors.failures import Failure
 from ....errors.wire import encode_error
-from ..model.ids import new_id, now
+from ..model.ids import new_id
+from ..model.timestamps import now
 from ..model.types import Message, Part, Role, StatusChanged, TaskState, TaskStatus
 from .live_task import LiveTask
 

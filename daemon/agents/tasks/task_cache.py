@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, final
 
 from ..errors import task_not_found
-from ..model.draft import fold
-from ..model.states import RESTING
+from ..model.draft import apply_events
+from ..model.states import INACTIVE
 from ..model.types import Task
 from ..stores.interface import TaskStore
 from .event_buffer import BufferUsage
@@ -80,9 +80,9 @@ class TaskCache:
         stored = await self._store.load(task_id)
         if stored is None or stored.scope != scope:
             raise task_not_found(task_id)
-        if not stored.later:
+        if not stored.later_events:
             return stored.snapshot
-        return fold(stored.snapshot, [logged.event for logged in stored.later])
+        return apply_events(stored.snapshot, [logged.event for logged in stored.later_events])
 
     async def _load(self, task_id: str) -> LiveTask | None:
         """Load one task at a time: else one could be loaded, changed and evicted while an older state of it is still read."""
@@ -97,13 +97,13 @@ class TaskCache:
         stored = await self._store.load(task_id)
         if stored is None:
             return None
-        push_targets = await self._store.targets(task_id)
-        live = self._new(stored.snapshot, stored.reflects, stored.scope)
-        for logged in stored.later:
+        push_targets = await self._store.load_push_targets(task_id)
+        live = self._new(stored.snapshot, stored.snapshot_generation, stored.scope)
+        for logged in stored.later_events:
             live.append_stored(logged)
         live.stop_generation = 0
         live.push_targets = push_targets
-        if stored.owner != self._store.owner and live.state not in RESTING:
+        if stored.owner != self._store.owner_id and live.state not in INACTIVE:
             live.remote_owner = stored.owner
         self._tasks[task_id] = live
         self.loads += 1
@@ -112,7 +112,7 @@ class TaskCache:
         return live
 
     def _new(self, task: Task, generation: int, scope: str) -> LiveTask:
-        return LiveTask(task, generation, scope, self._store.owner, self._on_publish, self._usage)
+        return LiveTask(task, generation, scope, self._store.owner_id, self._on_publish, self._usage)
 
     def evict_unused(self, live: LiveTask) -> None:
         """Evict a task that is not pinned, once the store has all of it."""

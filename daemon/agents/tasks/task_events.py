@@ -8,8 +8,9 @@ from typing import Final, TypeAlias, final
 import msgspec
 
 from ..errors import MisplacedReplyError
-from ..model.content import DEEPEST, is_shallow
-from ..model.ids import new_id, now
+from ..model.content import MAX_JSON_DEPTH, is_within_max_depth
+from ..model.ids import new_id
+from ..model.timestamps import now
 from ..model.types import (
     Artifact,
     ArtifactChanged,
@@ -34,7 +35,7 @@ MAX_UNCOMMITTED: Final = 512
 WATCHER_WAIT_SECONDS: Final = 0.25
 """How long an executor waits for watchers that are far behind, before it may go twice as far."""
 
-_TOO_DEEP: Final = f"JSON is nested at most {DEEPEST} levels deep"
+_TOO_DEEP: Final = f"JSON is nested at most {MAX_JSON_DEPTH} levels deep"
 
 
 @final
@@ -167,9 +168,9 @@ def _is_part(part: object) -> bool:
     if not isinstance(part, Part):
         return False
     _check(part.metadata, part.text, part.url, part.filename, part.media_type)
-    if not is_shallow(part.data):
+    if not is_within_max_depth(part.data):
         raise TypeError(_TOO_DEEP)
-    return part.contents == 1 and isinstance(part.raw, bytes | None)
+    return part.content_count == 1 and isinstance(part.raw, bytes | None)
 
 
 def _check(metadata: object, *strings: object) -> None:
@@ -180,6 +181,6 @@ def _check(metadata: object, *strings: object) -> None:
     if metadata is not None:
         if not isinstance(metadata, dict):
             raise TypeError("metadata are a dict")
-        if not is_shallow(metadata):
+        if not is_within_max_depth(metadata):
             raise TypeError(_TOO_DEEP)
         msgspec.json.encode(metadata)

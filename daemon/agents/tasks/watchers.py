@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from ..stores.interface import Logged
+from ..stores.interface import LoggedEvent
 from .event_buffer import EventBuffer
 
 BATCH_EVENTS: Final = 64
@@ -26,7 +26,7 @@ class Watchers:
         self._on_relief = on_relief
         self._open: set[Watcher] = set()
 
-    def add(self, logged: Logged, size: int) -> None:
+    def add(self, logged: LoggedEvent, size: int) -> None:
         """Buffer the next event if anybody watches."""
         if self._open:
             self._buffer.add(logged, size)
@@ -63,7 +63,7 @@ class Watcher:
         self._buffer = buffer
         self.position = position
 
-    def take(self, upto: int, limit: int = BATCH_EVENTS) -> list[Logged] | None:
+    def take(self, upto: int, limit: int = BATCH_EVENTS) -> list[LoggedEvent] | None:
         """The next events, none after generation `upto`; empty where there are none yet, None where the buffer dropped them."""
         found = self._buffer.read(self.position, upto, limit)
         if found:

@@ -63,12 +63,12 @@ class Killable:
         with anyio.CancelScope(shield=True):
             if not self.killed:
                 return await opened.close()
-            await opened.reads.close()
-            await opened.writes.close()
-            files = opened.files
-            for connection in (files.watching, files.reading, files.writing):
+            await opened.reader_thread.close()
+            await opened.writer_thread.close()
+            connections = opened.connections
+            for connection in (connections.loop_reader, connections.reader, connections.writer):
                 connection.close()
-            os.close(files.claim._fd)  # this releases the lock; the file and the name in the store stay
+            os.close(connections.owner_lock._fd)  # this releases the lock; the file and the daemon's row stay
 
 
 @pytest.fixture(scope="session")

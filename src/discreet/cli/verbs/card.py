@@ -8,8 +8,8 @@ import msgspec
 
 from ... import __version__
 from ...daemon.agents.card.model import AgentCard
-from ...daemon.agents.card.v03 import card_v03
-from ...daemon.agents.push.notifier import available
+from ...daemon.agents.card.v03 import card_to_v03
+from ...daemon.agents.push.notifier import is_push_available
 from ...daemon.agents.service.card_builder import VERSIONS, CardBuilder, stdio_interfaces
 from ...daemon.apps import AppError, hosted_of
 from ...daemon.credentials import access_of
@@ -25,7 +25,7 @@ from .schema import stdout_is_stderr
 from .serve import resolved
 
 _WRITERS: Final[dict[str, Callable[[AgentCard], object]]] = dict(
-    zip(VERSIONS, (lambda card: card, card_v03), strict=True)
+    zip(VERSIONS, (lambda card: card, card_to_v03), strict=True)
 )
 
 
@@ -57,7 +57,7 @@ def _card(settings: Settings, *, extended: bool) -> AgentCard:
         raise UsageError(str(exc)) from exc
     interfaces = stdio_interfaces(settings)
     cards = CardBuilder(
-        hosted.services, hosted.agent, access, version=__version__, interfaces=interfaces, pushes=available()
+        hosted.services, hosted.agent, access, version=__version__, interfaces=interfaces, pushes=is_push_available()
     )
     return _extended(cards) if extended else cards.public()
 

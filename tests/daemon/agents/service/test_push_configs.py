@@ -28,7 +28,7 @@ class Full:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def put_target(self, task_id: str, target: PushTarget) -> bool:
+    async def put_push_target(self, task_id: str, target: PushTarget) -> bool:
         raise StoreError("the disk is full")
 
 

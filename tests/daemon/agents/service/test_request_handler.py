@@ -11,18 +11,18 @@ from discreet.daemon.agents.errors import InvalidStateTransition, MisplacedReply
 from discreet.daemon.agents.model.types import (
     Artifact,
     ArtifactChanged,
-    Created,
     Message,
     Part,
     Role,
     SendConfiguration,
     StatusChanged,
     Task,
+    TaskCreated,
     TaskState,
 )
 from discreet.daemon.agents.requests import Caller, SendRequest, StreamItem, TaskUpdate
 from discreet.daemon.agents.service.request_handler import RequestHandler
-from discreet.daemon.agents.stores.interface import Query, TaskStore
+from discreet.daemon.agents.stores.interface import TaskQuery, TaskStore
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.task_events import TaskEvents
 from discreet.errors import (
@@ -179,7 +179,7 @@ async def test_an_agent_may_reply_without_a_task(serving, store: TaskStore) -> N
         assert (reply.role, reply.parts[0].text, reply.context_id, reply.task_id) == (Role.AGENT, "pong", "talk", None)
         streamed = [each async for each in handler.stream(request("ping"), ME)]
         assert [type(each) for each in streamed] == [Message]
-        assert (await handler.list(Query(scope="me"))).total == 0
+        assert (await handler.list(TaskQuery(scope="me"))).total_size == 0
 
 
 async def test_a_reply_comes_first_and_alone_or_not_at_all(serving) -> None:
@@ -365,8 +365,8 @@ async def test_nobody_sees_the_tasks_of_others(serving, store: TaskStore) -> Non
         with pytest.raises(FailureError):
             async for _ in handler.subscribe(task.id, other):
                 pytest.fail("another's task was shown")
-        assert (await handler.list(Query(scope="other"))).total == 0
-        assert (await handler.list(Query(scope="me"))).total == 1
+        assert (await handler.list(TaskQuery(scope="other"))).total_size == 0
+        assert (await handler.list(TaskQuery(scope="me"))).total_size == 1
 
 
 async def test_an_unknown_task_id_is_repeated_only_if_it_could_be_one_of_ours(serving) -> None:
@@ -412,7 +412,7 @@ async def test_a_waiting_sender_gets_the_canceled_task(serving) -> None:
     async with serving(Scripted(for_ever)) as handler, anyio.create_task_group() as senders:
         senders.start_soon(send, handler)
         await anyio.wait_all_tasks_blocked()
-        (task,) = (await handler.list(Query(scope="me"))).tasks
+        (task,) = (await handler.list(TaskQuery(scope="me"))).tasks
         await handler.cancel(task.id, None, ME)
         with anyio.fail_after(5):
             while not results:
@@ -461,17 +461,17 @@ def shape(streamed: StreamItem) -> str:
 async def test_a_stream_begins_with_the_task_and_ends_with_its_end(serving, store: TaskStore) -> None:
     async with serving(Scripted(echo), store) as handler:
         streamed = [each async for each in handler.stream(request("hello"), ME)]
-        assert [*map(shape, streamed)] == ["Created", "WORKING", "ArtifactChanged", "COMPLETED"]
+        assert [*map(shape, streamed)] == ["TaskCreated", "WORKING", "ArtifactChanged", "COMPLETED"]
         first = streamed[0]
         assert isinstance(first, TaskUpdate)
-        assert isinstance(first.event, Created)
+        assert isinstance(first.event, TaskCreated)
         assert first.event.task.status.state is TaskState.SUBMITTED
 
 
 async def test_a_stream_to_an_interrupted_task_begins_with_the_task_as_it_is(serving, store: TaskStore) -> None:
     async with serving(Scripted(ask_then_echo), store) as handler:
         streamed = [each async for each in handler.stream(request("one"), ME)]
-        assert [*map(shape, streamed)] == ["Created", "INPUT_REQUIRED"]
+        assert [*map(shape, streamed)] == ["TaskCreated", "INPUT_REQUIRED"]
         task_id = streamed[1].task_id  # type: ignore[union-attr]
         streamed = [each async for each in handler.stream(request("two", task_id=task_id), ME)]
         assert [*map(shape, streamed)] == ["Task", "WORKING", "MessageAdded", "ArtifactChanged", "COMPLETED"]

@@ -22,8 +22,8 @@ from discreet.daemon.agents.model.types import (
 )
 from discreet.daemon.agents.requests import Caller, SendRequest, StreamItem, TaskUpdate
 from discreet.daemon.agents.service.request_handler import RequestHandler
-from discreet.daemon.agents.stores.interface import Query
-from discreet.daemon.agents.stores.sqlite.schema import KEEP_BEHIND
+from discreet.daemon.agents.stores.interface import TaskQuery
+from discreet.daemon.agents.stores.sqlite.schema import COVERED_EVENTS_KEPT
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.runner import MAX_EXECUTIONS
 from discreet.daemon.agents.tasks.status_messages import ORPHANED_TEXT
@@ -58,23 +58,23 @@ class Resumer(Worker):
 
     def __init__(self, execute: Execute) -> None:
         super().__init__(execute)
-        self.asked: list[str] = []
+        self.take_owner_requests: list[str] = []
         self.may_end = anyio.Event()
         self.may_end.set()
         self._news = anyio.Event()
 
     async def are_asked(self, count: int) -> None:
-        while len(self.asked) < count:
+        while len(self.take_owner_requests) < count:
             self._news = anyio.Event()
             await self._news.wait()
 
     async def execute(self, context: RequestContext, events: TaskEvents) -> None:
-        self.asked.append("execute")
+        self.take_owner_requests.append("execute")
         await super().execute(context, events)
 
     async def resume(self, context: RequestContext, events: TaskEvents) -> None:
         assert context.message is None
-        self.asked.append("resume")
+        self.take_owner_requests.append("resume")
         self._news.set()
         await self.may_end.wait()
         await events.artifact("resumed")
@@ -122,7 +122,7 @@ async def until(handler: RequestHandler, task_id: str, state: TaskState) -> Task
 
 async def until_ended(handler: RequestHandler, count: int) -> None:
     async def are_there() -> bool:
-        return (await handler.list(Query(scope="me", state=TaskState.COMPLETED, size=1))).total >= count
+        return (await handler.list(TaskQuery(scope="me", state=TaskState.COMPLETED, page_size=1))).total_size >= count
 
     await eventually(are_there)
 
@@ -247,7 +247,7 @@ async def test_another_daemon_sees_watches_and_cancels_what_one_works_on(daemon_
     async with daemon_on(path, Worker(execute)) as one, daemon_on(path, Worker(for_ever)) as other:
         task = await begun(one, request(at_once=True))
         await until(other, task.id, TaskState.WORKING)
-        assert [each.id for each in (await other.list(Query(scope="me"))).tasks] == [task.id]
+        assert [each.id for each in (await other.list(TaskQuery(scope="me"))).tasks] == [task.id]
         async with watching(other, task.id) as watcher:
             go_on.set()
             await watcher.second.wait()
@@ -320,7 +320,7 @@ async def test_a_caller_that_waits_for_a_killed_daemon_is_answered_by_the_one_th
     assert [type(failure) for failure in refused] == [UnsupportedOperation]
     assert watcher.states[-1] is found.status.state
     if isinstance(heir, Resumer):
-        assert heir.asked == ["resume"]
+        assert heir.take_owner_requests == ["resume"]
 
 
 async def test_of_two_daemons_that_find_the_same_orphans_one_adopts_each(daemon_on, tmp_path: Path) -> None:
@@ -330,7 +330,7 @@ async def test_of_two_daemons_that_find_the_same_orphans_one_adopts_each(daemon_
         for _ in range(count):
             await begun(handler, request(at_once=True))
     heirs = [Resumer(for_ever), Resumer(for_ever)]
-    ended = Query(scope="me", state=TaskState.COMPLETED, size=100)
+    ended = TaskQuery(scope="me", state=TaskState.COMPLETED, page_size=100)
 
     async def look_after(heir: Resumer) -> None:
         async with daemon_on(path, heir) as handler:
@@ -347,10 +347,10 @@ async def test_of_two_daemons_that_find_the_same_orphans_one_adopts_each(daemon_
 def keep_nothing_behind(path: Path) -> None:
     """Make the store delete at once the events before a snapshot, which it keeps for a while."""
     with closing(sqlite3.connect(path)) as file:
-        (trigger,) = file.execute("SELECT sql FROM sqlite_master WHERE name = 'snapshot_moves'").fetchone()
-        shorter = trigger.replace(f" AND last <= new.reflects - {KEEP_BEHIND}", "")
+        (trigger,) = file.execute("SELECT sql FROM sqlite_master WHERE name = 'snapshot_replaced'").fetchone()
+        shorter = trigger.replace(f"AND last_generation <= new.snapshot_generation - {COVERED_EVENTS_KEPT}", "")
         assert shorter != trigger
-        file.execute("DROP TRIGGER snapshot_moves")
+        file.execute("DROP TRIGGER snapshot_replaced")
         file.execute(shorter)
         file.commit()
 

@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 from discreet.agents import Agent, Message, Part, RequestContext, Role, Task, TaskEvents, TaskState, TaskStatus
-from discreet.daemon.agents.model.types import Created, StatusChanged
+from discreet.daemon.agents.model.types import StatusChanged, TaskCreated
 from discreet.daemon.agents.requests import Caller, SendRequest
 from discreet.daemon.agents.service.request_handler import RequestHandler
-from discreet.daemon.agents.stores.checks import check
-from discreet.daemon.agents.stores.interface import Change, Logged, Refusal, StoreError
+from discreet.daemon.agents.stores.checks import check_changes
+from discreet.daemon.agents.stores.interface import CommitRefusal, LoggedEvent, StoreError, TaskChange
 from discreet.daemon.agents.stores.memory import MemoryStore
 from discreet.daemon.agents.stores.sqlite.store import SqliteStore
 from discreet.daemon.agents.tasks.event_buffer import BufferUsage, EventBuffer
@@ -102,8 +102,8 @@ async def test_a_store_that_fails_while_a_new_task_publishes_more_loses_that_tas
         def __getattr__(self, name: str) -> Any:
             return getattr(self.inner, name)
 
-        async def commit(self, changes: Sequence[Change]) -> Sequence[Refusal | None]:
-            check(changes)
+        async def commit(self, changes: Sequence[TaskChange]) -> Sequence[CommitRefusal | None]:
+            check_changes(changes)
             if self.failed:
                 return await self.inner.commit(changes)
             await self.said_more.wait()
@@ -181,21 +181,21 @@ async def test_an_event_that_no_dialect_can_write_is_not_pushed_and_the_daemon_g
 def test_watchers_get_nothing_that_the_store_does_not_have() -> None:
     buffer = EventBuffer(10, BufferUsage())
     for generation in (11, 12, 13):
-        buffer.add(Logged(generation, StatusChanged(TaskStatus(TaskState.WORKING))), 1)
+        buffer.add(LoggedEvent(generation, StatusChanged(TaskStatus(TaskState.WORKING))), 1)
     assert buffer.read(10, 8, 64) == []
     assert [logged.generation for logged in buffer.read(10, 12, 64) or ()] == [11, 12]
 
 
-def created(task_id: str, owner: str) -> Change:
+def created(task_id: str, owner: str) -> TaskChange:
     task = Task(task_id, "c", TaskStatus(TaskState.WORKING))
-    return Change(
+    return TaskChange(
         task_id=task_id,
-        expected=0,
-        events=(Created(task),),
+        expected_generation=0,
+        events=(TaskCreated(task),),
         scope="",
         context_id="c",
         state=TaskState.WORKING,
-        updated="",
+        status_timestamp="",
         owner=owner,
         snapshot=task,
     )
@@ -207,9 +207,9 @@ async def test_a_daemon_that_was_forgotten_overwrites_no_task(tmp_path: Path) ->
     await store.open()
     await other.open()
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DELETE FROM daemons WHERE owner = ?", (store.owner,))
+        connection.execute("DELETE FROM daemons WHERE owner_id = ?", (store.owner_id,))
     for by, task_id in ((store, "a"), (other, "b"), (store, "c")):
-        assert await by.commit([created(task_id, by.owner)]) == [None]
+        assert await by.commit([created(task_id, by.owner_id)]) == [None]
     for task_id in "abc":
         stored = await store.load(task_id)
         assert stored is not None and stored.snapshot.id == task_id
@@ -223,11 +223,13 @@ async def test_a_task_that_can_not_be_read_does_not_block_the_adoption_of_others
     path = tmp_path / "tasks.db"
     store = killable(path)
     await store.open()
-    await store.commit([created(task_id, store.owner) for task_id in ("bad", "good")])
+    await store.commit([created(task_id, store.owner_id) for task_id in ("bad", "good")])
     store.killed = True
     await store.close()
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE snapshots SET body = x'c1' WHERE task = (SELECT key FROM tasks WHERE id = 'bad')")
+        connection.execute(
+            "UPDATE snapshots SET body = x'c1' WHERE task_key = (SELECT key FROM tasks WHERE id = 'bad')"
+        )
 
     async def nothing(context: RequestContext, events: TaskEvents) -> None:
         """Never called."""
@@ -260,7 +262,7 @@ async def test_a_resumed_task_has_its_new_owner_before_its_first_event(
     path = tmp_path / "tasks.db"
     store = killable(path)
     await store.open()
-    await store.commit([created("a", store.owner)])
+    await store.commit([created("a", store.owner_id)])
     store.killed = True
     await store.close()
     executor, other = Resuming(), SqliteStore(str(path))
@@ -268,6 +270,6 @@ async def test_a_resumed_task_has_its_new_owner_before_its_first_event(
         with anyio.fail_after(10):
             await executor.resumed.wait()
             await other.open()
-            while await other.orphans():
+            while await other.list_orphans():
                 await anyio.lowlevel.checkpoint()
     await other.close()

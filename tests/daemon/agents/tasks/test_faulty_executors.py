@@ -12,7 +12,7 @@ import pytest
 from discreet import Identity
 from discreet.agents import Agent, NotCancelable, Part, RequestContext, TaskEvents
 from discreet.client import InvalidParams, Peer
-from discreet.daemon.agents.model.content import DEEPEST, is_shallow
+from discreet.daemon.agents.model.content import MAX_JSON_DEPTH, is_within_max_depth
 from discreet.testing import in_memory
 
 pytestmark = pytest.mark.anyio
@@ -134,13 +134,13 @@ def nested(levels: int) -> Any:
 def test_a_value_is_shallow_up_to_the_limit_and_what_contains_itself_is_not() -> None:
     loop: list[Any] = []
     loop.append(loop)
-    assert is_shallow(nested(DEEPEST))
-    assert not is_shallow(nested(DEEPEST + 1))
-    assert not is_shallow(loop)
-    assert all(map(is_shallow, (None, 1, "x", {}, {"a": [1, {"b": ()}]})))
+    assert is_within_max_depth(nested(MAX_JSON_DEPTH))
+    assert not is_within_max_depth(nested(MAX_JSON_DEPTH + 1))
+    assert not is_within_max_depth(loop)
+    assert all(map(is_within_max_depth, (None, 1, "x", {}, {"a": [1, {"b": ()}]})))
 
 
-@pytest.mark.parametrize("levels", [DEEPEST, DEEPEST + 1, 900, 940])
+@pytest.mark.parametrize("levels", [MAX_JSON_DEPTH, MAX_JSON_DEPTH + 1, 900, 940])
 async def test_deep_json_is_refused_by_its_path_before_there_is_a_task(levels: int) -> None:
     async with in_memory(faulty(raising(RuntimeError()))) as peer:
         for place in ("message.metadata", "metadata", "message.parts[0].metadata"):
@@ -149,14 +149,14 @@ async def test_deep_json_is_refused_by_its_path_before_there_is_a_task(levels: i
             if place != "metadata":
                 where = params["message"] if place == "message.metadata" else params["message"]["parts"][0]
             where["metadata"] = {"a": nested(levels - 1)}
-            if levels <= DEEPEST:
+            if levels <= MAX_JSON_DEPTH:
                 assert "task" in await peer.call("SendMessage", params)
             else:
                 with pytest.raises(InvalidParams) as refused:
                     await peer.call("SendMessage", params)
                 assert refused.value.failure.param == place
         listed = await peer.call("ListTasks", {})
-        assert listed["totalSize"] == (3 if levels <= DEEPEST else 0)
+        assert listed["totalSize"] == (3 if levels <= MAX_JSON_DEPTH else 0)
 
 
 async def test_an_executor_that_publishes_too_deep_json_fails_its_task_and_the_list_stays_readable() -> None:
@@ -170,7 +170,7 @@ async def test_an_executor_that_publishes_too_deep_json_fails_its_task_and_the_l
 
     async with in_memory(Agent(Deep(), name="deep", description="Nests.")) as peer:
         states: list[str] = []
-        for levels in (DEEPEST, DEEPEST + 1, 970):
+        for levels in (MAX_JSON_DEPTH, MAX_JSON_DEPTH + 1, 970):
             sent = await peer.call("SendMessage", message(str(levels)))
             states.append(sent["task"]["status"]["state"])
         assert states == ["TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_FAILED"]

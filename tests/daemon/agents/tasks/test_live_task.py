@@ -7,19 +7,20 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.daemon.agents.model.draft import Draft, fold
-from discreet.daemon.agents.model.ids import is_new_id, new_id, now
+from discreet.daemon.agents.model.draft import TaskDraft, apply_events
+from discreet.daemon.agents.model.ids import is_new_id, new_id
+from discreet.daemon.agents.model.timestamps import now
 from discreet.daemon.agents.model.types import (
     Artifact,
     ArtifactChanged,
-    Created,
-    Event,
     Message,
     MessageAdded,
     Part,
     Role,
     StatusChanged,
     Task,
+    TaskCreated,
+    TaskEvent,
     TaskState,
     TaskStatus,
 )
@@ -37,7 +38,7 @@ def task() -> Task:
 
 def begun() -> LiveTask:
     live = LiveTask(task(), 0, "", "me", lambda live: None)
-    live.publish(Created(live.task()))
+    live.publish(TaskCreated(live.task()))
     return live
 
 
@@ -57,7 +58,7 @@ def texts(task: Task) -> list[str | None]:
 
 
 def test_the_message_of_a_status_moves_to_the_history_with_the_next_status() -> None:
-    draft = Draft(task())
+    draft = TaskDraft(task())
     draft.apply(StatusChanged(TaskStatus(TaskState.WORKING, message("one"))))
     assert [m.message_id for m in draft.freeze().history] == ["asked"]
     draft.apply(StatusChanged(TaskStatus(TaskState.COMPLETED, message("two"))))
@@ -67,18 +68,18 @@ def test_the_message_of_a_status_moves_to_the_history_with_the_next_status() -> 
 
 
 def test_an_artifact_is_appended_to_or_replaced_and_created_where_there_is_none() -> None:
-    assert texts(fold(task(), [chunk("a"), chunk("b")])) == ["a", "b"]
-    assert texts(fold(task(), [chunk("a"), chunk("b", append=False)])) == ["b"]
+    assert texts(apply_events(task(), [chunk("a"), chunk("b")])) == ["a", "b"]
+    assert texts(apply_events(task(), [chunk("a"), chunk("b", append=False)])) == ["b"]
     other = ArtifactChanged(Artifact("b", (Part(text="c"),)))
-    assert texts(fold(task(), [chunk("a"), other, chunk("b")])) == ["a", "b", "c"]
+    assert texts(apply_events(task(), [chunk("a"), other, chunk("b")])) == ["a", "b", "c"]
 
 
 def test_the_same_message_twice_is_there_twice() -> None:
     said = MessageAdded(message("again"))
-    assert [m.message_id for m in fold(task(), [said, said]).history] == ["asked", "again", "again"]
+    assert [m.message_id for m in apply_events(task(), [said, said]).history] == ["asked", "again", "again"]
 
 
-EVENTS: st.SearchStrategy[list[Event]] = st.lists(
+EVENTS: st.SearchStrategy[list[TaskEvent]] = st.lists(
     st.builds(chunk, st.text(max_size=3), append=st.booleans())
     | st.builds(lambda text: MessageAdded(message(text)), st.text(max_size=3))
     | st.builds(lambda text: StatusChanged(TaskStatus(TaskState.WORKING, message(text))), st.text(max_size=3)),
@@ -87,12 +88,12 @@ EVENTS: st.SearchStrategy[list[Event]] = st.lists(
 
 
 @given(EVENTS, st.integers(0, 12))
-def test_folding_in_two_steps_is_folding_at_once(events: list[Event], cut: int) -> None:
-    assert fold(fold(task(), events[:cut]), events[cut:]) == fold(task(), events)
+def test_folding_in_two_steps_is_folding_at_once(events: list[TaskEvent], cut: int) -> None:
+    assert apply_events(apply_events(task(), events[:cut]), events[cut:]) == apply_events(task(), events)
 
 
 def test_a_frozen_task_does_not_change_any_more() -> None:
-    draft = Draft(task())
+    draft = TaskDraft(task())
     draft.apply(chunk("a"))
     before = draft.freeze()
     draft.apply(chunk("b"))
@@ -162,16 +163,16 @@ def test_what_every_watcher_has_read_is_dropped() -> None:
 def test_a_change_holds_what_was_not_committed_and_a_snapshot_when_the_task_stops() -> None:
     live = begun()
     first = live.next_change()
-    assert (first.expected, first.generation, first.owner) == (0, 1, "me")
+    assert (first.expected_generation, first.generation, first.owner) == (0, 1, "me")
     assert first.snapshot == live.task()
     live.mark_committed(first)
     live.publish(chunk("a"))
     second = live.next_change()
-    assert (second.expected, second.snapshot, second.owner) == (1, None, "me")
+    assert (second.expected_generation, second.snapshot, second.owner) == (1, None, "me")
     live.publish(StatusChanged(TaskStatus(TaskState.COMPLETED)))  # while the second is being committed
     live.mark_committed(second)
     third = live.next_change()
-    assert (third.expected, len(third.events), third.owner) == (2, 1, None)
+    assert (third.expected_generation, len(third.events), third.owner) == (2, 1, None)
     assert third.snapshot == live.task()
 
 

@@ -17,22 +17,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.daemon.agents.errors import EventsLost, TaskConflict
-from discreet.daemon.agents.model.draft import fold
-from discreet.daemon.agents.model.states import RESTING, TERMINAL, may_follow
+from discreet.daemon.agents.model.draft import apply_events
+from discreet.daemon.agents.model.states import INACTIVE, TERMINAL, can_transition
 from discreet.daemon.agents.model.types import (
-    Created,
-    Event,
     Message,
     Part,
     Role,
     SendConfiguration,
     StatusChanged,
     Task,
+    TaskCreated,
+    TaskEvent,
 )
 from discreet.daemon.agents.requests import Caller, SendRequest, StreamItem, TaskUpdate
 from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.service.runtime import Runtime
-from discreet.daemon.agents.stores.interface import Change, Query, Refusal
+from discreet.daemon.agents.stores.interface import CommitRefusal, TaskChange, TaskQuery
 from discreet.daemon.agents.stores.memory import MemoryStore
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.task_events import TaskEvents
@@ -124,21 +124,21 @@ class Programmed:
 class Logging:
     """A store, with a log of all that it committed; several stores on one file may share `logs`."""
 
-    def __init__(self, inner: Any, logs: dict[str, list[Event]]) -> None:
+    def __init__(self, inner: Any, logs: dict[str, list[TaskEvent]]) -> None:
         self.inner = inner
         self.logs = logs
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    async def commit(self, changes: Sequence[Change]) -> Sequence[Refusal | None]:
+    async def commit(self, changes: Sequence[TaskChange]) -> Sequence[CommitRefusal | None]:
         await anyio.lowlevel.checkpoint()  # a commit takes time, in memory too
         with anyio.CancelScope(shield=True):  # what is committed must be logged here
-            results: Sequence[Refusal | None] = await self.inner.commit(changes)
+            results: Sequence[CommitRefusal | None] = await self.inner.commit(changes)
         for change, refusal in zip(changes, results, strict=True):
             if refusal is None:
                 log = self.logs.setdefault(change.task_id, [])
-                assert change.expected == len(log)
+                assert change.expected_generation == len(log)
                 log += change.events
         await anyio.lowlevel.checkpoint()
         return results
@@ -277,7 +277,7 @@ class World:
         whole = False
         try:
             async for item in stream:
-                if isinstance(item, TaskUpdate) and isinstance(item.event, Created):
+                if isinstance(item, TaskUpdate) and isinstance(item.event, TaskCreated):
                     item = item.event.task
                 items.append(item)
                 if isinstance(item, Task) and item.id not in self.known:
@@ -304,7 +304,7 @@ class World:
         self.tell("cancel", task)
 
     async def _list(self, handler: RequestHandler) -> None:
-        for task in (await handler.list(Query(scope="me"))).tasks:
+        for task in (await handler.list(TaskQuery(scope="me"))).tasks:
             self.tell("list", task)
 
     # -- the end -----------------------------------------------------------------------------------------------
@@ -320,12 +320,12 @@ class World:
 
     async def _all_rest(self, handler: RequestHandler) -> bool:
         known = {*self.known}  # before the listing: more tasks may begin during it
-        listed = await handler.list(Query(scope="me", size=100))
-        assert not listed.next_token
+        listed = await handler.list(TaskQuery(scope="me", page_size=100))
+        assert not listed.next_page_token
         assert {task.id for task in listed.tasks} >= known
-        return all(task.status.state in RESTING for task in listed.tasks)
+        return all(task.status.state in INACTIVE for task in listed.tasks)
 
-    def check(self, logs: Mapping[str, Sequence[Event]]) -> None:
+    def check(self, logs: Mapping[str, Sequence[TaskEvent]]) -> None:
         """Every answer agrees with the logs."""
         moments = {task_id: _moments(log) for task_id, log in logs.items()}
         for how, items, whole in self.told:
@@ -348,7 +348,7 @@ class World:
     @staticmethod
     def _check_end(how: str, last: Task, whole: bool) -> None:
         if how in ("send", "stream") and whole:
-            assert last.status.state in RESTING
+            assert last.status.state in INACTIVE
         if how == "watch" and whole:
             assert last.status.state in TERMINAL
 
@@ -359,16 +359,16 @@ class World:
             assert said.count(text) in {"taken": {1}, "unknown": {0, 1}}.get(outcome, {0}), (text, outcome)
 
 
-def _moments(log: Sequence[Event]) -> list[Task]:
+def _moments(log: Sequence[TaskEvent]) -> list[Task]:
     """The task after each of its events, whose order the table of states allows."""
     first = log[0]
-    assert isinstance(first, Created)
+    assert isinstance(first, TaskCreated)
     tasks = [first.task]
     for event in log[1:]:
         assert tasks[-1].status.state not in TERMINAL
         if isinstance(event, StatusChanged):
-            assert may_follow(tasks[-1].status.state, event.status.state)
-        tasks.append(fold(tasks[-1], [event]))
+            assert can_transition(tasks[-1].status.state, event.status.state)
+        tasks.append(apply_events(tasks[-1], [event]))
     return tasks
 
 
@@ -398,7 +398,7 @@ def test_callers_of_one_daemon_get_answers_that_agree_with_the_log(backend: str,
 
 
 async def _in_files(script: list[Op], daemons: int, on_file: Callable[[Path], Any]) -> None:
-    logs: dict[str, list[Event]] = {}
+    logs: dict[str, list[TaskEvent]] = {}
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "tasks.db")
         world = await happen(script, lambda: Logging(on_file(path), logs), daemons)
@@ -406,8 +406,10 @@ async def _in_files(script: list[Op], daemons: int, on_file: Callable[[Path], An
         await store.open()
         for task_id, log in logs.items():
             stored = await store.load(task_id)
-            assert [each.generation for each in stored.later] == [*range(stored.reflects + 1, len(log) + 1)]
-            assert fold(stored.snapshot, [each.event for each in stored.later]) == _moments(log)[-1]
+            assert [each.generation for each in stored.later_events] == [
+                *range(stored.snapshot_generation + 1, len(log) + 1)
+            ]
+            assert apply_events(stored.snapshot, [each.event for each in stored.later_events]) == _moments(log)[-1]
         await store.close()
     world.check(logs)
 

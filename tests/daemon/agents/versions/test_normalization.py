@@ -1,4 +1,4 @@
-"""What is forgiven in params: null, missing kinds, the many forms of ProtoJSON; and that it is bounded."""
+"""Deviations that params may have: null, missing kinds, the forms of ProtoJSON; and that normalization is bounded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from discreet.daemon.agents.requests import SendRequest
 from discreet.daemon.agents.versions.base64_text import decode_base64, encode_base64
 from discreet.daemon.agents.versions.v03 import V03
 from discreet.daemon.agents.versions.v10 import V10
-from discreet.daemon.agents.versions.version import Dialect, TaskRequest
+from discreet.daemon.agents.versions.version import ProtocolVersion, TaskRequest
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import InvalidParams
 
@@ -22,11 +22,11 @@ STATES = tuple(state.value for state in TaskState)
 BOTH = pytest.mark.parametrize("dialect", [V10, V03], ids=["1.0", "0.3"])
 
 
-def decode(dialect: Dialect, method: str, params: Any) -> Any:
+def decode(dialect: ProtocolVersion, method: str, params: Any) -> Any:
     return dialect.inputs[method].decode(Raw(json.dumps(params).encode()))[0]
 
 
-def fault(dialect: Dialect, method: str, params: Any) -> InvalidParams:
+def fault(dialect: ProtocolVersion, method: str, params: Any) -> InvalidParams:
     with pytest.raises(FailureError) as caught:
         decode(dialect, method, params)
     assert isinstance(caught.value.failure, InvalidParams)
@@ -40,7 +40,7 @@ def message_v03(*parts: dict[str, Any]) -> dict[str, Any]:
 PLAIN = SendRequest(Message("m-1", Role.USER, (Part(text="Hello"),)))
 
 
-def test_null_is_as_if_absent_in_1_0() -> None:
+def test_null_counts_as_absent_in_1_0() -> None:
     nothing = {"contextId": None, "taskId": None, "metadata": None, "extensions": None, "referenceTaskIds": None}
     part = {"text": "Hello", "raw": None, "url": None, "metadata": None, "filename": None, "mediaType": None}
     message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [part], **nothing}
@@ -54,7 +54,7 @@ def test_null_is_as_if_absent_in_1_0() -> None:
     assert decode(V10, "SendMessage", {"message": message, "configuration": configuration}) == PLAIN
 
 
-def test_null_is_as_if_absent_in_0_3() -> None:
+def test_null_counts_as_absent_in_0_3() -> None:
     nothing = {"contextId": None, "taskId": None, "metadata": None, "extensions": None, "referenceTaskIds": None}
     part = {"kind": None, "text": "Hello", "file": None, "data": None, "metadata": None}
     message = {"kind": None, "messageId": "m-1", "role": "user", "parts": [part], **nothing}
@@ -69,7 +69,7 @@ def test_null_is_as_if_absent_in_0_3() -> None:
 
 
 @BOTH
-def test_an_empty_list_of_output_modes_is_as_if_absent(dialect: Dialect) -> None:
+def test_an_empty_list_of_output_modes_counts_as_absent(dialect: ProtocolVersion) -> None:
     method, role = ("SendMessage", "ROLE_USER") if dialect is V10 else ("message/send", "user")
     message = {"messageId": "m-1", "role": role, "parts": [{"text": "Hello"}]}
     assert decode(dialect, method, {"message": message, "configuration": {"acceptedOutputModes": []}}) == PLAIN
@@ -85,11 +85,11 @@ def test_an_empty_list_of_output_modes_is_as_if_absent(dialect: Dialect) -> None
         ({"kind": "text", "text": "a", "data": {}}, Part(text="a")),
     ],
 )
-def test_a_part_of_0_3_may_leave_its_kind_to_its_content(part: dict[str, Any], expected: Part) -> None:
+def test_a_part_of_0_3_may_lack_its_kind(part: dict[str, Any], expected: Part) -> None:
     assert decode(V03, "message/send", {"message": message_v03(part)}).message.parts == (expected,)
 
 
-def test_enumerations_of_1_0_may_come_by_number() -> None:
+def test_enumerations_of_1_0_may_be_numbers() -> None:
     message = {"messageId": "m-1", "role": 1, "parts": [{"text": "Hello"}]}
     assert decode(V10, "SendMessage", {"message": message}) == PLAIN
     states = [decode(V10, "ListTasks", {"status": number}).query.state for number in range(9)]
@@ -109,11 +109,11 @@ def test_enumerations_of_1_0_may_come_by_number() -> None:
 
 @pytest.mark.parametrize("length", ["3", 3.0])
 def test_integers_of_1_0_may_be_in_strings(length: object) -> None:
-    assert decode(V10, "GetTask", {"id": "t-1", "historyLength": length}) == TaskRequest("t-1", history=3)
+    assert decode(V10, "GetTask", {"id": "t-1", "historyLength": length}) == TaskRequest("t-1", history_length=3)
 
 
 @pytest.mark.parametrize("length", ["-3", "three", "", " 3", "99999999999999999999", True])
-def test_what_is_no_integer_is_refused_in_strings_too(length: object) -> None:
+def test_strings_that_hold_no_integer_are_refused(length: object) -> None:
     assert fault(V10, "GetTask", {"id": "t-1", "historyLength": length}).param == "historyLength"
 
 
@@ -131,12 +131,12 @@ def test_free_form_data_is_never_rewritten() -> None:
     assert sending.metadata == data
 
 
-def test_a_fault_is_found_behind_what_is_forgiven() -> None:
+def test_a_fault_is_found_beside_normalized_values() -> None:
     message = {"extensions": None, "role": 1, "messageId": "m-1", "parts": [{"raw": "YQ"}, {"text": 1}]}
     assert fault(V10, "SendMessage", {"message": message}).param == "message.parts[1].text"
 
 
-def test_what_is_forgiven_is_bounded() -> None:
+def test_normalization_is_bounded() -> None:
     message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"raw": "YQ"}] * 30_000}
     assert fault(V10, "SendMessage", {"message": message}).param.startswith("message.parts[")
     params = b'{"message":{"extensions":null,"parts":[%b1]}}' % (b"1," * 2_500_000)
@@ -146,7 +146,7 @@ def test_what_is_forgiven_is_bounded() -> None:
 
 @pytest.mark.parametrize("text", ["+/8=", "-_8=", "+/8", "-_8", "+_8"])
 @BOTH
-def test_base64_may_be_of_either_alphabet_and_without_padding(dialect: Dialect, text: str) -> None:
+def test_base64_may_be_of_either_alphabet_and_without_padding(dialect: ProtocolVersion, text: str) -> None:
     part: dict[str, Any] = {"raw": text} if dialect is V10 else {"file": {"bytes": text}}
     role = "ROLE_USER" if dialect is V10 else "user"
     params = {"message": {"messageId": "m-1", "role": role, "parts": [part]}}
@@ -156,7 +156,7 @@ def test_base64_may_be_of_either_alphabet_and_without_padding(dialect: Dialect, 
 
 
 @pytest.mark.parametrize("text", ["A", "AAAAA", "AA=A", "AA===", "A A=", "AA\n==", "Ä", "AA==AA=="])
-def test_what_is_no_base64_is_refused(text: str) -> None:
+def test_invalid_base64_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         decode_base64(text)
 
@@ -170,7 +170,7 @@ def test_base64_is_written_as_it_is_read(data: bytes) -> None:
     ("given", "expected"),
     [(True, SendConfiguration(return_immediately=False)), (False, SendConfiguration(return_immediately=True))],
 )
-def test_blocking_is_the_contrary_of_returning_immediately(given: bool, expected: SendConfiguration) -> None:
+def test_blocking_is_the_opposite_of_returning_immediately(given: bool, expected: SendConfiguration) -> None:
     params = {"message": message_v03({"text": "Hello"}), "configuration": {"blocking": given}}
     assert decode(V03, "message/send", params).configuration == expected
 
