@@ -334,7 +334,7 @@ class Daemon:
         return self._registry
 
     def offered(self, context: Context) -> Iterator[OperationSpec]:
-        return self.offers.to(context.identity)
+        return self.offers.visible_to(context.identity)
 
     def capabilities(self) -> dict[str, Any]:  # JSON
         return {
@@ -342,7 +342,7 @@ class Daemon:
             "progress": True,
             "streams": True,
             "maxMessageBytes": self._settings.max_message_bytes,
-            **self.offers.announced(),
+            **self.offers.announced_capabilities(),
         }
 
     def set_log_level(self, level: str) -> str:

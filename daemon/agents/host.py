@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from ..operations.access import Access, Identity
 from ..operations.catalogue import Catalogue
-from ..operations.registry import Late
+from ..operations.registry import LazyOperations
 from ..operations.spec import OperationSpec
 from ..settings import Settings
 from ..settings.option import MEMORY
@@ -30,7 +30,7 @@ class AgentHost:
     composer: InnerCalls
 
     def __init__(self, offers: Catalogue, agent: Agent | None, access: Access, settings: Settings) -> None:
-        self.late: Final = Late(METHODS, self._methods)
+        self.late: Final = LazyOperations(METHODS, self._methods)
         self._offers = offers
         self._agent = agent
         self._access = access

@@ -66,7 +66,7 @@ class Backlog:
         if request.lane is None:
             return self._line_up(request)
         lane = self._lanes.setdefault(request.lane, _Lane())
-        if lane.taken >= request.spec.width:
+        if lane.taken >= request.spec.concurrency_limit:
             return lane.behind.append(request)
         lane.taken += 1
         self._line_up(request)

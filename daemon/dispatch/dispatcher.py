@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable
 from typing import Final, final
 
 import msgspec
+from msgspec import UNSET
 
 from ...errors.failures import (
     Cancelled,
@@ -24,7 +25,7 @@ from ...errors.wire import encode_error
 from ..connection.request_log import note_failure, note_unanswered
 from ..connection.writer import Writer
 from ..operations.context import Context, Host
-from ..operations.spec import DefaultTimeout, OperationSpec
+from ..operations.spec import OperationSpec
 from ..rpc import envelope
 from ..rpc.envelope import Call
 from ..rpc.inflight import Inflight, id_key
@@ -111,11 +112,11 @@ class Dispatcher:
         if not isinstance(route, tuple):
             return self._answer(call, Unavailable() if self._closed else route)
         call, spec = route
-        if spec.at_once:
+        if spec.immediate:
             return self._run_inline(call, spec)
         if self._closed:
             return self._answer(call, Unavailable())
-        if spec.mode == "inline" and spec.lane is None and self._nothing_before:
+        if spec.mode == "inline" and spec.concurrency_group is None and self._nothing_before:
             return self._run_inline(call, spec)
         self._enqueue(Request(call, spec))
 
@@ -177,7 +178,7 @@ class Dispatcher:
         self._count(request, 1)
         request.lane = self._lane_of(request)
         self._backlog.put(request)
-        if request.spec.waits:
+        if request.spec.only_waits:
             self.patience.put(request)
         self.pump()
 
@@ -189,7 +190,8 @@ class Dispatcher:
 
     def _lane_of(self, request: Request) -> Hashable:
         spec = request.spec
-        return execution.lane_of(spec, request.call) if isinstance(spec.lane, str) else spec.name if spec.lane else None
+        group = spec.concurrency_group
+        return execution.lane_of(spec, request.call) if isinstance(group, str) else spec.name if group else None
 
     def pump(self) -> None:
         """Start what may start. Called whenever a place or room for replies became free."""
@@ -209,7 +211,7 @@ class Dispatcher:
 
     def _start(self, request: Request) -> None:
         spec = request.spec
-        limit = self._request_timeout if isinstance(spec.timeout, DefaultTimeout) else spec.timeout
+        limit = self._request_timeout if spec.timeout is UNSET else spec.timeout
         if spec.mode == "inline":
             limit = None  # nothing could interrupt it
         self._running[request] = limit
@@ -225,7 +227,7 @@ class Dispatcher:
 
     def _finish(self, request: Request, outcome: execution.Outcome) -> None:
         limit = self._running.pop(request)
-        if request.spec.waits:
+        if request.spec.only_waits:
             self.patience.left(request)
         self._places -= request.takes_a_place
         if limit is not None:

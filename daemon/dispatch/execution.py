@@ -55,7 +55,7 @@ def lane_of(spec: OperationSpec, call: Call) -> Hashable:
     """Which calls must not run beside this one. Never raises: what can't be decoded is in no lane, and is told why when
     its turn comes."""
     try:
-        return spec.lane_of(spec.input.decode(call.params))
+        return spec.group_of(spec.input.decode(call.params))
     except Exception:  # noqa: BLE001 - the boundary: decoding may run the app's own `__post_init__`
         return None
 

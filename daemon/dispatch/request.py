@@ -76,7 +76,7 @@ class Request:
         Subscriptions don't, nor what only waits, or a handful of watchers would stop all calls. Calls between operations
         don't either: who waits for them has a place already, and would wait for ever for a second one.
         """
-        return self.on_done is None and self.spec.mode != "stream" and not self.spec.waits
+        return self.on_done is None and self.spec.mode != "stream" and not self.spec.only_waits
 
     def waits_for(self, lane: object) -> bool:
         """Whether this call was made, directly or not, by one that holds the lane and waits for it."""

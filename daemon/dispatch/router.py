@@ -35,7 +35,7 @@ class Router:
             if not isinstance(forwarded, tuple):
                 return forwarded
             call, spec = forwarded
-        if not self._access.trusting:
+        if not self._access.unrestricted:
             refusal = self._access.refusal(spec.access, call.metadata)
             if refusal is not None:
                 return refusal

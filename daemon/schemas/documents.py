@@ -15,7 +15,7 @@ from ...errors.codes import GrpcStatus, grpc_of_http
 from ...errors.definitions import ErrorDefinition
 from ..operations.access import AccessRule
 from ..operations.params import InputModel
-from ..operations.spec import DefaultTimeout, OperationSpec, Visibility
+from ..operations.spec import OperationSpec, Visibility
 from .json_schema import JsonSchema, json_schema
 
 SNAPSHOT_FORMAT: Final = 1
@@ -75,14 +75,14 @@ def operation_schema(spec: OperationSpec) -> OperationSchema:
     """The specification of one operation. Every schema in it is a document of its own."""
     return OperationSchema(
         name=spec.name,
-        namespace=spec.name.rpartition("/")[0],
+        namespace=spec.namespace,
         kind=spec.kind,
         visibility=spec.visibility,
         description=spec.description,
         input_schema=_input(spec.input),
         output_schema=json_schema(spec.returns),
         error_schemas=tuple(_error(cls.definition) for cls in spec.errors),
-        timeout=UNSET if isinstance(spec.timeout, DefaultTimeout) else spec.timeout,
+        timeout=spec.timeout,
         access=UNSET if spec.access.open else _access(spec.access),
     )
 
@@ -107,7 +107,7 @@ def read_snapshot(text: bytes) -> Snapshot:
 
 
 def _input(model: InputModel) -> JsonSchema:
-    rest: Any = model.rest if model.names else None  # without named params the type itself is a dict
+    rest: Any = model.extra if model.names else None  # without named params the type itself is a dict
     return json_schema(model.type, rest=rest, titled=False)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import inspect as types
 
-from ..operations.type_phrases import Fielded, Slotted, slots
+from ..operations.type_shapes import ObjectLike, TupleLike, bare, required_length, tuple_items
 from .patterns import to_ecma
 
 JsonSchema: TypeAlias = dict[str, Any]
@@ -120,11 +120,11 @@ class _Writer:
             case types.EnumType():
                 return _named(node.cls) | _enum(node.cls)
             case types.StructType() if node.array_like:
-                return _named(node.cls) | self._slots(node, closed=node.forbid_unknown_fields)
+                return _named(node.cls) | self._tuple(node, closed=node.forbid_unknown_fields)
             case types.NamedTupleType():
-                return _named(node.cls) | self._slots(node, closed=True)
+                return _named(node.cls) | self._tuple(node, closed=True)
             case types.TupleType():
-                return self._slots(node, closed=True)
+                return self._tuple(node, closed=True)
             case types.StructType() | types.DataclassType() | types.TypedDictType():
                 return _named(node.cls) | self._object(node)
             case types.CollectionType():
@@ -163,7 +163,7 @@ class _Writer:
             written += schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
         return written
 
-    def _object(self, node: Fielded) -> JsonSchema:
+    def _object(self, node: ObjectLike) -> JsonSchema:
         properties: dict[str, JsonSchema] = {}
         if isinstance(node, types.StructType) and node.tag_field is not None:
             properties[node.tag_field] = {"enum": [node.tag]}
@@ -177,10 +177,10 @@ class _Writer:
             schema["additionalProperties"] = False
         return schema
 
-    def _slots(self, node: Slotted, *, closed: bool) -> JsonSchema:
-        places = slots(node)
+    def _tuple(self, node: TupleLike, *, closed: bool) -> JsonSchema:
+        items = tuple_items(node)
         fields = () if isinstance(node, types.TupleType) else node.fields
-        written = [self.write(place.type) for place in places]
+        written = [self.write(item.type) for item in items]
         for index, field in enumerate(reversed(fields), 1):  # from the end: a tag comes before the fields
             written[-index] |= _default(field)
         schema: JsonSchema = {"type": "array"}
@@ -188,13 +188,13 @@ class _Writer:
             schema["prefixItems"] = written
         if closed:
             schema["items"] = False
-        least = max((index for index, place in enumerate(places, 1) if place.required), default=0)
+        least = required_length(items)
         return schema | ({"minItems": least} if least else {})
 
     def _items(self, node: types.CollectionType) -> JsonSchema | bool:
         """True is written out: an array-like struct without it ignores what it does not declare."""
         hashed = isinstance(node, types.SetType | types.FrozenSetType)
-        if hashed and isinstance(_bare(node.item_type), types.AnyType):
+        if hashed and isinstance(bare(node.item_type), types.AnyType):
             return _UNHASHABLE_FREE
         return self.write(node.item_type) or True
 
@@ -291,9 +291,5 @@ def _named(cls: Any) -> JsonSchema:
 
 
 def _tag_field(node: types.Type) -> str | None:
-    bare = _bare(node)
-    return bare.tag_field if isinstance(bare, types.StructType) and not bare.array_like else None
-
-
-def _bare(node: types.Type) -> types.Type:
-    return _bare(node.type) if isinstance(node, types.Metadata) else node
+    plain = bare(node)
+    return plain.tag_field if isinstance(plain, types.StructType) and not plain.array_like else None

@@ -17,6 +17,9 @@ SHUTDOWN_MESSAGE = "Shutting down gracefully"
 
 LOG_LEVELS = ("debug", "info", "warn", "error")
 
+_IMMEDIATE = frozenset({"shutdown", "exit"})
+"""They run before all requests that wait, and also while the daemon shuts down."""
+
 
 class BuiltinsHost(Protocol):
     """What these methods need of the daemon they belong to."""
@@ -99,13 +102,13 @@ def builtins(daemon: BuiltinsHost) -> Service:
         except ValueError:
             raise FailureError(InvalidParams("level", "one of", "string", LOG_LEVELS)) from None
 
-    @service.mutation(inline=True, at_once=True)
+    @service.mutation(inline=True)
     def shutdown() -> Goodbye:
         """End the daemon when the requests that run have been answered."""
         daemon.begin_shutdown()
         return Goodbye(SHUTDOWN_MESSAGE)
 
-    @service.mutation(inline=True, name="exit", at_once=True)
+    @service.mutation(inline=True, name="exit")
     def leave() -> None:
         """End the daemon; sent as a notification, after `shutdown` where there is time for it."""
         daemon.exit()
@@ -119,9 +122,13 @@ def builtins(daemon: BuiltinsHost) -> Service:
     def describe_methods() -> list[MethodDescription]:
         """List the methods with their params and results."""
         return [
-            MethodDescription(spec.name, spec.described_params(), spec.described_result()) for spec in _external(daemon)
+            MethodDescription(spec.name, spec.describe_params(), spec.describe_result()) for spec in _external(daemon)
         ]
 
+    service.operations = [
+        msgspec.structs.replace(spec, immediate=True) if spec.name in _IMMEDIATE else spec
+        for spec in service.operations
+    ]
     return service
 
 

@@ -11,7 +11,7 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import MethodNotFound
 from ..operations.context import Context
 from ..operations.service import Service
-from ..operations.spec import Kind, OperationSpec
+from ..operations.spec import OperationKind, OperationSpec
 
 NO_INPUT: Final = msgspec.Raw(b"null")
 
@@ -31,7 +31,7 @@ class Listed(msgspec.Struct, frozen=True):
 
     name: str
     namespace: str
-    kind: Kind
+    kind: OperationKind
     description: str
 
 

@@ -16,7 +16,7 @@ from .... import __version__
 from ...operations.access import Access
 from ...operations.context import Context
 from ...operations.service import Service
-from ...operations.spec import Kind, OperationSpec
+from ...operations.spec import OperationKind, OperationSpec
 from ...settings import Settings
 from ..agent import Agent
 from ..card.model import AgentCard
@@ -84,7 +84,7 @@ def _pushed(live: LiveTask, event: Event, dialect: str) -> bytes | None:
     return None if body is None else bytes(body)  # `Raw` only says that it is bytes
 
 
-def _specs(calls: Calls, table: dict[str, tuple[Kind, Method]]) -> Iterable[OperationSpec]:
+def _specs(calls: Calls, table: dict[str, tuple[OperationKind, Method]]) -> Iterable[OperationSpec]:
     for name, (kind, method) in table.items():
         yield OperationSpec(
             name=name,
@@ -97,9 +97,9 @@ def _specs(calls: Calls, table: dict[str, tuple[Kind, Method]]) -> Iterable[Oper
             errors=ERRORS,
             description=(method.__doc__ or "").strip(),
             timeout=None,
-            lane=True if method is Calls.send else None,
-            waits=True,
-            width=MOST_WAITING,
+            concurrency_group=True if method is Calls.send else None,
+            only_waits=True,
+            concurrency_limit=MOST_WAITING,
         )
 
 
@@ -108,7 +108,7 @@ def _invoke(method: Method, calls: Calls, ctx: Context, values: tuple[Any, ...])
     return result
 
 
-_TABLE_03: Final[dict[str, tuple[Kind, Method]]] = {
+_TABLE_03: Final[dict[str, tuple[OperationKind, Method]]] = {
     "message/send": ("mutation", Calls.send),
     "message/stream": ("subscription", Calls.stream),
     "tasks/get": ("query", Calls.get),
@@ -120,7 +120,7 @@ _TABLE_03: Final[dict[str, tuple[Kind, Method]]] = {
     "tasks/pushNotificationConfig/delete": ("mutation", Calls.drop_config),
     "agent/getAuthenticatedExtendedCard": ("query", Calls.extended_card),
 }
-_TABLE_10: Final[dict[str, tuple[Kind, Method]]] = {
+_TABLE_10: Final[dict[str, tuple[OperationKind, Method]]] = {
     "SendMessage": ("mutation", Calls.send),
     "SendStreamingMessage": ("subscription", Calls.stream),
     "GetTask": ("query", Calls.get),

@@ -20,8 +20,8 @@ import msgspec
 from msgspec import Raw
 from msgspec import inspect as types
 
-from ...operations.msgspec_errors import REFUSALS
-from ...operations.type_phrases import annotation
+from ...operations.msgspec_errors import DECODE_ERRORS
+from ...operations.type_shapes import to_annotation
 from ..model.types import STATE_NUMBERS, Role, TaskState
 from .base64_text import decode_base64, encode_base64
 
@@ -58,7 +58,7 @@ class _Budget:
 
 
 _Mend: TypeAlias = Callable[[Raw | bytes, _Budget], Raw | bytes | None]
-"""A refused text rewritten, or as it was; None for what is as if absent. Raises one of `REFUSALS` for another kind."""
+"""A refused text rewritten, or as it was; None for what is as if absent. Raises one of `DECODE_ERRORS` for another kind."""
 
 
 def mending(wire: type[Any]) -> Callable[[Raw | bytes], bytes]:
@@ -80,7 +80,7 @@ class _Slot:
     __slots__ = ("_mend", "_read")
 
     def __init__(self, node: types.Type) -> None:
-        self._read = msgspec.json.Decoder(annotation(node)).decode
+        self._read = msgspec.json.Decoder(to_annotation(node)).decode
         self._mend = _mend_for(node)
 
     def mended(self, text: Raw | bytes, budget: _Budget) -> Raw | bytes | None:
@@ -88,7 +88,7 @@ class _Slot:
             return text
         try:
             self._read(text)
-        except REFUSALS:
+        except DECODE_ERRORS:
             pass
         else:
             return text
@@ -97,7 +97,7 @@ class _Slot:
             return None
         try:
             return self._mend(text, budget)
-        except (*REFUSALS, ValueError):
+        except (*DECODE_ERRORS, ValueError):
             return text
 
 

@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from ....errors.failures import Dialect as DialectName
 from ....errors.failures import ExtendedAgentCardNotConfigured, Failure
-from ...operations.decoders import Values
+from ...operations.decoders import Arguments
 from ...operations.params import InputModel
 from ..model.states import RESTING
 from ..model.types import ArtifactChanged, Created, Message, MessageAdded, PushConfig, StatusChanged, Task, TaskState
@@ -38,7 +38,7 @@ from .version import ConfigRequest, Dialect, TaskRequest, last_of, path, same_ve
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def _send(params: SendParams03, prefix: str) -> Values:
+def _send(params: SendParams03, prefix: str) -> Arguments:
     message = reading.message(params.message, path(prefix, "message"))
     if params.configuration is None:
         return (Sending(message, metadata=params.metadata),)
@@ -46,7 +46,7 @@ def _send(params: SendParams03, prefix: str) -> Values:
     return (Sending(message, configuration, params.metadata),)
 
 
-def _set_config(params: TaskPushConfig03, prefix: str) -> Values:
+def _set_config(params: TaskPushConfig03, prefix: str) -> Arguments:
     place = path(prefix, "pushNotificationConfig")
     return (reading.push_config(params.push_notification_config, params.task_id, place),)
 

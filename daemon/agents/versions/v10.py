@@ -12,7 +12,7 @@ from msgspec import Meta, Raw, field
 from ....errors.exceptions import FailureError
 from ....errors.failures import Dialect as DialectName
 from ....errors.failures import Failure, InvalidParams, UnsupportedOperation
-from ...operations.decoders import Values
+from ...operations.decoders import Arguments
 from ...operations.params import InputModel
 from ..model.timestamps import at_or_after
 from ..model.types import (
@@ -112,7 +112,7 @@ class _GetCard(Wire, frozen=True):
     tenant: str | None = None
 
 
-def _send(params: _Send, prefix: str) -> Values:
+def _send(params: _Send, prefix: str) -> Arguments:
     for index, part in enumerate(params.message.parts):
         if part.contents != 1:
             place = path(prefix, f"message.parts[{index}]")
@@ -123,7 +123,7 @@ def _send(params: _Send, prefix: str) -> Values:
     return (Sending(params.message, configuration, params.metadata),)
 
 
-def _list(params: _List, _: str) -> Values:
+def _list(params: _List, _: str) -> Arguments:
     after = params.status_timestamp_after
     query = Query(
         scope="",
@@ -138,7 +138,7 @@ def _list(params: _List, _: str) -> Values:
     return (ListRequest(query, params.history_length),)
 
 
-def _create_config(params: _CreateConfig, _: str) -> Values:
+def _create_config(params: _CreateConfig, _: str) -> Arguments:
     config = PushConfig(
         params.url,
         params.config_id or None,
@@ -150,7 +150,7 @@ def _create_config(params: _CreateConfig, _: str) -> Values:
     return (config,)
 
 
-def _input(wire: type[_W], convert: Callable[[_W, str], Values]) -> InputModel:
+def _input(wire: type[_W], convert: Callable[[_W, str], Arguments]) -> InputModel:
     return whole_input(wire, convert, mend=mending(wire))
 
 

@@ -16,8 +16,8 @@ from msgspec import Raw
 from ....errors.exceptions import FailureError
 from ....errors.failures import Dialect as DialectName
 from ....errors.failures import Failure
-from ...operations.decoders import Values
-from ...operations.msgspec_errors import REFUSALS
+from ...operations.decoders import Arguments
+from ...operations.msgspec_errors import DECODE_ERRORS
 from ...operations.params import InputModel
 from ..model.types import JsonObject, Message, PushConfig, Task, TaskState
 from ..service.request_handler import Happened, Streamed
@@ -125,7 +125,7 @@ def last_of(task: Task, history: int | None) -> Task:
 
 
 def whole_input(
-    wire: type[W], convert: Callable[[W, str], Values], *, mend: Callable[[Raw | bytes], bytes] | None = None
+    wire: type[W], convert: Callable[[W, str], Arguments], *, mend: Callable[[Raw | bytes], bytes] | None = None
 ) -> InputModel:
     """Input that is one object, of which members that nobody knows are ignored.
 
@@ -134,11 +134,11 @@ def whole_input(
     """
     read = msgspec.json.Decoder(wire).decode
 
-    def decode(raw: Raw | bytes | None, prefix: str = "") -> Values:
+    def decode(raw: Raw | bytes | None, prefix: str = "") -> Arguments:
         text: Raw | bytes = b"{}" if raw is None else raw
         try:
             return convert(read(text), prefix)
-        except REFUSALS:
+        except DECODE_ERRORS:
             pass  # and forget msgspec's words: an exception raised in here would carry them
         return convert(_read_again(text, prefix), prefix)
 
@@ -147,14 +147,14 @@ def whole_input(
             text = mend(text)
             try:
                 return read(text)
-            except REFUSALS:
+            except DECODE_ERRORS:
                 pass
-        from ...operations.input_errors import find_fault  # late: a good request does not need it
+        from ...operations.input_errors import find_input_error  # late: a good request does not need it
 
-        raise FailureError(find_fault(wire, text, prefix=prefix))
+        raise FailureError(find_input_error(wire, text, prefix=prefix))
 
     names = tuple(each.encode_name for each in msgspec.structs.fields(wire))  # type: ignore[arg-type]
-    return InputModel(wire, names, None, context=True, keywords=(), decode=decode)
+    return InputModel(wire, names, None, takes_context=True, keyword_only=(), decode=decode)
 
 
 def path(prefix: str, place: str) -> str:
