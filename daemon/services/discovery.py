@@ -80,9 +80,9 @@ def rpc_discovery(catalogue: DiscoveryHost) -> Service:
     @service.query(inline=True, name="rpc.discover")
     def discover(ctx: Context) -> Any:  # Any: an OpenRPC document
         """Describe everything that the caller may call as an OpenRPC document."""
-        from ..schemas.openrpc import document  # late: only those who ask pay for it
+        from ..schemas.openrpc import openrpc_document  # late: only those who ask pay for it
 
-        return document(catalogue.offered(ctx), version=catalogue.version)
+        return openrpc_document(catalogue.offered(ctx), version=catalogue.version)
 
     return service
 
