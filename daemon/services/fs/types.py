@@ -1,7 +1,7 @@
-"""What the built-in file service takes, answers and raises, as declared types.
+"""The types of the built-in file service: its params, results and errors. Never touches the file system.
 
-Owns no behaviour and must never touch the file system. A path in a result or an error is the caller's own text, or
-a name below it; positions and sizes are bytes unless a field says otherwise.
+A path in a result or an error is the caller's own text, or a name below it. Positions and sizes are in bytes unless a
+field says otherwise.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from msgspec import Meta
 from ....errors import OperationError
 
 MAX_PATH_CHARS = 4096
-"""PATH_MAX on Linux: longer paths are of no use to anything else on the machine."""
+"""PATH_MAX on Linux: other programs can't use longer paths."""
 
 DEFAULT_READ_BYTES = 64 * 1024
 MAX_READ_BYTES = 1024 * 1024
-"""A byte takes at most six in JSON (`\\u0001`), so the largest reply still fits a peer's frame limit of 10 MiB."""
+"""A byte takes at most six in JSON (`\\u0001`), so the largest reply fits a peer's frame limit of 10 MiB."""
 
 MAX_OFFSET = 2**53 - 1
-"""The largest integer that every JSON implementation keeps exact (RFC 8259 section 6)."""
+"""The largest integer that every JSON implementation represents exactly (RFC 8259 section 6)."""
 
 DEFAULT_LIST_ENTRIES = 1000
 MAX_LIST_ENTRIES = 5000
-"""A name takes at most 255 bytes, so 5,000 entries fit a frame of 10 MiB even if every byte has to be escaped."""
+"""A name has at most 255 bytes, so 5,000 entries fit a frame of 10 MiB even if every byte has to be escaped."""
 
 DEFAULT_WATCH_SECONDS = 0.5
 MAX_WATCH_ENTRIES = 50_000
-"""Some 0.3 s to look at all of them, and 20 MB to remember them."""
+"""About 0.3 s to scan all of them, and 20 MB to remember them."""
 
 MAX_EVENT_CHANGES = 256
-"""Changes in one event of `fs/watch`: even with the longest paths it fits a frame of 10 MiB."""
+"""Changes in one event of `fs/watch`: an event fits a frame of 10 MiB even with the longest paths."""
 
 MAX_WRITE_BYTES = 8 * 1024 * 1024
 
 DEFAULT_SEARCH_MATCHES = 100
 MAX_SEARCH_MATCHES = 1000
 
-Kind: TypeAlias = Literal["file", "directory", "symlink", "other"]
-"""`other` is everything else that has a name: FIFOs, sockets, devices."""
+FileKind: TypeAlias = Literal["file", "directory", "symlink", "other"]
+"""`other` is a FIFO, socket or device."""
 
 Encoding: TypeAlias = Literal["utf-8", "base64"]
 WriteMode: TypeAlias = Literal["overwrite", "create"]
@@ -154,7 +154,7 @@ class FileStat(msgspec.Struct, frozen=True):
     """What a path names. `size` is in bytes, 0 for what is not a file; `modified` is RFC 3339, UTC, milliseconds."""
 
     path: str
-    kind: Kind
+    kind: FileKind
     size: int
     modified: str
 
@@ -163,7 +163,7 @@ class Entry(msgspec.Struct, frozen=True):
     """One name in a directory; `size` and `modified` as in `FileStat`."""
 
     name: str
-    kind: Kind
+    kind: FileKind
     size: int
     modified: str
 
@@ -223,7 +223,7 @@ class Change(msgspec.Struct, frozen=True):
 
     change: ChangeKind
     path: str
-    kind: Kind
+    kind: FileKind
 
 
 class Changes(msgspec.Struct, frozen=True):
