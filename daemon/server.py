@@ -18,7 +18,15 @@ from .apps import AppError, hosted_of
 from .credentials import access_of, capabilities_of, check_store
 from .daemon import FLUSH_SECONDS, Daemon
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
-from .logs import LogSettings, install_hooks, install_logging, log, loop_exception_handler, start, stray
+from .logs import (
+    LogSettings,
+    capture_logging,
+    install_hooks,
+    log,
+    log_stray_output,
+    loop_exception_handler,
+    start_logging,
+)
 from .operations.service import DeclarationError
 from .process.hangup import HangupWatch
 from .process.liveness import ProcessWatch, watch_client, watch_parent
@@ -100,8 +108,8 @@ class _Process:
         self._watchdog = Watchdog(settings.drain_timeout, self._last_words)
         self._strays = StrayReader(streams.stray_out, streams.stray_err)
         self._strays.start()
-        self._logs = start(_log_settings(settings, handed), streams.stderr, os.environ, version=__version__)
-        self._strays.deliver_to(stray)
+        self._logs = start_logging(_log_settings(settings, handed), streams.stderr, os.environ, version=__version__)
+        self._strays.deliver_to(log_stray_output)
         install_hooks()
         load_environment(os.environ)  # before anybody's code can put what is in there into an error or a detail
         self._sentinel = HangupWatch(
@@ -168,7 +176,7 @@ class _Process:
     def _serve(self, daemon: Daemon) -> int:
         import anyio  # late: the first replies have left by now
 
-        install_logging()  # the event loops log through it, and have imported it
+        capture_logging()  # the event loops log through it, and have imported it
         return anyio.run(self._main, daemon, backend=self._settings.backend)
 
     async def _main(self, daemon: Daemon) -> int:
