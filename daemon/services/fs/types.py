@@ -134,10 +134,10 @@ class TooManyEntries(OperationError, code="TOO_MANY_ENTRIES", http_status=413):
 
 
 class FileContent(msgspec.Struct, frozen=True, rename="camel"):
-    """A slice of a file: `content` holds the bytes from `offset` up to `nextOffset`, written as `encoding` says.
+    """A slice of a file: `content` holds the bytes from `offset` up to `nextOffset`, encoded as `encoding` says.
 
-    `size` is the whole file's, `modified` its last change in RFC 3339 (UTC, milliseconds). `truncated` says that there
-    was more behind the slice: read on at `nextOffset`.
+    `size` is that of the whole file, `modified` its last change in RFC 3339 (UTC, milliseconds). `truncated` says that
+    the file continues behind the slice: read on at `nextOffset`.
     """
 
     path: str
@@ -171,8 +171,8 @@ class Entry(msgspec.Struct, frozen=True):
 class Listing(msgspec.Struct, frozen=True):
     """A page of a directory, sorted by name (by Unicode code point).
 
-    `next` is what to send as `after` for the next page, null on the last one. `skipped` counts the names of the
-    whole directory that are not UTF-8: no request could name them.
+    Send `next` as `after` for the next page; it is null on the last one. `skipped` counts the names of the whole
+    directory that are not UTF-8: no request could name them.
     """
 
     path: str
@@ -197,10 +197,10 @@ class Match(msgspec.Struct, frozen=True):
 
 
 class SearchResult(msgspec.Struct, frozen=True):
-    """What was found: a directory's own files first, then those of the directories in it, each sorted by name.
+    """The matches: those in a directory's own files first, then those of the directories in it, each sorted by name.
 
-    `files` counts what was searched, `skipped` what was passed over: binary, too large, unreadable, or gone meanwhile.
-    `truncated` says that a limit ended the search before everything had been looked at.
+    `files` counts the files that were searched, `skipped` those that were not: binary, too large, unreadable, or gone
+    meanwhile. `truncated` says that a limit ended the search early.
     """
 
     matches: tuple[Match, ...]
@@ -210,7 +210,7 @@ class SearchResult(msgspec.Struct, frozen=True):
 
 
 class FileWritten(msgspec.Struct, frozen=True):
-    """The file as it is now; `created` says that there was none before."""
+    """The written file. `created` says that it is new."""
 
     path: str
     size: int
@@ -219,7 +219,7 @@ class FileWritten(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What happened to one name. `path` is relative to the root; `kind` is what it names, or named."""
+    """A change of one name. `path` is relative to the root; `kind` is what it names, or named before it was deleted."""
 
     change: ChangeKind
     path: str
@@ -227,9 +227,9 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """What has changed since the event before, sorted by path; a name that became something else is deleted first.
+    """The changes since the previous event, sorted by path. A name that now has another kind is deleted first.
 
-    The first event holds nothing: watching has begun, and whatever changes from then on is told.
+    The first event is empty: watching has begun, and every later change is reported.
     """
 
     changes: tuple[Change, ...]
