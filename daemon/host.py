@@ -104,8 +104,8 @@ class Host:
 
     def offered(self, context: Context) -> Iterator[OperationSpec]:
         """The external operations that this caller may call, in the order of declaration."""
-        return self.catalogue.to(context.identity)
+        return self.catalogue.visible_to(context.identity)
 
     def announced(self) -> dict[str, Any]:  # JSON
         """What the services add to the capabilities of the daemon."""
-        return self.catalogue.announced()
+        return self.catalogue.announced_capabilities()

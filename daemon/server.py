@@ -18,7 +18,15 @@ from .credentials import access_of, check_store, credentials_of
 from .daemon import FLUSH_SECONDS, Daemon
 from .host import Host
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
-from .logs import LogSettings, install_hooks, install_logging, log, loop_exception_handler, start, stray
+from .logs import (
+    LogSettings,
+    capture_logging,
+    install_hooks,
+    log,
+    log_stray_output,
+    loop_exception_handler,
+    start_logging,
+)
 from .operations.service import DeclarationError
 from .process.hangup import HangupWatch
 from .process.liveness import ProcessWatch, parent_has_gone, watch_parent
@@ -98,8 +106,8 @@ class _Process:
         self._watchdog.start()
         self._strays = StrayOutputReader(streams.stray_out, streams.stray_err)
         self._strays.start()
-        self._logs = start(_log_settings(settings, handed), streams.stderr, os.environ, version=__version__)
-        self._strays.deliver_to(stray)
+        self._logs = start_logging(_log_settings(settings, handed), streams.stderr, os.environ, version=__version__)
+        self._strays.deliver_to(log_stray_output)
         install_hooks()
         load_environment(os.environ)  # before anybody's code can put what is in there into an error or a detail
         self._hangup_watch = HangupWatch(
@@ -159,7 +167,7 @@ class _Process:
     def _serve(self, daemon: Daemon) -> int:
         import anyio  # late: the first replies have left by now
 
-        install_logging()  # the event loops log through it, and have imported it
+        capture_logging()  # the event loops log through it, and have imported it
         return anyio.run(self._main, daemon, backend=self._settings.backend)
 
     async def _main(self, daemon: Daemon) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from ..operations.access import Access, Identity
 from ..operations.catalogue import Catalogue
-from ..operations.registry import Late
+from ..operations.registry import LazyOperations
 from ..operations.spec import OperationSpec
 from ..settings import Settings
 from ..settings.option import MEMORY
@@ -30,7 +30,7 @@ class AgentHost:
     def __init__(
         self, catalogue: Catalogue, agent: Agent | None, access: Access, settings: Settings, inner_calls: InnerCalls
     ) -> None:
-        self.late: Final = Late(A2A_METHODS, self._methods)
+        self.late: Final = LazyOperations(A2A_METHODS, self._methods)
         self._catalogue = catalogue
         self._agent = agent
         self._access = access

@@ -58,11 +58,11 @@ class Dispatcher:
         if not isinstance(route, tuple):
             return self._responder.fail(call, Unavailable() if self._closed else route)
         call, spec = route
-        if spec.at_once:
+        if spec.immediate:
             return self._run_inline(call, spec)
         if self._closed:
             return self._responder.fail(call, Unavailable())
-        if spec.mode == "inline" and spec.lane is None and self._scheduler.may_start_now(self._backlog):
+        if spec.mode == "inline" and spec.concurrency_group is None and self._scheduler.may_start_now(self._backlog):
             return self._run_inline(call, spec)
         self._enqueue(call, spec)
 

@@ -41,15 +41,15 @@ class Completed(msgspec.Struct, frozen=True, kw_only=True):
     events: int
 
 
-def serial_key(spec: OperationSpec, call: Call) -> Hashable:
+def group_of(spec: OperationSpec, call: Call) -> Hashable:
     """Which calls must not run beside this one: those with an equal key; None where all may. Never raises: a call whose
     params can't be decoded has no key, and is told why when its turn comes."""
-    if spec.lane is None:
+    if spec.concurrency_group is None:
         return None
-    if spec.lane is True:
+    if spec.concurrency_group is True:
         return spec.name
     try:
-        return spec.lane_of(spec.input.decode(call.params))
+        return spec.group_of(spec.input.decode(call.params))
     except BaseException:  # noqa: BLE001 - the boundary: decoding may run the app's own `__post_init__`
         return None
 

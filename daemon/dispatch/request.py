@@ -74,13 +74,13 @@ class Request:
         "deadline",
         "depth",
         "ended_by",
+        "group",
         "held",
         "key",
         "limit",
         "parent",
         "requester",
         "scope",
-        "serial_key",
         "spec",
         "stopped",
     )
@@ -103,7 +103,7 @@ class Request:
         self.ended_by: Failure | None = None
         self.limit: float | None = None
         self.deadline: float | None = None
-        self.serial_key: object = None
+        self.group: object = None
         self.scope: anyio.CancelScope | None = None
         self.stopped: threading.Event | None = None
         self.children: list[Endable] | None = None
@@ -123,12 +123,12 @@ class Request:
         Subscriptions don't, nor what only waits, or a handful of watchers would stop all calls. Calls between operations
         don't either: their caller has a place already, and would wait for ever for a second one.
         """
-        return self.backlog is not None and self.spec.mode != "stream" and not self.spec.waits
+        return self.backlog is not None and self.spec.mode != "stream" and not self.spec.only_waits
 
-    def waits_for(self, serial_key: object) -> bool:
-        """Whether this call was made, directly or not, by one that holds the key and waits for it."""
+    def is_inside(self, group: object) -> bool:
+        """Whether this call was made, directly or not, by one of that concurrency group, which waits for it."""
         caller = self.parent
-        while caller is not None and caller.serial_key != serial_key:
+        while caller is not None and caller.group != group:
             caller = caller.parent
         return caller is not None
 

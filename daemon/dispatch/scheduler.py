@@ -15,12 +15,12 @@ import msgspec
 from ...errors.failures import Failure, Overloaded, TimedOut
 from ..memory import MemoryBudget, decoded_size
 from ..operations.context import Context
-from ..operations.spec import DefaultTimeout, OperationSpec
+from ..operations.spec import OperationSpec
 from ..rpc.request_log import note_unanswered
 from . import execution
+from .concurrency_groups import ConcurrencyGroups
 from .deadlines import Deadlines
 from .request import Outcome, Request
-from .serial import SerialKeys
 from .starvation import StarvationWatch
 from .task_pool import TaskPool
 from .thread_pool import ThreadPool
@@ -76,12 +76,12 @@ class Scheduler:
         self._clients: list[Client] = []
         self._requests: dict[Request, None] = {}
         self._inner: deque[Request] = deque()
-        self._serial = SerialKeys()
+        self._groups = ConcurrencyGroups()
         self._present: Counter[str] = Counter()
         self._streams = 0
         self._pumping = False
         self._deadlines = Deadlines(lambda request: self._end_late(request, TimedOut()))
-        self._starvation = StarvationWatch(self._serial, lambda request: self._end_late(request, Overloaded()))
+        self._starvation = StarvationWatch(self._groups, lambda request: self._end_late(request, Overloaded()))
         self._tasks = TaskPool(self._perform_in_task, self.flush)
         self.threads: Final = ThreadPool(thread_limit, perform=self._perform, finish=self._finish, notify=notify_loop)
 
@@ -129,33 +129,35 @@ class Scheduler:
     def submit(self, request: Request) -> None:
         """Run it when its turn comes, and have the outcome delivered to its requester."""
         spec = request.spec
-        self._submit(request, None if spec.lane is None else execution.serial_key(spec, request.call))
+        self._submit(request, None if spec.concurrency_group is None else execution.group_of(spec, request.call))
 
     def submit_inner(self, request: Request) -> None:
         """The same for a call between operations.
 
-        Raises `RuntimeError` for one that would wait for a serial key which a caller that waits for it holds.
+        Raises `RuntimeError` for one that would wait in a concurrency group for a caller that waits for it.
         """
-        key = execution.serial_key(request.spec, request.call)
-        if key is not None and request.waits_for(key):
-            raise RuntimeError(f"{request.spec.name} is called by a call that holds its serial key")
+        group = execution.group_of(request.spec, request.call)
+        if group is not None and request.is_inside(group):
+            raise RuntimeError(
+                f"{request.spec.name} is called by a call of its own concurrency group, for which it would wait"
+            )
         if self.at_limit(request.spec) or (request.spec.mode == "thread" and self.threads.exhausted):
             request.end(Overloaded())
         else:
-            self._submit(request, key)
+            self._submit(request, group)
 
-    def _submit(self, request: Request, serial_key: Hashable) -> None:
+    def _submit(self, request: Request, group: Hashable) -> None:
         spec, backlog = request.spec, request.backlog
         self._requests[request] = None
         if spec.limit is not None or spec.mode == "stream":
             self._count(spec, 1)
-        request.serial_key = serial_key
+        request.group = group
         self._memory.add("requests", request.size)
         if backlog is not None:
             backlog.add(request)
-        if serial_key is None or self._serial.acquire(request):
+        if group is None or self._groups.enter(request):
             self._make_ready(request)
-        if spec.waits:
+        if spec.only_waits:
             self._starvation.watch(request)
         self.pump()
 
@@ -182,7 +184,7 @@ class Scheduler:
             "streams": self._streams,
             "ready": sum(map(len, self._ready)) + len(self._inner),
             "limited": sum(self._present.values()),
-            "serial_keys": len(self._serial),
+            "groups": len(self._groups),
             "deadlines": len(self._deadlines),
             "tasks_waiting": len(self._tasks),
             **self.threads.counts(),
@@ -247,7 +249,7 @@ class Scheduler:
 
     def _start(self, request: Request) -> None:
         spec = request.spec
-        limit = self._request_timeout if isinstance(spec.timeout, DefaultTimeout) else spec.timeout
+        limit = self._request_timeout if isinstance(spec.timeout, msgspec.UnsetType) else spec.timeout
         if spec.mode == "inline":
             limit = None  # nothing could interrupt it
         request.limit = limit
@@ -265,7 +267,7 @@ class Scheduler:
             self._finish(request, self._perform(request))
 
     def _finish(self, request: Request, outcome: Outcome) -> None:
-        if request.spec.waits:
+        if request.spec.only_waits:
             self._starvation.on_end(request)
         self._running[self._kind(request.spec)] -= request.takes_a_place
         if request.limit is not None:
@@ -288,8 +290,8 @@ class Scheduler:
             self._count(spec, -1)
         if backlog is not None:
             backlog.open -= 1
-        if request.serial_key is not None:
-            following = self._serial.release(request)
+        if request.group is not None:
+            following = self._groups.leave(request)
             if following is not None:
                 self._make_ready(following)
 
@@ -343,4 +345,4 @@ class Scheduler:
 
 def _ends_soon(spec: OperationSpec) -> bool:
     """Whether others may wait for the memory that it holds: a subscription or a call that only waits may last for ever."""
-    return spec.mode != "stream" and not spec.waits
+    return spec.mode != "stream" and not spec.only_waits

@@ -85,7 +85,7 @@ class CurrentRequest(Protocol):
 
     ended_by: Failure | None
     deadline: float | None
-    serial_key: object
+    group: object
     parent: CurrentRequest | None
 
     @property

@@ -16,7 +16,7 @@ from .... import __version__
 from ...operations.access import Access
 from ...operations.context import Context
 from ...operations.service import Service
-from ...operations.spec import Kind, OperationSpec
+from ...operations.spec import OperationKind, OperationSpec
 from ...settings import Settings
 from ..agent import Agent
 from ..card.model import AgentCard
@@ -113,7 +113,7 @@ def _push_body(live: LiveTask, event: TaskEvent, dialect: str) -> bytes | None:
     return None if body is None else bytes(body)  # `Raw` only says that it is bytes
 
 
-def _specs(handler: JsonRpcHandler, table: dict[str, tuple[Kind, Method]]) -> Iterable[OperationSpec]:
+def _specs(handler: JsonRpcHandler, table: dict[str, tuple[OperationKind, Method]]) -> Iterable[OperationSpec]:
     for name, (kind, method) in table.items():
         yield OperationSpec(
             name=name,
@@ -126,9 +126,9 @@ def _specs(handler: JsonRpcHandler, table: dict[str, tuple[Kind, Method]]) -> It
             errors=ERRORS,
             description=(method.__doc__ or "").strip(),
             timeout=None,
-            lane=True if method is JsonRpcHandler.send else None,
-            waits=True,
-            width=MAX_WAITING,
+            concurrency_group=True if method is JsonRpcHandler.send else None,
+            only_waits=True,
+            concurrency_limit=MAX_WAITING,
         )
 
 
@@ -137,7 +137,7 @@ def _invoke(method: Method, handler: JsonRpcHandler, ctx: Context, values: tuple
     return result
 
 
-_METHODS_V03: Final[dict[str, tuple[Kind, Method]]] = {
+_METHODS_V03: Final[dict[str, tuple[OperationKind, Method]]] = {
     "message/send": ("mutation", JsonRpcHandler.send),
     "message/stream": ("subscription", JsonRpcHandler.stream),
     "tasks/get": ("query", JsonRpcHandler.get),
@@ -149,7 +149,7 @@ _METHODS_V03: Final[dict[str, tuple[Kind, Method]]] = {
     "tasks/pushNotificationConfig/delete": ("mutation", JsonRpcHandler.delete_config),
     "agent/getAuthenticatedExtendedCard": ("query", JsonRpcHandler.extended_card),
 }
-_METHODS_V10: Final[dict[str, tuple[Kind, Method]]] = {
+_METHODS_V10: Final[dict[str, tuple[OperationKind, Method]]] = {
     "SendMessage": ("mutation", JsonRpcHandler.send),
     "SendStreamingMessage": ("subscription", JsonRpcHandler.stream),
     "GetTask": ("query", JsonRpcHandler.get),

@@ -19,8 +19,8 @@ import msgspec
 from msgspec import Raw
 from msgspec import inspect as types
 
-from ...operations.msgspec_errors import REFUSALS
-from ...operations.type_phrases import annotation
+from ...operations.msgspec_errors import DECODE_ERRORS
+from ...operations.type_shapes import to_annotation
 from ..model.types import STATE_NUMBERS, Role, TaskState
 from .base64_text import decode_base64, encode_base64
 
@@ -29,7 +29,7 @@ _MAX_COMMAS: Final = 2_000_000
 commas stays as it is."""
 
 _MAX_REWRITES: Final = 20_000
-"""Values rewritten in one text; further ones stay as they are. At 5 µs each, a tenth of a second."""
+"""Arguments rewritten in one text; further ones stay as they are. At 5 µs each, a tenth of a second."""
 
 _ENUM_NUMBERS: Final[dict[type[Enum], dict[int, Enum]]] = {
     Role: {1: Role.USER, 2: Role.AGENT},
@@ -60,7 +60,7 @@ class _Budget:
 
 
 _Rewrite: TypeAlias = Callable[[Raw | bytes, _Budget], Raw | bytes | None]
-"""Returns a refused text rewritten or unchanged, None if it counts as absent. Raises one of `REFUSALS` for another JSON type."""
+"""Returns a refused text rewritten or unchanged, None if it counts as absent. Raises one of `DECODE_ERRORS` for another type."""
 
 
 def normalizer(wire: type[Any]) -> Callable[[Raw | bytes], bytes]:
@@ -82,7 +82,7 @@ class _Value:
     __slots__ = ("_read", "_rewrite")
 
     def __init__(self, node: types.Type) -> None:
-        self._read = msgspec.json.Decoder(annotation(node)).decode
+        self._read = msgspec.json.Decoder(to_annotation(node)).decode
         self._rewrite = _rewrite_of(node)
 
     def normalize(self, text: Raw | bytes, budget: _Budget) -> Raw | bytes | None:
@@ -90,7 +90,7 @@ class _Value:
             return text
         try:
             self._read(text)
-        except REFUSALS:
+        except DECODE_ERRORS:
             pass
         else:
             return text
@@ -99,7 +99,7 @@ class _Value:
             return None
         try:
             return self._rewrite(text, budget)
-        except (*REFUSALS, ValueError):
+        except (*DECODE_ERRORS, ValueError):
             return text
 
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from ....errors.failures import A2AVersion, ExtendedAgentCardNotConfigured, Failure
-from ...operations.decoders import Values
+from ...operations.decoders import Arguments
 from ...operations.params import InputModel
 from ..model.states import INACTIVE
 from ..model.types import (
@@ -61,7 +61,7 @@ from .version import (
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def _send(params: SendParams03, prefix: str) -> Values:
+def _send(params: SendParams03, prefix: str) -> Arguments:
     message = message_from_v03(params.message, join_path(prefix, "message"))
     if params.configuration is None:
         return (SendRequest(message, metadata=params.metadata),)
@@ -69,7 +69,7 @@ def _send(params: SendParams03, prefix: str) -> Values:
     return (SendRequest(message, configuration, params.metadata),)
 
 
-def _set_config(params: TaskPushConfig03, prefix: str) -> Values:
+def _set_config(params: TaskPushConfig03, prefix: str) -> Arguments:
     path = join_path(prefix, "pushNotificationConfig")
     return (push_config_from_v03(params.push_notification_config, params.task_id, path),)
 

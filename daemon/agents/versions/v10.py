@@ -11,7 +11,7 @@ from msgspec import Meta, Raw, field
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import A2AVersion, Failure, InvalidParams, UnsupportedOperation
-from ...operations.decoders import Values
+from ...operations.decoders import Arguments
 from ...operations.params import InputModel
 from ..model.timestamps import ceil_timestamp
 from ..model.types import (
@@ -120,7 +120,7 @@ class _GetCard(WireStruct, frozen=True):
     tenant: str | None = None
 
 
-def _send(params: _Send, prefix: str) -> Values:
+def _send(params: _Send, prefix: str) -> Arguments:
     for index, part in enumerate(params.message.parts):
         if part.content_count != 1:
             path = join_path(prefix, f"message.parts[{index}]")
@@ -131,7 +131,7 @@ def _send(params: _Send, prefix: str) -> Values:
     return (SendRequest(params.message, configuration, params.metadata),)
 
 
-def _list(params: _List, _: str) -> Values:
+def _list(params: _List, _: str) -> Arguments:
     after = params.status_timestamp_after
     query = TaskQuery(
         scope="",
@@ -146,7 +146,7 @@ def _list(params: _List, _: str) -> Values:
     return (ListRequest(query, params.history_length),)
 
 
-def _create_config(params: _CreateConfig, _: str) -> Values:
+def _create_config(params: _CreateConfig, _: str) -> Arguments:
     config = PushConfig(
         params.url,
         params.config_id or None,
@@ -158,7 +158,7 @@ def _create_config(params: _CreateConfig, _: str) -> Values:
     return (config,)
 
 
-def _input(wire: type[_W], convert: Callable[[_W, str], Values]) -> InputModel:
+def _input(wire: type[_W], convert: Callable[[_W, str], Arguments]) -> InputModel:
     return object_input(wire, convert, normalize=normalizer(wire))
 
 

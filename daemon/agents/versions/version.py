@@ -15,8 +15,8 @@ from msgspec import Raw
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import A2AVersion, Failure
-from ...operations.decoders import Values
-from ...operations.msgspec_errors import REFUSALS
+from ...operations.decoders import Arguments
+from ...operations.msgspec_errors import DECODE_ERRORS
 from ...operations.params import InputModel
 from ..model.types import JsonObject, Message, PushConfig, Task, TaskState
 from ..requests import StreamItem, TaskUpdate
@@ -124,7 +124,7 @@ def limit_history(task: Task, history_length: int | None) -> Task:
 
 
 def object_input(
-    wire: type[W], convert: Callable[[W, str], Values], *, normalize: Callable[[Raw | bytes], bytes] | None = None
+    wire: type[W], convert: Callable[[W, str], Arguments], *, normalize: Callable[[Raw | bytes], bytes] | None = None
 ) -> InputModel:
     """Params that are one object of type `wire`; unknown members are ignored.
 
@@ -133,11 +133,11 @@ def object_input(
     """
     read = msgspec.json.Decoder(wire).decode
 
-    def decode(raw: Raw | bytes | None, prefix: str = "") -> Values:
+    def decode(raw: Raw | bytes | None, prefix: str = "") -> Arguments:
         text: Raw | bytes = b"{}" if raw is None else raw
         try:
             return convert(read(text), prefix)
-        except REFUSALS:
+        except DECODE_ERRORS:
             pass  # leave the handler: an exception raised here would carry msgspec's text as its context
         return convert(_read_again(text, prefix), prefix)
 
@@ -146,14 +146,15 @@ def object_input(
             text = normalize(text)
             try:
                 return read(text)
-            except REFUSALS:
+            except DECODE_ERRORS:
                 pass
-        from ...operations.input_errors import find_fault  # late: a valid request does not need it
 
-        raise FailureError(find_fault(wire, text, prefix=prefix))
+        from ...operations.input_errors import find_input_error  # late: a valid request does not need it
+
+        raise FailureError(find_input_error(wire, text, prefix=prefix))
 
     names = tuple(each.encode_name for each in msgspec.structs.fields(wire))  # type: ignore[arg-type]
-    return InputModel(wire, names, None, context=True, keywords=(), decode=decode)
+    return InputModel(wire, names, None, takes_context=True, keyword_only=(), decode=decode)
 
 
 def join_path(prefix: str, path: str) -> str:

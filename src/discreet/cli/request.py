@@ -27,7 +27,7 @@ from ..client import (
 from ..client.peer import DEFAULT_TIMEOUT, LISTING_SECONDS
 from ..client.policies.idempotency import Listed
 from ..daemon.lifecycle import EXIT_OK, EXIT_USAGE
-from ..daemon.settings.sources import nearest
+from ..daemon.settings.sources import closest_match
 from ..framing.events import Framing
 from .exit_status import EXIT_DOMAIN, EXIT_WRONG_REQUEST, exit_status
 from .json_output import show
@@ -160,7 +160,7 @@ async def _nearest(peer: Peer, request: Request) -> str:
         )
     except ClientError:
         return ""
-    return nearest(request.method, [operation.name for operation in listed], cutoff=ALIKE)
+    return closest_match(request.method, [operation.name for operation in listed], cutoff=ALIKE)
 
 
 def _is_error(result: Raw) -> bool:
