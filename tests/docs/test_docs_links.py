@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 FOLDERS = ("bench", "client", "daemon", "docs", "errors", "examples", "framing", "src", "tests", ".ci")
-MADE = {"node_modules", "__pycache__", "results"}
+MADE = {".git", "node_modules", "__pycache__", "results"}
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
@@ -60,7 +60,9 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
 
 def linked(page: Path) -> set[Path]:
     targets = LINK.findall(CODE.sub("", page.read_text(encoding="utf-8")))
-    return {(page.parent / target.partition("#")[0]).resolve() for target in targets if not re.match(r"[a-z]+:|#", target)}
+    return {
+        (page.parent / target.partition("#")[0]).resolve() for target in targets if not re.match(r"[a-z]+:|#", target)
+    }
 
 
 def test_every_page_of_the_docs_is_linked_from_the_index() -> None:
