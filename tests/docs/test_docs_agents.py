@@ -181,18 +181,18 @@ def test_all_that_an_agent_can_say_is_there() -> None:
 def test_the_limits_are_those_of_the_code() -> None:
     shown = dict(cells("what"))
     assert shown == {
-        "executions under way or waiting for their turn": f"{runner.MOST_RUNS:,}; then OVERLOADED",
+        "executions that run or wait": f"{runner.MOST_RUNS:,}; then OVERLOADED",
         "messages whose senders wait for their tasks at the same time": f"{methods.MOST_WAITING:,}; more wait while others end, "
         f"and are OVERLOADED when none does for a {'second' if starvation.SECONDS == 1 else starvation.SECONDS}",
         "events that an executor may be ahead of the store": f"{task_events.MOST_UNCOMMITTED}",
         "events of a stream that wait for its reader in the pipe's queue": f"{MOST_UNDELIVERED}",
         "events of one task kept in memory for slow watchers": f"{event_buffer.MOST_EVENTS:,}, or {event_buffer.MOST_BYTES // 1024**2} MiB; "
         f"{event_buffer.MOST_BYTES_IN_ALL // 1024**2} MiB of all tasks",
-        "tasks on a page": f"1 to {checks.MOST_PER_PAGE}; {Query(scope='').size} if nothing is said",
+        "tasks on a page": f"1 to {checks.MOST_PER_PAGE}; {Query(scope='').size} by default",
         "seconds for an executor's `cancel`, and for another daemon to cancel a task of its own": f"{runner.CANCEL_SECONDS:.0f}",
-        "seconds for interceptors behind a call that was cancelled": f"{call_pipeline.AFTER_SECONDS:.0f}",
+        "seconds for interceptors after a call that was cancelled": f"{call_pipeline.AFTER_SECONDS:.0f}",
         "push configs of one task": f"{push_configs.MOST_TARGETS}; then −32004",
-        "levels of objects and arrays in one JSON value, of callers and of agents": f"{content.DEEPEST}; then −32602, and a "
+        "levels of objects and arrays in one JSON value, from callers and from agents": f"{content.DEEPEST}; then −32602, and a "
         "`TypeError` in the executor",
         "a message": f"{Settings().max_message_bytes // 1024**2} MiB, `--max-message-bytes`",
     }
