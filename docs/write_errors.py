@@ -28,7 +28,7 @@ REASONS = {
 
 
 def with_tables(page: str) -> str:
-    """The page with its tables as the code has them."""
+    """The page with the tables of the code."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return before + BEGIN + "\n".join(_tables()) + "\n\n" + END + after
@@ -39,20 +39,20 @@ def _tables() -> Iterator[str]:
     yield "| code | message | protocol code | when | `error.data` | retryable |"
     yield "| --- | --- | --- | --- | --- | --- |"
     yield from map(_wire_row, ERROR_TABLE)
-    yield "\nThe data of the errors of agents is an object so in A2A 0.3; in 1.0 it is a list that begins with a"
-    yield "`google.rpc.ErrorInfo`, whose `reason` is the protocol code, `domain` is `a2a-protocol.org`, and `metadata` holds"
-    yield "the same facts as strings."
+    yield "\nFor the errors of agents, `data` is such an object in A2A 0.3. In 1.0 it is a list that begins with a"
+    yield "`google.rpc.ErrorInfo`: its `reason` is the protocol code, its `domain` is `a2a-protocol.org`, and its `metadata`"
+    yield "holds the same facts as strings."
     yield f"\nA refused batch has the message `{BATCH_MESSAGE}` instead.\n"
     yield "## Reasons\n"
     yield "| code | `reason` |"
     yield "| --- | --- |"
     for code, reasons in REASONS.items():
         yield f"| {_number(code)} | {', '.join(f'`{reason}`' for reason in reasons)} |"
-    yield "\n## Elsewhere\n"
+    yield "\n## HTTP, gRPC and the log\n"
     yield "| protocol code | message | HTTP | gRPC | logged at |"
     yield "| --- | --- | --- | --- | --- |"
     yield from map(_gateway_row, ERROR_TABLE)
-    yield "\nThe gRPC status of a declared error follows its HTTP status, and is INTERNAL where the table has none:\n"
+    yield "\nThe gRPC status of a declared error follows its HTTP status, and is INTERNAL if this table does not list it:\n"
     yield "| gRPC | HTTP |"
     yield "| --- | --- |"
     by_status = sorted((grpc_of_http(http), http) for http in range(400, 600) if grpc_of_http(http) != "INTERNAL")

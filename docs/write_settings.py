@@ -13,7 +13,7 @@ END = "<!-- End of the tables. -->\n"
 
 
 def with_tables(page: str) -> str:
-    """The page with its tables as the code has them."""
+    """The page with the tables of the code."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return before + BEGIN + "\n".join(_tables()) + "\n\n" + END + after

@@ -184,18 +184,18 @@ def test_all_that_an_agent_can_say_is_there() -> None:
 def test_the_limits_are_those_of_the_code() -> None:
     shown = dict(cells("what"))
     assert shown == {
-        "executions under way or waiting for their turn": f"{runner.MAX_EXECUTIONS:,}; then OVERLOADED",
+        "executions that run or wait": f"{runner.MAX_EXECUTIONS:,}; then OVERLOADED",
         "messages whose senders wait for their tasks at the same time": f"{methods.MAX_WAITING:,}; more wait while others end, "
         f"and are OVERLOADED when none does for a {'second' if starvation.INTERVAL_SECONDS == 1 else starvation.INTERVAL_SECONDS}",
         "events that an executor may be ahead of the store": f"{task_events.MAX_UNCOMMITTED}",
         "events of a stream that wait for its reader in the pipe's queue": f"{MAX_UNDELIVERED}",
         "events of one task kept in memory for slow watchers": f"{event_buffer.MAX_EVENTS:,}, or {event_buffer.MAX_BYTES // 1024**2} MiB; "
         f"{event_buffer.MAX_TOTAL_BYTES // 1024**2} MiB of all tasks",
-        "tasks on a page": f"1 to {checks.MAX_PAGE_SIZE}; {TaskQuery(scope='').page_size} if nothing is said",
+        "tasks on a page": f"1 to {checks.MAX_PAGE_SIZE}; {TaskQuery(scope='').page_size} by default",
         "seconds for an executor's `cancel`, and for another daemon to cancel a task of its own": f"{runner.CANCEL_SECONDS:.0f}",
-        "seconds for interceptors behind a call that was cancelled": f"{interceptor_chain.AFTER_CANCEL_SECONDS:.0f}",
+        "seconds for interceptors after a call that was cancelled": f"{interceptor_chain.AFTER_CANCEL_SECONDS:.0f}",
         "push configs of one task": f"{push_configs.MAX_CONFIGS}; then −32004",
-        "levels of objects and arrays in one JSON value, of callers and of agents": f"{content.MAX_JSON_DEPTH}; then −32602, and a "
+        "levels of objects and arrays in one JSON value, from callers and from agents": f"{content.MAX_JSON_DEPTH}; then −32602, and a "
         "`TypeError` in the executor",
         "a message": f"{Settings().max_message_bytes // 1024**2} MiB, `--max-message-bytes`",
     }
