@@ -11,7 +11,7 @@ from ..operations.registry import Late
 from ..operations.spec import OperationSpec
 from ..settings import Settings
 from ..settings.option import MEMORY
-from .method_names import A2A_METHODS
+from .method_names import METHODS
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -30,7 +30,7 @@ class AgentHost:
     composer: InnerCalls
 
     def __init__(self, offers: Catalogue, agent: Agent | None, access: Access, settings: Settings) -> None:
-        self.late: Final = Late(A2A_METHODS, self._methods)
+        self.late: Final = Late(METHODS, self._methods)
         self._offers = offers
         self._agent = agent
         self._access = access
