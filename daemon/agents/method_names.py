@@ -29,4 +29,4 @@ V10_METHODS: Final = (
     "DeleteTaskPushNotificationConfig",
     "GetExtendedAgentCard",
 )
-A2A_METHODS: Final = frozenset({*V03_METHODS, *V10_METHODS})
+METHODS: Final = frozenset({*V03_METHODS, *V10_METHODS})
