@@ -17,9 +17,9 @@ from discreet.client import (
     MCP,
     PLAIN,
     ConnectionFailed,
+    ConnectionLoss,
     Dialect,
     InternalError,
-    Loss,
     MethodNotFound,
     Peer,
     RequestTimeout,
@@ -29,8 +29,9 @@ from discreet.client import (
     blocking,
     connect,
 )
-from discreet.client.dialects import DIALECTS, initialize
-from discreet.client.errors import TaskNotFound, remote_error
+from discreet.client.connection.error_replies import remote_error
+from discreet.client.dialects import DIALECTS, initialize_handshake
+from discreet.client.errors import TaskNotFound
 from discreet.client.task_group import background_tasks
 from discreet.framing.transports.interface import MemoryTransport, memory_pair
 
@@ -41,7 +42,7 @@ DEADLINE_SECONDS = 30.0
 
 LINES = Dialect(
     framing="newline",
-    handshake=initialize({"level": 1}, then="ready"),
+    handshake=initialize_handshake({"level": 1}, then="ready"),
     cancel="drop",
     cancel_member="which",
 )
@@ -220,7 +221,7 @@ async def test_every_new_process_gets_its_handshake(tmp_path: Any) -> None:
             with pytest.raises(ConnectionFailed) as refused:
                 await peer.call("how")
             assert (refused.value.sent, refused.value.loss.gave_up) == (False, False)
-            assert refused.value.loss == Loss("the handshake failed: INTERNAL: not today")
+            assert refused.value.loss == ConnectionLoss("the handshake failed: INTERNAL: not today")
             with pytest.raises(ConnectionFailed) as over:
                 await peer.call("how")
             assert over.value.loss.gave_up

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import discreet.client
 from discreet.client import ClientError, InternalError, InvalidReply, OperationFailed, RemoteError
-from discreet.client.errors import CLASSES, remote_error
+from discreet.client.connection.error_replies import ERROR_CLASSES, remote_error
 from discreet.errors import (
     TABLE,
     AuthenticationRequired,
@@ -106,13 +106,13 @@ def test_the_text_of_an_error_has_an_end() -> None:
 
 
 def test_every_row_of_the_table_has_a_class_of_its_own() -> None:
-    assert set(CLASSES) == {row.failure for row in TABLE} == {type(failure) for failure in FAILURES}
-    assert len(set(CLASSES.values())) == len(CLASSES)
+    assert set(ERROR_CLASSES) == {row.failure for row in TABLE} == {type(failure) for failure in FAILURES}
+    assert len(set(ERROR_CLASSES.values())) == len(ERROR_CLASSES)
 
 
 def test_every_class_is_exported_and_drawn_in_the_tree() -> None:
     exported = {name for name, value in vars(discreet.client).items() if isinstance(value, type)}
-    for cls in (*CLASSES.values(), *ClientError.__subclasses__()):
+    for cls in (*ERROR_CLASSES.values(), *ClientError.__subclasses__()):
         assert cls.__name__ in exported & set(discreet.client.__all__)
         assert f"─ {cls.__name__} " in f"{discreet.client.errors.__doc__} ".replace("\n", " ")
 
@@ -121,7 +121,7 @@ def test_every_class_is_exported_and_drawn_in_the_tree() -> None:
 def test_a_failure_comes_back_as_its_class_with_the_facts_of_the_table(failure: Failure) -> None:
     error = remote_error(encode_error(failure))
     row = row_of(failure)
-    assert type(error) is CLASSES[type(failure)]
+    assert type(error) is ERROR_CLASSES[type(failure)]
     assert isinstance(error, RemoteError)
     assert (error.code, error.number, error.retryable) == (row.protocol_code, row.code, row.retryable)
     assert error.message == row.message

@@ -34,7 +34,7 @@ from discreet.client import (
     RetryPolicy,
     connect,
 )
-from discreet.client.dialects import initialize
+from discreet.client.dialects import initialize_handshake
 
 HERE = Path(__file__).parent
 DEADLINE_SECONDS = 30.0
@@ -210,7 +210,7 @@ async def test_a_server_without_its_handshake_refuses(anyio_backend: Any) -> Non
 
 
 async def test_a_handshake_that_is_refused_is_a_failed_connection(mcp: Open) -> None:
-    unfit = msgspec.structs.replace(MCP, handshake=initialize({"protocolVersion": 7}))
+    unfit = msgspec.structs.replace(MCP, handshake=initialize_handshake({"protocolVersion": 7}))
     with pytest.raises(ConnectionFailed) as raised:
         async with mcp(dialect=unfit):
             pytest.fail("there is no peer")

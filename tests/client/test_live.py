@@ -385,7 +385,7 @@ while request := read():
 
 def test_the_options_are_those_of_the_async_client() -> None:
     taken = {name for name, it in inspect.signature(connect).parameters.items() if it.kind is it.KEYWORD_ONLY}
-    assert taken == blocking.Options.__optional_keys__
+    assert taken == blocking.ConnectOptions.__optional_keys__
 
 
 def test_each_method_of_the_async_peer_has_its_like_with_the_same_options() -> None:
@@ -397,7 +397,7 @@ def test_each_method_of_the_async_peer_has_its_like_with_the_same_options() -> N
 
     assert named(blocking.BlockingPeer) == named(Peer)
     assert taken(Peer.call) == {"type", *blocking.CallOptions.__optional_keys__}
-    assert taken(Peer.subscribe) == {"type", *blocking.StreamOptions.__optional_keys__}
+    assert taken(Peer.subscribe) == {"type", *blocking.SubscribeOptions.__optional_keys__}
 
 
 def test_behind_its_block_every_method_fails_at_once(anyio_backend: Any) -> None:

@@ -270,23 +270,23 @@ async def test_a_slow_consumer_slows_its_producer_and_loses_nothing(wired: Any) 
         stream = peer.subscribe("s", type=int)
         assert await anext(stream) == 1
         await anyio.wait_all_tasks_blocked()
-        assert sent < limits.EVENTS_HELD + 10
+        assert sent < limits.MAX_BUFFERED_EVENTS + 10
         assert [event async for event in stream] == list(range(2, 501))
 
 
 async def test_a_consumer_that_was_waiting_holds_the_reading_back_before_it_has_run() -> None:
     """The reader may take in much before the loop comes to the consumer."""
-    waiting = limits.Pending()
+    waiting = limits.PendingRequests()
     stream = limits.PendingStream(1, 0)
     waiting.add(stream)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stream.next, lambda: None)
         await anyio.wait_all_tasks_blocked()
-        assert stream.awaited
-        for seq in range(1, limits.EVENTS_HELD + 1):
-            assert not waiting.reading_may_rest
+        assert stream.consumer_waits
+        for seq in range(1, limits.MAX_BUFFERED_EVENTS + 1):
+            assert not waiting.reading_may_pause
             stream.push(seq, msgspec.Raw(b"1"))
-        assert waiting.reading_may_rest
+        assert waiting.reading_may_pause
 
 
 async def test_a_call_is_answered_though_a_full_stream_lies_before_its_answer(wired: Any) -> None:

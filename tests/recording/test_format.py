@@ -123,7 +123,7 @@ steps = st.lists(st.text(max_size=8) | st.integers(0, 1000), max_size=6).map(tup
 
 @given(steps)
 def test_every_place_has_a_spelling_that_is_read_again(path: json_path.Path) -> None:
-    assert json_path.read(json_path.show(path)) == path
+    assert json_path.parse_path(json_path.format_path(path)) == path
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_every_place_has_a_spelling_that_is_read_again(path: json_path.Path) -> 
     ],
 )
 def test_places_are_spelt_as_people_write_them(path: json_path.Path, text: str) -> None:
-    assert json_path.show(path) == text
+    assert json_path.format_path(path) == text
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_places_are_spelt_as_people_write_them(path: json_path.Path, text: str) 
     ],
 )
 def test_patterns_name_places(pattern: str, path: json_path.Path, expected: bool) -> None:
-    assert json_path.matches(json_path.read_pattern(pattern), path) is expected
+    assert json_path.matches(json_path.parse_pattern(pattern), path) is expected
 
 
 @pytest.mark.parametrize(
@@ -166,4 +166,4 @@ def test_patterns_name_places(pattern: str, path: json_path.Path, expected: bool
 )
 def test_what_names_no_place_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
-        json_path.read_pattern(text)
+        json_path.parse_pattern(text)

@@ -14,9 +14,8 @@ from typing import Final, assert_never, final
 import anyio
 import msgspec
 
-from ..client.connection.connection import MAX_REPLY_BYTES
-from ..client.json_path import put_at, read, value_at
-from ..client.messages import encode_error
+from ..client.json_path import parse_path, replace_at, value_at
+from ..client.messages import MAX_MESSAGE_BYTES, encode_error
 from ..client.task_group import background_tasks
 from ..errors.failures import MethodNotFound, ParseFailure
 from ..errors.redaction.marks import REDACTED
@@ -70,7 +69,7 @@ class _Player:
         self._transport = transport
         # No deadline for a frame: the waits have theirs.
         self._channel = Channel(
-            transport, parser_for(framing, FrameLimits(max_body=MAX_REPLY_BYTES)), frame_timeout=math.inf
+            transport, parser_for(framing, FrameLimits(max_body=MAX_MESSAGE_BYTES)), frame_timeout=math.inf
         )
         self._timeout = timeout
         self._heard: defaultdict[Topic, list[Json]] = defaultdict(list)
@@ -125,16 +124,16 @@ class _Player:
     def _fill_in(self, message: Json, scrubbed: dict[str, int]) -> None:
         """Put the secrets of this run where those of the recorded one were, as far as they are known."""
         for place, number in scrubbed.items():
-            path = read(place)
+            path = parse_path(place)
             text = value_at(message, path)
             secret = self._secrets.get(number)
             if secret is None or number == UNNUMBERED:
                 method = message.get("method") if isinstance(message, dict) else None
                 self._unfilled.append((method if isinstance(method, str) else "", place))
             elif text == REDACTED:
-                put_at(message, path, secret)
+                replace_at(message, path, secret)
             elif isinstance(text, str) and isinstance(secret, str):
-                put_at(message, path, text.replace(REDACTED, secret))
+                replace_at(message, path, text.replace(REDACTED, secret))
 
     async def _asked_again(self, place: int) -> dict[str, Json] | None:
         """The server's request that stands for a recorded one; None where none comes."""
@@ -219,7 +218,7 @@ class _Player:
     def _learn(self, message: Json, recorded: Json, scrubbed: dict[str, int]) -> None:
         """Where the recorded message held a secret, this one holds the one of this run."""
         for place, number in scrubbed.items():
-            path = read(place)
+            path = parse_path(place)
             try:
                 now, then = value_at(message, path), value_at(recorded, path)
             except LookupError:

@@ -8,7 +8,7 @@ from typing import Final, final
 
 import msgspec
 
-from ..client.json_path import Path, Pattern, matches, read, read_pattern, show
+from ..client.json_path import Path, Pattern, format_path, matches, parse_path, parse_pattern
 from ..errors.redaction.marks import CUT
 from .diff import Absent, differences
 from .json_values import Json, dump
@@ -57,7 +57,7 @@ def judge(dialogue: Script, played: Played, *, ignore: Iterable[str] = (), hide_
     of a recording that was cut off. Raises `ValueError` for an
     `ignore` that names no place.
     """
-    court = _Court(dialogue, [read_pattern(text) for text in ignore], MessageScrubber(hide_paths=hide_paths))
+    court = _Court(dialogue, [parse_pattern(text) for text in ignore], MessageScrubber(hide_paths=hide_paths))
     topics = [*dialogue.heard, *(topic for topic in played.heard if topic not in dialogue.heard)]
     found = [
         difference
@@ -108,7 +108,7 @@ class _Court:
                 continue
             self.compared += 1
             for path, one, other in self._differences(then, current):
-                yield Difference(name, show(path), self._shown(one), self._shown(other))
+                yield Difference(name, format_path(path), self._shown(one), self._shown(other))
 
     def _paired(
         self, topic: Topic, recorded: Sequence[Heard], now: Sequence[Json]
@@ -131,7 +131,7 @@ class _Court:
         ]
 
     def _differences(self, then: Heard, now: Json) -> Iterator[tuple[Path, Json | Absent, Json | Absent]]:
-        scrubbed = frozenset(map(read, then.scrubbed))
+        scrubbed = frozenset(map(parse_path, then.scrubbed))
         return differences(self._clean(then.message), self._clean(now), partial(self._ignored, scrubbed))
 
     def _ignored(self, scrubbed: frozenset[Path], path: Path) -> bool:

@@ -16,7 +16,7 @@ from typing import Final, final
 import msgspec
 from msgspec import Raw
 
-from ..client.json_path import Path, show
+from ..client.json_path import Path, format_path
 from ..errors.redaction import scrub, scrub_secrets
 from ..errors.redaction.layers.names import names_value
 from ..errors.redaction.layers.words import Verdict, judge
@@ -119,7 +119,7 @@ class MessageScrubber:
         clean = by_name or self._clean(text, paths=self._hide_paths)
         if clean != text:
             piece = removed_piece(text, clean)
-            self._removed[show(path)] = self._numbered(piece)
+            self._removed[format_path(path)] = self._numbered(piece)
             if piece is not None:
                 self._overheard.learn(piece, name)
         return clean
@@ -135,7 +135,7 @@ class MessageScrubber:
         known = _fits_a_short_name(name, digits) or self._overheard.scrub(digits) == REDACTED
         if not (tells or secret or known):
             return number
-        self._removed[show(path)] = self._numbered(digits)
+        self._removed[format_path(path)] = self._numbered(digits)
         self._overheard.learn(digits, name)
         return REDACTED
 

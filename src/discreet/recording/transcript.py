@@ -10,8 +10,8 @@ from typing import Final, assert_never, final
 
 from msgspec import Raw
 
-from ..client.connection.connection import MAX_REPLY_BYTES
-from ..client.process.stderr import Lines
+from ..client.messages import MAX_MESSAGE_BYTES
+from ..client.process.stderr import StderrLines
 from ..errors.failures import ParseFailure
 from ..errors.redaction import scrub, scrub_fields
 from ..framing.events import EndOfInput, Fault, Frame, FrameLimits, NeedData
@@ -39,12 +39,12 @@ class Transcript:
     ) -> None:
         self._write = write
         self._scrubber = MessageScrubber(hide_paths=hide_paths)
-        limits = FrameLimits(max_body=MAX_REPLY_BYTES)
+        limits = FrameLimits(max_body=MAX_MESSAGE_BYTES)
         self._parsers: dict[Sender, Parser] = {
             "client": parser_for(framing, limits),
             "server": parser_for(framing, limits),
         }
-        self._stderr = Lines(self._note)
+        self._stderr = StderrLines(self._note)
         self._ms = 0.0
         self._framing: FramingChoice = framing
         self._command = _scrubbed_command(command)

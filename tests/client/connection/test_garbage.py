@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from discreet.client import (
+    PLAIN,
     ConnectionFailed,
+    ConnectionLoss,
     InvalidReply,
     InvalidRequest,
-    Loss,
     Peer,
 )
 from discreet.client.connection.connection import Connection
@@ -160,27 +161,27 @@ async def test_garbage_behind_an_answer_fails_the_others_and_cancels_them(wired:
 @pytest.mark.parametrize("beginning", [b"junk", b"Content-Length: 100\r\n\r\n{"])
 async def test_silence_within_a_frame_fails_those_who_wait(beginning: bytes) -> None:
     ours, theirs = memory_pair()
-    served = Handlers()
+    handlers = Handlers(PLAIN)
 
-    async def explain() -> Loss:
-        return Loss("never asked")
+    async def explain() -> ConnectionLoss:
+        return ConnectionLoss("never asked")
 
     with anyio.fail_after(20):
         async with background_tasks() as tasks:
             connection = Connection(
-                ours, tasks, served=served, framing="content-length", explain=explain, stall_seconds=0.01
+                ours, tasks, handlers=handlers, framing="content-length", explain=explain, stall_seconds=0.01
             )
             await theirs.send(beginning)
             with pytest.raises(InvalidReply):
-                await Peer(FixedConnector(connection), served).call("m", timeout=None)
+                await Peer(FixedConnector(connection), handlers).call("m", timeout=None)
 
 
 async def test_junk_without_end_fails_those_who_wait() -> None:
     ours, theirs = memory_pair()
-    served = Handlers()
+    handlers = Handlers(PLAIN)
 
-    async def explain() -> Loss:
-        return Loss("never asked")
+    async def explain() -> ConnectionLoss:
+        return ConnectionLoss("never asked")
 
     async def flood() -> None:
         while True:
@@ -189,11 +190,11 @@ async def test_junk_without_end_fails_those_who_wait() -> None:
     with anyio.fail_after(20):
         async with background_tasks() as tasks:
             connection = Connection(
-                ours, tasks, served=served, framing="content-length", explain=explain, junk_seconds=0.01
+                ours, tasks, handlers=handlers, framing="content-length", explain=explain, junk_seconds=0.01
             )
             tasks.start_soon(flood)
             with pytest.raises(InvalidReply):
-                await Peer(FixedConnector(connection), served).call("m", timeout=None)
+                await Peer(FixedConnector(connection), handlers).call("m", timeout=None)
 
 
 async def test_after_garbage_the_next_call_is_answered(wired: Any) -> None:

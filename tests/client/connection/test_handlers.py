@@ -183,7 +183,7 @@ async def test_a_server_that_asks_without_end_has_lost_the_connection(wired: Any
 
         async def serve() -> None:
             await server.read()
-            for number in range(connection.SERVED_AT_ONCE + 1):
+            for number in range(connection.MAX_SERVER_REQUESTS + 1):
                 await server.write(request("ask", number))
 
         tasks.start_soon(serve)

@@ -15,9 +15,9 @@ from discreet.client import (
     Attempt,
     ClientError,
     ConnectionFailed,
+    ConnectionLoss,
     InternalError,
     InvalidReply,
-    Loss,
     OperationFailed,
     OperationTimedOut,
     Overloaded,
@@ -26,7 +26,7 @@ from discreet.client import (
     StreamOverrun,
     Unavailable,
 )
-from discreet.client.errors import CLASSES, remote_error
+from discreet.client.connection.error_replies import ERROR_CLASSES, remote_error
 from discreet.client.policies.retry import call_with_retries, outcome_is_unknown
 from discreet.errors import failures as facts
 from discreet.errors.backoff import SYSTEM
@@ -167,7 +167,7 @@ def test_a_policy_that_makes_no_sense_is_refused(numbers: dict[str, Any]) -> Non
 
 
 def test_many_doublings_do_not_overflow() -> None:
-    assert RetryPolicy(cap=5.0).ceiling(10**6) == 5.0
+    assert RetryPolicy(cap=5.0).max_backoff(10**6) == 5.0
 
 
 @pytest.mark.anyio
@@ -240,21 +240,21 @@ async def test_the_systems_timing_goes_forward_and_its_chance_stays_in_bounds() 
 UNKNOWN = {OperationTimedOut, Unavailable}
 
 
-@pytest.mark.parametrize("kind", CLASSES.values())
+@pytest.mark.parametrize("kind", ERROR_CLASSES.values())
 def test_of_the_servers_errors_only_two_leave_open_what_happened(kind: type[Any]) -> None:
     assert outcome_is_unknown(kind.__new__(kind)) == (kind in UNKNOWN)
 
 
 @pytest.mark.parametrize("sent", [True, False])
 def test_what_was_never_sent_had_no_effect(sent: bool) -> None:
-    assert outcome_is_unknown(ConnectionFailed(Loss("gone"), sent=sent)) == sent
+    assert outcome_is_unknown(ConnectionFailed(ConnectionLoss("gone"), sent=sent)) == sent
     assert outcome_is_unknown(RequestTimeout("m", 1.0, sent=sent)) == sent
 
 
 def test_of_the_clients_own_errors_those_may_pass_that_concern_the_connection() -> None:
-    errors = [ConnectionFailed(Loss("gone")), RequestTimeout("m", 1.0), InvalidReply("?"), StreamOverrun("?")]
+    errors = [ConnectionFailed(ConnectionLoss("gone")), RequestTimeout("m", 1.0), InvalidReply("?"), StreamOverrun("?")]
     assert [error.retryable for error in errors] == [True, True, False, False]
-    assert not ConnectionFailed(Loss("gave up", gave_up=True)).retryable
+    assert not ConnectionFailed(ConnectionLoss("gave up", gave_up=True)).retryable
 
 
 # -- over a connection ------------------------------------------------------------------------------------------------

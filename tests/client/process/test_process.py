@@ -23,7 +23,7 @@ from discreet.client import (
     spawn,
 )
 from discreet.client.process.process import wait_in_thread
-from discreet.client.process.stderr import LINE_BYTES, TAIL_BYTES, Lines, Tail
+from discreet.client.process.stderr import LINE_BYTES, TAIL_BYTES, StderrLines, StderrTail
 
 pytestmark = pytest.mark.anyio
 
@@ -363,7 +363,7 @@ async def test_a_child_can_be_waited_for_without_process_descriptors() -> None:
 def test_lines_are_told_apart_however_they_come(size: int) -> None:
     text = "one\r\ntwo\n\nträge\n".encode() + b"x" * (LINE_BYTES + 10) + b"\n\xff last"
     heard: list[Any] = []
-    lines = Lines(heard.append)
+    lines = StderrLines(heard.append)
     for start in range(0, len(text), size):
         lines.feed(text[start : start + size])
     lines.finish()
@@ -374,7 +374,7 @@ def test_lines_are_told_apart_however_they_come(size: int) -> None:
 
 
 def test_the_tail_is_the_end() -> None:
-    tail = Tail()
+    tail = StderrTail()
     for number in range(100_000):
         tail.feed(b"%d\n" % number)
     assert len(str(tail)) == TAIL_BYTES

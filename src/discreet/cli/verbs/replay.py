@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from ...client import ConnectionFailed, spawn
-from ...client.json_path import read_pattern
+from ...client.json_path import parse_pattern
 from ...daemon.lifecycle import EXIT_OK
 from ...daemon.settings import UsageError
 from ...errors.redaction import load_environment
@@ -134,7 +134,7 @@ def _place(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("it names nothing; ** is everything")
     try:
-        read_pattern(text)
+        parse_pattern(text)
     except ValueError as exc:
         raise argparse.ArgumentTypeError(str(exc)) from exc
     return text
