@@ -14,8 +14,8 @@ import pytest
 
 from discreet.client import EndBounds, ServerProcess, spawn
 from discreet.framing.transports.interface import MemoryTransport, PeerGone, memory_pair
-from discreet.recording.proxy import ClientEnds, relay
-from discreet.recording.recorder import Stream
+from discreet.recording.format import StreamName
+from discreet.recording.proxy import ClientStreams, relay
 
 pytestmark = [
     pytest.mark.anyio,
@@ -29,17 +29,17 @@ ECHO = "import os\nwhile data := os.read(0, 65536):\n while data: data = data[os
 
 
 class Wire:
-    """The client's ends of its two streams, and what the listener heard."""
+    """The client's ends of its two streams, and what the observer got."""
 
     def __init__(self) -> None:
         self.gone = False
-        self.heard: dict[Stream, bytes] = {"client": b"", "server": b""}
-        self.ended: list[Stream] = []
+        self.observed: dict[StreamName, bytes] = {"client": b"", "server": b""}
+        self.ended: list[StreamName] = []
         self.incoming, self.stdin = memory_pair()
         self.outgoing, self.stdout = memory_pair()
 
-    def listen(self, stream: Stream, data: bytes, *, rested: bool = False) -> None:
-        self.heard[stream] += data
+    def observe(self, stream: StreamName, data: bytes, *, rested: bool = False) -> None:
+        self.observed[stream] += data
         if not data:
             self.ended.append(stream)
 
@@ -48,12 +48,12 @@ class Wire:
 async def relayed(code: str) -> AsyncIterator[tuple[Wire, ServerProcess]]:
     """A session that must be over when the block is."""
     wire = Wire()
-    ends = ClientEnds(wire.incoming, wire.outgoing, hung_up=lambda: wire.gone)
+    ends = ClientStreams(wire.incoming, wire.outgoing, hung_up=lambda: wire.gone)
     bounds = EndBounds(eof=0.2, terminate=1.0)
     with anyio.fail_after(DEADLINE_SECONDS):
         async with spawn([sys.executable, "-I", "-S", "-c", code], bounds=bounds) as server:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(partial(relay, ends, server, wire.listen, bounds=bounds))
+                tasks.start_soon(partial(relay, ends, server, wire.observe, bounds=bounds))
                 yield wire, server
             server.close()
 
@@ -76,7 +76,7 @@ async def test_every_byte_passes_in_both_directions_and_is_heard() -> None:
         tasks.start_soon(send)
         assert await read_all(wire.stdout) == data
         assert await server.wait() == 0
-    assert wire.heard == {"client": data, "server": data}
+    assert wire.observed == {"client": data, "server": data}
     assert wire.ended == ["client", "server"]
 
 

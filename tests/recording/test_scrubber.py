@@ -12,7 +12,7 @@ from discreet.client.json_path import parse_path, value_at
 from discreet.errors.redaction import register, unregister
 from discreet.errors.redaction.marks import REDACTED
 from discreet.recording.json_values import Json, dump, load
-from discreet.recording.scrubber import UNNUMBERED, MessageScrubber, removed_piece
+from discreet.recording.scrubber import UNNUMBERED, MessageScrubber, removed_text
 
 GITHUB = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3hJ6"
 KNOWN = "correct-horse-battery-staple-17"
@@ -138,8 +138,8 @@ def test_several_secrets_in_one_text_have_no_number() -> None:
         ("long", "<cut>", None),
     ],
 )
-def test_the_removed_piece_is_found(text: str, clean: str, piece: str | None) -> None:
-    assert removed_piece(text, clean) == piece
+def test_the_removed_text_is_found(text: str, clean: str, piece: str | None) -> None:
+    assert removed_text(text, clean) == piece
 
 
 def test_ids_that_look_like_secrets_go_and_stay_apart() -> None:

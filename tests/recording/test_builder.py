@@ -1,4 +1,4 @@
-"""The bytes of a session become lines: all messages, no secrets, and of garbage only its size."""
+"""The bytes of a session become entries: all messages, no secrets, and of garbage only its size."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from discreet.framing.encoder import encode_frame
 from discreet.framing.parser import FramingChoice
+from discreet.recording.builder import TOO_DEEP, RecordingBuilder
 from discreet.recording.format import (
-    Closed,
-    Ended,
-    Line,
-    Lost,
-    Noted,
-    Said,
+    ClosedEntry,
+    EndEntry,
+    Entry,
+    MessageEntry,
+    OmittedEntry,
     Sender,
-    Start,
+    StartEntry,
+    StderrEntry,
 )
-from discreet.recording.transcript import TOO_DEEP, Transcript
 
 GITHUB = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3hJ6"
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"a","params":{"text":"\xc3\xa9","token":"' + GITHUB.encode() + b'"}}'
@@ -33,41 +33,41 @@ def framed(*bodies: bytes) -> bytes:
     return b"".join(encode_frame(body, "content-length") for body in bodies)
 
 
-def transcribed(
+def recorded(
     *pieces: tuple[Sender, bytes], framing: FramingChoice = "content-length", command: Sequence[str] = ("serve",)
-) -> list[Line]:
-    lines: list[Line] = []
-    transcript = Transcript(lines.append, command=command, framing=framing, hide_paths=False)
+) -> list[Entry]:
+    entries: list[Entry] = []
+    builder = RecordingBuilder(entries.append, command=command, framing=framing, hide_paths=False)
     for number, (sender, data) in enumerate(pieces, 1):
-        transcript.take(sender, float(number), data)
-    transcript.end(99.0, 0)
-    return lines
+        builder.feed(sender, float(number), data)
+    builder.end(99.0, 0)
+    return entries
 
 
 def test_a_session_is_told_in_order_with_times_and_directions() -> None:
-    lines = transcribed(("client", framed(CALL)), ("server", framed(REPLY)), ("client", b""), ("server", b""))
+    entries = recorded(("client", framed(CALL)), ("server", framed(REPLY)), ("client", b""), ("server", b""))
     expected = CALL.replace(GITHUB.encode(), b"<redacted>")
-    assert lines == [
-        Start(ms=0.0, version=1, framing="content-length", command=("serve",)),
-        Said(ms=1.0, sender="client", message=msgspec.Raw(expected), scrubbed={"params.token": 1}),
-        Said(ms=2.0, sender="server", message=msgspec.Raw(REPLY)),
-        Closed(ms=3.0, sender="client"),
-        Closed(ms=4.0, sender="server"),
-        Ended(ms=99.0, status=0),
+    assert entries == [
+        StartEntry(ms=0.0, version=1, framing="content-length", command=("serve",)),
+        MessageEntry(ms=1.0, sender="client", message=msgspec.Raw(expected), scrubbed={"params.token": 1}),
+        MessageEntry(ms=2.0, sender="server", message=msgspec.Raw(REPLY)),
+        ClosedEntry(ms=3.0, sender="client"),
+        ClosedEntry(ms=4.0, sender="server"),
+        EndEntry(ms=99.0, status=0),
     ]
 
 
 @pytest.mark.parametrize("framing", ["content-length", "newline"])
 def test_auto_finds_out_what_is_spoken(framing: str) -> None:
     data = framed(CALL) if framing == "content-length" else CALL + b"\n"
-    start, said, _ = transcribed(("client", data), framing="auto")
-    assert isinstance(start, Start) and start.framing == framing
-    assert isinstance(said, Said)
+    start, said, _ = recorded(("client", data), framing="auto")
+    assert isinstance(start, StartEntry) and start.framing == framing
+    assert isinstance(said, MessageEntry)
 
 
 def test_a_server_that_speaks_first_tells_as_well() -> None:
-    start, *_ = transcribed(("server", REPLY + b"\n"), framing="auto")
-    assert isinstance(start, Start) and start.framing == "newline"
+    start, *_ = recorded(("server", REPLY + b"\n"), framing="auto")
+    assert isinstance(start, StartEntry) and start.framing == "newline"
 
 
 @given(st.lists(st.integers(0, 400), max_size=6))
@@ -75,8 +75,8 @@ def test_every_chunking_gives_the_same_messages(cuts: list[int]) -> None:
     data = framed(CALL, REPLY, CALL)
     bounds = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     pieces = [data[a:b] for a, b in pairwise(bounds)]
-    lines = transcribed(*(("client", piece) for piece in pieces if piece))
-    assert [bytes(line.message) for line in lines if isinstance(line, Said)] == [
+    entries = recorded(*(("client", piece) for piece in pieces if piece))
+    assert [bytes(entry.message) for entry in entries if isinstance(entry, MessageEntry)] == [
         body.replace(GITHUB.encode(), b"<redacted>") for body in (CALL, REPLY, CALL)
     ]
 
@@ -95,37 +95,37 @@ def test_every_chunking_gives_the_same_messages(cuts: list[int]) -> None:
     ],
 )
 def test_of_garbage_only_its_size_is_kept(data: bytes, reason: str) -> None:
-    lines = transcribed(("server", data), ("server", b""))
-    lost = [line for line in lines if isinstance(line, Lost)]
-    assert [line.reason for line in lost] == [reason]
+    entries = recorded(("server", data), ("server", b""))
+    lost = [entry for entry in entries if isinstance(entry, OmittedEntry)]
+    assert [entry.reason for entry in lost] == [reason]
     assert 0 < lost[0].size <= len(data)
-    assert GITHUB.encode() not in msgspec.json.encode(lines)
+    assert GITHUB.encode() not in msgspec.json.encode(entries)
 
 
 def test_messages_behind_garbage_are_recorded_once_it_has_rested() -> None:
-    lines: list[Line] = []
-    transcript = Transcript(lines.append, command=("serve",), framing="content-length", hide_paths=False)
-    transcript.take("server", 1.0, b"{ broken \x00\x01 junk")
-    transcript.take("server", 2.0, framed(REPLY), rested=True)
-    assert [type(line) for line in lines] == [Start, Lost, Said]
+    entries: list[Entry] = []
+    builder = RecordingBuilder(entries.append, command=("serve",), framing="content-length", hide_paths=False)
+    builder.feed("server", 1.0, b"{ broken \x00\x01 junk")
+    builder.feed("server", 2.0, framed(REPLY), rested=True)
+    assert [type(entry) for entry in entries] == [StartEntry, OmittedEntry, MessageEntry]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["client", "server"]), st.binary(min_size=1, max_size=60)), max_size=8))
 def test_any_bytes_end_in_lines(pieces: list[tuple[Sender, bytes]]) -> None:
     for framing in ("content-length", "newline", "auto"):
-        lines = transcribed(*pieces, framing=framing)
-        assert isinstance(lines[0], Start) and isinstance(lines[-1], Ended)
+        entries = recorded(*pieces, framing=framing)
+        assert isinstance(entries[0], StartEntry) and isinstance(entries[-1], EndEntry)
 
 
 def test_the_command_and_stderr_are_scrubbed_as_logs_are() -> None:
-    lines: list[Line] = []
+    entries: list[Entry] = []
     command = ["/home/alice/bin/serve", "--password", "hunter2", f"--key={GITHUB}"]
-    transcript = Transcript(lines.append, command=command, framing="newline", hide_paths=False)
-    transcript.take_stderr(1.0, b"token=hunter2 in /home/ali")
-    transcript.take_stderr(2.0, b"ce/notes.txt\nlast")
-    transcript.end(3.0, 1)
-    start, note, last, _ = lines
-    assert isinstance(start, Start) and isinstance(note, Noted)
+    builder = RecordingBuilder(entries.append, command=command, framing="newline", hide_paths=False)
+    builder.feed_stderr(1.0, b"token=hunter2 in /home/ali")
+    builder.feed_stderr(2.0, b"ce/notes.txt\nlast")
+    builder.end(3.0, 1)
+    start, note, last, _ = entries
+    assert isinstance(start, StartEntry) and isinstance(note, StderrEntry)
     assert start.command == ("<path>/serve", "--password", "<redacted>", "--key=<redacted>")
     assert note.text == "token=<redacted> in <path>/notes.txt"
-    assert last == Noted(ms=3.0, text="last")
+    assert last == StderrEntry(ms=3.0, text="last")
