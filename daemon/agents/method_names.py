@@ -1,4 +1,4 @@
-"""The methods of A2A, by dialect. Known before anything else of this package is loaded: nobody pays for agents who has none."""
+"""The names of A2A's methods, by dialect. Imports nothing of this package: daemons without agent calls load none of it."""
 
 from __future__ import annotations
 

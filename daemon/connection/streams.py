@@ -1,43 +1,28 @@
-"""The events of subscriptions on their way out: lossless, in order, a bounded number of them, behind every reply.
+"""The queues of events that subscriptions send: lossless, in order and bounded.
 
-Events wait here and not among the replies, and go out a few at a time when nothing else waits, stream by stream in
-turn. So a reply is never held up behind a stream, and a slow reader slows the producer down.
+Events wait here and not among the replies. They go out a few at a time when no reply waits, stream by stream in turn. So no
+reply waits behind a stream, and a slow client slows the producer down.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol, final
+from typing import TYPE_CHECKING, Final, final
 
+from ...errors.exceptions import FailureError
+from ...errors.failures import Overloaded
+from ..memory import SMALL, MemoryBudget
 from ..rpc import envelope
 
 if TYPE_CHECKING:
     import anyio
 
-MOST_UNDELIVERED: Final = 32
+MAX_UNDELIVERED: Final = 32
 """Events of one stream that may wait for the reader before its producer waits (section 5 of docs/protocol.md)."""
 
 TURN_BYTES: Final = 64 * 1024
 """How much goes out of the streams before replies are looked for again."""
-
-
-class Sink(Protocol):
-    """Where the events of one subscription go. `events` counts them."""
-
-    events: int
-    discarded: bool
-
-    @property
-    def full(self) -> bool: ...
-
-    def put(self, value: bytes) -> None:
-        """Take the next event; `value` is a JSON text."""
-        ...
-
-    async def wait_for_room(self) -> None:
-        """Return when it is not full any more."""
-        ...
 
 
 @final
@@ -61,11 +46,17 @@ class Stream:
 
     @property
     def full(self) -> bool:
-        return self._undelivered >= MOST_UNDELIVERED
+        undelivered = self._undelivered
+        return undelivered >= MAX_UNDELIVERED or (undelivered > 0 and self._streams.memory.congested)
 
     def put(self, value: bytes) -> None:
-        """Queue the next event; `value` is a JSON text. Dropped after `discard`: no event follows the answer."""
+        """Queue the next event; `value` is a JSON text. Dropped after `discard`: no event follows the answer.
+
+        Raises `FailureError(Overloaded)` where the memory budget has no room for it.
+        """
         if not self.discarded:
+            if len(value) > SMALL and not self._streams.memory.fits(len(value)):
+                raise FailureError(Overloaded())
             self.events += 1
             self._queue(envelope.encode_event(self._call_id, self.events, value))
 
@@ -75,29 +66,33 @@ class Stream:
         self._queue(response)
 
     def discard(self) -> None:
-        """Nobody waits for what is still queued, nor for what comes."""
+        """Drop the events that are still queued, and all that follow."""
         self.discarded = True
         self._undelivered -= len(self._messages)
+        self._streams.memory.add("events", -sum(map(len, self._messages)))
         self._messages.clear()
-        self._wake()
+        self.wake()
 
     async def wait_for_room(self) -> None:
         import anyio  # late: the first replies leave without an event loop
 
         while self.full:
             self._room = anyio.Event()
+            self._streams.waiting[self] = None
             await self._room.wait()
 
     def _queue(self, message: bytes) -> None:
         self._undelivered += 1
         self._messages.append(message)
+        self._streams.memory.add("events", len(message))
         self._streams.ready.setdefault(self)
 
     def take(self) -> bytes | None:
-        """The next message, for whoever writes; None when there is none."""
+        """Remove and return the next message; None when there is none."""
         if not self._messages:
             return None
         message = self._messages.popleft()
+        self._streams.memory.add("events", -len(message))
         if self._on_answer is not None and not self._messages:
             self._on_answer()
         return message
@@ -106,9 +101,11 @@ class Stream:
         """The reader has taken one of the messages."""
         self._undelivered -= 1
         if not self.full:
-            self._wake()
+            self.wake()
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """There may be room again."""
+        self._streams.waiting.pop(self, None)
         if self._room is not None:
             self._room.set()
             self._room = None
@@ -118,14 +115,32 @@ class Stream:
 class Streams:
     """All streams with something to send, in turn."""
 
-    __slots__ = ("_on_the_way", "ready")
+    __slots__ = ("_on_the_way", "memory", "ready", "waiting")
 
-    def __init__(self) -> None:
+    def __init__(self, memory: MemoryBudget) -> None:
+        self.memory = memory
+        memory.on_room.append(self._wake_waiting)
+        self.waiting: dict[Stream, None] = {}
         self.ready: dict[Stream, None] = {}
         self._on_the_way: list[Stream] = []
 
+    @property
+    def sending(self) -> int:
+        """Messages that `take_turn` gave and the reader has not taken yet."""
+        return len(self._on_the_way)
+
     def open(self, call_id: bytes) -> Stream:
         return Stream(self, call_id)
+
+    def close(self) -> None:
+        """Nothing more is sent: free what is queued."""
+        for stream in list(self.ready):
+            stream.discard()
+        self.memory.on_room.remove(self._wake_waiting)
+
+    def _wake_waiting(self) -> None:
+        for stream in list(self.waiting):
+            stream.wake()
 
     def take_turn(self) -> list[bytes]:
         """One message of each stream after the other until it is enough for now; empty when there is nothing."""

@@ -104,7 +104,33 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = False
     max_concurrency: Annotated[
         int,
-        Detail(group=_WIRE, unit="requests", least=1, most=10_000, help="how many requests may run at the same time"),
+        Detail(
+            group=_WIRE,
+            unit="requests",
+            least=1,
+            most=100_000,
+            help="how many requests may run on the event loop at the same time",
+        ),
+    ] = 1024
+    max_threads: Annotated[
+        int,
+        Detail(
+            group=_WIRE,
+            unit="threads",
+            least=1,
+            most=1000,
+            help="how many requests may run in worker threads at the same time",
+        ),
+    ] = 64
+    max_call_depth: Annotated[
+        int,
+        Detail(
+            group=_WIRE,
+            unit="calls",
+            least=1,
+            most=10_000,
+            help="how deep operations may call each other",
+        ),
     ] = 64
     max_message_bytes: Annotated[
         int,
@@ -114,6 +140,16 @@ class Settings(Struct, frozen=True, kw_only=True):
         int,
         Detail(group=_WIRE, unit="bytes", least=64, most=_MIB, help="the largest header block that is read"),
     ] = 8192
+    max_memory: Annotated[
+        int,
+        Detail(
+            group=_WIRE,
+            unit="bytes",
+            least=16 * _MIB,
+            most=1024 * 1024 * _MIB,
+            help="what requests, replies, events and tasks may take in memory together",
+        ),
+    ] = 512 * _MIB
     frame_timeout: Annotated[
         float,
         Detail(

@@ -28,18 +28,11 @@ if TYPE_CHECKING:
         Skill,
         requires,
     )
+    from .daemon.agents.errors import InvalidStateTransition, NotCancelable
+    from .daemon.agents.interceptor import AgentCall, Interceptor
     from .daemon.agents.model.types import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
     from .daemon.agents.stores.interface import EventLog, TaskStore
-    from .daemon.agents.tasks.executor import (
-        AgentCall,
-        AgentExecutor,
-        Checks,
-        Interceptor,
-        InvalidStateTransition,
-        NotCancelable,
-        RequestContext,
-        Resumes,
-    )
+    from .daemon.agents.tasks.executor import AgentExecutor, RequestContext, SupportsCheck, SupportsResume
     from .daemon.agents.tasks.task_events import TaskEvents
 
 _HOMES = {
@@ -67,16 +60,9 @@ _HOMES = {
         "requires",
     ),
     "tasks.task_events": ("TaskEvents",),
-    "tasks.executor": (
-        "AgentCall",
-        "AgentExecutor",
-        "Checks",
-        "Interceptor",
-        "InvalidStateTransition",
-        "NotCancelable",
-        "RequestContext",
-        "Resumes",
-    ),
+    "tasks.executor": ("AgentExecutor", "RequestContext", "SupportsCheck", "SupportsResume"),
+    "interceptor": ("AgentCall", "Interceptor"),
+    "errors": ("InvalidStateTransition", "NotCancelable"),
     "model.types": ("Artifact", "Message", "Part", "Role", "Task", "TaskState", "TaskStatus"),
     "stores.interface": ("EventLog", "TaskStore"),
 }
@@ -92,7 +78,6 @@ __all__ = [
     "Artifact",
     "AuthorizationCode",
     "Capabilities",
-    "Checks",
     "ClientCredentials",
     "DeviceCode",
     "EventLog",
@@ -111,11 +96,12 @@ __all__ = [
     "Password",
     "Provider",
     "RequestContext",
-    "Resumes",
     "Role",
     "SecurityRequirement",
     "Signature",
     "Skill",
+    "SupportsCheck",
+    "SupportsResume",
     "Task",
     "TaskEvents",
     "TaskState",

@@ -18,7 +18,7 @@ from ...operations.decoders import Values
 from ...operations.params import InputModel
 from ..model.states import RESTING
 from ..model.types import ArtifactChanged, Created, Message, MessageAdded, PushConfig, StatusChanged, Task, TaskState
-from ..service.request_handler import Happened, Sending, Streamed
+from ..requests import SendRequest, StreamItem, TaskUpdate
 from . import v03_requests as reading
 from . import v03_responses as writing
 from .v03_model import (
@@ -41,9 +41,9 @@ _encode: Final = msgspec.json.Encoder().encode
 def _send(params: SendParams03, prefix: str) -> Values:
     message = reading.message(params.message, path(prefix, "message"))
     if params.configuration is None:
-        return (Sending(message, metadata=params.metadata),)
+        return (SendRequest(message, metadata=params.metadata),)
     configuration = reading.configuration(params.configuration, path(prefix, "configuration"))
-    return (Sending(message, configuration, params.metadata),)
+    return (SendRequest(message, configuration, params.metadata),)
 
 
 def _set_config(params: TaskPushConfig03, prefix: str) -> Values:
@@ -106,8 +106,8 @@ class _V03:
     def sent(self, result: Task | Message, *, history: int | None = None) -> Raw:
         return self.task(result, history=history) if isinstance(result, Task) else _raw(writing.message(result))
 
-    def streamed(self, item: Streamed, *, history: int | None = None) -> Raw | None:
-        if not isinstance(item, Happened):
+    def streamed(self, item: StreamItem, *, history: int | None = None) -> Raw | None:
+        if not isinstance(item, TaskUpdate):
             return self.sent(item, history=history)
         match item.event:
             case StatusChanged() | ArtifactChanged() as event:
@@ -119,7 +119,7 @@ class _V03:
             case _:
                 assert_never(item.event)
 
-    def pushed(self, happened: Happened, task: Callable[[], Task]) -> Raw | None:
+    def pushed(self, happened: TaskUpdate, task: Callable[[], Task]) -> Raw | None:
         """The whole task, whenever it has a new status: at every chunk of an artifact it would be quadratic."""
         match happened.event:
             case Created() | StatusChanged():
@@ -136,7 +136,7 @@ class _V03:
         return _raw([writing.push_config(config) for config in configs])
 
 
-def _update(item: Happened, event: StatusChanged | ArtifactChanged) -> StatusUpdate03 | ArtifactUpdate03:
+def _update(item: TaskUpdate, event: StatusChanged | ArtifactChanged) -> StatusUpdate03 | ArtifactUpdate03:
     if isinstance(event, StatusChanged):
         return StatusUpdate03(
             kind="status-update",

@@ -33,7 +33,7 @@ from ..model.types import (
     TaskStatus,
     Wire,
 )
-from ..service.request_handler import Happened, Sending, Streamed
+from ..requests import SendRequest, StreamItem, TaskUpdate
 from ..stores.interface import Listed, Query
 from .protojson import mending
 from .version import ConfigRequest, Dialect, ListRequest, TaskRequest, last_of, path, same_version, whole_input
@@ -120,7 +120,7 @@ def _send(params: _Send, prefix: str) -> Values:
     configuration = params.configuration or _NO_CONFIGURATION
     if configuration.accepted_output_modes == ():  # to protobuf, none are as good as no list
         configuration = msgspec.structs.replace(configuration, accepted_output_modes=None)
-    return (Sending(params.message, configuration, params.metadata),)
+    return (SendRequest(params.message, configuration, params.metadata),)
 
 
 def _list(params: _List, _: str) -> Values:
@@ -235,8 +235,8 @@ class _V10:
             return Raw(_encode(_Response(last_of(result, history))))
         return Raw(_encode(_Response(message=result)))
 
-    def streamed(self, item: Streamed, *, history: int | None = None) -> Raw | None:
-        if not isinstance(item, Happened):
+    def streamed(self, item: StreamItem, *, history: int | None = None) -> Raw | None:
+        if not isinstance(item, TaskUpdate):
             return self.sent(item, history=history)
         match item.event:
             case StatusChanged(status, metadata):
@@ -252,7 +252,7 @@ class _V10:
             case _:
                 assert_never(item.event)
 
-    def pushed(self, happened: Happened, task: Callable[[], Task]) -> Raw | None:
+    def pushed(self, happened: TaskUpdate, task: Callable[[], Task]) -> Raw | None:
         """What a subscriber would be told (4.3.3)."""
         return self.streamed(happened)
 

@@ -1,6 +1,6 @@
 """What a dialect of A2A is to the rest of the agent: it reads params and writes results. Knows neither of the two.
 
-Whatever the dialect, a method's handler is called with the same request: `Sending` for the two that send, `TaskRequest`
+Whatever the dialect, a method's handler is called with the same request: `SendRequest` for the two that send, `TaskRequest`
 for those of one task, `PushConfig` (its `task_id` is set) to put one, `ConfigRequest` for one that is there, `ListRequest`
 for the list, and nothing for the extended card.
 """
@@ -20,7 +20,7 @@ from ...operations.decoders import Values
 from ...operations.msgspec_errors import REFUSALS
 from ...operations.params import InputModel
 from ..model.types import JsonObject, Message, PushConfig, Task, TaskState
-from ..service.request_handler import Happened, Streamed
+from ..requests import StreamItem, TaskUpdate
 from ..stores.interface import Query
 
 W = TypeVar("W")
@@ -95,11 +95,11 @@ class Dialect(Protocol):
         """The result of a message that was sent."""
         ...
 
-    def streamed(self, item: Streamed, *, history: int | None = None) -> Raw | None:
+    def streamed(self, item: StreamItem, *, history: int | None = None) -> Raw | None:
         """One event of a stream; None for what subscribers aren't told, which is what clients said."""
         ...
 
-    def pushed(self, happened: Happened, task: Callable[[], Task]) -> Raw | None:
+    def pushed(self, happened: TaskUpdate, task: Callable[[], Task]) -> Raw | None:
         """The body of a push notification, None where there is none. `task` gives the task as it is; not always asked."""
         ...
 

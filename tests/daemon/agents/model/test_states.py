@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 
+from discreet.daemon.agents.errors import InvalidStateTransition
 from discreet.daemon.agents.model.states import INTERRUPTED, RESTING, TABLE, TERMINAL, may_follow
 from discreet.daemon.agents.model.types import (
     Artifact,
@@ -19,7 +20,6 @@ from discreet.daemon.agents.model.types import (
     TaskState,
     TaskStatus,
 )
-from discreet.daemon.agents.tasks.executor import InvalidStateTransition
 from discreet.daemon.agents.tasks.live_task import LiveTask
 
 FINAL = {TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED}

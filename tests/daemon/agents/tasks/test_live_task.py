@@ -1,4 +1,4 @@
-"""A task in memory: what watchers see of it, what the store gets of it, and what is let go of."""
+"""A task in memory: what its watchers read, what the store gets, and what is dropped."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from discreet.daemon.agents.model.types import (
     TaskState,
     TaskStatus,
 )
-from discreet.daemon.agents.tasks.event_buffer import MOST_EVENTS
+from discreet.daemon.agents.tasks.event_buffer import MAX_EVENTS
 from discreet.daemon.agents.tasks.live_task import LiveTask
 
 
@@ -46,7 +46,7 @@ def chunk(text: str, *, append: bool = True) -> ArtifactChanged:
 
 
 def commit(live: LiveTask) -> None:
-    live.took(live.change())
+    live.mark_committed(live.next_change())
 
 
 def texts(task: Task) -> list[str | None]:
@@ -56,7 +56,7 @@ def texts(task: Task) -> list[str | None]:
 # -- the draft ----------------------------------------------------------------------------------------------------
 
 
-def test_what_was_said_with_a_status_belongs_to_the_history_when_the_next_one_comes() -> None:
+def test_the_message_of_a_status_moves_to_the_history_with_the_next_status() -> None:
     draft = Draft(task())
     draft.apply(StatusChanged(TaskStatus(TaskState.WORKING, message("one"))))
     assert [m.message_id for m in draft.freeze().history] == ["asked"]
@@ -66,7 +66,7 @@ def test_what_was_said_with_a_status_belongs_to_the_history_when_the_next_one_co
     assert frozen.status.message == message("two")
 
 
-def test_an_artifact_is_appended_to_or_replaced_and_made_where_there_is_none() -> None:
+def test_an_artifact_is_appended_to_or_replaced_and_created_where_there_is_none() -> None:
     assert texts(fold(task(), [chunk("a"), chunk("b")])) == ["a", "b"]
     assert texts(fold(task(), [chunk("a"), chunk("b", append=False)])) == ["b"]
     other = ArtifactChanged(Artifact("b", (Part(text="c"),)))
@@ -108,69 +108,69 @@ def test_a_watcher_sees_nothing_before_the_store_has_it_and_then_each_event_once
     watcher = live.watch()
     for text in "abc":
         live.publish(chunk(text))
-    assert watcher.take() == []
+    assert watcher.take(live.committed) == []
     commit(live)
-    batch = watcher.take(2)
+    batch = watcher.take(live.committed, 2)
     assert batch is not None
     assert [logged.generation for logged in batch] == [2, 3]
-    assert [logged.generation for logged in watcher.take() or []] == [4]
-    assert watcher.take() == []
+    assert [logged.generation for logged in watcher.take(live.committed) or []] == [4]
+    assert watcher.take(live.committed) == []
 
 
-def test_nothing_is_kept_for_nobody() -> None:
+def test_nothing_is_buffered_without_a_watcher() -> None:
     live = begun()
     for _ in range(1000):
         live.publish(chunk("x" * 100))
-    assert live.kept.bytes == 0
+    assert live.buffer.bytes == 0
     watcher = live.watch()
     live.publish(chunk("seen"))
     commit(live)
-    assert [logged.event for logged in watcher.take() or []] == [chunk("seen")]
+    assert [logged.event for logged in watcher.take(live.committed) or []] == [chunk("seen")]
     watcher.close()
-    assert live.kept.bytes == 0
+    assert live.buffer.bytes == 0
 
 
-def test_who_is_too_far_behind_is_told_and_the_others_go_on() -> None:
+def test_a_watcher_behind_the_buffer_is_told_and_the_others_go_on() -> None:
     live = begun()
     commit(live)
     slow, fast = live.watch(), live.watch()
-    for _ in range(MOST_EVENTS + 1):
+    for _ in range(MAX_EVENTS + 1):
         live.publish(chunk("x"))
         if len(live.pending) == 500:
             commit(live)
-            while fast.take():
+            while fast.take(live.committed):
                 pass
     commit(live)
-    assert slow.take() is None
-    assert fast.take() is not None
-    assert live.kept.bytes < 1000 * MOST_EVENTS
+    assert slow.take(live.committed) is None
+    assert fast.take(live.committed) is not None
+    assert live.buffer.bytes < 1000 * MAX_EVENTS
 
 
-def test_what_all_have_seen_is_let_go_of_while_they_watch() -> None:
+def test_what_every_watcher_has_read_is_dropped() -> None:
     live = begun()
     watcher = live.watch()
     for _ in range(5000):
         live.publish(chunk("x" * 1000))
         commit(live)
-        watcher.take()
-    assert live.kept.bytes < 600 * 1300
+        watcher.take(live.committed)
+    assert live.buffer.bytes < 600 * 1300
 
 
-# -- the store's part ---------------------------------------------------------------------------------------------
+# -- the store ---------------------------------------------------------------------------------------------------
 
 
-def test_a_change_holds_what_was_not_committed_and_a_snapshot_when_the_task_comes_to_rest() -> None:
+def test_a_change_holds_what_was_not_committed_and_a_snapshot_when_the_task_stops() -> None:
     live = begun()
-    first = live.change()
+    first = live.next_change()
     assert (first.expected, first.generation, first.owner) == (0, 1, "me")
     assert first.snapshot == live.task()
-    live.took(first)
+    live.mark_committed(first)
     live.publish(chunk("a"))
-    second = live.change()
+    second = live.next_change()
     assert (second.expected, second.snapshot, second.owner) == (1, None, "me")
     live.publish(StatusChanged(TaskStatus(TaskState.COMPLETED)))  # while the second is being committed
-    live.took(second)
-    third = live.change()
+    live.mark_committed(second)
+    third = live.next_change()
     assert (third.expected, len(third.events), third.owner) == (2, 1, None)
     assert third.snapshot == live.task()
 
@@ -181,9 +181,9 @@ def test_snapshots_of_a_growing_task_become_rarer_as_it_grows() -> None:
     snapshots = 0
     for _ in range(4000):
         live.publish(chunk("x" * 4096))
-        change = live.change()
+        change = live.next_change()
         snapshots += change.snapshot is not None
-        live.took(change)
+        live.mark_committed(change)
     assert 1 <= snapshots <= 5  # of 16 MiB, each about twice as much as the one before
 
 

@@ -27,7 +27,7 @@ from discreet.daemon.agents.model.types import (
     TaskState,
     TaskStatus,
 )
-from discreet.daemon.agents.service.request_handler import Happened
+from discreet.daemon.agents.requests import TaskUpdate
 from discreet.daemon.agents.versions import v03_requests as reading
 from discreet.daemon.agents.versions.v03 import V03
 from discreet.daemon.agents.versions.v03_model import (
@@ -94,12 +94,14 @@ def read_v03(what: str, text: bytes) -> Any:
             return reading.message(msgspec.json.decode(text, type=Message03), "message")
         case "status":
             status = msgspec.json.decode(text, type=StatusUpdate03)
-            return Happened(status.task_id, status.context_id, StatusChanged(status_of(status.status), status.metadata))
+            return TaskUpdate(
+                status.task_id, status.context_id, StatusChanged(status_of(status.status), status.metadata)
+            )
         case "artifact":
             change = msgspec.json.decode(text, type=ArtifactUpdate03)
             artifact = artifact_of(change.artifact)
             event = ArtifactChanged(artifact, bool(change.append), bool(change.last_chunk), change.metadata)
-            return Happened(change.task_id, change.context_id, event)
+            return TaskUpdate(change.task_id, change.context_id, event)
         case "config":
             return V03.inputs["tasks/pushNotificationConfig/set"].decode(Raw(text))[0]
         case _:
@@ -115,12 +117,12 @@ def read_v10(what: str, text: bytes) -> Any:
         case "status":
             given = json.loads(text)["statusUpdate"]
             event = StatusChanged(msgspec.convert(given["status"], TaskStatus), given.get("metadata"))
-            return Happened(given["taskId"], given["contextId"], event)
+            return TaskUpdate(given["taskId"], given["contextId"], event)
         case "artifact":
             given = json.loads(text)["artifactUpdate"]
             artifact = msgspec.convert(given["artifact"], Artifact)
             more = (given.get("append", False), given.get("lastChunk", False), given.get("metadata"))
-            return Happened(given["taskId"], given["contextId"], ArtifactChanged(artifact, *more))
+            return TaskUpdate(given["taskId"], given["contextId"], ArtifactChanged(artifact, *more))
         case "config":
             return V10.inputs["CreateTaskPushNotificationConfig"].decode(Raw(text))[0]
         case _:
@@ -231,7 +233,7 @@ def test_any_message_survives_being_sent(message: Message) -> None:
 
 @pytest.mark.parametrize("state", TaskState)
 def test_an_update_is_final_in_every_state_in_which_nobody_works(state: TaskState) -> None:
-    update = write(V03, "status", Happened("t-1", "c-1", StatusChanged(TaskStatus(state))))
+    update = write(V03, "status", TaskUpdate("t-1", "c-1", StatusChanged(TaskStatus(state))))
     assert update["final"] is (state in RESTING)
     check(V03, "TaskStatusUpdateEvent", update)
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 
 from discreet.daemon.agents.model.types import Message, Part, Role, SendConfiguration, TaskState
-from discreet.daemon.agents.service.request_handler import Sending
+from discreet.daemon.agents.requests import SendRequest
 from discreet.daemon.agents.versions.base64_text import decode_base64, encode_base64
 from discreet.daemon.agents.versions.v03 import V03
 from discreet.daemon.agents.versions.v10 import V10
@@ -37,7 +37,7 @@ def message_v03(*parts: dict[str, Any]) -> dict[str, Any]:
     return {"messageId": "m-1", "role": "user", "parts": parts}
 
 
-PLAIN = Sending(Message("m-1", Role.USER, (Part(text="Hello"),)))
+PLAIN = SendRequest(Message("m-1", Role.USER, (Part(text="Hello"),)))
 
 
 def test_null_is_as_if_absent_in_1_0() -> None:

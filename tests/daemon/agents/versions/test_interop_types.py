@@ -28,7 +28,7 @@ from discreet.daemon.agents.model.types import (
     TaskState,
     TaskStatus,
 )
-from discreet.daemon.agents.service.request_handler import Happened
+from discreet.daemon.agents.requests import TaskUpdate
 from discreet.daemon.agents.stores.interface import Listed, Query
 from discreet.daemon.agents.versions.v03 import V03
 from discreet.daemon.agents.versions.v03_model import Task03
@@ -64,9 +64,9 @@ TASKS = [Task(f"t-{state.name}", "c-1", TaskStatus(state, MESSAGE, NOW)) for sta
     Task("t-3", "c-1", TaskStatus(TaskState.WORKING), (Artifact("a-2", ()),)),
 ]
 EVENTS = [
-    *(Happened("t-1", "c-1", StatusChanged(TaskStatus(state, BARE, NOW), {"k": 1})) for state in TaskState),
-    Happened("t-1", "c-1", ArtifactChanged(Artifact("a-1", PARTS))),
-    Happened("t-1", "c-1", ArtifactChanged(Artifact("a-1", PARTS), append=True, last_chunk=True, metadata={"k": 1})),
+    *(TaskUpdate("t-1", "c-1", StatusChanged(TaskStatus(state, BARE, NOW), {"k": 1})) for state in TaskState),
+    TaskUpdate("t-1", "c-1", ArtifactChanged(Artifact("a-1", PARTS))),
+    TaskUpdate("t-1", "c-1", ArtifactChanged(Artifact("a-1", PARTS), append=True, last_chunk=True, metadata={"k": 1})),
 ]
 CONFIGS = [
     PushConfig("https://example.com", "p-1", "t-1"),

@@ -23,7 +23,7 @@ from discreet.daemon.agents.model.types import (
     TaskState,
     TaskStatus,
 )
-from discreet.daemon.agents.service.request_handler import Happened
+from discreet.daemon.agents.requests import TaskUpdate
 from discreet.daemon.agents.stores.interface import Listed, Query
 from discreet.daemon.agents.versions.v03 import V03
 from discreet.daemon.agents.versions.v10 import V10, page
@@ -44,8 +44,8 @@ def loaded(text: Raw | None) -> Any:
     return json.loads(bytes(text))
 
 
-def happened(event: Event) -> Happened:
-    return Happened("t-1", "c-1", event)
+def happened(event: Event) -> TaskUpdate:
+    return TaskUpdate("t-1", "c-1", event)
 
 
 def not_asked() -> Task:

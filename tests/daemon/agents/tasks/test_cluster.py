@@ -1,4 +1,4 @@
-"""Daemons that end, are killed, or stand beside each other on one file: their tasks go on, and whoever waits is told."""
+"""Daemons on one file, one after the other or at once: tasks go on after an end or a kill, and every caller is answered."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from discreet.daemon.agents.errors import EventsLost
 from discreet.daemon.agents.model.types import (
     Message,
     Part,
@@ -19,18 +20,13 @@ from discreet.daemon.agents.model.types import (
     Task,
     TaskState,
 )
-from discreet.daemon.agents.service.request_handler import (
-    Caller,
-    EventsLost,
-    Happened,
-    RequestHandler,
-    Sending,
-    Streamed,
-)
+from discreet.daemon.agents.requests import Caller, SendRequest, StreamItem, TaskUpdate
+from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.stores.interface import Query
 from discreet.daemon.agents.stores.sqlite.schema import KEEP_BEHIND
 from discreet.daemon.agents.tasks.executor import RequestContext
-from discreet.daemon.agents.tasks.runner import MOST_RUNS, ORPHANED
+from discreet.daemon.agents.tasks.runner import MAX_EXECUTIONS
+from discreet.daemon.agents.tasks.status_messages import ORPHANED_TEXT
 from discreet.daemon.agents.tasks.task_events import TaskEvents
 from discreet.errors import FailureError, TaskNotCancelable, UnsupportedOperation
 
@@ -54,11 +50,11 @@ class Worker:
         await self._execute(context, events)
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-        """Nothing to let go of."""
+        """There is nothing to clean up."""
 
 
 class Resumer(Worker):
-    """Goes on where another daemon was killed, and remembers in which order things were asked of it."""
+    """Continues where another daemon was killed, and remembers the order of its calls."""
 
     def __init__(self, execute: Execute) -> None:
         super().__init__(execute)
@@ -98,19 +94,19 @@ async def ask_then_echo(context: RequestContext, events: TaskEvents) -> None:
         await events.complete()
 
 
-def said(text: str = "hi", *, task_id: str | None = None, at_once: bool = False) -> Sending:
+def request(text: str = "hi", *, task_id: str | None = None, at_once: bool = False) -> SendRequest:
     message = Message("m-1", Role.USER, (Part(text=text),), task_id=task_id)
-    return Sending(message, AT_ONCE if at_once else SendConfiguration())
+    return SendRequest(message, AT_ONCE if at_once else SendConfiguration())
 
 
-async def begun(handler: RequestHandler, sending: Sending) -> Task:
-    task = await handler.send(sending, ME)
+async def begun(handler: RequestHandler, sent: SendRequest) -> Task:
+    task = await handler.send(sent, ME)
     assert isinstance(task, Task)
     return task
 
 
 async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Look until it holds: what other daemons do gives no sign."""
+    """Poll until it holds: other daemons send no signal."""
     with anyio.fail_after(BOUND):
         while not await holds():  # noqa: ASYNC110
             await anyio.sleep(0.005)
@@ -132,10 +128,10 @@ async def until_ended(handler: RequestHandler, count: int) -> None:
 
 
 class Watching:
-    """A subscriber in the background: what it saw."""
+    """A subscriber in the background, and what it got."""
 
     def __init__(self) -> None:
-        self.seen: list[Streamed] = []
+        self.seen: list[StreamItem] = []
         self.first = anyio.Event()
         self.second = anyio.Event()
 
@@ -149,13 +145,13 @@ class Watching:
         return [
             each.event.status.state
             for each in self.seen
-            if isinstance(each, Happened) and isinstance(each.event, StatusChanged)
+            if isinstance(each, TaskUpdate) and isinstance(each.event, StatusChanged)
         ]
 
 
 @asynccontextmanager
 async def watching(handler: RequestHandler, task_id: str) -> AsyncIterator[Watching]:
-    """Leaving waits for the end of the task."""
+    """On exit it waits for the end of the task."""
     watcher = Watching()
     with anyio.fail_after(BOUND):
         async with anyio.create_task_group() as tasks:
@@ -173,18 +169,18 @@ def said_last(task: Task) -> str | None:
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
-async def test_a_task_that_was_worked_on_has_failed_when_the_next_daemon_is_there(
+async def test_a_task_that_was_worked_on_has_failed_when_the_next_daemon_runs(
     daemon_on, tmp_path: Path, killed: bool
 ) -> None:
     path = tmp_path / "tasks.db"
     async with daemon_on(path, Worker(for_ever), killed=killed) as handler:
-        task = await begun(handler, said(at_once=True))
+        task = await begun(handler, request(at_once=True))
         await until(handler, task.id, TaskState.WORKING)
     async with daemon_on(path, Worker(for_ever)) as handler:
         found = await until(handler, task.id, TaskState.FAILED)
-        assert said_last(found) == ORPHANED
+        assert said_last(found) == ORPHANED_TEXT
         with pytest.raises(FailureError) as caught:
-            await handler.send(said(task_id=task.id), ME)
+            await handler.send(request(task_id=task.id), ME)
         assert isinstance(caught.value.failure, UnsupportedOperation)
 
 
@@ -192,7 +188,7 @@ async def test_a_task_that_was_worked_on_has_failed_when_the_next_daemon_is_ther
 async def test_an_executor_that_can_resume_goes_on(daemon_on, tmp_path: Path, killed: bool) -> None:
     path = tmp_path / "tasks.db"
     async with daemon_on(path, Worker(for_ever), killed=killed) as handler:
-        task = await begun(handler, said(at_once=True))
+        task = await begun(handler, request(at_once=True))
         await until(handler, task.id, TaskState.WORKING)
     async with daemon_on(path, Resumer(for_ever)) as handler:
         found = await until(handler, task.id, TaskState.COMPLETED)
@@ -200,14 +196,16 @@ async def test_an_executor_that_can_resume_goes_on(daemon_on, tmp_path: Path, ki
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
-async def test_a_parked_task_waits_on_and_can_be_watched_and_answered(daemon_on, tmp_path: Path, killed: bool) -> None:
+async def test_an_interrupted_task_still_waits_and_can_be_watched_and_answered(
+    daemon_on, tmp_path: Path, killed: bool
+) -> None:
     path = tmp_path / "tasks.db"
     async with daemon_on(path, Worker(ask_then_echo), killed=killed) as handler:
-        asked = await begun(handler, said("one"))
+        asked = await begun(handler, request("one"))
     async with daemon_on(path, Worker(ask_then_echo)) as handler:
         assert await handler.get(asked.id, ME) == asked
         async with watching(handler, asked.id) as watcher:
-            done = await begun(handler, said("two", task_id=asked.id))
+            done = await begun(handler, request("two", task_id=asked.id))
         assert watcher.seen[0] == asked
         assert watcher.states == [TaskState.WORKING, TaskState.COMPLETED]
         assert [m.parts[0].text for m in done.history] == ["one", "What else?", "two"]
@@ -216,18 +214,18 @@ async def test_a_parked_task_waits_on_and_can_be_watched_and_answered(daemon_on,
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_more_tasks_than_may_run_at_once_are_all_resumed(daemon_on, tmp_path: Path) -> None:
     path = tmp_path / "tasks.db"
-    count = MOST_RUNS + 10
+    count = MAX_EXECUTIONS + 10
     async with daemon_on(path, Worker(for_ever), killed=True) as first:
-        for _ in range(MOST_RUNS):
-            await begun(first, said(at_once=True))
+        for _ in range(MAX_EXECUTIONS):
+            await begun(first, request(at_once=True))
         async with daemon_on(path, Worker(for_ever), killed=True) as second:
-            for _ in range(count - MOST_RUNS):
-                await begun(second, said(at_once=True))
+            for _ in range(count - MAX_EXECUTIONS):
+                await begun(second, request(at_once=True))
     heir = Resumer(for_ever)
     heir.may_end = anyio.Event()
     async with daemon_on(path, heir) as handler:
         with anyio.fail_after(BOUND):
-            await heir.are_asked(MOST_RUNS)
+            await heir.are_asked(MAX_EXECUTIONS)
         await anyio.wait_all_tasks_blocked()
         heir.may_end.set()
         await until_ended(handler, count)
@@ -247,7 +245,7 @@ async def test_another_daemon_sees_watches_and_cancels_what_one_works_on(daemon_
         await anyio.sleep_forever()
 
     async with daemon_on(path, Worker(execute)) as one, daemon_on(path, Worker(for_ever)) as other:
-        task = await begun(one, said(at_once=True))
+        task = await begun(one, request(at_once=True))
         await until(other, task.id, TaskState.WORKING)
         assert [each.id for each in (await other.list(Query(scope="me"))).tasks] == [task.id]
         async with watching(other, task.id) as watcher:
@@ -262,12 +260,14 @@ async def test_another_daemon_sees_watches_and_cancels_what_one_works_on(daemon_
         assert isinstance(caught.value.failure, TaskNotCancelable)
 
 
-async def test_who_watches_a_parked_task_sees_what_another_daemon_makes_of_it(daemon_on, tmp_path: Path) -> None:
+async def test_a_watcher_of_an_interrupted_task_sees_what_another_daemon_does_with_it(
+    daemon_on, tmp_path: Path
+) -> None:
     path = tmp_path / "tasks.db"
     async with daemon_on(path, Worker(ask_then_echo)) as one, daemon_on(path, Worker(ask_then_echo)) as other:
-        asked = await begun(one, said("one"))
+        asked = await begun(one, request("one"))
         async with watching(one, asked.id) as watcher:
-            done = await begun(other, said("two", task_id=asked.id))
+            done = await begun(other, request("two", task_id=asked.id))
             assert await one.get(asked.id, ME) == done
         assert watcher.states == [TaskState.WORKING, TaskState.COMPLETED]
 
@@ -282,11 +282,11 @@ async def test_a_message_to_a_task_that_another_daemon_works_on_waits_for_its_tu
         await events.require_input()
 
     async with daemon_on(path, Worker(execute)) as one, daemon_on(path, Worker(ask_then_echo)) as other:
-        task = await begun(one, said("one", at_once=True))
+        task = await begun(one, request("one", at_once=True))
         await until(other, task.id, TaskState.WORKING)
         with anyio.fail_after(BOUND):
             async with anyio.create_task_group() as senders:
-                senders.start_soon(begun, other, said("two", task_id=task.id))
+                senders.start_soon(begun, other, request("two", task_id=task.id))
                 await anyio.wait_all_tasks_blocked()
                 go_on.set()
         done = await until(one, task.id, TaskState.COMPLETED)
@@ -294,7 +294,7 @@ async def test_a_message_to_a_task_that_another_daemon_works_on_waits_for_its_tu
 
 
 @pytest.mark.parametrize("resumes", [False, True])
-async def test_who_waits_for_a_daemon_that_is_killed_is_answered_by_the_one_that_takes_over(
+async def test_a_caller_that_waits_for_a_killed_daemon_is_answered_by_the_one_that_takes_over(
     daemon_on, tmp_path: Path, resumes: bool
 ) -> None:
     path = tmp_path / "tasks.db"
@@ -303,14 +303,14 @@ async def test_who_waits_for_a_daemon_that_is_killed_is_answered_by_the_one_that
 
     async def follow_up(handler: RequestHandler, task_id: str) -> None:
         with pytest.raises(FailureError) as caught:
-            await handler.send(said("two", task_id=task_id), ME)
+            await handler.send(request("two", task_id=task_id), ME)
         refused.append(caught.value.failure)
 
     watcher = Watching()
     with anyio.fail_after(BOUND):
         async with daemon_on(path, heir) as other:
             async with anyio.create_task_group() as waiting, daemon_on(path, Worker(for_ever), killed=True) as one:
-                task = await begun(one, said(at_once=True))
+                task = await begun(one, request(at_once=True))
                 await until(other, task.id, TaskState.WORKING)
                 waiting.start_soon(follow_up, other, task.id)
                 waiting.start_soon(watcher.run, other, task.id)
@@ -323,12 +323,12 @@ async def test_who_waits_for_a_daemon_that_is_killed_is_answered_by_the_one_that
         assert heir.asked == ["resume"]
 
 
-async def test_of_two_daemons_that_find_the_same_tasks_each_is_taken_up_by_one(daemon_on, tmp_path: Path) -> None:
+async def test_of_two_daemons_that_find_the_same_orphans_one_adopts_each(daemon_on, tmp_path: Path) -> None:
     path = tmp_path / "tasks.db"
     count = 100
     async with daemon_on(path, Worker(for_ever), killed=True) as handler:
         for _ in range(count):
-            await begun(handler, said(at_once=True))
+            await begun(handler, request(at_once=True))
     heirs = [Resumer(for_ever), Resumer(for_ever)]
     ended = Query(scope="me", state=TaskState.COMPLETED, size=100)
 
@@ -345,7 +345,7 @@ async def test_of_two_daemons_that_find_the_same_tasks_each_is_taken_up_by_one(d
 
 
 def keep_nothing_behind(path: Path) -> None:
-    """Have the store forget at once what it keeps for a while behind a snapshot."""
+    """Make the store delete at once the events before a snapshot, which it keeps for a while."""
     with closing(sqlite3.connect(path)) as file:
         (trigger,) = file.execute("SELECT sql FROM sqlite_master WHERE name = 'snapshot_moves'").fetchone()
         shorter = trigger.replace(f" AND last <= new.reflects - {KEEP_BEHIND}", "")
@@ -355,7 +355,7 @@ def keep_nothing_behind(path: Path) -> None:
         file.commit()
 
 
-async def test_who_is_too_far_behind_another_daemon_is_told_from_where_to_go_on(daemon_on, tmp_path: Path) -> None:
+async def test_a_watcher_too_far_behind_another_daemon_is_told_the_last_generation(daemon_on, tmp_path: Path) -> None:
     path = tmp_path / "tasks.db"
     lost: list[EventsLost] = []
 
@@ -371,13 +371,13 @@ async def test_who_is_too_far_behind_another_daemon_is_told_from_where_to_go_on(
 
     async with daemon_on(path, Worker(ask_again)) as one, daemon_on(path, Worker(ask_again)) as other:
         keep_nothing_behind(path)
-        task = await begun(one, said())
+        task = await begun(one, request())
         with anyio.fail_after(BOUND):
             async with anyio.create_task_group() as watchers:
                 first = anyio.Event()
                 watchers.start_soon(watch, other, task.id, first)
                 await first.wait()
                 while not lost:
-                    await begun(one, said(task_id=task.id))
+                    await begun(one, request(task_id=task.id))
         assert (await other.get(task.id, ME)).status.state is TaskState.INPUT_REQUIRED
         assert (lost[0].taskId, lost[0].lastGeneration > 1) == (task.id, True)

@@ -1,4 +1,4 @@
-"""What becomes of executions when the daemon is asked to end."""
+"""Executions when the daemon shuts down."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_an_execution_that_nobody_waits_for_has_the_drain_window_to_finish
             self.done = True
 
         async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-            """Nothing to let go of."""
+            """There is nothing to clean up."""
 
     slow = Slow()
     store = f"sqlite:{tmp_path / 'tasks.db'}"
@@ -57,7 +57,7 @@ async def test_one_that_does_not_end_is_cancelled_when_the_window_closes() -> No
                 self.cancelled = True
 
         async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-            """Nothing to let go of."""
+            """There is nothing to clean up."""
 
     endless = Endless()
     agent = Agent(endless, name="endless", description="Never ends.")

@@ -1,4 +1,4 @@
-"""Agents that go wrong in ways that must not reach anybody else: one task fails, the others and the daemon go on."""
+"""Agents with faults: one task fails, the others and the daemon go on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def message(text: str, *, at_once: bool = False) -> dict[str, Any]:
 
 
 class Faulty:
-    """Does what it was made for when it is told `fault`, completes for `echo`, and else stays."""
+    """Runs its fault for the message `fault`, completes for `echo`, and never ends for any other."""
 
     def __init__(self, work: Work, *, in_cancel: bool = False) -> None:
         self._work = work
@@ -113,7 +113,7 @@ async def test_whatever_its_cancel_raises_the_task_is_canceled(anyio_backend: st
             await the_others_go_on(peer, bystander)
 
 
-async def test_an_executor_that_keeps_on_is_left_alone_by_all_that() -> None:
+async def test_an_executor_that_refuses_a_cancellation_goes_on() -> None:
     async with in_memory(faulty(raising(NotCancelable()), in_cancel=True), drain_timeout=0.1) as peer:
         task = await begun(peer, "fault")
         with pytest.raises(Exception, match="TASK_NOT_CANCELABLE"):
@@ -159,14 +159,14 @@ async def test_deep_json_is_refused_by_its_path_before_there_is_a_task(levels: i
         assert listed["totalSize"] == (3 if levels <= DEEPEST else 0)
 
 
-async def test_an_executor_that_says_something_too_deep_fails_its_task_and_the_list_stays_readable() -> None:
+async def test_an_executor_that_publishes_too_deep_json_fails_its_task_and_the_list_stays_readable() -> None:
     class Deep:
         async def execute(self, context: RequestContext, events: TaskEvents) -> None:
             await events.artifact(Part(data=nested(int(context.text))))
             await events.complete()
 
         async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-            """Nothing to let go of."""
+            """There is nothing to clean up."""
 
     async with in_memory(Agent(Deep(), name="deep", description="Nests.")) as peer:
         states: list[str] = []
@@ -180,7 +180,7 @@ async def test_an_executor_that_says_something_too_deep_fails_its_task_and_the_l
 # -- secrets ------------------------------------------------------------------------------------------------------
 
 
-async def test_credentials_that_are_accepted_are_not_in_the_log_whoever_says_them(
+async def test_accepted_credentials_are_never_in_the_log(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     class Doors:

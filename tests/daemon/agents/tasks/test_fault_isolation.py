@@ -1,4 +1,4 @@
-"""Whatever an agent's code, its store or its tasks do: the task ends in a state that tells, and the daemon goes on."""
+"""Faults of an executor, its store or a task: the task gets a final state, and the daemon goes on."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ import pytest
 
 from discreet.agents import Agent, Message, Part, RequestContext, Role, Task, TaskEvents, TaskState, TaskStatus
 from discreet.daemon.agents.model.types import Created, StatusChanged
-from discreet.daemon.agents.service.request_handler import Caller, RequestHandler, Sending
+from discreet.daemon.agents.requests import Caller, SendRequest
+from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.stores.checks import check
 from discreet.daemon.agents.stores.interface import Change, Logged, Refusal, StoreError
 from discreet.daemon.agents.stores.memory import MemoryStore
 from discreet.daemon.agents.stores.sqlite.store import SqliteStore
-from discreet.daemon.agents.tasks.event_buffer import Budget, EventBuffer
+from discreet.daemon.agents.tasks.event_buffer import BufferUsage, EventBuffer
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import Internal
 from discreet.testing import in_memory
@@ -28,17 +29,17 @@ from discreet.testing import in_memory
 pytestmark = pytest.mark.anyio
 
 ALICE = Caller("alice", "1.0")
-HELLO = Sending(Message("m", Role.USER, (Part(text="hello"),)))
+HELLO = SendRequest(Message("m", Role.USER, (Part(text="hello"),)))
 
 
 class Executor:
-    """Does what the test wants of it."""
+    """An executor whose work is a function."""
 
     def __init__(self, execute: Callable[[RequestContext, TaskEvents], Any]) -> None:
         self.execute = execute
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-        """Nothing to let go of."""
+        """There is nothing to clean up."""
 
 
 async def fails_and_goes_on(handler: RequestHandler) -> None:
@@ -50,7 +51,7 @@ async def fails_and_goes_on(handler: RequestHandler) -> None:
 
 async def test_an_executor_that_can_not_even_be_called_fails_its_tasks(serving: Any) -> None:
     async def wrong(context: RequestContext) -> None:
-        """Takes no events."""
+        """Accepts no events."""
 
     async with serving(Executor(wrong)) as handler:
         await fails_and_goes_on(handler)
@@ -67,7 +68,7 @@ async def test_an_executor_that_waits_for_something_cancelled_fails_its_task(ser
         await fails_and_goes_on(handler)
 
 
-async def test_an_executor_whose_clean_up_fails_does_not_take_the_daemon_along(serving: Any) -> None:
+async def test_an_executor_whose_clean_up_fails_does_not_end_the_daemon(serving: Any) -> None:
     begun = anyio.Event()
 
     async def fail_at_last() -> None:
@@ -89,9 +90,9 @@ async def test_an_executor_whose_clean_up_fails_does_not_take_the_daemon_along(s
             tasks.cancel_scope.cancel()
 
 
-async def test_a_store_that_fails_while_a_new_task_says_more_loses_that_task_only(serving: Any) -> None:
+async def test_a_store_that_fails_while_a_new_task_publishes_more_loses_that_task_only(serving: Any) -> None:
     class Failing:
-        """Its first commit fails, once somebody has said more."""
+        """Its first commit fails, after the executor has published more."""
 
         def __init__(self) -> None:
             self.inner = MemoryStore()
@@ -127,7 +128,7 @@ async def test_a_store_that_fails_while_a_new_task_says_more_loses_that_task_onl
         assert task.status.state is TaskState.COMPLETED
 
 
-async def test_a_sender_gets_its_task_at_rest_though_the_next_message_has_it_working_again(serving: Any) -> None:
+async def test_a_sender_gets_its_task_as_it_stopped_though_the_next_message_has_it_working_again(serving: Any) -> None:
     async def ask(context: RequestContext, events: TaskEvents) -> None:
         if context.text == "hello again":
             begun.set()
@@ -140,7 +141,9 @@ async def test_a_sender_gets_its_task_at_rest_though_the_next_message_has_it_wor
     begun, queued = anyio.Event(), anyio.Event()
 
     async def say(text: str, task_id: str) -> None:
-        answers.append(await handler.send(Sending(Message("m", Role.USER, (Part(text=text),), task_id=task_id)), ALICE))
+        answers.append(
+            await handler.send(SendRequest(Message("m", Role.USER, (Part(text=text),), task_id=task_id)), ALICE)
+        )
 
     async with serving(Executor(ask)) as handler:
         task = await handler.send(HELLO, ALICE)
@@ -159,7 +162,7 @@ async def test_a_sender_gets_its_task_at_rest_though_the_next_message_has_it_wor
     assert isinstance(answer, Task) and answer.status.state is TaskState.INPUT_REQUIRED
 
 
-async def test_an_event_that_no_dialect_can_say_is_not_pushed_and_the_daemon_goes_on() -> None:
+async def test_an_event_that_no_dialect_can_write_is_not_pushed_and_the_daemon_goes_on() -> None:
     async def odd(context: RequestContext, events: TaskEvents) -> None:
         await events.complete(Part(data=msgspec.msgpack.Ext(1, b"")) if context.text == "odd" else None)
 
@@ -175,12 +178,12 @@ async def test_an_event_that_no_dialect_can_say_is_not_pushed_and_the_daemon_goe
         assert answer["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
-def test_watchers_are_told_nothing_of_what_the_store_does_not_have() -> None:
-    kept = EventBuffer(10, Budget())
+def test_watchers_get_nothing_that_the_store_does_not_have() -> None:
+    buffer = EventBuffer(10, BufferUsage())
     for generation in (11, 12, 13):
-        kept.add(Logged(generation, StatusChanged(TaskStatus(TaskState.WORKING))), 1)
-    assert kept.between(10, 8, 64) == []
-    assert [logged.generation for logged in kept.between(10, 12, 64) or ()] == [11, 12]
+        buffer.add(Logged(generation, StatusChanged(TaskStatus(TaskState.WORKING))), 1)
+    assert buffer.read(10, 8, 64) == []
+    assert [logged.generation for logged in buffer.read(10, 12, 64) or ()] == [11, 12]
 
 
 def created(task_id: str, owner: str) -> Change:
@@ -214,7 +217,7 @@ async def test_a_daemon_that_was_forgotten_overwrites_no_task(tmp_path: Path) ->
     await other.close()
 
 
-async def test_a_task_that_can_not_be_read_keeps_no_other_from_being_taken_up(
+async def test_a_task_that_can_not_be_read_does_not_block_the_adoption_of_others(
     daemon_on: Any, killable: Any, tmp_path: Path
 ) -> None:
     path = tmp_path / "tasks.db"
@@ -237,7 +240,7 @@ async def test_a_task_that_can_not_be_read_keeps_no_other_from_being_taken_up(
             await handler.get("bad", Caller("", "1.0"))
 
 
-async def test_who_resumes_a_task_owns_it_before_anything_is_said_of_it(
+async def test_a_resumed_task_has_its_new_owner_before_its_first_event(
     daemon_on: Any, killable: Any, tmp_path: Path
 ) -> None:
     class Resuming:
@@ -248,7 +251,7 @@ async def test_who_resumes_a_task_owns_it_before_anything_is_said_of_it(
             """Never called."""
 
         async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-            """Nothing to let go of."""
+            """There is nothing to clean up."""
 
         async def resume(self, context: RequestContext, events: TaskEvents) -> None:
             self.resumed.set()

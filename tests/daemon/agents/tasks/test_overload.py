@@ -1,4 +1,4 @@
-"""Many messages at once: quick ones are all answered, and those who wait for ever keep nobody else out."""
+"""Many messages at once: quick ones are all answered, and messages whose tasks never end do not block others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from discreet.agents import Agent, RequestContext, TaskEvents
 from discreet.client import Overloaded, Peer
-from discreet.daemon.agents.service.methods import MOST_WAITING
+from discreet.daemon.agents.service.methods import MAX_WAITING
 from discreet.testing import in_memory
 
 pytestmark = pytest.mark.anyio
@@ -25,7 +25,7 @@ class Patient:
         await events.complete()
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-        """Nothing to let go of."""
+        """There is nothing to clean up."""
 
 
 def agent() -> Agent:
@@ -44,12 +44,12 @@ async def test_a_burst_of_quick_messages_is_answered_whatever_its_size() -> None
         states.append(result["task"]["status"]["state"])
 
     async with in_memory(agent(), timeout=60) as peer, anyio.create_task_group() as senders:
-        for _ in range(3 * MOST_WAITING):
+        for _ in range(3 * MAX_WAITING):
             senders.start_soon(send, peer)
-    assert states == ["TASK_STATE_COMPLETED"] * (3 * MOST_WAITING)
+    assert states == ["TASK_STATE_COMPLETED"] * (3 * MAX_WAITING)
 
 
-async def test_messages_behind_a_thousand_that_do_not_move_are_refused_and_other_methods_go_on() -> None:
+async def test_messages_beyond_a_thousand_that_never_end_are_refused_and_other_methods_go_on() -> None:
     refused: list[int] = []
     extra = 20
 
@@ -60,11 +60,11 @@ async def test_messages_behind_a_thousand_that_do_not_move_are_refused_and_other
             refused.append(1)
 
     async with in_memory(agent(), timeout=60, drain_timeout=0.1) as peer, anyio.create_task_group() as senders:
-        for _ in range(MOST_WAITING + extra):
+        for _ in range(MAX_WAITING + extra):
             senders.start_soon(send, peer)
         listed: dict[str, Any] = {"totalSize": 0}
         with anyio.fail_after(30):
-            while listed["totalSize"] < MOST_WAITING:
+            while listed["totalSize"] < MAX_WAITING:
                 listed = await peer.call("ListTasks", {"pageSize": 1})
             while len(refused) < extra:
                 await peer.call("GetTask", {"id": listed["tasks"][0]["id"]})

@@ -1,4 +1,4 @@
-"""Any mix of senders, watchers, cancels and restarts: whatever was told of a task agrees with its log, and all are answered.
+"""Any mix of senders, watchers, cancels and restarts: every answer agrees with the log of its task, and all are answered.
 
 A message is a program for the executor. What callers were told is kept, and compared with the store's logs at the end.
 """
@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.daemon.agents.errors import EventsLost, TaskConflict
 from discreet.daemon.agents.model.draft import fold
 from discreet.daemon.agents.model.states import RESTING, TERMINAL, may_follow
 from discreet.daemon.agents.model.types import (
@@ -28,19 +29,12 @@ from discreet.daemon.agents.model.types import (
     StatusChanged,
     Task,
 )
-from discreet.daemon.agents.service.request_handler import (
-    Caller,
-    EventsLost,
-    Happened,
-    RequestHandler,
-    Sending,
-    Streamed,
-)
+from discreet.daemon.agents.requests import Caller, SendRequest, StreamItem, TaskUpdate
+from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.service.runtime import Runtime
 from discreet.daemon.agents.stores.interface import Change, Query, Refusal
 from discreet.daemon.agents.stores.memory import MemoryStore
 from discreet.daemon.agents.tasks.executor import RequestContext
-from discreet.daemon.agents.tasks.runner import TaskConflict
 from discreet.daemon.agents.tasks.task_events import TaskEvents
 from discreet.errors import FailureError, TaskNotCancelable, UnsupportedOperation
 
@@ -49,7 +43,7 @@ BOUND = 10.0
 
 
 class Op(NamedTuple):
-    """One thing that happens. `which` counts tasks or watchers from the last one; None is a new task."""
+    """One step. `which` counts tasks or watchers from the last one; None is a new task."""
 
     kind: Literal[
         "send", "at_once", "stream", "watch", "watch_slowly", "leave", "cancel", "get", "list", "go", "end", "kill"
@@ -65,7 +59,7 @@ ENDS = st.sampled_from(["c", "c", "i", "i", "f", "j", "x", "", "r"])
 
 
 ONE = "watch watch watch_slowly watch_slowly leave cancel get list go go"
-"""What may happen beside messages, with one daemon that lives on."""
+"""The steps besides messages, with one daemon that goes on."""
 
 
 def ops(kinds: str, daemons: int) -> st.SearchStrategy[list[Op]]:
@@ -89,7 +83,7 @@ def ops(kinds: str, daemons: int) -> st.SearchStrategy[list[Op]]:
 
 
 class Programmed:
-    """Does what the message says: works, says something, waits for the gate, yields, asks, ends, fails, raises, replies."""
+    """Runs the program in the message: works, publishes, waits for the gate, yields, asks, ends, fails, raises, replies."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -128,7 +122,7 @@ class Programmed:
 
 
 class Logging:
-    """A store, and all that it ever took: `logs` may be shared by several on one file."""
+    """A store, with a log of all that it committed; several stores on one file may share `logs`."""
 
     def __init__(self, inner: Any, logs: dict[str, list[Event]]) -> None:
         self.inner = inner
@@ -138,8 +132,8 @@ class Logging:
         return getattr(self.inner, name)
 
     async def commit(self, changes: Sequence[Change]) -> Sequence[Refusal | None]:
-        await anyio.lowlevel.checkpoint()  # time passes before it is on the disk, in memory too
-        with anyio.CancelScope(shield=True):  # what is taken is seen here, too
+        await anyio.lowlevel.checkpoint()  # a commit takes time, in memory too
+        with anyio.CancelScope(shield=True):  # what is committed must be logged here
             results: Sequence[Refusal | None] = await self.inner.commit(changes)
         for change, refusal in zip(changes, results, strict=True):
             if refusal is None:
@@ -151,10 +145,10 @@ class Logging:
 
 
 class Told(NamedTuple):
-    """What a caller was told. `items` are a snapshot and what came behind it; `whole` says that it came to its end."""
+    """What a caller got. `items` are a snapshot and the updates after it; `whole` says that the stream ended by itself."""
 
     how: str
-    items: list[Streamed]
+    items: list[StreamItem]
     whole: bool = True
 
 
@@ -206,7 +200,7 @@ class World:
         running, self.daemons[number] = self.daemons[number], None
         if running is not None:
             running.store.inner.killed = kill
-            running.clients.cancel_scope.cancel()  # nobody answers them any more
+            running.clients.cancel_scope.cancel()  # their calls end with the daemon
             await running.ended.wait()
 
     def pick(self, which: int | None) -> str | None:
@@ -252,12 +246,12 @@ class World:
             await work(*args)
         except FailureError as exc:
             assert isinstance(exc.failure, UnsupportedOperation | TaskNotCancelable), exc.failure
-        except (TaskConflict, EventsLost):  # told in so many words, and only where two daemons change a task
+        except (TaskConflict, EventsLost):  # possible only where two daemons change a task
             assert len(self.daemons) > 1
         finally:
             self.unanswered -= 1
 
-    def tell(self, how: str, *items: Streamed, whole: bool = True) -> None:
+    def tell(self, how: str, *items: StreamItem, whole: bool = True) -> None:
         self.told.append(Told(how, [*items], whole))
         if isinstance(items[0], Task) and items[0].id not in self.known:
             self.known.append(items[0].id)
@@ -267,23 +261,23 @@ class World:
         message = Message("always the same", Role.USER, (Part(text=text),), task_id=task_id)
         try:
             if kind == "stream":
-                await self._collect(kind, handler.stream(Sending(message, configuration), ME), slowly=False)
+                await self._collect(kind, handler.stream(SendRequest(message, configuration), ME), slowly=False)
             else:
-                result = await handler.send(Sending(message, configuration), ME)
+                result = await handler.send(SendRequest(message, configuration), ME)
                 self.tell(kind, result)
                 self.sent[text] = "taken" if isinstance(result, Task) else "replied"
                 if kind == "at_once" and task_id is not None:
-                    self.sent[text] = "unknown"  # it waits for its turn, which may never come
+                    self.sent[text] = "unknown"  # it is queued, and may never be executed
         except (FailureError, TaskConflict):
             self.sent[text] = "refused"
             raise
 
     async def _collect(self, how: str, stream: Any, *, slowly: bool) -> None:
-        items: list[Streamed] = []
+        items: list[StreamItem] = []
         whole = False
         try:
             async for item in stream:
-                if isinstance(item, Happened) and isinstance(item.event, Created):
+                if isinstance(item, TaskUpdate) and isinstance(item.event, Created):
                     item = item.event.task
                 items.append(item)
                 if isinstance(item, Task) and item.id not in self.known:
@@ -316,7 +310,7 @@ class World:
     # -- the end -----------------------------------------------------------------------------------------------
 
     async def settle(self) -> None:
-        """Let everybody come to an end who can."""
+        """Let every call end that can."""
         self.gate.set()
         while self.unanswered > len([scope for scope in self.watchers if not scope.cancel_called]):  # noqa: ASYNC110
             await anyio.sleep(0.001)
@@ -325,14 +319,14 @@ class World:
             await anyio.sleep(0.001)
 
     async def _all_rest(self, handler: RequestHandler) -> bool:
-        known = {*self.known}  # by now: while the store lists them there may come more
+        known = {*self.known}  # before the listing: more tasks may begin during it
         listed = await handler.list(Query(scope="me", size=100))
         assert not listed.next_token
         assert {task.id for task in listed.tasks} >= known
         return all(task.status.state in RESTING for task in listed.tasks)
 
     def check(self, logs: Mapping[str, Sequence[Event]]) -> None:
-        """Everything that was told agrees with the logs."""
+        """Every answer agrees with the logs."""
         moments = {task_id: _moments(log) for task_id, log in logs.items()}
         for how, items, whole in self.told:
             first, *rest = items
@@ -340,7 +334,7 @@ class World:
                 assert not rest
                 continue
             assert isinstance(first, Task)
-            events = [item.event for item in rest if isinstance(item, Happened)]
+            events = [item.event for item in rest if isinstance(item, TaskUpdate)]
             log, tasks = logs[first.id], moments[first.id]
             places = [
                 place
@@ -359,14 +353,14 @@ class World:
             assert last.status.state in TERMINAL
 
     def _check_messages(self, tasks: Sequence[Task]) -> None:
-        """Each message stands in one history once, if it was taken, and in none, if it was refused."""
+        """An accepted message is in one history once, a refused one in none."""
         said = [part.text for task in tasks for message in task.history for part in message.parts]
         for text, outcome in self.sent.items():
             assert said.count(text) in {"taken": {1}, "unknown": {0, 1}}.get(outcome, {0}), (text, outcome)
 
 
 def _moments(log: Sequence[Event]) -> list[Task]:
-    """The task behind each of its events; they are in an order that the table allows."""
+    """The task after each of its events, whose order the table of states allows."""
     first = log[0]
     assert isinstance(first, Created)
     tasks = [first.task]
@@ -394,7 +388,7 @@ async def happen(script: Sequence[Op], open_store: Callable[[], Any], daemons: i
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @settings(max_examples=200)
 @given(script=ops(ONE, 1))
-def test_callers_of_one_daemon_are_told_what_happened(backend: str, script: list[Op]) -> None:
+def test_callers_of_one_daemon_get_answers_that_agree_with_the_log(backend: str, script: list[Op]) -> None:
     store = Logging(MemoryStore(), {})
 
     async def run() -> None:
@@ -421,7 +415,7 @@ async def _in_files(script: list[Op], daemons: int, on_file: Callable[[Path], An
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @settings(max_examples=40)
 @given(script=ops(f"{ONE} end kill", 1))
-def test_callers_of_a_daemon_that_is_started_again_are_told_what_happened(
+def test_callers_of_a_daemon_that_is_started_again_get_answers_that_agree_with_the_log(
     killable, backend: str, script: list[Op]
 ) -> None:
     anyio.run(_in_files, script, 1, killable, backend=backend)
@@ -430,5 +424,7 @@ def test_callers_of_a_daemon_that_is_started_again_are_told_what_happened(
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @settings(max_examples=10)
 @given(script=ops(f"{ONE} end kill", 2))
-def test_callers_of_two_daemons_on_one_file_are_told_what_happened(killable, backend: str, script: list[Op]) -> None:
+def test_callers_of_two_daemons_on_one_file_get_answers_that_agree_with_the_log(
+    killable, backend: str, script: list[Op]
+) -> None:
     anyio.run(_in_files, script, 2, killable, backend=backend)

@@ -1,0 +1,42 @@
+"""Answers a request for the extended agent card: the card for callers that have authenticated (A2A 1.0 section 3.1.11)."""
+
+from __future__ import annotations
+
+from typing import final
+
+from ....errors.exceptions import FailureError
+from ....errors.failures import ExtendedAgentCardNotConfigured, Failure, Internal
+from ...dispatch.execution import attempt_now
+from ...logs import log
+from ...operations.access import Identity
+from ..card.model import AgentCard
+from .authorization import Authorization
+from .card_builder import CardBuilder
+
+
+@final
+class ExtendedCard:
+    """One per daemon, for all dialects."""
+
+    def __init__(self, cards: CardBuilder, authorization: Authorization) -> None:
+        self._cards = cards
+        self._authorization = authorization
+
+    def of(self, identity: Identity | None, *, unsupported: Failure) -> AgentCard:
+        """The card for this caller.
+
+        Raises `FailureError`: `unsupported` where the agent announces no extended card, `AuthenticationRequired` without an
+        identity, `ExtendedAgentCardNotConfigured` where there is none for this caller, `Internal` where making it failed.
+        """
+        if not self._cards.has_extended:
+            raise FailureError(unsupported)
+        if identity is None:
+            raise self._authorization.authentication_required()
+        made: list[AgentCard | None] = []
+        fault = attempt_now(lambda: made.append(self._cards.extended(identity)))
+        if fault is not None:
+            log.error("agent.failed", exc=fault)
+            raise FailureError(Internal())
+        if made[0] is None:
+            raise FailureError(ExtendedAgentCardNotConfigured())
+        return made[0]
