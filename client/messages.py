@@ -135,8 +135,3 @@ def encode_request(
 def encode_result(raw_id: bytes, result: object) -> bytes:
     """The answer to a server's request. Raises `TypeError` for a result that JSON can't hold."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (raw_id, _encode(result))
-
-
-def encode_error(raw_id: bytes, error: bytes) -> bytes:
-    """An error as the answer to a server's request; `error` is JSON text."""
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (raw_id, error)

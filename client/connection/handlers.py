@@ -14,11 +14,10 @@ from anyio import CancelScope
 from msgspec import Raw
 
 from ...errors.exceptions import FailureError, OperationError
-from ...errors.failures import Cancelled, Failure, Internal, MethodNotFound, ParseFailure
-from ...errors.wire import encode_error as error_text
-from ...errors.wire import failure_of
+from ...errors.failures import Cancelled, Internal, MethodNotFound, ParseFailure
+from ...errors.wire import encode_error_response, failure_of
 from ..errors import RemoteError
-from ..messages import DECODE_ERRORS, ServerNotification, ServerRequest, encode_error, encode_result
+from ..messages import DECODE_ERRORS, ServerNotification, ServerRequest, encode_result
 from . import log
 
 RequestHandler: TypeAlias = Callable[[Any], Awaitable[Any]]  # JSON values in, anything that msgspec encodes out
@@ -80,18 +79,18 @@ class Handlers:
             try:
                 handler = self.requests.get(request.method)
                 if handler is None:
-                    return _error_reply(request, MethodNotFound())
+                    return encode_error_response(request.id, MethodNotFound())
                 return encode_result(request.id, await handler(_decode_params(request.params)))
             except OperationError as exc:
-                return _error_reply(request, failure_of(exc, (type(exc),)))
+                return encode_error_response(request.id, failure_of(exc, (type(exc),)))
             except FailureError as exc:
-                return _error_reply(request, exc.failure)
+                return encode_error_response(request.id, exc.failure)
             except Exception as exc:  # noqa: BLE001 - the boundary to foreign code: other calls must not suffer
                 log.exception(f"the handler of {request.method}", exc)
-                return _error_reply(request, Internal())
+                return encode_error_response(request.id, Internal())
             finally:
                 self._running.pop(request.id, None)
-        return _error_reply(request, Cancelled())
+        return encode_error_response(request.id, Cancelled())
 
     def _cancel(self, params: Raw | None) -> None:
         try:
@@ -109,10 +108,6 @@ def call_logged(what: str, handler: Callable[[], object]) -> None:
         handler()
     except Exception as exc:  # noqa: BLE001 - the boundary to foreign code, as above
         log.exception(what, exc)
-
-
-def _error_reply(request: ServerRequest, failure: Failure) -> bytes:
-    return encode_error(request.id, error_text(failure))
 
 
 def _decode_params(params: Raw | None) -> Any:  # JSON

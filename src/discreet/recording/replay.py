@@ -14,10 +14,10 @@ from typing import Final, assert_never, final
 import anyio
 import msgspec
 
-from ..client.messages import MAX_MESSAGE_BYTES, encode_error
+from ..client.messages import MAX_MESSAGE_BYTES
 from ..client.task_group import background_tasks
 from ..errors.failures import MethodNotFound, ParseFailure
-from ..errors.wire import encode_error as error_text
+from ..errors.wire import encode_error_response
 from ..framing.channel import Channel
 from ..framing.events import EndOfInput, Fault, Frame, FrameLimits, Framing, NeedData
 from ..framing.parser import parser_for
@@ -190,7 +190,7 @@ class _Replayer:
         if group.kind == "request" and is_expected:
             self._unanswered.append(message)
         elif group.kind == "request":
-            self._post(encode_error(id_of(message).encode(), error_text(MethodNotFound())))
+            self._post(encode_error_response(id_of(message).encode(), MethodNotFound()))
         self._notify()
 
     # -- waiting -----------------------------------------------------------------------------------------------
