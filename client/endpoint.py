@@ -43,7 +43,7 @@ class Endpoint:
         check_framing(framing)
         check_timeout(timeout)
         self._dialect = dialect
-        self._framing = framing or dialect.framing
+        self._framing: Framing = framing or dialect.framing
         self._handlers = Handlers(dialect)
         self._defaults = CallDefaults(timeout, tuple(errors), retry)
         self._ids = count(1)

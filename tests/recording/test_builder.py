@@ -1,4 +1,4 @@
-"""The bytes of a session become entries: all messages, no secrets, and of garbage only its size."""
+"""The bytes of a session become entries: all messages, no secrets, and only the size of garbage."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def recorded(
     return entries
 
 
-def test_a_session_is_told_in_order_with_times_and_directions() -> None:
+def test_a_session_is_recorded_in_order_with_times_and_directions() -> None:
     entries = recorded(("client", framed(CALL)), ("server", framed(REPLY)), ("client", b""), ("server", b""))
     expected = CALL.replace(GITHUB.encode(), b"<redacted>")
     assert entries == [
@@ -58,14 +58,14 @@ def test_a_session_is_told_in_order_with_times_and_directions() -> None:
 
 
 @pytest.mark.parametrize("framing", ["content-length", "newline"])
-def test_auto_finds_out_what_is_spoken(framing: str) -> None:
+def test_auto_detects_the_framing(framing: str) -> None:
     data = framed(CALL) if framing == "content-length" else CALL + b"\n"
     start, said, _ = recorded(("client", data), framing="auto")
     assert isinstance(start, StartEntry) and start.framing == framing
     assert isinstance(said, MessageEntry)
 
 
-def test_a_server_that_speaks_first_tells_as_well() -> None:
+def test_auto_detects_the_framing_of_a_server_that_writes_first() -> None:
     start, *_ = recorded(("server", REPLY + b"\n"), framing="auto")
     assert isinstance(start, StartEntry) and start.framing == "newline"
 
@@ -94,7 +94,7 @@ def test_every_chunking_gives_the_same_messages(cuts: list[int]) -> None:
         (b"Content-Length: x\r\n\r\n", "invalid-content-length"),
     ],
 )
-def test_of_garbage_only_its_size_is_kept(data: bytes, reason: str) -> None:
+def test_only_the_size_of_garbage_is_recorded(data: bytes, reason: str) -> None:
     entries = recorded(("server", data), ("server", b""))
     lost = [entry for entry in entries if isinstance(entry, OmittedEntry)]
     assert [entry.reason for entry in lost] == [reason]
@@ -102,7 +102,7 @@ def test_of_garbage_only_its_size_is_kept(data: bytes, reason: str) -> None:
     assert GITHUB.encode() not in msgspec.json.encode(entries)
 
 
-def test_messages_behind_garbage_are_recorded_once_it_has_rested() -> None:
+def test_messages_after_garbage_and_a_silence_are_recorded() -> None:
     entries: list[Entry] = []
     builder = RecordingBuilder(entries.append, command=("serve",), framing="content-length", hide_paths=False)
     builder.feed("server", 1.0, b"{ broken \x00\x01 junk")
@@ -111,7 +111,7 @@ def test_messages_behind_garbage_are_recorded_once_it_has_rested() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["client", "server"]), st.binary(min_size=1, max_size=60)), max_size=8))
-def test_any_bytes_end_in_lines(pieces: list[tuple[Sender, bytes]]) -> None:
+def test_any_bytes_give_entries(pieces: list[tuple[Sender, bytes]]) -> None:
     for framing in ("content-length", "newline", "auto"):
         entries = recorded(*pieces, framing=framing)
         assert isinstance(entries[0], StartEntry) and isinstance(entries[-1], EndEntry)

@@ -1,4 +1,4 @@
-"""The process that records takes what it is handed, and whatever becomes of it stops nobody."""
+"""The recording process takes every packet, and its failure never stops the session."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def said(recording: Recording) -> list[bytes]:
     return [bytes(entry.message) for entry in recording.entries if isinstance(entry, MessageEntry)]
 
 
-def test_all_that_was_heard_is_written_when_the_session_ends(tmp_path: Path) -> None:
+def test_everything_observed_is_written_when_the_session_ends(tmp_path: Path) -> None:
     recorder = begun(tmp_path / "a.jsonl")
     for number in range(1000):
         recorder.observe("client", b"%d\n" % number)
@@ -51,7 +51,7 @@ def test_all_that_was_heard_is_written_when_the_session_ends(tmp_path: Path) -> 
     assert recorder.problem is None
 
 
-def test_what_comes_faster_than_it_can_be_recorded_ends_the_recording_which_says_how_much_is_missing(
+def test_a_full_queue_ends_the_recording_which_says_how_much_is_missing(
     tmp_path: Path,
 ) -> None:
     recorder = begun(tmp_path / "a.jsonl", max_queue=100)
@@ -77,7 +77,7 @@ def test_a_full_disk_ends_the_recording_only() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="names that are no UTF-8 are POSIX's")
-def test_words_that_are_no_utf8_are_written_as_what_they_are(tmp_path: Path) -> None:
+def test_words_that_are_no_utf8_are_escaped(tmp_path: Path) -> None:
     recorder = Recorder(create_file(tmp_path / "a.jsonl"), command=[os.fsdecode(b"a\xff")], framing="newline")
     recorder.finish(0)
     assert recorder.problem is None

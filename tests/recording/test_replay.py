@@ -1,4 +1,4 @@
-"""A recorded client is played to a server: in its order, after what it had seen, and judged by what comes back."""
+"""A replay sends the client's messages in order, waits where the client waited, and compares the answers."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ DEADLINE_SECONDS = 20.0
 """Bounds a test that hangs; no test waits for it."""
 
 SHORT_SECONDS = 0.05
-"""How long a replay waits where the test says that something never comes."""
+"""How long a replay waits for messages that never come."""
 
 
 class Server:
-    """The other end, played by hand."""
+    """A server that the test controls."""
 
     def __init__(self, transport: MemoryTransport) -> None:
         self.transport = transport
@@ -126,21 +126,21 @@ async def echo(server: Server) -> None:
             await server.write(reply(message["id"], message.get("params")))
 
 
-async def test_a_server_that_answers_as_recorded_differs_in_nothing() -> None:
+async def test_a_server_that_answers_as_recorded_has_no_differences() -> None:
     session = recording(call(1, "a", x=1), result(1, {"x": 1}), call("b", "b", y=[]), result("b", {"y": []}))
     report, server = await replayed(session, echo)
     assert report == ReplayReport((), (), sent=2, compared=2)
     assert [message["id"] for message in server.seen] == [1, "b"]
 
 
-async def test_another_answer_is_told_by_method_id_and_place() -> None:
+async def test_another_answer_is_reported_by_method_id_and_path() -> None:
     report, _ = await replayed(recording(call(1, "files/read", x=[1]), result(1, {"x": [2]})), echo)
     (difference,) = report.differences
     assert (difference.message, difference.path) == ("files/read id 1", "result.x[0]")
     assert (difference.recorded, difference.now) == ("2", "1")
 
 
-async def test_an_error_instead_of_a_result_is_told() -> None:
+async def test_an_error_instead_of_a_result_is_reported() -> None:
     async def fail(server: Server) -> None:
         assert await server.read()
         await server.write({"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "Internal error"}})
@@ -149,7 +149,7 @@ async def test_an_error_instead_of_a_result_is_told() -> None:
     assert {difference.path for difference in report.differences} == {"result", "error"}
 
 
-async def test_a_message_waits_for_the_replies_that_the_client_had_seen() -> None:
+async def test_a_message_waits_for_the_replies_that_the_client_had_received() -> None:
     async def late(server: Server) -> None:
         first = await server.read()
         assert first
@@ -166,7 +166,7 @@ async def test_a_message_waits_for_the_replies_that_the_client_had_seen() -> Non
     assert report.differences == ()
 
 
-async def test_a_message_that_did_not_wait_does_not_wait() -> None:
+async def test_a_message_that_waited_for_nothing_does_not_wait() -> None:
     async def both_first(server: Server) -> None:
         assert await server.read() and await server.read()
         await server.write(reply(2, "two"), reply(1, "one"))
@@ -176,7 +176,7 @@ async def test_a_message_that_did_not_wait_does_not_wait() -> None:
     assert report.differences == ()
 
 
-async def test_a_cancellation_waits_for_the_events_that_the_client_had_seen() -> None:
+async def test_a_cancellation_waits_for_the_events_that_the_client_had_received() -> None:
     async def stream(server: Server) -> None:
         assert await server.read()
         await server.write(event(1, 1, "a"), event(1, 2, "b"))
@@ -214,7 +214,7 @@ async def test_the_order_of_events_counts_within_a_stream_only() -> None:
     ]
 
 
-async def test_what_does_not_come_is_missing_and_is_waited_for_once() -> None:
+async def test_a_missing_message_is_reported_and_waited_for_once() -> None:
     session = recording(
         call(1, "a"), result(1, {}), *(call(number, "b") for number in range(2, 200)), result(2, {}), call(500, "c")
     )
@@ -228,7 +228,7 @@ async def test_what_does_not_come_is_missing_and_is_waited_for_once() -> None:
     assert len(server.seen) == 200
 
 
-async def test_what_comes_beyond_the_recording_is_told() -> None:
+async def test_messages_beyond_the_recording_are_reported() -> None:
     async def talkative(server: Server) -> None:
         assert await server.read()
         await server.write(reply(1, {}), reply(1, {}), {"jsonrpc": "2.0", "method": "hello", "params": {}})
@@ -286,18 +286,18 @@ async def test_a_request_of_the_server_that_was_not_recorded_is_refused() -> Non
 
 
 @pytest.mark.parametrize("ignore", [["result.at"], ["result.*"], ["**.at"], ["result"]])
-async def test_fields_that_may_differ_are_ignored_with_all_below_them(ignore: list[str]) -> None:
+async def test_ignored_fields_are_ignored_with_everything_below_them(ignore: list[str]) -> None:
     session = recording(call(1, "a", at={"x": 1}), result(1, {"at": {"x": 2, "y": 3}}))
     report, _ = await replayed(session, echo, ignore=ignore)
     assert report.differences == ()
 
 
-async def test_fields_that_are_not_named_are_not_ignored() -> None:
+async def test_other_fields_are_not_ignored() -> None:
     report, _ = await replayed(recording(call(1, "a", at=1), result(1, {"at": 2})), echo, ignore=["result.x", "at"])
     assert [d.path for d in report.differences] == ["result.at"]
 
 
-async def test_the_secret_of_this_run_goes_where_that_of_the_recorded_one_was() -> None:
+async def test_the_secret_of_this_run_replaces_the_recorded_one() -> None:
     async def login(server: Server) -> None:
         assert await server.read()
         await server.write(reply(1, {"token": "fresh-Secret-1"}))
@@ -339,7 +339,7 @@ def _answering(value: Any) -> Behaviour:
     return answer
 
 
-async def test_garbage_of_the_server_is_a_difference_and_ends_nothing() -> None:
+async def test_garbage_of_the_server_is_a_difference_and_the_replay_goes_on() -> None:
     async def garbage(server: Server) -> None:
         assert await server.read()
         await server.write(b"no json", reply(1, {}))
@@ -361,7 +361,7 @@ async def test_garbage_of_the_client_is_not_sent_and_its_errors_are_not_expected
     assert len(report.notes) == 1
 
 
-async def test_the_clients_end_comes_where_it_was() -> None:
+async def test_the_client_closes_its_stream_where_it_did() -> None:
     async def at_the_end(server: Server) -> None:
         assert await server.read()
         assert await server.read() is None
@@ -384,7 +384,7 @@ async def test_a_server_that_never_ends_ends_the_replay_in_bounded_time() -> Non
     assert report.sent == 1
 
 
-async def test_ids_are_sent_digit_by_digit_and_reused_ids_are_told_apart() -> None:
+async def test_ids_are_sent_unchanged_and_reused_ids_are_kept_apart() -> None:
     text = b'{"jsonrpc":"2.0","id":1.0,"method":"a"}'
     line = MessageEntry(ms=0.0, sender="client", message=Raw(text))
     answer = MessageEntry(ms=0.0, sender="server", message=Raw(b'{"jsonrpc":"2.0","id":1.0,"result":1}'))
@@ -419,7 +419,7 @@ def test_values_are_compared_as_json(one: str, other: str, places: list[object])
     assert [path for path, _, _ in found] == places
 
 
-async def test_what_a_cut_recording_does_not_hold_is_not_compared() -> None:
+async def test_messages_after_the_end_of_a_cut_recording_are_not_compared() -> None:
     session = recording(call(1, "a", x=1), result(1, {"x": 1}), call(2, "b", x=2), cut=True)
     report, _ = await replayed(session, echo)
     assert (report.differences, report.sent, report.compared) == ((), 2, 1)
