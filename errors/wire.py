@@ -109,6 +109,11 @@ def encode_error(failure: Failure) -> bytes:
     return _encode(error_object(failure))
 
 
+def encode_error_response(request_id: bytes, failure: Failure) -> bytes:
+    """The JSON-RPC response that answers a request with a failure. `request_id` is the JSON text of the request's id."""
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request_id, encode_error(failure))
+
+
 def _data(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | list[_ErrorInfo] | None:
     match failure:
         case ParseFailure(reason) | InvalidRequest(reason):

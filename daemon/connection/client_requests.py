@@ -55,7 +55,7 @@ class ClientRequests:
                 await pending.answered.wait()
         finally:
             if self._open.pop(key, None) is not None and pending.reply is None:
-                self._writer.post(envelope.encode_notification("$/cancelRequest", {"id": int(key)}))
+                self._writer.post(envelope.encode_notification(envelope.CANCEL_REQUEST, {"id": int(key)}))
                 self._writer.flush()
         return _result(pending.reply)
 

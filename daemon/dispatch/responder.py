@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol, final
 
 from ...errors.failures import Failure, Internal, InvalidRequest, Overloaded
-from ...errors.wire import encode_error
+from ...errors.wire import encode_error_response
 from ..memory import SMALL, MemoryBudget
 from ..rpc import envelope
 from ..rpc.envelope import Call
@@ -82,7 +82,7 @@ class Responder:
             response = envelope.encode_result(call.id, outcome)
         else:
             note_failure(call.method, call.id, outcome)
-            response = envelope.encode_error(call.id, encode_error(outcome))
+            response = encode_error_response(call.id, outcome)
         if stream is None:
             self._output.post(response)
         elif ended:
@@ -132,4 +132,4 @@ class Responder:
 
     def error(self, call_id: bytes, failure: Failure) -> None:
         """Send an error for something that is in the log already."""
-        self._output.post(envelope.encode_error(call_id, encode_error(failure)))
+        self._output.post(encode_error_response(call_id, failure))

@@ -16,6 +16,9 @@ from .text import encoding_failure, parse_failure, scan_envelope
 
 NULL_ID: Final = b"null"
 
+CANCEL_REQUEST: Final = "$/cancelRequest"
+"""The notification that cancels a request, in both directions."""
+
 
 class Call(msgspec.Struct, gc=False):
     """A request, or a notification when `id` is None.
@@ -217,11 +220,6 @@ def _too_deep(body: bytes) -> Message:
 def encode_result(call_id: bytes, result: bytes) -> bytes:
     """A response; both arguments are JSON texts."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (call_id, result)
-
-
-def encode_error(call_id: bytes, error: bytes) -> bytes:
-    """An error response; both arguments are JSON texts."""
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (call_id, error)
 
 
 def encode_notification(method: str, params: object) -> bytes:

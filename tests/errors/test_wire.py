@@ -42,7 +42,7 @@ from discreet.errors import (
     row_of,
 )
 from discreet.errors.failures import ParseReason, RequestReason
-from discreet.errors.wire import decode_error, encode_error, failure_of
+from discreet.errors.wire import decode_error, encode_error, encode_error_response, failure_of
 
 
 class FileNotFound(OperationError, code="FILE_NOT_FOUND", http_status=404):
@@ -187,6 +187,14 @@ def test_a_failure_becomes_its_row_of_the_table(failure: Failure, code: int, mes
 def test_every_member_of_the_union_is_covered_here_and_has_a_row() -> None:
     members = set(get_args(Failure))
     assert {type(failure) for failure, *_ in EXPECTED} == members == {row.failure for row in ERROR_TABLE}
+
+
+def test_an_error_response_echoes_the_id_it_was_given() -> None:
+    assert json.loads(encode_error_response(b'"a"', MethodNotFound())) == {
+        "jsonrpc": "2.0",
+        "id": "a",
+        "error": {"code": -32601, "message": "Method not found"},
+    }
 
 
 @pytest.mark.parametrize("failure", [failure for failure, *_ in EXPECTED], ids=repr)

@@ -25,7 +25,7 @@ from ..client import (
     connect,
 )
 from ..client.peer import DEFAULT_TIMEOUT, LISTING_SECONDS
-from ..client.policies.idempotency import Listed
+from ..client.policies.operation_kinds import ListedOperation
 from ..daemon.lifecycle import EXIT_OK, EXIT_USAGE
 from ..daemon.settings.sources import closest_match
 from ..framing.events import Framing
@@ -156,7 +156,7 @@ async def _nearest(peer: Peer, request: Request) -> str:
         return ""
     try:
         listed = await peer.call(
-            "services/list", type=list[Listed], timeout=LISTING_SECONDS, service_params=request.service_params
+            "services/list", type=list[ListedOperation], timeout=LISTING_SECONDS, service_params=request.service_params
         )
     except ClientError:
         return ""

@@ -1,4 +1,7 @@
-"""Secrets that a session has given away under a telling name: hidden wherever they are said again. Never shows them."""
+"""Remembers the secrets that a session showed under a telling name, and hides them wherever they occur again.
+
+Never shows them.
+"""
 
 from __future__ import annotations
 
@@ -10,38 +13,38 @@ from ..errors.redaction.layers.known_secrets import MIN_SECRET_LENGTH, KnownSecr
 from ..errors.redaction.layers.sensitivity import Sensitivity
 from ..errors.redaction.marks import REDACTED, nothing_to_redact
 
-SHORT_SECRETS: Final = 1024
-"""Secrets of fewer than `MIN_SECRET_LENGTH` characters that are remembered."""
+MAX_SHORT_SECRETS: Final = 1024
+"""How many secrets of fewer than `MIN_SECRET_LENGTH` characters are remembered."""
 
 _SHORT: Final = re.compile(r"(?=\D*\d)[^\s<>]{6,7}")
-"""Still long enough, and with a digit in it, to be told from words where it stands by itself."""
+"""A short secret that can be told from words: long enough, and with a digit in it."""
 
-_PASSWORDS: Final = ("pass", "pwd", "secret", "cred")
-"""Names under which even a plain word is one to hide everywhere; that of a token or a cookie may be a keyword."""
+_PASSWORD_NAMES: Final = ("pass", "pwd", "secret", "cred")
+"""Under these names even a plain word is hidden everywhere. The plain word of a token or a cookie may be a keyword."""
 
 
 @final
-class SessionSecrets:
-    """What one session has said under telling names. Values that are too common to be found again are left out."""
+class LearnedSecrets:
+    """The secrets of one session. Values that are too common to be recognised again are left out."""
 
     def __init__(self) -> None:
         self._known = KnownSecrets()
         self._short: dict[str, re.Pattern[str]] = {}
 
     def learn(self, secret: str, name: str) -> None:
-        """A value, and the name that told; empty where it was found without one."""
+        """Remember a value that was found under `name`; empty if it was found without a name."""
         if nothing_to_redact(secret) or is_placeholder(secret) or REDACTED in secret:
             return
         is_word = secret.isalpha() and not is_secret(secret, Sensitivity.LIKELY)
-        if is_word and not any(part in name.lower() for part in _PASSWORDS):
+        if is_word and not any(part in name.lower() for part in _PASSWORD_NAMES):
             return
         if len(secret) >= MIN_SECRET_LENGTH:
             self._known.add(secret)
-        elif _SHORT.fullmatch(secret) and len(self._short) < SHORT_SECRETS:
+        elif _SHORT.fullmatch(secret) and len(self._short) < MAX_SHORT_SECRETS:
             self._short.setdefault(secret, re.compile(rf"(?<!\w){re.escape(secret)}(?!\w)"))
 
     def scrub(self, text: str) -> str:
-        """The text without them."""
+        """The text without the remembered secrets."""
         text = self._known.scrub(text, lambda _: REDACTED)
         for secret, pattern in self._short.items():
             if secret in text:
