@@ -13,7 +13,8 @@ import anyio
 import pytest
 
 from discreet.client import EndBounds, ServerProcess, spawn
-from discreet.framing.transports.interface import MemoryTransport, PeerGone, memory_pair
+from discreet.framing.transports.interface import PeerGone
+from discreet.framing.transports.memory import MemoryTransport, memory_pair
 from discreet.recording.format import StreamName
 from discreet.recording.proxy import ClientStreams, relay
 
