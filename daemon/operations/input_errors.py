@@ -19,7 +19,7 @@ from msgspec import inspect as types
 from ...errors.failures import InvalidParams
 from .msgspec_errors import DECODE_ERRORS
 from .type_phrases import accepted_values, describe_type
-from .type_shapes import ObjectLike, TupleLike, bare, json_kinds, object_members, to_annotation, tuple_items
+from .type_shapes import ObjectLike, TupleLike, json_kinds, object_members, to_annotation, tuple_items, without_metadata
 
 _WORK: Final = 64 * 1024 * 1024
 """The work budget of one search, in bytes: about half a second for the worst text of 10 MiB. A level is read twice, and
@@ -208,7 +208,7 @@ def _in_union(mismatch: _Mismatch, node: types.UnionType) -> _Finding:
     if accepted_values(node) is not None:
         return None
     kind = _kind(mismatch.text)
-    meant = [member for member in map(bare, node.types) if kind in json_kinds(member)]
+    meant = [member for member in map(without_metadata, node.types) if kind in json_kinds(member)]
     if len(meant) == 1:
         return _Mismatch(meant[0], mismatch.text, mismatch.path)
     tagged = [member for member in meant if isinstance(member, types.StructType) and member.tag is not None]

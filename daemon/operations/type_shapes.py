@@ -26,7 +26,7 @@ _OBJECT: Final = frozenset({"object"})
 _ANY: Final = frozenset({"string", "number", "boolean", "null", "array", "object"})
 
 
-class Scalar(msgspec.Struct, frozen=True):
+class ScalarType(msgspec.Struct, frozen=True):
     """A type without parts. msgspec decodes it by `annotation`; `phrase` says it to people; `kinds` are its JSON types."""
 
     annotation: Any
@@ -34,23 +34,23 @@ class Scalar(msgspec.Struct, frozen=True):
     kinds: frozenset[str]
 
 
-_ANYTHING: Final = Scalar(Any, "any value", _ANY)
-_SCALARS: Final[dict[type[types.Type], Scalar]] = {
-    types.RawType: Scalar(msgspec.Raw, "any value", _ANY),
-    types.NoneType: Scalar(type(None), "null", frozenset({"null"})),
-    types.BoolType: Scalar(bool, "boolean", frozenset({"boolean"})),
-    types.IntType: Scalar(int, "integer", _NUMBER),
-    types.FloatType: Scalar(float, "number", _NUMBER),
-    types.DecimalType: Scalar(decimal.Decimal, "decimal number", _STRING | _NUMBER),
-    types.StrType: Scalar(str, "string", _STRING),
-    types.BytesType: Scalar(bytes, "base64 string", _STRING),
-    types.ByteArrayType: Scalar(bytearray, "base64 string", _STRING),
-    types.MemoryViewType: Scalar(memoryview, "base64 string", _STRING),
-    types.DateTimeType: Scalar(datetime.datetime, "date-time", _STRING),
-    types.DateType: Scalar(datetime.date, "date", _STRING),
-    types.TimeType: Scalar(datetime.time, "time", _STRING),
-    types.TimeDeltaType: Scalar(datetime.timedelta, "duration", _STRING),
-    types.UUIDType: Scalar(uuid.UUID, "UUID", _STRING),
+_ANYTHING: Final = ScalarType(Any, "any value", _ANY)
+_SCALARS: Final[dict[type[types.Type], ScalarType]] = {
+    types.RawType: ScalarType(msgspec.Raw, "any value", _ANY),
+    types.NoneType: ScalarType(type(None), "null", frozenset({"null"})),
+    types.BoolType: ScalarType(bool, "boolean", frozenset({"boolean"})),
+    types.IntType: ScalarType(int, "integer", _NUMBER),
+    types.FloatType: ScalarType(float, "number", _NUMBER),
+    types.DecimalType: ScalarType(decimal.Decimal, "decimal number", _STRING | _NUMBER),
+    types.StrType: ScalarType(str, "string", _STRING),
+    types.BytesType: ScalarType(bytes, "base64 string", _STRING),
+    types.ByteArrayType: ScalarType(bytearray, "base64 string", _STRING),
+    types.MemoryViewType: ScalarType(memoryview, "base64 string", _STRING),
+    types.DateTimeType: ScalarType(datetime.datetime, "date-time", _STRING),
+    types.DateType: ScalarType(datetime.date, "date", _STRING),
+    types.TimeType: ScalarType(datetime.time, "time", _STRING),
+    types.TimeDeltaType: ScalarType(datetime.timedelta, "duration", _STRING),
+    types.UUIDType: ScalarType(uuid.UUID, "UUID", _STRING),
 }
 _GENERICS: Final[dict[type[types.Type], Any]] = {
     types.ListType: list,
@@ -70,12 +70,12 @@ class TupleItem(msgspec.Struct, frozen=True):
     required: bool
 
 
-def bare(node: types.Type) -> types.Type:
+def without_metadata(node: types.Type) -> types.Type:
     """The type itself, without `Metadata` around it."""
-    return bare(node.type) if isinstance(node, types.Metadata) else node
+    return without_metadata(node.type) if isinstance(node, types.Metadata) else node
 
 
-def scalar(node: types.Type) -> Scalar:
+def scalar(node: types.Type) -> ScalarType:
     """The row of a type without parts. A type that is not in the table counts as anything."""
     return _SCALARS.get(type(node), _ANYTHING)
 

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import inspect as types
 
-from ..operations.type_shapes import ObjectLike, TupleLike, bare, required_length, tuple_items
+from ..operations.type_shapes import ObjectLike, TupleLike, required_length, tuple_items, without_metadata
 from .patterns import to_ecma
 
 JsonSchema: TypeAlias = dict[str, Any]
@@ -196,7 +196,7 @@ class _Writer:
     def _items(self, node: types.CollectionType) -> JsonSchema | bool:
         """True is written out, since a missing `items` means that undeclared items are ignored."""
         hashed = isinstance(node, types.SetType | types.FrozenSetType)
-        if hashed and isinstance(bare(node.item_type), types.AnyType):
+        if hashed and isinstance(without_metadata(node.item_type), types.AnyType):
             return _HASHABLE
         return self.write(node.item_type) or True
 
@@ -293,5 +293,5 @@ def _named(cls: Any) -> JsonSchema:
 
 
 def _tag_field(node: types.Type) -> str | None:
-    plain = bare(node)
+    plain = without_metadata(node)
     return plain.tag_field if isinstance(plain, types.StructType) and not plain.array_like else None

@@ -1,4 +1,4 @@
-"""What the keywords of one JSON Schema mean: references, alternatives, types, bounds, and whether a scalar is accepted.
+"""What the keywords of one JSON Schema mean: references, expand_any_of, types, bounds, and whether a scalar is accepted.
 
 Knows the keywords that `json_schema` writes. Keywords that it can't combine are kept, so that callers see them.
 """
@@ -49,7 +49,7 @@ def intersect(one: JsonSchema, other: Any) -> JsonSchema:  # Any: a schema may b
     return merged
 
 
-def alternatives(schema: JsonSchema) -> Iterator[JsonSchema]:
+def expand_any_of(schema: JsonSchema) -> Iterator[JsonSchema]:
     """The alternatives of an `anyOf`, each together with the keywords beside it."""
     rest = {word: value for word, value in schema.items() if word not in ANNOTATIONS | {"anyOf"}}
     for branch in schema["anyOf"]:

@@ -47,7 +47,7 @@ class ContentDescriptor(msgspec.Struct, frozen=True, omit_defaults=True):
     description: str = ""
 
 
-class ErrorObject(msgspec.Struct, frozen=True):
+class OpenRpcError(msgspec.Struct, frozen=True):
     """`data` is the schema of the error's member `data`, with the error's own code as a constant."""
 
     code: int
@@ -66,7 +66,7 @@ class MethodObject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     params: tuple[ContentDescriptor, ...]
     structure: Literal["by-name"] = msgspec.field(name="paramStructure")
     result: ContentDescriptor
-    errors: tuple[ErrorObject, ...]
+    errors: tuple[OpenRpcError, ...]
     kind: str = msgspec.field(name="x-kind")
     scopes: AccessSchema | UnsetType = msgspec.field(name="x-scopes", default=UNSET)
     event: JsonSchema | bool | UnsetType = msgspec.field(name="x-event", default=UNSET)
@@ -125,7 +125,7 @@ def _params(schema: JsonSchema, types: _NamedTypes) -> tuple[ContentDescriptor, 
     )
 
 
-def _error(error: ErrorSchema, types: _NamedTypes) -> ErrorObject:
+def _error(error: ErrorSchema, types: _NamedTypes) -> OpenRpcError:
     data: JsonSchema = {
         "type": "object",
         "properties": {"code": {"const": error.code}, "retryable": {"const": error.retryable}},
@@ -134,7 +134,7 @@ def _error(error: ErrorSchema, types: _NamedTypes) -> ErrorObject:
     if error.schema is not None:
         data["properties"]["details"] = types.include(error.schema)
         data["required"].append("details")
-    return ErrorObject(SERVER_ERROR, error.message, data)
+    return OpenRpcError(SERVER_ERROR, error.message, data)
 
 
 _LOCAL: Final = "#/$defs/"

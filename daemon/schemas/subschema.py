@@ -16,9 +16,9 @@ from .keywords import (
     ANNOTATIONS,
     NUMERIC,
     accepts,
-    alternatives,
     cases,
     dereference,
+    expand_any_of,
     intersect,
     json_types,
     tightest_bound,
@@ -99,7 +99,7 @@ class _Comparison:
         if outer.get("enum") == []:
             yield Incompatibility(path, _NOT_ACCEPTED[self._direction])
         elif "anyOf" in inner:
-            for branch in alternatives(inner):
+            for branch in expand_any_of(inner):
                 yield from self._compare(branch, outer, path)
         elif "anyOf" in outer:
             yield from self._within_any(inner, outer, path)
@@ -110,7 +110,7 @@ class _Comparison:
 
     def _within_any(self, inner: JsonSchema, outer: JsonSchema, path: str) -> Iterator[Incompatibility]:
         """One alternative of the outer schema must accept each value or type of the inner one."""
-        options = list(alternatives(outer))
+        options = list(expand_any_of(outer))
         for case in cases(inner):
             found = [list(self._compare(case, option, path)) for option in options]
             if [] not in found:

@@ -87,7 +87,7 @@ class FlagParser(argparse.ArgumentParser):
                 yield Flag(tuple(action.option_strings), action.help or "", value, tuple(map(str, choices)))
 
 
-def add_serve_flags(parser: argparse.ArgumentParser) -> None:
+def add_setting_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `serve` to a parser. Values stay text, so that errors are the same for each source."""
     groups: dict[str, argparse._ArgumentGroup] = {}
     for option in OPTIONS:

@@ -24,10 +24,10 @@ def load_settings(argv: Sequence[str], environ: Mapping[str, str], directory: st
     Raises `UsageError`. Reads only `discreet.toml` or `pyproject.toml` of the directory, and checks that the root is a
     directory.
     """
-    from .flags import FlagParser, add_serve_flags, from_flags  # late: argparse, which not every caller needs
+    from .flags import FlagParser, add_setting_flags, from_flags  # late: argparse, which not every caller needs
 
     parser = FlagParser("discreet serve", "[APP ...] [FLAG ...]")
-    add_serve_flags(parser)
+    add_setting_flags(parser)
     return resolve_settings(from_flags(parser.read(argv)), environ, directory).settings
 
 

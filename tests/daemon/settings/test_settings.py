@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from discreet.daemon.settings import OPTIONS, Option, Settings, UsageError, load_settings, resolve_settings
-from discreet.daemon.settings.flags import FlagParser, add_serve_flags, from_flags, to_argv
+from discreet.daemon.settings.flags import FlagParser, add_setting_flags, from_flags, to_argv
 
 HERE = "/"
 """A directory without a settings file."""
@@ -152,7 +152,7 @@ def test_the_last_of_a_repeated_flag_wins() -> None:
 @every_option
 def test_flags_can_be_written_again(option: Option) -> None:
     parser = FlagParser("again", "")
-    add_serve_flags(parser)
+    add_setting_flags(parser)
     once = from_flags(parser.read(SAMPLES[option.field].flags))
     assert from_flags(parser.read(to_argv(once))) == once
 

@@ -19,7 +19,7 @@ from ...daemon.operations.access import PARENT
 from ...daemon.operations.registry import Registry
 from ...daemon.operations.service import DeclarationError
 from ...daemon.settings import Settings, UsageError
-from ...daemon.settings.flags import add_serve_flags
+from ...daemon.settings.flags import add_setting_flags
 from ..json_output import show
 from .schema import stdout_is_stderr
 from .serve import resolved
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of `serve`, whose agent is meant, and which of its cards."""
     parser.add_argument("--dialect", choices=VERSIONS, default=VERSIONS[0], help="the version of A2A to write it in")
     parser.add_argument("--extended", action="store_true", help="the card that a caller with every scope gets")
-    add_serve_flags(parser)
+    add_setting_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:

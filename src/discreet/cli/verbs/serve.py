@@ -5,12 +5,12 @@ import os
 
 from ...daemon.process.reexec import take
 from ...daemon.settings import Resolved, UsageError, resolve_settings
-from ...daemon.settings.flags import add_serve_flags, from_flags
+from ...daemon.settings.flags import add_setting_flags, from_flags
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of the daemon, from the table of settings."""
-    add_serve_flags(parser)
+    add_setting_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:
