@@ -255,16 +255,16 @@ def events() -> Iterator[Events]:
     """The events logged since the last call."""
     before = log.level
     log.set_level("info")
-    log.backlog.forget()
+    log.queue.forget()
 
     def taken() -> list[tuple[str, dict[str, Any]]]:
         found = []
-        while (event := log.backlog.get()) is not None:
+        while (event := log.queue.get()) is not None:
             found.append((event.name, dict(event.fields)))
         return found
 
     yield taken
-    log.backlog.forget()
+    log.queue.forget()
     log.set_level(before)
 
 
