@@ -255,7 +255,7 @@ def events() -> Iterator[Events]:
     """The events logged since the last call."""
     before = log.level
     log.set_level("info")
-    log.queue.forget()
+    log.queue.clear()
 
     def taken() -> list[tuple[str, dict[str, Any]]]:
         found = []
@@ -264,7 +264,7 @@ def events() -> Iterator[Events]:
         return found
 
     yield taken
-    log.queue.forget()
+    log.queue.clear()
     log.set_level(before)
 
 
