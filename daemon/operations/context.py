@@ -246,10 +246,6 @@ class Context:
             self._token = _progress_token(self._call)
         return self._token
 
-    def _forget_params(self) -> None:
-        """Read what the context needs of the call's params, which are about to be dropped. For the daemon."""
-        self._progress_token()
-
     @overload
     async def call(self, name: str, params: object = None, *, type: type[T], continue_running: bool = False) -> T: ...
 
@@ -321,6 +317,11 @@ class Context:
     @staticmethod
     def _decode(result: bytes, type: Any) -> Any:
         return msgspec.json.decode(result, type=type)
+
+
+def keep_progress_token(context: Context) -> None:
+    """Read what a context needs of its call's params, which are about to be dropped."""
+    context._progress_token()
 
 
 def _progress_token(call: IncomingCall) -> str | int | None:
