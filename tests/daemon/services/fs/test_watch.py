@@ -23,6 +23,7 @@ from discreet.daemon.services.fs.service import file_service
 from discreet.daemon.services.fs.types import MAX_EVENT_CHANGES, Change, Changes
 from discreet.daemon.services.fs.watch import Watching
 from discreet.errors import OperationError
+from support.fs import CTX
 
 pytestmark = pytest.mark.anyio
 
@@ -31,11 +32,6 @@ DOCUMENT = Path(__file__).parents[4] / "docs" / "fs.md"
 SECONDS = 20.0
 HAS_WATCHFILES = find_spec("watchfiles") is not None
 NEEDS_WATCHFILES = pytest.mark.skipif(not HAS_WATCHFILES, reason="the extra `watch` is not installed")
-
-
-class Request:
-    def check_cancelled(self) -> None:
-        pass
 
 
 class Watch:
@@ -78,7 +74,7 @@ def watching(tmp_path: Path, waiting: Callable[[str], Waiting]) -> Open:
     @asynccontextmanager
     async def run(path: str = ".", **params: Any) -> AsyncIterator[Watch]:
         with Root(str(tmp_path)) as root:
-            events = Watching(root, waiting=waiting).watch(Request(), path, **{"interval": 0.1, **params})
+            events = Watching(root, waiting=waiting).watch(CTX, path, **{"interval": 0.1, **params})
             watch = Watch(events)
             try:
                 assert await watch.next() == []
@@ -241,7 +237,7 @@ async def test_the_example_of_the_document_is_what_happens(serving: Any, tmp_pat
 async def test_more_names_than_can_be_watched_end_the_watch_with_an_error(tmp_path: Path) -> None:
     put(tmp_path / "one", "")
     with Root(str(tmp_path)) as root:
-        events = Watching(root, waiting=Polled, most=2).watch(Request(), interval=0.1)
+        events = Watching(root, waiting=Polled, most=2).watch(CTX, interval=0.1)
         assert (await anext(events)).changes == ()
         put(tmp_path / "two", "")
         assert (await anext(events)).changes == (Change("created", "two", "file"),)
