@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -13,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from discreet.framing.encoder import encode_frame
+from support.waits import DEADLINE_SECONDS
+from support.wire import request
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a process can't be replaced there")
 
 Spawn = Callable[..., Any]
-
-SECONDS = 20.0
 
 APP = """
 print("banner of VALUE")
@@ -41,13 +39,6 @@ async def held(path: str) -> str:
 """
 
 PARTS = "def value() -> str: return {value!r}\n"
-
-
-def request(call_id: Any, method: str, params: Any = None) -> bytes:
-    message = {"jsonrpc": "2.0", "id": call_id, "method": method}
-    return encode_frame(
-        json.dumps(message if params is None else {**message, "params": params}).encode(), "content-length"
-    )
 
 
 @pytest.fixture
@@ -103,7 +94,7 @@ def test_requests_that_are_sent_all_the_time_are_each_answered_once(spawn: Spawn
     child = start(spawn)
     write(project, "two")
     sent, answers = 0, []
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + DEADLINE_SECONDS
     while not answers or answers[-1]["result"][0] == "one":
         assert time.monotonic() < deadline
         child.write(b"".join(request(n, "app/who") for n in range(sent, sent + 200)))

@@ -20,7 +20,7 @@ def test_a_traceback_names_files_lines_and_functions_without_directories() -> No
     text = scrub_exception(raised(ValueError("no such thing")))
     lines = text.splitlines()
     assert lines[0] == "Traceback (most recent call last):"
-    assert lines[1].startswith('  File "<path>/test_redaction_exceptions.py", line ')
+    assert lines[1].startswith('  File "<path>/test_exceptions.py", line ')
     assert lines[1].endswith(", in raised")
     assert lines[-1] == "ValueError: no such thing"
 
