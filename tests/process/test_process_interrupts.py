@@ -20,14 +20,15 @@ from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="signals; looks into /proc")
 
-POLITE = "import os, sys\nos.write(2, b'%d\\n' % os.getpid())\nsys.stdin.read()"
+POLITE = "import os, sys\nos.read(0, 1)\nos.write(2, b'%d\\n' % os.getpid())\nsys.stdin.read()"
 STUBBORN = (
     "import os, signal, time\n"
     "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "os.read(0, 1)\n"
     "os.write(2, b'%d\\n' % os.getpid())\n"
     "while True: time.sleep(60)"
 )
-"""They tell their number on stderr. The second ignores the end of its input, and SIGTERM."""
+"""They tell their number on stderr once a request has come. The second ignores the end of its input, and SIGTERM."""
 
 RECORDING = """\
 {"line":"start","ms":0,"version":1,"framing":"content-length","command":[]}
