@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -100,7 +101,7 @@ class Spawned:
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
-        self.stdout = b""
+        self._stderr = b""
         self._parser = parser_for("content-length", FrameLimits(max_body=1 << 30))
 
     def write(self, data: bytes) -> None:
@@ -151,10 +152,22 @@ class Spawned:
     def wait(self) -> int:
         return self.process.wait(DEADLINE_SECONDS)
 
-    def stderr(self) -> str:
-        """All of stderr, once the process has ended."""
+    def stderr_until(self, text: str) -> str:
+        """Reads stderr up to the first line that holds this text; returns all that was read, that line included."""
         assert self.process.stderr is not None
-        return self.process.stderr.read().decode()
+        wanted = re.compile(rb".*?%b.*?\n" % re.escape(text.encode()), re.DOTALL)
+        while (found := wanted.match(self._stderr)) is None:
+            data = self._wait_readable(self.process.stderr.fileno())
+            if not data:
+                raise EOFError(text)
+            self._stderr += data
+        self._stderr = self._stderr[found.end() :]
+        return found[0].decode()
+
+    def stderr(self) -> str:
+        """The rest of stderr, once the process has ended."""
+        assert self.process.stderr is not None
+        return (self._stderr + self.process.stderr.read()).decode()
 
     def end(self) -> int:
         self.close_stdin()

@@ -131,8 +131,7 @@ def test_a_reader_that_is_slow_at_the_end_gets_everything_within_the_window(host
     child = hostile("serve", "hostile:app", "--drain-timeout", "600", "--log-level", "info")
     child.write(request(1, "app/big", {"size": 240_000}))
     child.close_stdin()
-    while b"daemon.draining" not in child.process.stderr.readline():
-        pass
+    child.stderr_until("daemon.draining")
     assert len(child.read()["result"]) == 240_000
     assert child.wait() == 0
 

@@ -78,8 +78,7 @@ def test_a_second_signal_ends_at_once(spawn: Spawn) -> None:
     child.write(request(1, "app/sleep", {"seconds": 3600}) + request(2, "version"))
     child.read()
     child.signal(signal.SIGTERM)
-    while b"daemon.draining" not in child.process.stderr.readline():
-        pass
+    child.stderr_until("daemon.draining")
     child.signal(signal.SIGTERM)
     assert child.wait() == 1
 
@@ -199,7 +198,6 @@ def test_children_of_handlers_are_ended_with_the_daemon(spawn: Spawn) -> None:
 def test_a_signal_while_an_app_is_imported_ends_with_0(spawn: Spawn, app_directory: Path) -> None:
     (app_directory / "slow.py").write_text("import sys, time\nprint('importing', flush=True)\ntime.sleep(3600)\n")
     child = spawn("serve", "slow:app")
-    while b"importing" not in child.process.stderr.readline():
-        pass
+    child.stderr_until("importing")
     child.signal(signal.SIGTERM)
     assert child.wait() == 0
