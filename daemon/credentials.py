@@ -1,4 +1,4 @@
-"""From settings to who may call and what handlers may spend: access, and the credentials for outbound calls."""
+"""From settings to who may call, and to the credentials that handlers use for outbound calls."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _provider(path: str) -> IdentityProvider:
     return cast(IdentityProvider, found)
 
 
-def capabilities_of(settings: Settings, services: Iterable[Service]) -> dict[str, str]:
+def credentials_of(settings: Settings, services: Iterable[Service]) -> dict[str, str]:
     """The credentials that services declare, read from their files and made known to the scrubber.
 
     Raises `AppError` for a file that can't be read, and for a declared credential that nobody gave.

@@ -1,4 +1,4 @@
-"""Where the daemon is in its life, as a table. What is not in the table changes nothing.
+"""The states of a daemon and what leads from one to the next, as a table. An event that is not in it changes nothing.
 
         starting ──ready──▶ serving ──any reason to end──▶ draining ──drained──▶ stopped
                                └──reload──▶ swapping ──swap──▶ swapped
@@ -51,7 +51,7 @@ EXIT_USAGE: Final = 2
 _NO_ENDS: Final[frozenset[Event]] = frozenset({"ready", "reload", "swap"})
 
 _UNFORCED: Final[frozenset[Event]] = frozenset({"drained", "window-closed"})
-"""Ways to stop that leave the status of whatever began the end."""
+"""Ways to stop that leave the exit status as it is."""
 
 
 @final

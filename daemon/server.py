@@ -15,14 +15,15 @@ from ..framing.transports.descriptors import StdoutClosed
 from ..framing.transports.interface import memory_pair
 from ..framing.transports.stdio import StdioTransport
 from .apps import AppError, hosted_of
-from .credentials import access_of, capabilities_of, check_store
+from .credentials import access_of, check_store, credentials_of
 from .daemon import FLUSH_SECONDS, Daemon
+from .host import Host
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import LogSettings, install_hooks, install_logging, log, loop_exception_handler, start, stray
 from .operations.service import DeclarationError
 from .process.hangup import HangupWatch
-from .process.liveness import ProcessWatch, watch_client, watch_parent
-from .process.reexec import NOTHING, ConnectionState, Handover, become, program
+from .process.liveness import ProcessWatch, watch_parent
+from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, program
 from .process.signals import Signals, let_through
 from .process.watchdog import Watchdog
 from .settings import Settings
@@ -67,17 +68,7 @@ def check(settings: Settings) -> NoReturn:
     sys.dont_write_bytecode = True
     status = EXIT_OK
     try:
-        hosted = hosted_of(settings)
-        check_store(settings)
-        Daemon(
-            hosted.services,
-            memory_pair()[0],
-            settings,
-            version=__version__,
-            access=access_of(settings),
-            capabilities=capabilities_of(settings, hosted.services),
-            agent=hosted.agent,
-        )
+        Daemon(_host(settings), memory_pair()[0])
     except (AppError, DeclarationError) as exc:
         os.write(report, str(exc).encode(errors="backslashreplace"))
         status = EXIT_USAGE
@@ -104,15 +95,15 @@ class _Process:
         self._strays.deliver_to(stray)
         install_hooks()
         load_environment(os.environ)  # before anybody's code can put what is in there into an error or a detail
-        self._sentinel = HangupWatch(
+        self._hangup_watch = HangupWatch(
             self._parent,
             streams.stdin,
-            patience=settings.drain_timeout,
-            pulse=lambda: 0 if self._daemon is None else self._daemon.pulse,
+            grace=settings.drain_timeout,
+            pulse=lambda: 0 if self._daemon is None else self._daemon.connection.pulse,
             on_parent_gone=self._on_parent_gone,
             on_hung_up=self._on_hung_up,
         )
-        self._sentinel.start()
+        self._hangup_watch.start()
 
     def run(self) -> int:
         hint = stdio_guard.hint_for_tty(self._streams.stdin)
@@ -123,21 +114,16 @@ class _Process:
                 let_through()
             if self._program is not None:
                 sys.dont_write_bytecode = True  # it would be taken for that of a file edited within the same second
-            hosted = hosted_of(self._settings)
-            check_store(self._settings)
+            host = _host(self._settings)
             install_hooks()  # once more: the apps may have imported what has hooks of its own
             self._transport = transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
             self._daemon = daemon = Daemon(
-                hosted.services,
+                host,
                 transport,
-                self._settings,
-                version=__version__,
-                access=access_of(self._settings),
-                capabilities=capabilities_of(self._settings, hosted.services),
-                agent=hosted.agent,
-                carried=NOTHING if self._handed is None else self._handed.carried,
+                state=NEW_CONNECTION if self._handed is None else self._handed.connection,
+                on_ending=self._watchdog.arm,
+                on_swap=self._become,
             )
-            daemon.on_ending = self._watchdog.arm
             self._reload_with(daemon)
             gc.freeze()  # what is loaded by now stays: no collection needs to look through it again
             daemon.begin()
@@ -153,17 +139,13 @@ class _Process:
 
             sources = SourceFiles(self._settings.apps, self._program.directory)
             daemon.beside(Reload(sources, self._program, daemon.swap).run)
-            daemon.on_swap = self._become
 
     def _watch_processes(self, daemon: Daemon) -> None:
-        for pid in self._handed.carried.watched if self._handed is not None else ():
-            daemon.watch(ProcessWatch(pid, is_parent=False))
-        if self._settings.parent_pid is not None:
-            named = watch_client(self._settings.parent_pid)
-            if named is None:
-                log.warning("parent.unknown", pid=self._settings.parent_pid)
-            else:
-                daemon.watch(named)
+        for pid in self._handed.connection.watched if self._handed is not None else ():
+            daemon.watches.add(ProcessWatch(pid, is_parent=False))
+        named = self._settings.parent_pid
+        if named is not None and not daemon.watches.add_client(named):
+            log.warning("parent.unknown", pid=named)
 
     def _serve(self, daemon: Daemon) -> int:
         import anyio  # late: the first replies have left by now
@@ -209,7 +191,7 @@ class _Process:
         stopped = self._daemon is not None and self._daemon.lifecycle.state == "stopped"
         return self._daemon.lifecycle.status if self._daemon is not None and stopped else EXIT_FAILED
 
-    def _become(self, carried: ConnectionState) -> None:
+    def _become(self, connection: ConnectionState) -> None:
         """The way out that is none: let a new program take this one's place."""
         assert self._program is not None
         handover = Handover(
@@ -218,7 +200,7 @@ class _Process:
             stderr=self._streams.stderr,
             parent=None if self._parent is None else self._parent.pid,
             log_level=log.level,
-            carried=carried,
+            connection=connection,
         )
         self.leave()
         try:
@@ -234,6 +216,20 @@ class _Process:
         stdio_guard.flush_text_streams()
         self._strays.stop(STRAY_SECONDS)
         self._logs.close(FLUSH_SECONDS)
+
+
+def _host(settings: Settings) -> Host:
+    """Load what these settings host. Raises `AppError` or `DeclarationError`, one line for all that is wrong."""
+    hosted = hosted_of(settings)
+    check_store(settings)
+    return Host(
+        hosted.services,
+        settings,
+        version=__version__,
+        access=access_of(settings),
+        credentials=credentials_of(settings, hosted.services),
+        agent=hosted.agent,
+    )
 
 
 def _end_children(grace: float) -> None:

@@ -16,34 +16,38 @@ from .method_names import METHODS
 if TYPE_CHECKING:
     import anyio.abc
 
-    from ..connection.streams import Sink
-    from ..dispatch.execution import Outcome
     from ..dispatch.inner_calls import InnerCalls
+    from ..dispatch.request import EventSink, Outcome
+    from ..operations.context import ContextHost
     from .agent import Agent
     from .service.runtime import Runtime
 
 
 @final
 class AgentHost:
-    """One per daemon. `composer` is set before anything is called; `late` are the agent's methods, for the registry."""
+    """One per process. `late` are the agent's methods, for the registry."""
 
-    composer: InnerCalls
-
-    def __init__(self, offers: Catalogue, agent: Agent | None, access: Access, settings: Settings) -> None:
+    def __init__(
+        self, catalogue: Catalogue, agent: Agent | None, access: Access, settings: Settings, inner_calls: InnerCalls
+    ) -> None:
         self.late: Final = Late(METHODS, self._methods)
-        self._offers = offers
+        self._catalogue = catalogue
         self._agent = agent
         self._access = access
         self._settings = settings
+        self._inner_calls = inner_calls
         self._runtime: Runtime | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
+        self._context_host: ContextHost | None = None
 
-    def begin(self, tasks: anyio.abc.TaskGroup, load: Callable[[], None]) -> None:
-        """The daemon runs. Where the store outlives it the agent begins, too: what was left behind waits for no caller.
+    def begin(self, tasks: anyio.abc.TaskGroup, load: Callable[[], None], context_host: ContextHost) -> None:
+        """Run in this task group from now on. Where the store outlives the daemon the agent begins at once, because tasks
+        that were left behind wait for no caller.
 
-        `load()` has the registry take up the late methods.
+        `load()` has the registry take up the late methods. `context_host` is for the contexts of skills.
         """
         self._tasks = tasks
+        self._context_host = context_host
         if self._settings.store != MEMORY:
             load()
             if self._runtime is not None:
@@ -62,7 +66,9 @@ class AgentHost:
     def _methods(self) -> Iterable[OperationSpec]:
         from .service.methods import agent_methods  # late: most daemons are never asked for their agent
 
-        self._runtime, methods = agent_methods(self, self._agent, self._offers.services, self._access, self._settings)
+        self._runtime, methods = agent_methods(
+            self, self._agent, self._catalogue.services, self._access, self._settings
+        )
         return methods
 
     # -- what the agent asks for -------------------------------------------------------------------------------
@@ -74,9 +80,11 @@ class AgentHost:
         self._tasks.start_soon(work)
 
     def skill(self, name: str, identity: Identity | None) -> OperationSpec | None:
-        return self._offers.find(name, identity)
+        return self._catalogue.find(name, identity)
 
     async def run_skill(
-        self, spec: OperationSpec, params: bytes, metadata: Mapping[str, str], sink: Sink | None
+        self, spec: OperationSpec, params: bytes, metadata: Mapping[str, str], sink: EventSink | None
     ) -> Outcome:
-        return await self.composer.run(spec, params, metadata, sink)
+        if self._context_host is None:
+            raise RuntimeError("the daemon does not run")
+        return await self._inner_calls.run(spec, params, metadata, sink, self._context_host)

@@ -23,8 +23,7 @@ from .tasks.runner import described
 if TYPE_CHECKING:
     import anyio
 
-    from ..connection.streams import Sink
-    from ..dispatch.execution import Outcome
+    from ..dispatch.request import EventSink, Outcome
     from .tasks.executor import RequestContext
     from .tasks.task_events import TaskEvents
 
@@ -45,7 +44,7 @@ class Operations(Protocol):
         ...
 
     async def run_skill(
-        self, spec: OperationSpec, params: bytes, metadata: Mapping[str, str], sink: Sink | None
+        self, spec: OperationSpec, params: bytes, metadata: Mapping[str, str], sink: EventSink | None
     ) -> Outcome: ...
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @final
-class _Question:
+class _Pending:
     __slots__ = ("answered", "reply")
 
     def __init__(self, answered: anyio.Event) -> None:
@@ -26,13 +26,13 @@ class _Question:
 
 @final
 class ClientRequests:
-    """Used on the loop's thread. Ids are integers behind `last`; they share nothing with those of the client's requests."""
+    """Used on the loop's thread. Ids are integers above `last`. They have nothing to do with the ids of the client's requests."""
 
-    def __init__(self, outbox: Writer, last: int = 0) -> None:
-        self._outbox = outbox
+    def __init__(self, writer: Writer, on_open: Callable[[], None], last: int = 0) -> None:
+        self._writer = writer
+        self._on_open = on_open
         self.last = last
-        self._open: dict[bytes, _Question] = {}
-        self.on_open: Callable[[], None] = lambda: None
+        self._open: dict[bytes, _Pending] = {}
 
     async def ask(self, method: str, params: object, timeout: float) -> bytes:
         """The client's result as JSON text.
@@ -43,33 +43,33 @@ class ClientRequests:
         import anyio  # late: the first replies leave without an event loop
 
         self.last += 1
-        question = _Question(anyio.Event())
+        pending = _Pending(anyio.Event())
         key = b"%d" % self.last
         message = envelope.encode_request(self.last, method, params)
-        self._open[key] = question
-        self._outbox.post(message)
-        self._outbox.flush()
-        self.on_open()
+        self._open[key] = pending
+        self._writer.post(message)
+        self._writer.flush()
+        self._on_open()
         try:
             with anyio.fail_after(timeout):
-                await question.answered.wait()
+                await pending.answered.wait()
         finally:
-            if self._open.pop(key, None) is not None and question.reply is None:
-                self._outbox.post(envelope.encode_notification("$/cancelRequest", {"id": int(key)}))
-                self._outbox.flush()
-        return _result(question.reply)
+            if self._open.pop(key, None) is not None and pending.reply is None:
+                self._writer.post(envelope.encode_notification("$/cancelRequest", {"id": int(key)}))
+                self._writer.flush()
+        return _result(pending.reply)
 
-    def waits(self) -> bool:
-        """Whether an answer is still to come."""
-        return bool(self._open)
+    def __len__(self) -> int:
+        """How many answers are still to come."""
+        return len(self._open)
 
     def take(self, reply: Reply) -> bool:
-        """Give a response to whoever waits for it; False when nobody does."""
-        question = self._open.pop(reply.id, None)
-        if question is None:
+        """Take a response; False when no request waits for it."""
+        pending = self._open.pop(reply.id, None)
+        if pending is None:
             return False
-        question.reply = reply
-        question.answered.set()
+        pending.reply = reply
+        pending.answered.set()
         return True
 
 

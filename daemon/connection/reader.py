@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, assert_never, final
+from typing import TYPE_CHECKING, Final, Protocol, assert_never, final
 
 from ...framing.events import END_OF_INPUT, NEED_DATA, Fault, Frame
-from ..rpc.envelope import NULL_ID, Call, Dropped, NoJson, Refused, Reply, decode
-from .request_log import note_dropped, note_fault, note_reply
+from ..logs import log
+from ..rpc.envelope import NULL_ID, Call, Dropped, Message, NoJson, Refused, Reply, decode
+from ..rpc.request_log import note_dropped, note_fault, note_reply
 
 if TYPE_CHECKING:
     import anyio
 
     from ...framing.channel import Channel
     from ..dispatch.dispatcher import Dispatcher
+    from ..dispatch.responder import Responder
     from .writer import Writer
 
 
@@ -21,52 +22,46 @@ FILLS_BEFORE_LOOP: Final = 4
 """Enough for a first burst of requests and the end of input behind it."""
 
 
+class Intake(Protocol):
+    """The side of the connection that the reader feeds."""
+
+    @property
+    def full(self) -> bool:
+        """True while nothing more should be read."""
+        ...
+
+    def take_reply(self, reply: Reply) -> bool:
+        """Take a response to a request that the daemon sent; False when there is no such request."""
+        ...
+
+
 @final
 class Reader:
-    """Reads one channel until its end. `on_reply` gets the responses to requests that the daemon sent."""
+    """Reads one channel until its end. `ended` turns true when the end of input was read."""
 
     def __init__(
-        self, channel: Channel, dispatcher: Dispatcher, outbox: Writer, on_reply: Callable[[Reply], bool]
+        self, channel: Channel, dispatcher: Dispatcher, responder: Responder, writer: Writer, intake: Intake
     ) -> None:
         self._channel = channel
         self._dispatcher = dispatcher
-        self._outbox = outbox
-        self._on_reply = on_reply
+        self._responder = responder
+        self._writer = writer
+        self._intake = intake
         self._room: anyio.Event | None = None
         self.ended = False
-
-    def read_nowait(self, *, at_most_what_fits: bool = True) -> bool:
-        """Work off what was received; True when more bytes are needed, False when too much waits, or at the end."""
-        channel, dispatcher = self._channel, self._dispatcher
-        while not (at_most_what_fits and dispatcher.full):
-            event = channel.next_nowait()
-            if type(event) is Frame:
-                message = decode(event.body)
-                if isinstance(message, Call):
-                    dispatcher.accept(message)
-                else:
-                    self._take_rare(message)
-            elif event is NEED_DATA:
-                return True
-            elif event is END_OF_INPUT:
-                self.ended = True
-                return False
-            elif type(event) is Fault:
-                self._take_fault(event)
-        return False
 
     def begin(self) -> None:
         """Read what has arrived already, before there is a loop; not more of it than delays the loop noticeably."""
         for _ in range(FILLS_BEFORE_LOOP):
-            if not (self._channel.fill_nowait() and self.read_nowait()):
+            if not (self._channel.fill_nowait() and self._read_received()):
                 break
-        self._outbox.flush()
+        self._writer.flush()
 
     async def run(self) -> None:
         """Read until the end of input. Cancelling it loses nothing that was received."""
         while True:
-            hungry = self.read_nowait()
-            self._outbox.flush()
+            hungry = self._read_received()
+            self._writer.flush()
             if self.ended:
                 return
             if hungry:
@@ -76,31 +71,66 @@ class Reader:
             else:
                 await self._wait_for_room()
 
-    async def _wait_for_room(self) -> None:
-        import anyio  # late: the first replies leave without an event loop
-
-        while self._dispatcher.full:
-            self._room = anyio.Event()
-            await self._room.wait()
+    def read_all(self) -> None:
+        """Take everything that was received, however much waits."""
+        self._read_received(whatever_waits=True)
 
     def look_again(self) -> None:
         """Something was started or sent: there may be room now."""
-        if self._room is not None and not self._dispatcher.full:
+        if self._room is not None and not self._intake.full:
             self._room.set()
             self._room = None
 
+    def _read_received(self, *, whatever_waits: bool = False) -> bool:
+        """Work off what was received; True when more bytes are needed, False when too much waits, or at the end."""
+        channel, dispatcher, intake = self._channel, self._dispatcher, self._intake
+        while whatever_waits or not intake.full:
+            event = channel.next_nowait()
+            if type(event) is Frame:
+                message: Message | None = None
+                try:
+                    message = decode(event.body)
+                    if isinstance(message, Call):
+                        dispatcher.accept(message)
+                    else:
+                        self._take_rare(message)
+                except Exception as exc:  # noqa: BLE001 - a fault of our own must cost one message, not all of them
+                    self._take_own_fault(message, exc)
+            elif event is NEED_DATA:
+                return True
+            elif event is END_OF_INPUT:
+                self.ended = True
+                return False
+            elif type(event) is Fault:
+                self._take_fault(event)
+        return False
+
+    async def _wait_for_room(self) -> None:
+        import anyio  # late: the first replies leave without an event loop
+
+        while self._intake.full:
+            self._room = anyio.Event()
+            await self._room.wait()
+
     def _take_fault(self, fault: Fault) -> None:
         note_fault(fault)
-        self._dispatcher.say(NULL_ID, fault.failure)
+        self._responder.error(NULL_ID, fault.failure)
+
+    def _take_own_fault(self, message: Message | None, exc: Exception) -> None:
+        """Answer the message whose handling failed in the daemon's own code, if it has an id, and go on."""
+        call_id = message.id if isinstance(message, Call) else None
+        log.error("daemon.fault", id=call_id, exc=exc)
+        if call_id is not None:
+            self._responder.fault(call_id)
 
     def _take_rare(self, message: Reply | Refused | Dropped | NoJson) -> None:
         match message:
             case NoJson(failure):
                 self._channel.refuse_body(failure)
             case Refused(call_id, failure):
-                self._dispatcher.refuse(call_id, failure)
+                self._responder.refuse(call_id, failure)
             case Reply():
-                if not self._on_reply(message):
+                if not self._intake.take_reply(message):
                     note_reply(message)
             case Dropped():
                 note_dropped()

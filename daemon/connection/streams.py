@@ -1,43 +1,25 @@
-"""The events of subscriptions on their way out: lossless, in order, a bounded number of them, behind every reply.
+"""The queues of events that subscriptions send: lossless, in order and bounded.
 
-Events wait here and not among the replies, and go out a few at a time when nothing else waits, stream by stream in
-turn. So a reply is never held up behind a stream, and a slow reader slows the producer down.
+Events wait here and not among the replies. They go out a few at a time when no reply waits, stream by stream in turn. So no
+reply waits behind a stream, and a slow client slows the producer down.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol, final
+from typing import TYPE_CHECKING, Final, final
 
 from ..rpc import envelope
 
 if TYPE_CHECKING:
     import anyio
 
-MOST_UNDELIVERED: Final = 32
+MAX_UNDELIVERED: Final = 32
 """Events of one stream that may wait for the reader before its producer waits (section 5 of docs/protocol.md)."""
 
 TURN_BYTES: Final = 64 * 1024
 """How much goes out of the streams before replies are looked for again."""
-
-
-class Sink(Protocol):
-    """Where the events of one subscription go. `events` counts them."""
-
-    events: int
-    discarded: bool
-
-    @property
-    def full(self) -> bool: ...
-
-    def put(self, value: bytes) -> None:
-        """Take the next event; `value` is a JSON text."""
-        ...
-
-    async def wait_for_room(self) -> None:
-        """Return when it is not full any more."""
-        ...
 
 
 @final
@@ -61,7 +43,7 @@ class Stream:
 
     @property
     def full(self) -> bool:
-        return self._undelivered >= MOST_UNDELIVERED
+        return self._undelivered >= MAX_UNDELIVERED
 
     def put(self, value: bytes) -> None:
         """Queue the next event; `value` is a JSON text. Dropped after `discard`: no event follows the answer."""
@@ -75,7 +57,7 @@ class Stream:
         self._queue(response)
 
     def discard(self) -> None:
-        """Nobody waits for what is still queued, nor for what comes."""
+        """Drop the events that are still queued, and all that follow."""
         self.discarded = True
         self._undelivered -= len(self._messages)
         self._messages.clear()
@@ -94,7 +76,7 @@ class Stream:
         self._streams.ready.setdefault(self)
 
     def take(self) -> bytes | None:
-        """The next message, for whoever writes; None when there is none."""
+        """Remove and return the next message; None when there is none."""
         if not self._messages:
             return None
         message = self._messages.popleft()
@@ -123,6 +105,11 @@ class Streams:
     def __init__(self) -> None:
         self.ready: dict[Stream, None] = {}
         self._on_the_way: list[Stream] = []
+
+    @property
+    def sending(self) -> int:
+        """Messages that `take_turn` gave and the reader has not taken yet."""
+        return len(self._on_the_way)
 
     def open(self, call_id: bytes) -> Stream:
         return Stream(self, call_id)

@@ -1,7 +1,7 @@
-"""Everything that leaves, in the order in which it was posted. The one writer of stdout.
+"""Sends everything that goes to one client, in the order in which it was posted. The only writer of its descriptor.
 
-Whoever is about to give up control flushes first, so many replies share one write and none waits for another; what
-the reader does not take at once is left to one task.
+Code that is about to wait flushes first, so that many replies share one write. What the client does not take at once is
+sent by one task.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
 from ...framing.transports.interface import PeerGone
-from .streams import Streams
+from .streams import Stream, Streams
 
 if TYPE_CHECKING:
     import anyio
@@ -20,16 +20,20 @@ if TYPE_CHECKING:
 
 @final
 class Writer:
-    """Used on the loop's thread only. `on_gone(cause)` is called once, when nothing can be sent any more."""
+    """Used on the loop's thread only. `on_lost(cause)` is called once, when nothing can be sent any more, `on_room()`
+    when producers that waited may go on.
+    """
 
-    def __init__(self, channel: Channel, on_gone: Callable[[BaseException | None], None]) -> None:
+    def __init__(
+        self, channel: Channel, *, on_lost: Callable[[BaseException | None], None], on_room: Callable[[], None]
+    ) -> None:
         self._channel = channel
-        self._on_gone = on_gone
+        self._on_lost = on_lost
+        self._on_room = on_room
         self._left_over: anyio.Event | None = None
         self._room: list[anyio.Event] = []
         self._room_due = False
-        self.streams = Streams()
-        self.on_room: Callable[[], None] = lambda: None
+        self._streams = Streams()
 
     @property
     def congested(self) -> bool:
@@ -40,21 +44,29 @@ class Writer:
         """Queue one message for the next flush. Never blocks."""
         self._channel.post(body)
 
+    def counts(self) -> dict[str, int]:
+        """Streams with messages that wait, and messages of streams that the reader has not taken yet."""
+        return {"streams_ready": len(self._streams.ready), "streams_sending": self._streams.sending}
+
+    def open_stream(self, call_id: bytes) -> Stream:
+        """A stream whose messages leave when no posted message waits."""
+        return self._streams.open(call_id)
+
     def flush(self) -> None:
-        """Send what the reader takes now; the rest follows as it reads. Never blocks, never raises."""
-        while self._channel.unsent or self.streams.ready:
+        """Send what the client takes now; `run` sends the rest as it reads. Never blocks, never raises."""
+        while self._channel.unsent or self._streams.ready:
             if not self._channel.unsent:
-                for message in self.streams.take_turn():
+                for message in self._streams.take_turn():
                     self._channel.post(message)
             congested = self._channel.congested
             try:
                 done = self._channel.flush()
             except PeerGone as exc:
-                self._on_gone(exc.__cause__)
-                self.on_room()  # threads; tasks that wait end with the daemon, and one of them may be just going to sleep
+                self._on_lost(exc.__cause__)
+                self._on_room()  # for threads; waiting tasks end with the daemon, and one of them may be about to wait
                 return
             if done:
-                self.streams.delivered()
+                self._streams.delivered()
             elif self._left_over is not None:
                 self._left_over.set()
             if congested and not self._channel.congested:
@@ -65,8 +77,8 @@ class Writer:
                 return
 
     def take_rest(self) -> bytes:
-        """Everything posted that the reader has not taken, in order, for whoever sends it instead. Nothing is sent after."""
-        while messages := self.streams.take_turn():
+        """Remove and return everything posted that the client has not taken, in order. Nothing is sent afterwards."""
+        while messages := self._streams.take_turn():
             for message in messages:
                 self._channel.post(message)
         rest = self._channel.unsent_bytes()
@@ -75,11 +87,11 @@ class Writer:
 
     @property
     def unsent(self) -> bool:
-        """True while something waits for the reader."""
-        return bool(self._channel.unsent or self.streams.ready)
+        """True while the client has not taken everything."""
+        return bool(self._channel.unsent or self._streams.ready)
 
     async def wait_for_room(self) -> None:
-        """Return when no longer congested; at once where there is no reader any more."""
+        """Return when no longer congested, or at once when the client has gone."""
         import anyio  # late: the first replies leave without an event loop
 
         while self._channel.congested:
@@ -88,7 +100,7 @@ class Writer:
             await event.wait()
 
     async def wait_sent(self) -> None:
-        """Return when everything posted was taken, or no reader is left. Cancel `run` before."""
+        """Return when the client has taken everything, or has gone. Cancel `run` before."""
         self.flush()
         while self.unsent:
             await self._send_some()
@@ -120,4 +132,4 @@ class Writer:
         waiting, self._room = self._room, []
         for event in waiting:
             event.set()
-        self.on_room()
+        self._on_room()

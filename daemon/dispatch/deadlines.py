@@ -13,7 +13,7 @@ _FOREVER: Final = float("inf")
 
 @final
 class Deadlines:
-    """Requests with a deadline, filed by their time limit.
+    """Requests with a deadline, grouped by their time limit.
 
     Requests of one limit expire in the order in which they were added, so only the first of each needs a look, and
     adding and removing cost the same however many there are. `expire(request)` is called for each that is overdue.
@@ -25,13 +25,16 @@ class Deadlines:
         self._wakes_at = _FOREVER
         self._wake: Callable[[], None] | None = None
 
+    def __len__(self) -> int:
+        return sum(map(len, self._by_limit.values()))
+
     def add(self, request: Request, limit: float) -> None:
         """Expect an answer within `limit` seconds from now."""
         request.deadline = deadline = monotonic() + limit
-        lane = self._by_limit.get(limit)
-        if lane is None:
-            lane = self._by_limit[limit] = {}
-        lane[request] = None
+        group = self._by_limit.get(limit)
+        if group is None:
+            group = self._by_limit[limit] = {}
+        group[request] = None
         if deadline < self._wakes_at and self._wake is not None:
             self._wake()
 
@@ -42,8 +45,8 @@ class Deadlines:
     def _sweep(self) -> float:
         """Expire what is overdue; return when the next one is due."""
         now, following = monotonic(), _FOREVER
-        for lane in self._by_limit.values():
-            for request in list(lane):
+        for group in self._by_limit.values():
+            for request in list(group):
                 if request.ended_by is not None:
                     continue
                 deadline = request.deadline or now

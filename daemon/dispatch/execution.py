@@ -1,7 +1,7 @@
-"""Where a handler's outcome becomes an answer. The only place that catches everything.
+"""Runs handlers and turns whatever they do into an outcome. The boundary: the only place that catches everything.
 
-Whatever a handler does ends here as result bytes or as a `Failure`; nothing of an exception's text goes on to the
-wire, and what is unexpected is logged with its traceback.
+An outcome is the result as JSON text or a `Failure`. Nothing of an exception's text goes to the wire; what is unexpected is
+logged with its traceback.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -17,51 +17,45 @@ from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import Failure, Internal
 from ...errors.wire import failure_of
 from ..logs import log
+from ..operations.context import CallFailed
+from .request import Outcome
 from .task_pool import in_context
 
 if TYPE_CHECKING:
-    from ..connection.streams import Sink
     from ..operations.context import Context
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
-    from .request import Request
-    from .router import Route, Router
+    from .request import EventSink, Request
 
 _END: Final = object()
-"""What a generator that has ended gives instead of its next value."""
-
-Outcome: TypeAlias = bytes | Failure
-"""The result's JSON text, or why there is none."""
+"""What `anext` returns for a generator that has ended."""
 
 
 class Completed(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a subscription that has come to its end."""
+    """The result of a subscription whose generator has ended."""
 
     completed: bool = True
     events: int
 
 
-def route(router: Router, call: Call) -> Route | Failure:
-    """Where a call goes. Never raises, whatever an identity provider does; its exception may hold the credential, so
-    that only the exception's type is logged."""
-    try:
-        return router.route(call)
-    except Exception as exc:  # noqa: BLE001 - the boundary: a provider is the app's own code
-        log.error("identity.failed", method=call.method, id=call.id, error=type(exc).__name__)
-        return Internal()
-
-
-def lane_of(spec: OperationSpec, call: Call) -> Hashable:
-    """Which calls must not run beside this one. Never raises: what can't be decoded is in no lane, and is told why when
-    its turn comes."""
+def serial_key(spec: OperationSpec, call: Call) -> Hashable:
+    """Which calls must not run beside this one: those with an equal key; None where all may. Never raises: a call whose
+    params can't be decoded has no key, and is told why when its turn comes."""
+    if spec.lane is None:
+        return None
+    if spec.lane is True:
+        return spec.name
     try:
         return spec.lane_of(spec.input.decode(call.params))
-    except Exception:  # noqa: BLE001 - the boundary: decoding may run the app's own `__post_init__`
+    except BaseException:  # noqa: BLE001 - the boundary: decoding may run the app's own `__post_init__`
         return None
 
 
 def run(spec: OperationSpec, call: Call, context: Context) -> Outcome:
-    """Decode, call and encode a handler that is no coroutine, in a context of its own. Never raises."""
+    """Decode the params, call a handler that is no coroutine, encode the result. Never raises.
+
+    The handler runs in context variables of its own.
+    """
     try:
         args = spec.input.decode(call.params, call.prefix)
         return spec.encode_output(copy_context().run(spec.invoke, context, args))
@@ -70,7 +64,7 @@ def run(spec: OperationSpec, call: Call, context: Context) -> Outcome:
 
 
 async def run_async(request: Request, context: Context, before_wait: Callable[[], None]) -> Outcome:
-    """The same for a coroutine. Never raises: of a request that was ended from outside nothing is left to say."""
+    """The same for a coroutine. The outcome of a request that was ended meanwhile is why it was ended."""
     spec, call = request.spec, request.call
     try:
         work = spec.invoke(context, spec.input.decode(call.params, call.prefix))
@@ -79,8 +73,8 @@ async def run_async(request: Request, context: Context, before_wait: Callable[[]
         return request.ended_by or outcome_of(exc, spec, call)
 
 
-async def run_stream(request: Request, context: Context, stream: Sink, before_wait: Callable[[], None]) -> Outcome:
-    """The same for an asynchronous generator, whose values go out as events; the outcome counts them."""
+async def run_stream(request: Request, context: Context, stream: EventSink, before_wait: Callable[[], None]) -> Outcome:
+    """The same for an asynchronous generator. Its values go out as events; the outcome says how many."""
     spec, call = request.spec, request.call
     try:
         generator = spec.invoke(context, spec.input.decode(call.params, call.prefix))
@@ -91,10 +85,13 @@ async def run_stream(request: Request, context: Context, stream: Sink, before_wa
 
 
 async def _send_events(
-    spec: OperationSpec, generator: AsyncGenerator[Any, None], stream: Sink, before_wait: Callable[[], None]
+    spec: OperationSpec, generator: AsyncGenerator[Any, None], stream: EventSink, before_wait: Callable[[], None]
 ) -> None:
-    """Put what the generator yields. Only the generator is run in a context of its own, and flushes as it waits: to
-    flush while this task goes to sleep for room could wake it before it sleeps, which trio does not survive."""
+    """Put what the generator yields.
+
+    Only the generator runs in context variables of its own and flushes while it waits. A flush while this task begins to wait
+    for room could wake it before it waits, which trio does not allow.
+    """
     from anyio.lowlevel import checkpoint  # late: the first replies leave without an event loop
 
     variables = copy_context()
@@ -110,8 +107,11 @@ async def _send_events(
 
 
 async def attempt(work: Callable[[], Awaitable[object]]) -> BaseException | None:
-    """What an agent's own code raised, if it did, be it as early as when it was called. Cancellation from around here
-    passes; one of its own making, such as that of a task which it awaits, is a fault like any other."""
+    """Await an agent's own code; returns what it raised, or None.
+
+    Cancellation from an enclosing scope passes through. A cancellation that the code caused itself, such as that of a task
+    which it awaits, is returned like any other exception.
+    """
     try:
         await work()
     except BaseException as exc:
@@ -128,14 +128,14 @@ async def attempt(work: Callable[[], Awaitable[object]]) -> BaseException | None
 
 
 def _cancelled_from_outside() -> bool:
-    """Whether a cancel scope around the running task has been cancelled."""
+    """Whether a cancel scope that encloses the running task has been cancelled."""
     import anyio  # late: the first replies leave without an event loop
 
     return anyio.current_effective_deadline() == -math.inf
 
 
 def _forget_own_cancellation() -> None:
-    """Code that cancels the very task it runs in has cancelled nothing but itself."""
+    """Undo the cancellation of code that cancelled its own asyncio task, so that the task can go on."""
     from anyio import get_cancelled_exc_class  # late, as above
 
     if get_cancelled_exc_class().__module__ != "asyncio.exceptions":  # trio has nothing of the kind
@@ -160,7 +160,7 @@ def declared(exc: OperationError) -> Failure | None:
     """The failure that a typed error of an agent stands for; None where its facts are not what it declares."""
     try:
         return failure_of(exc, [type(exc)])
-    except Exception:  # noqa: BLE001 - as in `outcome_of`
+    except BaseException:  # noqa: BLE001 - as in `outcome_of`
         return None
 
 
@@ -169,17 +169,19 @@ def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
     found = _single(exc)
     if isinstance(found, FailureError):
         return found.failure
+    if isinstance(found, CallFailed) and isinstance(found.failure, Internal):
+        return Internal()  # where it began it was logged
     if isinstance(found, OperationError):
         try:
             return failure_of(found, spec.errors)
-        except Exception as fault:  # noqa: BLE001 - details that the declaration does not allow
+        except BaseException as fault:  # noqa: BLE001 - details that are not what was declared, or the app's `__post_init__`
             exc = fault
     log.error("handler.failed", method=spec.name, id=call.id, exc=exc)
     return Internal()
 
 
 def _single(exc: BaseException) -> BaseException:
-    """What a group of exactly one holds, however deep; anything else is itself."""
+    """The exception in a group of exactly one, however deep; any other exception as it is."""
     while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
         exc = exc.exceptions[0]
     return exc

@@ -1,4 +1,4 @@
-"""Lets a worker thread have something awaited on the loop."""
+"""Lets a worker thread await something on the event loop, as `anyio.from_thread` does, as a part of its request."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
-from ..operations.context import Stopped
+from ..operations.context import CurrentRequest, Stopped
 from .thread_pool import ThreadPool
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import anyio.abc
 
     from ...errors.failures import Failure
-    from .request import Request
 
 T = TypeVar("T")
 
@@ -28,7 +27,7 @@ class LoopPortal:
         self._tasks = tasks
         self._loop_thread = threading.get_ident()
 
-    def run(self, request: Request | None, work: Callable[[], Awaitable[T]]) -> T:
+    def run(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
         """The result of `work()`, awaited on the loop; what it raises, or `Stopped` where `request` is ended meanwhile.
 
         Raises `RuntimeError` on the loop's own thread, which would wait for itself.
@@ -64,7 +63,7 @@ class LoopPortal:
         tasks.start_soon(await_it)
 
 
-async def _until_ended(request: Request | None, work: Callable[[], Awaitable[T]]) -> T:
+async def _until_ended(request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
     """Await the work, as a part of the request: it is cancelled when the request is ended."""
     import anyio  # late: only handlers in threads need it
 
@@ -82,7 +81,7 @@ async def _until_ended(request: Request | None, work: Callable[[], Awaitable[T]]
 
 @final
 class _Waiting:
-    """What a request's thread waits for, as something that ends with the request."""
+    """What a request's thread waits for. It is cancelled when the request is ended."""
 
     def __init__(self, scope: anyio.CancelScope) -> None:
         self._scope = scope

@@ -1,13 +1,13 @@
 """Calls from one operation to another, inside the daemon: the service's own authority, never the caller's.
 
-A composed call is a request like any other, with its own deadline and lane, but it answers to the handler that made it.
-It is ended with its parent unless it was told to continue.
+Such a call is a request like any other, with its own deadline and serial key, but its outcome goes to the handler that
+made it. It is ended with its parent unless it was told to continue.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 from msgspec import Raw
@@ -17,96 +17,157 @@ from ...errors.failures import (
     DomainFailure,
     Failure,
     InsufficientPermissions,
+    Internal,
     MethodNotFound,
     OperationTypeMismatch,
 )
+from ..logs import log
 from ..operations.access import Identity
-from ..operations.context import CallFailed
+from ..operations.context import Caller, CallFailed, ContextHost, CurrentRequest
 from ..rpc.envelope import Call
-from .request import Request
+from .request import EventSink, Outcome, Request
 
 if TYPE_CHECKING:
-    from ..connection.streams import Sink
+    import anyio
+
     from ..operations.registry import Registry
     from ..operations.spec import OperationSpec
-    from .dispatcher import Dispatcher
-    from .execution import Outcome
+    from .scheduler import Scheduler
+
+
+CHAIN_ENDS: Final = 4
+"""How many operations of a chain that is too deep the log names at either end."""
 
 
 @final
 class InnerCalls:
-    """Makes composed calls, on the loop's thread."""
+    """Makes calls between operations, on the loop's thread."""
 
-    def __init__(self, registry: Registry, dispatcher: Dispatcher) -> None:
-        self._registry = registry
-        self._dispatcher = dispatcher
+    def __init__(self, scheduler: Scheduler, max_depth: int) -> None:
+        self._scheduler = scheduler
+        self._max_depth = max_depth
 
     async def call(
-        self, caller: OperationSpec, parent: Request | None, name: str, params: object, *, continue_running: bool
+        self,
+        spec: OperationSpec,
+        params: object,
+        parent: CurrentRequest | None,
+        context_host: ContextHost,
+        *,
+        continue_running: bool,
     ) -> bytes:
-        """The result as JSON text. Raises the callee's own `OperationError`, or `CallFailed`.
+        """The result as JSON text. Raises the operation's own `OperationError`, or `CallFailed`: also where calls are nested
+        deeper than `max_depth`.
 
-        Cancelling it ends the callee too, unless that may continue running.
+        Cancelling it ends the operation too, unless that may continue running.
         """
-        spec = self._target(caller, name)
-        child = Request(Call(spec.name, None, Raw(msgspec.json.encode(params)), {}), spec)
-        if parent is not None and not continue_running:
-            child.parent = parent
-            parent.adopt(child)
-        try:
-            outcome = await self._outcome(child, continue_running=continue_running)
-        finally:
-            if parent is not None and not continue_running:
-                parent.release(child)
+        call = Call(spec.name, None, Raw(msgspec.json.encode(params)), {})
+        waiter = _Waiter(None)
+        request = Request(call, spec, waiter, context_host)
+        request.depth = 1 if parent is None else parent.depth + 1
+        if parent is not None and request.depth > self._max_depth:
+            log.error("call.too_deep", method=spec.name, depth=self._max_depth, chain=_chain(parent))
+            raise CallFailed(Internal())
+        if parent is None or continue_running:
+            outcome = await self._outcome(request, waiter, continue_running=continue_running)
+        else:
+            request.parent = parent
+            parent.adopt(request)
+            try:
+                outcome = await self._outcome(request, waiter, continue_running=False)
+            finally:
+                parent.release(request)
         if isinstance(outcome, bytes):
             return outcome
         raise _exception(outcome, spec)
 
-    async def run(self, spec: OperationSpec, params: bytes, metadata: Mapping[str, str], sink: Sink | None) -> Outcome:
+    async def run(
+        self,
+        spec: OperationSpec,
+        params: bytes,
+        metadata: Mapping[str, str],
+        sink: EventSink | None,
+        context_host: ContextHost,
+    ) -> Outcome:
         """The outcome of an operation that an agent runs for its caller, whose metadata travel with it.
 
         Access is the agent's to check. The events of a subscription go to `sink`. Cancelling it ends the operation.
         """
-        child = Request(Call(spec.name, None, Raw(params), dict(metadata)), spec)
-        child.sink = sink
-        return await self._outcome(child, continue_running=False)
+        waiter = _Waiter(sink)
+        request = Request(Call(spec.name, None, Raw(params), dict(metadata)), spec, waiter, context_host)
+        return await self._outcome(request, waiter, continue_running=False)
 
-    async def _outcome(self, child: Request, *, continue_running: bool) -> Outcome:
-        import anyio  # late: the first replies leave without an event loop
-
-        done = anyio.Event()
-        outcomes: list[Outcome] = []
-
-        def on_done(outcome: Outcome) -> None:
-            outcomes.append(outcome)
-            done.set()
-
-        child.on_done = on_done
+    async def _outcome(self, request: Request, waiter: _Waiter, *, continue_running: bool) -> Outcome:
         try:
-            self._dispatcher.call(child)
-            await done.wait()
+            self._scheduler.submit_inner(request)
+            return await waiter.outcome()
         except BaseException:
             if not continue_running:
-                child.end(Cancelled())
+                request.end(Cancelled())
             raise
-        return outcomes[0]
 
-    def _target(self, caller: OperationSpec, name: str) -> OperationSpec:
-        name = name.removeprefix("/")
-        if name not in caller.uses:
-            raise RuntimeError(f"{caller.name} calls {name}, which its service does not declare in uses=[…]")
-        spec = self._registry.get(name)
-        if spec is None:
-            raise CallFailed(MethodNotFound())
-        if spec.kind == "subscription":
-            raise CallFailed(OperationTypeMismatch())
-        if not spec.access.allows(Identity(caller.namespace, caller.authority)):
-            raise CallFailed(InsufficientPermissions())
-        return spec
+
+@final
+class _Waiter:
+    """The handler that waits for a call which it made."""
+
+    def __init__(self, sink: EventSink | None) -> None:
+        self._sink = sink
+        self._outcome: Outcome | None = None
+        self._delivered: anyio.Event | None = None
+
+    def deliver(self, request: Request, outcome: Outcome) -> None:
+        self._outcome = outcome
+        if self._delivered is not None:
+            self._delivered.set()
+
+    def sink_of(self, request: Request) -> EventSink:
+        assert self._sink is not None, "only an agent runs subscriptions"
+        return self._sink
+
+    async def outcome(self) -> Outcome:
+        import anyio  # late: the first replies leave without an event loop
+
+        if self._outcome is None:
+            self._delivered = anyio.Event()
+            await self._delivered.wait()
+        assert self._outcome is not None
+        return self._outcome
+
+
+def target_of(registry: Registry, caller: Caller, name: str) -> OperationSpec:
+    """The operation that `caller` may call by this name.
+
+    Raises `RuntimeError` where its service does not declare that it uses it, else `CallFailed`.
+    """
+    name = name.removeprefix("/")
+    if name not in caller.uses:
+        raise RuntimeError(f"{caller.name} calls {name}, which its service does not declare in uses=[…]")
+    spec = registry.get(name)
+    if spec is None:
+        raise CallFailed(MethodNotFound())
+    if spec.kind == "subscription":
+        raise CallFailed(OperationTypeMismatch())
+    if not spec.access.allows(Identity(caller.namespace, caller.authority)):
+        raise CallFailed(InsufficientPermissions())
+    return spec
+
+
+def _chain(request: CurrentRequest) -> str:
+    """The operations that wait for each other, outermost first, with those in the middle left out."""
+    names: list[str] = []
+    caller: CurrentRequest | None = request
+    while caller is not None:
+        names.append(caller.name)
+        caller = caller.parent
+    names.reverse()
+    if len(names) > 2 * CHAIN_ENDS:
+        names[CHAIN_ENDS:-CHAIN_ENDS] = ["…"]
+    return " → ".join(names)
 
 
 def _exception(failure: Failure, spec: OperationSpec) -> Exception:
-    """What the calling handler catches: the declared error itself where the callee raised one."""
+    """What the calling handler catches: the declared error itself where the operation raised one."""
     if isinstance(failure, DomainFailure):
         for cls in spec.errors:
             if cls.definition.code == failure.code:

@@ -1,10 +1,10 @@
-"""One request on its way through the daemon: what came, what it will run, and how far it has got."""
+"""One request on its way through the daemon: what was asked, who asked, and how far it has got."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, final
+from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 
+from ...errors.failures import Failure
 from ..rpc.inflight import id_key
 
 if TYPE_CHECKING:
@@ -12,80 +12,122 @@ if TYPE_CHECKING:
 
     import anyio
 
-    from ...errors.failures import Failure
-    from ..connection.streams import Sink, Stream
+    from ..operations.context import ContextHost, CurrentRequest, Endable
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
-    from .execution import Outcome
+    from .backlog import Backlog
+
+Outcome: TypeAlias = bytes | Failure
+"""The result's JSON text, or why there is none."""
 
 
-class Part(Protocol):
-    """What ends with a request: a call to another operation, or what its thread waits for."""
+class EventSink(Protocol):
+    """Where the events of one subscription go. `events` counts them."""
 
-    def end(self, failure: Failure) -> None: ...
+    events: int
+    discarded: bool
+
+    @property
+    def full(self) -> bool: ...
+
+    def put(self, value: bytes) -> None:
+        """Take the next event; `value` is a JSON text."""
+        ...
+
+    async def wait_for_room(self) -> None:
+        """Return when it is not full any more."""
+        ...
+
+
+class Requester(Protocol):
+    """Who made a request and gets its outcome: a client, or a handler that calls another operation."""
+
+    def deliver(self, request: Request, outcome: Outcome) -> None:
+        """Take the one outcome of the request. Called on the loop, exactly once."""
+        ...
+
+    def sink_of(self, request: Request) -> EventSink:
+        """Where the events of a subscription go. Called once, when its handler begins."""
+        ...
 
 
 @final
 class Request:
     """A call and its operation. One object per request that can't be answered at once.
 
-    `parent` made the call and waits for it, where it is one between operations that ends with its caller. `sink` takes the
-    events of a subscription that nobody on the wire has asked for.
+    `backlog` is the queue of the client that sent it; None for a call between operations. `parent` made the call and waits
+    for it, where it is one between operations that ends with its caller. `context_host` is what its handler's context stands on.
 
-    `ended_by` is why the answer was given before the handler had one (cancelled, timed out, unavailable): the
+    `ended_by` is why the outcome was delivered before the handler had one (cancelled, timed out, unavailable): the
     handler's own outcome is then dropped. It is set on the loop and read in worker threads.
     """
 
     __slots__ = (
         "answered",
+        "backlog",
         "call",
         "children",
+        "context_host",
         "deadline",
+        "depth",
         "ended_by",
         "key",
-        "lane",
-        "on_done",
+        "limit",
         "parent",
+        "requester",
         "scope",
-        "sink",
+        "serial_key",
         "spec",
         "stopped",
-        "stream",
     )
 
-    def __init__(self, call: Call, spec: OperationSpec) -> None:
+    def __init__(
+        self,
+        call: Call,
+        spec: OperationSpec,
+        requester: Requester,
+        context_host: ContextHost,
+        backlog: Backlog[Request] | None = None,
+    ) -> None:
         self.call = call
         self.spec = spec
+        self.requester = requester
+        self.context_host = context_host
+        self.backlog = backlog
         self.key = b"" if call.id is None else id_key(call.id)
         self.answered = call.id is None
         self.ended_by: Failure | None = None
+        self.limit: float | None = None
         self.deadline: float | None = None
-        self.lane: object = None
+        self.serial_key: object = None
         self.scope: anyio.CancelScope | None = None
         self.stopped: threading.Event | None = None
-        self.stream: Stream | None = None
-        self.sink: Sink | None = None
-        self.children: list[Part] | None = None
-        self.parent: Request | None = None
-        self.on_done: Callable[[Outcome], None] | None = None
+        self.children: list[Endable] | None = None
+        self.parent: CurrentRequest | None = None
+        self.depth = 0
+
+    @property
+    def name(self) -> str:
+        """The operation's name."""
+        return self.spec.name
 
     @property
     def takes_a_place(self) -> bool:
         """Whether it counts among those that run at the same time.
 
         Subscriptions don't, nor what only waits, or a handful of watchers would stop all calls. Calls between operations
-        don't either: who waits for them has a place already, and would wait for ever for a second one.
+        don't either: their caller has a place already, and would wait for ever for a second one.
         """
-        return self.on_done is None and self.spec.mode != "stream" and not self.spec.waits
+        return self.backlog is not None and self.spec.mode != "stream" and not self.spec.waits
 
-    def waits_for(self, lane: object) -> bool:
-        """Whether this call was made, directly or not, by one that holds the lane and waits for it."""
+    def waits_for(self, serial_key: object) -> bool:
+        """Whether this call was made, directly or not, by one that holds the key and waits for it."""
         caller = self.parent
-        while caller is not None and caller.lane != lane:
+        while caller is not None and caller.serial_key != serial_key:
             caller = caller.parent
         return caller is not None
 
-    def adopt(self, child: Part) -> None:
+    def adopt(self, child: Endable) -> None:
         """From now on the child ends when this request is ended, at once if it has been."""
         if self.children is None:
             self.children = []
@@ -93,7 +135,7 @@ class Request:
         if self.ended_by is not None:
             child.end(self.ended_by)
 
-    def release(self, child: Part) -> None:
+    def release(self, child: Endable) -> None:
         """The child has ended by itself."""
         if self.children is not None:
             self.children.remove(child)
@@ -114,14 +156,23 @@ class Request:
         return self.call.size
 
     def end(self, failure: Failure) -> None:
-        """Tell whatever runs it to stop. Only the first reason counts."""
-        if self.ended_by is None:
-            self.ended_by = failure
-            if self.on_done is not None:
-                self.on_done(failure)  # whoever waits for it need not wait for a thread that does not look
-            if self.scope is not None:
-                self.scope.cancel()
-            for child in [*self.children] if self.children else ():
-                child.end(failure)
-            if self.stopped is not None:
-                self.stopped.set()
+        """Deliver a failure now and tell the handler to stop, and its children too. Only the first reason counts."""
+        ending: list[Endable] = [self]
+        while ending:  # no recursion: calls may be nested as deep as a setting allows
+            part = ending.pop()
+            if isinstance(part, Request):
+                ending += part._end_alone(failure)
+            else:
+                part.end(failure)
+
+    def _end_alone(self, failure: Failure) -> list[Endable]:
+        """The children, which are to be ended next."""
+        if self.ended_by is not None:
+            return []
+        self.ended_by = failure
+        self.requester.deliver(self, failure)
+        if self.scope is not None:
+            self.scope.cancel()
+        if self.stopped is not None:
+            self.stopped.set()
+        return [*self.children] if self.children else []

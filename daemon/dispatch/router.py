@@ -1,55 +1,71 @@
-"""From a call to the operation that it means, or to the reason why there is none. Runs nothing."""
+"""From a call to the operation that it means, or to the reason why there is none. Runs no handler of an app."""
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias, final
+from typing import TypeAlias, final
 
 from ...errors.exceptions import FailureError
-from ...errors.failures import Failure, MethodNotFound, OperationTypeMismatch
+from ...errors.failures import Failure, Internal, MethodNotFound, OperationTypeMismatch
+from ..logs import log
 from ..operations.access import Access
 from ..operations.registry import Registry
-from ..operations.spec import OperationSpec
+from ..operations.service import DeclarationError
+from ..operations.spec import Forward, OperationSpec
 from ..rpc.envelope import Call
-
-FORWARDING: Final[dict[str, bool]] = {"services/call": False, "services/subscribe": True}
-"""Methods that name an operation as data, and whether they want a subscription."""
 
 Route: TypeAlias = tuple[Call, OperationSpec]
 
 
 @final
 class Router:
-    """Lookup and visibility, then access: the checks before input, in that order (section 6 of docs/protocol.md)."""
+    """Lookup and visibility, then access: the checks before input, in that order (section 6 of docs/protocol.md).
 
-    def __init__(self, registry: Registry, access: Access) -> None:
+    `builtins` are the methods of this connection alone. Raises `DeclarationError` where `registry` declares one of them too.
+    """
+
+    def __init__(self, builtins: Registry, registry: Registry, access: Access) -> None:
+        twice = [name for name in builtins.names if name in registry.names]
+        if twice:
+            raise DeclarationError(f"declared more than once: {', '.join(twice)}")
+        self._builtins = builtins
         self._registry = registry
         self._access = access
 
     def route(self, call: Call) -> Route | Failure:
-        """Where a call goes; the call may come back rewritten."""
-        spec = self._registry.find(call.method)
+        """Where a call goes; the call may come back rewritten. Never raises, whatever an identity provider does."""
+        spec = self._find(call.method)
         if spec is None:
             return MethodNotFound()
-        if spec.name in FORWARDING:
+        if spec.mode == "forward":
             forwarded = self._forwarded(call, spec)
             if not isinstance(forwarded, tuple):
                 return forwarded
             call, spec = forwarded
         if not self._access.trusting:
-            refusal = self._access.refusal(spec.access, call.metadata)
+            refusal = self._refusal(call, spec)
             if refusal is not None:
                 return refusal
         return call, spec
 
+    def _find(self, method: str) -> OperationSpec | None:
+        return self._registry.find(method) or self._builtins.find(method)
+
+    def _refusal(self, call: Call, spec: OperationSpec) -> Failure | None:
+        try:
+            return self._access.refusal(spec.access, call.metadata)
+        except BaseException as exc:  # noqa: BLE001 - a provider is the app's own code; its exception may hold the credential
+            log.error("identity.failed", method=call.method, id=call.id, error=type(exc).__name__)
+            return Internal()
+
     def _forwarded(self, call: Call, forwarder: OperationSpec) -> Route | Failure:
         try:
-            name, given = forwarder.input.decode(call.params)
+            target: Forward = forwarder.invoke(None, forwarder.input.decode(call.params))
         except FailureError as exc:
             return exc.failure
-        spec = self._registry.find(name)
-        if spec is None or spec.name in FORWARDING:
+        spec = self._find(target.method)
+        if spec is None or spec.mode == "forward":
             return MethodNotFound()
-        if (spec.kind == "subscription") != FORWARDING[forwarder.name]:
+        if (spec.kind == "subscription") != target.subscribe:
             return OperationTypeMismatch()
-        params = None if given is None or bytes(given) == b"null" else given
+        params = None if bytes(target.params) == b"null" else target.params
         return Call(spec.name, call.id, params, call.metadata, "input", call.size), spec

@@ -1,7 +1,7 @@
-"""The tasks that run async handlers: a pool that grows when handlers wait, so that those which don't cost no task.
+"""The tasks that run async handlers. The pool grows only when handlers wait, so a handler that never waits costs no task.
 
-Each request runs in a context of its own, so context variables do not pass from one to the next, and is cancelled
-through the scope of the task that hosts it.
+Each request runs in context variables of its own, so that none pass from one request to the next. It is cancelled
+through the scope of the task that runs it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def in_context(
     work: Coroutine[Any, Any, Any], variables: Variables, before_wait: Callable[[], None]
 ) -> Generator[Any, Any, Any]:
-    """Await `work` with every step of it run inside `variables`, whatever the context of the hosting task.
+    """Await `work` with every step of it run inside `variables`, whatever the context of the running task.
 
     `before_wait()` is called each time before the task gives up control.
     """
@@ -47,9 +47,8 @@ def in_context(
 class TaskPool:
     """Runs requests in tasks, started in the order of `submit`.
 
-    `perform(request)` runs one and never raises. At most one worker that has nothing to do yet is woken at a time: it
-    wakes the next one only when it takes a request while others wait. `before_wait()` is called when a worker has run
-    out of work.
+    `perform(request)` runs one and never raises. At most one idle task is woken at a time; it wakes the next one when it
+    takes a request while others wait. `before_wait()` is called when a task has nothing left to do.
     """
 
     def __init__(self, perform: Callable[[Request], Awaitable[None]], before_wait: Callable[[], None]) -> None:
@@ -60,13 +59,17 @@ class TaskPool:
         self._waking = False
         self._tasks: anyio.abc.TaskGroup | None = None
 
+    def __len__(self) -> int:
+        """How many requests were submitted and have not begun."""
+        return len(self._queue)
+
     @property
     def waiting(self) -> bool:
         """True while a request that was submitted has not begun."""
         return bool(self._queue)
 
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
-        """Begin to work in this task group, with what was submitted before."""
+        """Run in this task group from now on, with what was submitted before."""
         self._tasks = tasks
         self._wake_one_if_needed()
 
@@ -97,7 +100,7 @@ class TaskPool:
                 event = anyio.Event()
                 self._sleeping.append(event)
                 await event.wait()
-        self._wake_one_if_needed()  # a cancelled request takes its task along; another one goes on
+        self._wake_one_if_needed()  # a cancelled request ends its task; another task goes on
 
     async def _work_off(self, scope: anyio.CancelScope) -> None:
         while self._queue and not scope.cancel_called:
@@ -106,4 +109,4 @@ class TaskPool:
             if request.spec.mode in ("async", "stream"):
                 request.scope = scope
             await self._perform(request)
-            request.scope = None  # the task goes on with another one: who ends this one late must not hit that
+            request.scope = None  # the task goes on with another request, which a late end of this one must not cancel

@@ -1,4 +1,4 @@
-"""The threads that run plain `def` handlers. Results come home in batches, one wake-up of the loop for many.
+"""The threads that run plain `def` handlers. The loop collects their outcomes in batches, with one wake-up for many.
 
 The threads are daemonic: a handler that never returns can't keep the process alive past its drain window.
 """
@@ -9,10 +9,13 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any, final  # Any: outcomes and arguments pass through unread
+from typing import Any, Final, final  # Any: outcomes and arguments pass through unread
 
 from ...errors.failures import Overloaded
 from .request import Request
+
+PARKED_TIMES: Final = 8
+"""How many times the limit may wait for the loop: handlers that call operations in threads, which call others."""
 
 
 @final
@@ -42,6 +45,10 @@ class ThreadPool:
         self._busy = 0
         self._parked = 0
 
+    def counts(self) -> dict[str, int]:
+        """Requests in threads, threads that wait for the loop, and outcomes that the loop has not taken yet."""
+        return {"threads_busy": self._busy, "threads_parked": self._parked, "threads_done": len(self._done)}
+
     def submit(self, request: Request) -> None:
         """Run it as soon as a thread is free. Called on the loop."""
         self._busy += 1
@@ -49,13 +56,18 @@ class ThreadPool:
         self._start_if_needed()
 
     def park(self) -> None:
-        """A thread waits for the loop, perhaps for a request that needs a thread: one more may run. On the loop."""
+        """A thread waits for the loop, perhaps for a request that needs a thread, so one more may run. On the loop."""
         self._parked += 1
         self._start_if_needed()
 
     def unpark(self) -> None:
         """A thread goes on. Called on the loop."""
         self._parked -= 1
+
+    @property
+    def exhausted(self) -> bool:
+        """True when so many threads wait for the loop that no further one may be started for what they wait for."""
+        return self._parked >= PARKED_TIMES * self._limit
 
     def _start_if_needed(self) -> None:
         if self._started >= min(self._busy, self._limit + self._parked):
@@ -70,14 +82,14 @@ class ThreadPool:
             self._started += 1
 
     def _give_up(self) -> None:
-        """Not one thread can be had: what waits would wait for ever."""
+        """Refuse what waits: no thread can be started, so it would wait for ever."""
         while not self._waiting.empty():
             request = self._waiting.get()
             if request is not None:
                 self.call_on_loop(self._ended, request, Overloaded())
 
     def call_on_loop(self, function: Callable[..., None], *args: Any) -> None:
-        """Have something called on the loop, in order with what else this thread hands over."""
+        """Have `function(*args)` called on the loop, after everything that this thread handed over before."""
         self._done.append((function, *args))
         self._notify()
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final, overload
 
 import msgspec
 
 from ...errors.failures import Failure
 
 if TYPE_CHECKING:
-    from ..dispatch.request import Request
-    from ..rpc.envelope import Call
+    import threading
+
     from .access import Identity
-    from .spec import OperationSpec
 
 T = TypeVar("T")
 
@@ -45,32 +44,91 @@ class ClientRefused(Exception):
         self.failure = failure
 
 
-class Host(Protocol):
-    """What a context needs of the daemon."""
+class Sending(Protocol):
+    """Something on its way out: awaiting it waits until the reader keeps up."""
+
+    def __await__(self) -> Generator[Any, Any, None]: ...
+
+
+class Caller(Protocol):
+    """The operation whose handler a context belongs to, and what its service may call."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def uses(self) -> frozenset[str]: ...
+    @property
+    def authority(self) -> frozenset[str]: ...
+
+
+class IncomingCall(Protocol):
+    """What the caller sent: `id` and `params` are JSON texts, None where there are none."""
+
+    @property
+    def id(self) -> bytes | None: ...
+    @property
+    def params(self) -> msgspec.Raw | None: ...
+    @property
+    def metadata(self) -> dict[str, str]: ...
+
+
+class Endable(Protocol):
+    """What ends with a request: a call to another operation, or what its thread waits for."""
+
+    def end(self, failure: Failure) -> None: ...
+
+
+class CurrentRequest(Protocol):
+    """The request that a handler runs for."""
+
+    ended_by: Failure | None
+    deadline: float | None
+    serial_key: object
+    parent: CurrentRequest | None
+
+    @property
+    def depth(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    def adopt(self, child: Endable) -> None: ...
+    def release(self, child: Endable) -> None: ...
+    def stop_event(self) -> threading.Event: ...
+
+
+class ContextHost(Protocol):
+    """What a context needs of the daemon, on behalf of one client."""
 
     def notify(self, method: str, params: object) -> Sending:
         """Send a notification from any thread."""
         ...
 
     async def call(
-        self, caller: OperationSpec, parent: Request | None, name: str, params: object, *, continue_running: bool
+        self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
     ) -> bytes: ...
 
     async def ask(self, method: str, params: object, timeout: float) -> bytes: ...
 
-    def run_from_thread(self, request: Request | None, work: Callable[[], Awaitable[T]]) -> T:
+    def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
         """Run something on the loop, as a part of this request, and wait for it in a worker thread."""
         ...
 
     def identify(self, metadata: Mapping[str, str]) -> Identity | None: ...
 
-    def capabilities_of(self, namespace: str) -> Mapping[str, str]: ...
+    def credentials_of(self, namespace: str) -> Mapping[str, str]: ...
 
 
-class Sending(Protocol):
-    """Something on its way out: awaiting it waits until the reader keeps up."""
+@final
+class _NothingSent:
+    """Awaiting it returns at once."""
 
-    def __await__(self) -> Generator[Any, Any, None]: ...
+    def __await__(self) -> Generator[Any, Any, None]:
+        return
+        yield
+
+
+_NOTHING_SENT: Final = _NothingSent()
 
 
 class _Tokens(msgspec.Struct):
@@ -96,10 +154,12 @@ class Context:
     thread, which nobody can interrupt: it looks at `cancelled`, or calls `check_cancelled()` between its steps.
     """
 
-    __slots__ = ("_call", "_host", "_request", "_spec", "_token")
+    __slots__ = ("_call", "_caller", "_host", "_request", "_token")
 
-    def __init__(self, spec: OperationSpec, call: Call, host: Host, request: Request | None = None) -> None:
-        self._spec = spec
+    def __init__(
+        self, caller: Caller, call: IncomingCall, host: ContextHost, request: CurrentRequest | None = None
+    ) -> None:
+        self._caller = caller
         self._call = call
         self._host = host
         self._request = request
@@ -108,7 +168,7 @@ class Context:
     @property
     def operation(self) -> str:
         """The operation's name."""
-        return self._spec.name
+        return self._caller.name
 
     @property
     def identity(self) -> Identity | None:
@@ -121,7 +181,7 @@ class Context:
     @property
     def capabilities(self) -> Mapping[str, str]:
         """Credentials for outbound calls, by the names that the service declares. The logs scrub their values."""
-        return self._host.capabilities_of(self._spec.namespace)
+        return self._host.credentials_of(self._caller.namespace)
 
     @property
     def request_id(self) -> str | None:
@@ -171,15 +231,15 @@ class Context:
         """
         return self._host.notify(method, {} if params is None else params)
 
-    def progress(self, value: object) -> Sending | None:
+    def progress(self, value: object) -> Sending:
         """Tell how far the work is, if the caller asked to know: sends `$/progress {token, value}`, or does nothing.
 
-        Waits as `notify` does.
+        Waits as `notify` does, and may be awaited either way.
         """
         if self._token is msgspec.UNSET:
             self._token = _progress_token(self._call)
         if self._token is None:
-            return None
+            return _NOTHING_SENT
         return self._host.notify("$/progress", _Progress(self._token, value))
 
     @overload
@@ -248,14 +308,14 @@ class Context:
 
     def _call_other(self, name: str, params: object, continue_running: bool) -> Awaitable[bytes]:
         asked = {} if params is None else params
-        return self._host.call(self._spec, self._request, name, asked, continue_running=continue_running)
+        return self._host.call(self._caller, self._request, name, asked, continue_running=continue_running)
 
     @staticmethod
     def _decode(result: bytes, type: Any) -> Any:
         return msgspec.json.decode(result, type=type)
 
 
-def _progress_token(call: Call) -> str | int | None:
+def _progress_token(call: IncomingCall) -> str | int | None:
     if call.params is None:
         return None
     try:

@@ -45,6 +45,12 @@ class Registry:
         if faults:
             raise DeclarationError("; ".join(faults))
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all operations, those included that have not been made yet."""
+        late = frozenset[str]() if self._late is None else self._late.names
+        return late | self._by_name.keys()
+
     def get(self, name: str) -> OperationSpec | None:
         """The operation of this exact name, internal ones too."""
         if self._late is not None and name in self._late.names:

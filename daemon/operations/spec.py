@@ -12,7 +12,7 @@ from .access import AccessRule
 from .params import InputModel, Values
 
 Kind: TypeAlias = Literal["query", "mutation", "subscription"]
-Mode: TypeAlias = Literal["inline", "async", "thread", "stream"]
+Mode: TypeAlias = Literal["inline", "async", "thread", "stream", "forward"]
 Visibility: TypeAlias = Literal["external", "internal"]
 
 
@@ -27,11 +27,21 @@ Timeout: TypeAlias = float | None | DefaultTimeout
 _encode = msgspec.json.Encoder().encode
 
 
+class Forward(msgspec.Struct, frozen=True):
+    """Another operation that a call is meant for: its method, its params as JSON text, and whether it must be a
+    subscription."""
+
+    method: str
+    params: msgspec.Raw
+    subscribe: bool
+
+
 class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     """What the registry knows of an operation.
 
     `mode` says how the handler runs: on the loop at once (`inline`, it never blocks), as a coroutine (`async`), in a
-    worker thread, or as an asynchronous generator (`stream`). `invoke(ctx, values)` calls it with what `input.decode`
+    worker thread, or as an asynchronous generator (`stream`); `forward` is no handler but tells, as a `Forward`, which other
+    operation a call is meant for. `invoke(ctx, values)` calls it with what `input.decode`
     gave. `returns` is the type of its result, or of one event; `output` checks it where encoding alone would not
     prove it. `timeout` is in seconds, None for no deadline. `lane` runs it one at a time: True for all of its calls, a
     param's name for those with the same value of it. `limit` is how many may be in the daemon at once. `uses` are the

@@ -1,6 +1,6 @@
-"""Ends the processes that handlers started and left behind.
+"""Ends the processes that handlers started and left running.
 
-Linux tells a process's children; elsewhere those that handlers start with `start_new_session` must be ended by them.
+Only Linux lists a process's children. Elsewhere handlers must end the processes that they start.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Sees what a busy event loop can't: that the parent has gone, or that the client hung up and nobody works that off.
+"""Notices, while a handler blocks the event loop, that the parent has gone or that the client has hung up.
 
-A thread of its own, asleep in the kernel. The daemon's own ways come first: end of input is read like any input, and a
-loop that runs needs nobody to watch over it.
+A thread of its own, asleep in the kernel. While the loop runs, the daemon sees both by itself: end of input is read like any
+input.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HUNG_UP: Final = POLLHUP | POLLERR | (select.POLLRDHUP if sys.platform == "linux
 @final
 class HangupWatch:
     """Calls `on_parent_gone()` when the parent has ended, and `on_hung_up()` when the input's other end is closed and
-    `pulse()` has stood still for `patience` seconds since. Each once, in the sentinel's thread.
+    `pulse()` has not changed for `grace` seconds since. Each once, in a thread of its own.
     """
 
     def __init__(
@@ -31,26 +31,26 @@ class HangupWatch:
         parent: ProcessWatch | None,
         stdin: int,
         *,
-        patience: float,
+        grace: float,
         pulse: Callable[[], int],
         on_parent_gone: Callable[[], None],
         on_hung_up: Callable[[], None],
     ) -> None:
         self._parent = parent
         self._stdin = stdin
-        self._patience = patience
+        self._grace = grace
         self._pulse = pulse
         self._on_parent_gone = on_parent_gone
         self._on_hung_up = on_hung_up
 
     def start(self) -> None:
-        threading.Thread(target=self._watch, name="discreet-sentinel", daemon=True).start()
+        threading.Thread(target=self._watch, name="discreet-hangup-watch", daemon=True).start()
 
     def _watch(self) -> None:
         waiting = _Waiting(self._stdin, None if self._parent is None else self._parent.pidfd)
         beat: int | None = None
         while True:
-            interval = max(self._patience, 0.05) if beat is not None else None
+            interval = max(self._grace, 0.05) if beat is not None else None
             if self._parent is not None and self._parent.pidfd is None:
                 interval = min(POLL_SECONDS, interval or POLL_SECONDS)
             hung_up = waiting.wait(interval)

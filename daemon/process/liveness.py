@@ -1,4 +1,4 @@
-"""Notices that a process on which the daemon's life depends has gone, whoever else still holds stdin open.
+"""Notices that a process whose end ends the daemon has gone, even when another process keeps stdin open.
 
 A pidfd becomes readable when its process ends (Linux 5.3 and later); elsewhere the process is looked for once a second.
 """
@@ -8,17 +8,20 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
+
+if TYPE_CHECKING:
+    import anyio.abc
 
 POLL_SECONDS: Final = 1.0
 
 INIT_PIDS: Final = (0, 1)
-"""Our parent's number when it has gone already, or lives outside our pid namespace: nobody to watch."""
+"""What `getppid` returns when the parent has gone already or is outside our pid namespace."""
 
 
 @final
 class ProcessWatch:
-    """One process to outlive. `alive()` is the truth, `ended()` waits for it to turn false.
+    """One process. `alive()` tells whether it runs, `ended()` waits for its end.
 
     `pidfd` becomes readable when it has ended; None where there is no such thing.
     """
@@ -43,6 +46,44 @@ class ProcessWatch:
                 break
             await anyio.sleep(POLL_SECONDS)
         on_end()
+
+
+@final
+class ProcessWatches:
+    """The processes whose end ends the daemon. `on_end()` is called on the loop when one of them has ended."""
+
+    def __init__(self, on_end: Callable[[], None]) -> None:
+        self._on_end = on_end
+        self._watches: dict[int, ProcessWatch] = {}
+        self._tasks: anyio.abc.TaskGroup | None = None
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return tuple(self._watches)
+
+    def start(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Wait in this task group from now on, for those that were added before too."""
+        self._tasks = tasks
+        for watch in self._watches.values():
+            tasks.start_soon(watch.ended, self._on_end)
+
+    def add(self, watch: ProcessWatch) -> None:
+        """End with this process. Adding one twice changes nothing."""
+        if watch.pid in self._watches:
+            return
+        self._watches[watch.pid] = watch
+        if self._tasks is not None:
+            self._tasks.start_soon(watch.ended, self._on_end)
+
+    def add_client(self, pid: int) -> bool:
+        """End with the process that a client names as its own; False where there is no such process here."""
+        if pid in self._watches:
+            return True
+        watch = watch_client(pid)
+        if watch is None:
+            return False
+        self.add(watch)
+        return True
 
 
 def watch_parent() -> ProcessWatch | None:

@@ -1,9 +1,9 @@
 """Replaces the program in this process by a new start of it, which goes on where this one stopped. POSIX only.
 
 The process keeps its number, and the real stdin, stdout and stderr stay open, so that client and parent notice nothing.
-The new program finds their numbers, and what was received but not worked off, in a file that an environment variable
-names. They are handed over under their private numbers: until the new program takes them, what prints still can't reach
-the stream, and a failure to start it leaves everything as it was.
+An environment variable names a descriptor from which the new program reads their numbers and the state of the
+connection. The descriptors keep their private numbers until the new program takes them: until then no print can reach the
+stream, and a failure to start it changes nothing.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ CHECK: Final = "check"
 
 
 class ConnectionState(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a connection outlives the daemon that served it.
+    """What a connection leaves to the next one over the same transport.
 
-    `received` was read and not worked off, `unsent` is to leave before anything else. `framing` is what the peer speaks,
+    `received` was read and not handled yet. `unsent` goes out before anything else. `framing` is what the peer speaks,
     as far as that is known. `watched` are the processes whose end ends the daemon. `asked` is the last id of a
     request to the client: a late answer to one of those must not meet a new request.
     """
@@ -36,8 +36,8 @@ class ConnectionState(msgspec.Struct, frozen=True, kw_only=True):
     asked: int = 0
 
 
-NOTHING: Final = ConnectionState()
-"""What a first start is left."""
+NEW_CONNECTION: Final = ConnectionState()
+"""The state of a connection that nothing came before."""
 
 
 class Handover(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class Handover(msgspec.Struct, frozen=True, kw_only=True):
     stderr: int
     parent: int | None
     log_level: Literal["debug", "info", "warn", "error"]
-    carried: ConnectionState
+    connection: ConnectionState
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -90,14 +90,14 @@ def become(new: Program, handover: Handover) -> NoReturn:
     from .signals import hold  # late, as the whole: only a reload comes here
 
     os.chdir(new.directory)
-    parked = _parked(msgspec.msgpack.encode(handover))
-    for fd in (parked, handover.stdin, handover.stdout, handover.stderr):
+    stored = _stored(msgspec.msgpack.encode(handover))
+    for fd in (stored, handover.stdin, handover.stdout, handover.stderr):
         os.set_inheritable(fd, True)
     hold()
-    os.execve(new.command[0], new.command, {**new.environ, VARIABLE: str(parked)})
+    os.execve(new.command[0], new.command, {**new.environ, VARIABLE: str(stored)})
 
 
-def _parked(data: bytes) -> int:
+def _stored(data: bytes) -> int:
     """A descriptor from which `data` can be read, of a file without a name: a pipe would not hold it."""
     if sys.platform == "linux":
         fd = os.memfd_create("discreet-handover")

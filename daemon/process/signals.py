@@ -1,7 +1,7 @@
 """The signals that end the daemon. The first asks it to end, the second ends it at once.
 
-Handlers of our own rather than the loop's: they stand from the first line on, before any loop runs, and they still
-work when a handler keeps the loop busy. What was ignored when the process started (nohup, a background job) stays so.
+Handlers of our own rather than the loop's: they work from the first line on, before any loop runs, and while a handler
+blocks the loop. What was ignored when the process started (nohup, a background job) stays so.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Stamp: TypeAlias = tuple[int, int, int] | None
 """Time of the last change in ns, size in bytes, and the file's number: an editor may write a new file. None: it is gone."""
 
 INSTALLED = frozenset({"site-packages", "dist-packages"})
-"""What was installed, even into the working directory, is not what somebody is working on."""
+"""Folders of installed packages, which are not watched even below the working directory."""
 
 
 @final

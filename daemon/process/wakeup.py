@@ -1,4 +1,4 @@
-"""Wakes the loop from where it can't be called: worker threads and signal handlers. One pipe, one byte at a time.
+"""Wakes the event loop from worker threads and signal handlers, by a byte in a pipe.
 
 A pipe of our own instead of either event loop's way, because a signal may come before there is a loop.
 """

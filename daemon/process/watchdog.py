@@ -1,4 +1,4 @@
-"""The end that comes in any case: when the drain window has passed, the process is gone, whatever still runs."""
+"""Ends the process when the drain window has passed, whatever still runs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Final, final
 
 GRACE_SECONDS: Final = 0.25
-"""What an end that came in time may take longer on a busy machine."""
+"""How much longer an orderly end may take on a busy machine."""
 
 SWITCH_SECONDS: Final = 0.0005
-"""How long a thread may keep the others waiting from now on: handlers that spin must not eat up the window."""
+"""The interpreter's switch interval while the daemon ends: handlers that spin must not use up the window."""
 
 
 @final

@@ -1,7 +1,7 @@
-"""Who still waits for an answer. The one place that knows, and the reason why nobody gets two.
+"""The requests that wait for their answer. The only place that knows, and the reason why none gets two.
 
-A request is admitted once and settled once. Whoever settles first (the handler's result, a cancel, a deadline, the
-end of the drain window) gives the answer; everyone later is told that there is nothing left to answer.
+A request is admitted once and settled once. The first to settle it (the handler's result, a cancel, a deadline, the end
+of the drain window) gives the answer. Later ones are told that there is nothing left to answer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Answerable(Protocol):
 
 
 def id_key(raw: bytes) -> bytes:
-    """Under which key an id's JSON text is filed.
+    """The key of an id's JSON text.
 
     Texts that spell one string differently share a key. Numbers are compared as they are written: `1` and `1.0` are
     two ids here, as the reply to each echoes its own spelling.
@@ -54,7 +54,7 @@ class Inflight(Generic[R]):
         return iter(list(self._waiting.values()))
 
     def admit(self, request: R) -> bool:
-        """File a request; False when its id is still in flight (the first request stands)."""
+        """Add a request; False when its id is still in flight (the first request stands)."""
         return self._waiting.setdefault(request.key, request) is request
 
     def settle(self, request: R, *, hold: bool = False) -> bool:

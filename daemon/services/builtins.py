@@ -9,6 +9,7 @@ import msgspec
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
+from ..logs import log
 from ..operations.service import Service
 from ..operations.spec import OperationSpec
 
@@ -18,16 +19,20 @@ SHUTDOWN_MESSAGE = "Shutting down gracefully"
 LOG_LEVELS = ("debug", "info", "warn", "error")
 
 
-class BuiltinsHost(Protocol):
-    """What these methods need of the daemon they belong to."""
+class Life(Protocol):
+    """What a client may do to the daemon that it speaks to."""
 
-    version: str
-
-    def operations(self) -> Iterable[OperationSpec]: ...
-    def set_log_level(self, level: str) -> str: ...
     def begin_shutdown(self) -> None: ...
     def exit(self) -> None: ...
     def watch_client(self, pid: int) -> None: ...
+
+
+class Surface(Protocol):
+    """What a client sees of the daemon."""
+
+    version: str
+
+    def methods(self) -> Iterable[OperationSpec]: ...
     def capabilities(self) -> dict[str, Any]: ...
 
 
@@ -36,7 +41,7 @@ class ServerInfo(msgspec.Struct, frozen=True):
     version: str
 
 
-class Initialized(msgspec.Struct, frozen=True, rename="camel"):
+class InitializeResult(msgspec.Struct, frozen=True, rename="camel"):
     server_info: ServerInfo
     protocol_version: str
     capabilities: dict[str, Any]  # the daemon's own and what the services announce
@@ -51,7 +56,7 @@ class LevelSet(msgspec.Struct, frozen=True):
     success: bool
 
 
-class Goodbye(msgspec.Struct, frozen=True):
+class ShutdownResult(msgspec.Struct, frozen=True):
     message: str
 
 
@@ -66,17 +71,17 @@ class MethodDescription(msgspec.Struct, frozen=True):
     returns: str
 
 
-def builtins(daemon: BuiltinsHost) -> Service:
-    """The service without a namespace that speaks for the daemon itself."""
+def builtins(surface: Surface, life: Life) -> Service:
+    """The service without a namespace that speaks for the daemon itself, to one client."""
     service = Service("")
 
     @service.query(inline=True)
-    def initialize(**params: Any) -> Initialized:  # Any: editors send whatever LSP holds
+    def initialize(**params: Any) -> InitializeResult:  # Any: editors send whatever LSP holds
         """Say who the server is and what it can do. Takes LSP's params; no handshake is required."""
         pid = params.get("processId")
         if type(pid) is int:
-            daemon.watch_client(pid)
-        return Initialized(ServerInfo("discreet", daemon.version), PROTOCOL_VERSION, daemon.capabilities())
+            life.watch_client(pid)
+        return InitializeResult(ServerInfo("discreet", surface.version), PROTOCOL_VERSION, surface.capabilities())
 
     @service.query(inline=True)
     def initialized(**params: Any) -> None:
@@ -89,41 +94,42 @@ def builtins(daemon: BuiltinsHost) -> Service:
     @service.query(inline=True)
     def version() -> Version:
         """Tell the daemon's version (SemVer)."""
-        return Version(daemon.version)
+        return Version(surface.version)
 
     @service.mutation(inline=True, name="setLogLevel")
     def set_log_level(level: str) -> LevelSet:
         """Change how much is logged: debug, info, warn or error, in any case."""
         try:
-            return LevelSet(daemon.set_log_level(level), success=True)
+            return LevelSet(log.set_level(level), success=True)
         except ValueError:
             raise FailureError(InvalidParams("level", "one of", "string", LOG_LEVELS)) from None
 
     @service.mutation(inline=True, at_once=True)
-    def shutdown() -> Goodbye:
+    def shutdown() -> ShutdownResult:
         """End the daemon when the requests that run have been answered."""
-        daemon.begin_shutdown()
-        return Goodbye(SHUTDOWN_MESSAGE)
+        life.begin_shutdown()
+        return ShutdownResult(SHUTDOWN_MESSAGE)
 
     @service.mutation(inline=True, name="exit", at_once=True)
-    def leave() -> None:
+    def exit_() -> None:
         """End the daemon; sent as a notification, after `shutdown` where there is time for it."""
-        daemon.exit()
+        life.exit()
 
     @service.query(inline=True, name="listMethods")
     def list_methods() -> list[Method]:
         """List the methods that can be called."""
-        return [Method(spec.name, spec.description) for spec in _external(daemon)]
+        return [Method(spec.name, spec.description) for spec in _external(surface)]
 
     @service.query(inline=True, name="describeMethods")
     def describe_methods() -> list[MethodDescription]:
         """List the methods with their params and results."""
         return [
-            MethodDescription(spec.name, spec.described_params(), spec.described_result()) for spec in _external(daemon)
+            MethodDescription(spec.name, spec.described_params(), spec.described_result())
+            for spec in _external(surface)
         ]
 
     return service
 
 
-def _external(daemon: BuiltinsHost) -> Iterator[OperationSpec]:
-    return (spec for spec in daemon.operations() if spec.visibility == "external")
+def _external(surface: Surface) -> Iterator[OperationSpec]:
+    return (spec for spec in surface.methods() if spec.visibility == "external")

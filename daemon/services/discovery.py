@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, NoReturn, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import MethodNotFound
 from ..operations.context import Context
 from ..operations.service import Service
-from ..operations.spec import Kind, OperationSpec
+from ..operations.spec import Forward, Kind, OperationSpec
 
 NO_INPUT: Final = msgspec.Raw(b"null")
 
@@ -63,13 +64,14 @@ def discovery(catalogue: DiscoveryHost) -> Service:
     @service.query(inline=True)
     def call(operationId: str, input: msgspec.Raw = NO_INPUT) -> Any:  # noqa: N803
         """Call an operation that is named as data. The same as naming it as the method."""
-        _is_routed()
+        return Forward(operationId, input, subscribe=False)
 
     @service.query(inline=True)
     def subscribe(operationId: str, input: msgspec.Raw = NO_INPUT) -> Any:  # noqa: N803
         """Subscribe to an operation that is named as data. The same as naming it as the method."""
-        _is_routed()
+        return Forward(operationId, input, subscribe=True)
 
+    service.operations[-2:] = [replace(spec, mode="forward") for spec in service.operations[-2:]]
     return service
 
 
@@ -85,7 +87,3 @@ def rpc_discovery(catalogue: DiscoveryHost) -> Service:
         return document(catalogue.offered(ctx), version=catalogue.version)
 
     return service
-
-
-def _is_routed() -> NoReturn:
-    raise AssertionError("the router forwards these calls to the operation that they name")

@@ -104,7 +104,33 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = False
     max_concurrency: Annotated[
         int,
-        Detail(group=_WIRE, unit="requests", least=1, most=10_000, help="how many requests may run at the same time"),
+        Detail(
+            group=_WIRE,
+            unit="requests",
+            least=1,
+            most=100_000,
+            help="how many requests may run on the event loop at the same time",
+        ),
+    ] = 1024
+    max_threads: Annotated[
+        int,
+        Detail(
+            group=_WIRE,
+            unit="threads",
+            least=1,
+            most=1000,
+            help="how many requests may run in worker threads at the same time",
+        ),
+    ] = 64
+    max_call_depth: Annotated[
+        int,
+        Detail(
+            group=_WIRE,
+            unit="calls",
+            least=1,
+            most=10_000,
+            help="how deep operations may call each other",
+        ),
     ] = 64
     max_message_bytes: Annotated[
         int,

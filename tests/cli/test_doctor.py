@@ -56,7 +56,7 @@ def test_more_requests_than_open_files_are_named() -> None:
         few, many = (
             [
                 finding.status
-                for finding in limits(surroundings(Settings(max_concurrency=n)))
+                for finding in limits(surroundings(Settings(max_threads=n)))
                 if "files" in finding.message
             ]
             for n in (64, 600)

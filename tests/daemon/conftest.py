@@ -12,6 +12,7 @@ import pytest
 
 from discreet import Service
 from discreet.daemon.daemon import Daemon
+from discreet.daemon.host import Host
 from discreet.daemon.operations.access import Access
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
@@ -85,7 +86,8 @@ async def _serving(
     *services: Service, access: Access | None = None, capabilities: Mapping[str, str] | None = None, **settings: Any
 ) -> AsyncIterator[Wire]:
     ours, theirs = memory_pair()
-    daemon = Daemon(services, ours, Settings(**settings), version="1.2.3", access=access, capabilities=capabilities)
+    host = Host(services, Settings(**settings), version="1.2.3", access=access, credentials=capabilities)
+    daemon = Daemon(host, ours)
     wire = Wire(theirs, daemon)
 
     async def run() -> None:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from discreet import Context, OperationError, Service
 from discreet.daemon.daemon import Daemon
+from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
 from discreet.framing.events import NEED_DATA, Frame, FrameLimits
@@ -192,32 +193,14 @@ class Client:
 
 def left_behind(daemon: Daemon) -> dict[str, object]:
     """Whatever of the daemon's tables holds something that belongs to a request."""
-    dispatcher, outbox = daemon._dispatcher, daemon._outbox
-    tables = {
-        "inflight": len(dispatcher._inflight),
-        "backlog": len(dispatcher._backlog),
-        "bytes": dispatcher._backlog._bytes,
-        "lanes": len(dispatcher._backlog._lanes),
-        "running": len(dispatcher._running),
-        "places": dispatcher._places,
-        "streaming": dispatcher._streaming,
-        "present": sum(dispatcher._present.values()),
-        "deadlines": sum(map(len, dispatcher.deadlines._by_limit.values())),
-        "submitted": len(dispatcher.workers._queue),
-        "busy": dispatcher.threads._busy,
-        "parked": dispatcher.threads._parked,
-        "done": len(dispatcher.threads._done),
-        "ready": len(outbox.streams.ready),
-        "on the way": len(outbox.streams._on_the_way),
-        "questions": len(daemon._asking._open),
-    }
+    tables = {**daemon.host.scheduler.counts(), **daemon.connection.counts()}
     return {name: size for name, size in tables.items() if size}
 
 
 async def perform(script: list[tuple[str, Any]], finale: str, limit: int) -> None:
     ours, theirs = memory_pair()
     hosted = Hosted()
-    daemon = Daemon([hosted.service], ours, Settings(drain_timeout=0.2, max_concurrency=limit), version="1")
+    daemon = Daemon(Host([hosted.service], Settings(drain_timeout=0.2, max_concurrency=limit), version="1"), ours)
     client = Client(theirs)
 
     async def run() -> None:
@@ -309,7 +292,7 @@ async def rounds(wire: Any, count: int, first: int) -> None:
         while answered < BATCH:
             answered += "id" in await wire.receive()
     with anyio.fail_after(SECONDS):
-        while not wire.daemon._dispatcher.idle:
+        while not wire.daemon.host.idle:
             await anyio.lowlevel.checkpoint()
 
 
@@ -341,5 +324,4 @@ async def test_ten_thousand_rounds_leave_no_growth(serving: Serving) -> None:
         assert living_tasks() <= tasks + BATCH
         assert threading.active_count() <= threads + BATCH
         assert held() - objects < ROUNDS / 20
-        assert len(wire.daemon._dispatcher._present) <= len(KINDS)
-        assert len(wire.daemon._dispatcher.deadlines._by_limit) <= len(KINDS)
+        assert left_behind(wire.daemon) == {}

@@ -21,7 +21,7 @@ from discreet.daemon.agents.stores import checks, memory
 from discreet.daemon.agents.stores.interface import Query
 from discreet.daemon.agents.tasks import event_buffer, runner, task_events
 from discreet.daemon.agents.tasks.executor import AgentExecutor, Checks, RequestContext, Resumes
-from discreet.daemon.connection.streams import MOST_UNDELIVERED
+from discreet.daemon.connection.streams import MAX_UNDELIVERED
 from discreet.daemon.dispatch import starvation
 from discreet.daemon.settings import Settings
 
@@ -185,7 +185,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         "messages whose senders wait for their tasks at the same time": f"{methods.MOST_WAITING:,}; more wait while others end, "
         f"and are OVERLOADED when none does for a {'second' if starvation.SECONDS == 1 else starvation.SECONDS}",
         "events that an executor may be ahead of the store": f"{task_events.MOST_UNCOMMITTED}",
-        "events of a stream that wait for its reader in the pipe's queue": f"{MOST_UNDELIVERED}",
+        "events of a stream that wait for its reader in the pipe's queue": f"{MAX_UNDELIVERED}",
         "events of one task kept in memory for slow watchers": f"{event_buffer.MOST_EVENTS:,}, or {event_buffer.MOST_BYTES // 1024**2} MiB; "
         f"{event_buffer.MOST_BYTES_IN_ALL // 1024**2} MiB of all tasks",
         "tasks on a page": f"1 to {checks.MOST_PER_PAGE}; {Query(scope='').size} if nothing is said",

@@ -22,7 +22,7 @@ from discreet.daemon.agents.service.request_handler import CANCEL_SECONDS
 from discreet.daemon.agents.stores.checks import MOST_PER_PAGE
 from discreet.daemon.agents.stores.interface import PushTarget, Query
 from discreet.daemon.agents.tasks import event_buffer
-from discreet.daemon.connection.streams import MOST_UNDELIVERED
+from discreet.daemon.connection.streams import MAX_UNDELIVERED
 from discreet.daemon.settings import Settings
 from discreet.errors import AuthenticationRequired, failures
 from discreet.errors.codes import TABLE
@@ -233,7 +233,7 @@ def test_the_headers_of_push_notifications_are_those_that_are_sent() -> None:
 
 def test_the_numbers_are_those_of_the_code() -> None:
     text = " ".join(PAGE.split())
-    assert f"At most {MOST_UNDELIVERED} events of a stream" in text
+    assert f"At most {MAX_UNDELIVERED} events of a stream" in text
     assert (
         f"holds {event_buffer.MOST_EVENTS:,} events or {event_buffer.MOST_BYTES // 1024**2} MiB of one task in memory, {event_buffer.MOST_BYTES_IN_ALL // 1024**2} MiB of all"
         in text

@@ -87,7 +87,7 @@ def limits(surroundings: Surroundings) -> Iterator[Finding]:
     chosen = surroundings.resolved.settings
     files = _resource_limit("RLIMIT_NOFILE")
     if files is not None:
-        needed = chosen.max_concurrency + _SPARE_FILES
+        needed = chosen.max_threads + _SPARE_FILES
         enough: Status = "ok" if files >= needed else "warn"
         yield Finding("limits", enough, f"{files} open files; max-concurrency may need {needed}")
     memory = min((limit for limit in (_resource_limit("RLIMIT_AS"), _group_memory()) if limit), default=None)

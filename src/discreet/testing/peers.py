@@ -19,8 +19,9 @@ from ..client.peer import DEFAULT_TIMEOUT
 from ..client.process.stderr import StderrMode
 from ..client.task_group import background_tasks
 from ..client.validation import StrPath
-from ..daemon.credentials import access_of, capabilities_of
+from ..daemon.credentials import access_of, credentials_of
 from ..daemon.daemon import Daemon
+from ..daemon.host import Host
 from ..daemon.operations.access import PARENT, Access, IdentityProvider
 from ..daemon.operations.service import DeclarationError, Service
 from ..daemon.settings import Settings
@@ -86,15 +87,15 @@ async def wired(
     agents = [each for each in hosted if not isinstance(each, Service)]
     if len(agents) > 1:
         raise DeclarationError("a daemon hosts one agent")
-    daemon = Daemon(
+    host = Host(
         services,
-        ours,
         settings,
         version=__version__,
         access=access_of(settings) if provider is None else Access(PARENT, provider),
-        capabilities=capabilities_of(settings, services) if credentials is None else _registered(credentials),
+        credentials=credentials_of(settings, services) if credentials is None else _registered(credentials),
         agent=agents[0] if agents else None,
     )
+    daemon = Daemon(host, ours)
     ended = anyio.Event()
 
     async def run() -> None:

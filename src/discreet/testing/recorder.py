@@ -64,7 +64,7 @@ class ContractRecorder:
                     await events.aclose()
 
         match spec.mode:
-            case "inline" | "thread":
+            case "inline" | "thread" | "forward":
                 return call
             case "async":
                 return wait

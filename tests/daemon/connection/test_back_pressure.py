@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from discreet import Service
-from discreet.daemon.dispatch.backlog import MOST_BYTES, Backlog
+from discreet.daemon.dispatch.backlog import MAX_BYTES, Backlog
 from discreet.daemon.dispatch.request import Request
 from discreet.daemon.rpc.envelope import Call, decode
 
@@ -79,12 +79,12 @@ async def test_a_cancel_under_an_id_in_flight_is_a_duplicate_and_cancels_nothing
 
 
 def test_a_waiting_request_counts_all_that_it_keeps_alive() -> None:
-    body = b'{"jsonrpc":"2.0","id":1,"method":"large/wait","params":{"number":1},"other":"%b"}' % (b"x" * MOST_BYTES)
+    body = b'{"jsonrpc":"2.0","id":1,"method":"large/wait","params":{"number":1},"other":"%b"}' % (b"x" * MAX_BYTES)
     call = decode(body)
     assert isinstance(call, Call)
     service, _ = large()
-    backlog = Backlog()
-    backlog.put(Request(call, service.operations[1]))
+    backlog: Backlog[Request] = Backlog(Any, 1)
+    backlog.add(Request(call, service.operations[1], Any, Any, backlog))
     assert backlog.full()
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from discreet import Service
 from discreet.daemon.daemon import Daemon
+from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
 from discreet.framing.events import END_OF_INPUT, NEED_DATA, Frame, FrameLimits
@@ -45,7 +46,7 @@ def services() -> Service:
 async def converse(script: list[bytes | None]) -> list[dict[str, Any]]:
     """Send the script, read everything that comes back until the daemon has ended."""
     ours, theirs = memory_pair()
-    daemon = Daemon([services()], ours, Settings(max_message_bytes=4096, max_header_bytes=128), version="0")
+    daemon = Daemon(Host([services()], Settings(max_message_bytes=4096, max_header_bytes=128), version="0"), ours)
     parser = parser_for("content-length", FrameLimits(max_body=1 << 20))
     replies: list[dict[str, Any]] = []
 

@@ -267,7 +267,7 @@ async def test_a_cancel_read_together_with_its_request_keeps_the_handler_from_ru
         await wire.send(wire.request("never/it", id="x"), cancel)
         assert (await wire.receive())["error"]["code"] == -32800
         await wire.nothing_more()
-        await until(lambda: wire.daemon._dispatcher.idle)
+        await until(lambda: wire.daemon.host.idle)
         assert await wire.end() == 0
     if mode != "thread":  # a thread may have begun at once
         assert ran == []

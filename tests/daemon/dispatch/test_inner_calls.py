@@ -419,7 +419,7 @@ async def test_cancelling_a_caller_cancels_what_it_called(serving: Serving, way:
         await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "p"}})
         assert await wire.receive() == {"jsonrpc": "2.0", "id": "p", "error": CANCELLED}
         await until(lambda: store.ended == 1)
-        await until(lambda: wire.daemon._dispatcher.idle)
+        await until(lambda: wire.daemon.host.idle)
         await wire.nothing_more()
 
 
@@ -430,7 +430,7 @@ async def test_a_deadline_ends_what_was_called_too(serving: Serving, way: str, c
     async with serving(store.service, shop()) as wire:
         assert (await wire.call(way, {"name": f"store/{child}"}))["error"] == TIMEOUT
         await until(lambda: store.ended == 1)
-        await until(lambda: wire.daemon._dispatcher.idle)
+        await until(lambda: wire.daemon.host.idle)
         await wire.nothing_more()
 
 
@@ -442,7 +442,7 @@ async def test_what_may_continue_running_outlives_its_caller(serving: Serving, w
         await until(lambda: store.started == 1)
         await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "p"}})
         assert (await wire.receive())["error"] == CANCELLED
-        await until(lambda: len(wire.daemon._dispatcher._running) == 1)  # the caller has ended
+        await until(lambda: wire.daemon.host.scheduler.counts()["requests"] == 1)  # the caller has ended
         await wire.nothing_more()
         assert store.ended == 0
         assert await wire.end() == 0
@@ -472,7 +472,7 @@ async def test_a_whole_tree_ends_with_its_root(serving: Serving) -> None:
         await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "root"}})
         assert (await wire.receive())["error"] == CANCELLED
         await until(lambda: len(ended) == 127)
-        await until(lambda: wire.daemon._dispatcher.idle)
+        await until(lambda: wire.daemon.host.idle)
         await wire.nothing_more()
 
 
@@ -546,7 +546,7 @@ async def test_calls_nest_as_deep_as_they_must_from_threads(serving: Serving) ->
     async with serving(service, max_concurrency=2) as wire:
         await wire.send(*(wire.request("deep/down", {"depth": 10}) for _ in range(6)))
         assert [reply["result"] for reply in await wire.receive_all(6)] == [10] * 6
-        assert wire.daemon._dispatcher.threads._parked == 0
+        assert wire.daemon.host.scheduler.counts()["threads_parked"] == 0
 
 
 async def test_ordered_requests_may_call_too(serving: Serving) -> None:
@@ -690,7 +690,7 @@ async def test_a_client_that_does_not_answer_in_time_is_told_to_forget_it(servin
         assert reply["result"] == "late"
         await wire.send({"jsonrpc": "2.0", "id": asked, "result": "too late"})
         await wire.nothing_more()
-        assert wire.daemon._asking._open == {}
+        assert wire.daemon.connection.counts()["client_requests"] == 0
 
 
 @pytest.mark.parametrize("method", ASKING)
@@ -702,7 +702,7 @@ async def test_a_cancelled_request_takes_its_question_back(serving: Serving, met
         messages = await wire.receive_all(2)
         assert {"jsonrpc": "2.0", "id": "r", "error": CANCELLED} in messages
         assert {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": asked}} in messages
-        await until(lambda: wire.daemon._dispatcher.idle)
+        await until(lambda: wire.daemon.host.idle)
         await wire.nothing_more()
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from discreet import Context, Identity, Service
 from discreet.daemon.apps import AppError
-from discreet.daemon.credentials import access_of, capabilities_of
+from discreet.daemon.credentials import access_of, credentials_of
 from discreet.daemon.operations.access import PARENT, Access, AccessRule, StaticTokens, parse_token
 from discreet.daemon.settings import Settings
 
@@ -378,7 +378,7 @@ async def test_a_service_finds_the_credentials_that_it_declares_and_no_others(se
 
         services.append(service)
     settings = Settings(capabilities=tuple(f"{name}={tmp_path / name}" for name in ("one", "two")))
-    capabilities = capabilities_of(settings, services)
+    capabilities = credentials_of(settings, services)
     async with serving(*services, capabilities=capabilities) as wire:
         for name in ("one", "two"):
             assert (await wire.call(f"{name}/lengths"))["result"] == {name: len(SECRET) + 4}
@@ -387,5 +387,5 @@ async def test_a_service_finds_the_credentials_that_it_declares_and_no_others(se
 @pytest.mark.parametrize("given", [(), ("other=x",), ("one",), ("=x",), ("one=",), ("one=/no/such/file-of-mine",)])
 def test_a_missing_credential_is_told_at_the_start_without_its_path(given: tuple[str, ...]) -> None:
     with pytest.raises(AppError) as caught:
-        capabilities_of(Settings(capabilities=given), [Service("one", capabilities=["one"])])
+        credentials_of(Settings(capabilities=given), [Service("one", capabilities=["one"])])
     assert "file-of-mine" not in str(caught.value)

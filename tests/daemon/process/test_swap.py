@@ -12,7 +12,8 @@ import pytest
 
 from discreet import Context, Service
 from discreet.daemon.daemon import Daemon
-from discreet.daemon.process.reexec import NOTHING, ConnectionState
+from discreet.daemon.host import Host
+from discreet.daemon.process.reexec import NEW_CONNECTION, ConnectionState
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
 from discreet.framing.transports.interface import MemoryTransport, memory_pair
@@ -57,21 +58,25 @@ class Line:
         self.carried: ConnectionState | None = None
         self.daemons: list[Daemon] = []
         self.statuses: list[int] = []
+        self.on_swap: Callable[[ConnectionState], object] = self._keep
         self._transport = transport
         self._settings = settings
 
     async def serve(self) -> None:
         """Daemon after daemon, until one ends without leaving the connection to another."""
-        carried: ConnectionState | None = NOTHING
+        carried: ConnectionState | None = NEW_CONNECTION
         while carried is not None:
             self.carried = None
             apps = [service(f"daemon {len(self.daemons)}", self.hold)]
-            daemon = Daemon(apps, self._transport, self._settings, version="1", carried=carried)
-            daemon.on_swap = self._keep
+            host = Host(apps, self._settings, version="1")
+            daemon = Daemon(host, self._transport, state=carried, on_swap=self._swapped)
             self.daemons.append(daemon)
             daemon.begin()
             self.statuses.append(await daemon.run())
             carried = self.carried
+
+    def _swapped(self, state: ConnectionState) -> None:
+        self.on_swap(state)
 
     def _keep(self, carried: ConnectionState) -> None:
         self.carried = carried
@@ -195,7 +200,7 @@ async def test_processes_that_the_client_named_are_carried_over(wire_class: Any)
     async with lines(wire_class) as line:
         await line.wire.call("initialize", {"processId": os.getpid()})
         seen: list[ConnectionState] = []
-        line.daemons[0].on_swap = lambda carried: (seen.append(carried), line._keep(carried))[0]
+        line.on_swap = lambda carried: (seen.append(carried), line._keep(carried))[0]
         await line.until(line.daemons[0].swap)
         await line.until(lambda: bool(seen))
         assert seen[0].watched == (os.getpid(),)

@@ -283,7 +283,7 @@ async def test_cancelled_calls_give_their_place_back(serving: Serving, method: s
             await until(lambda round_=round_: busy.started == round_ + 1)  # type: ignore[misc]
             await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "x"}})
             assert (await wire.receive())["error"]["code"] == -32800
-            await until(lambda: wire.daemon._dispatcher.idle)
+            await until(lambda: wire.daemon.host.idle)
 
 
 @pytest.mark.anyio

@@ -42,6 +42,8 @@ SAMPLES = {
     "framing": Sample(["--framing", "newline"], "newline", '"newline"', "newline"),
     "ordered": Sample(["--ordered"], "1", "true", True),
     "max_concurrency": Sample(["--max-concurrency", "7"], "7", "7", 7),
+    "max_threads": Sample(["--max-threads", "7"], "7", "7", 7),
+    "max_call_depth": Sample(["--max-call-depth", "7"], "7", "7", 7),
     "max_message_bytes": Sample(["--max-message-bytes", "1000"], "1000", "1000", 1000),
     "max_header_bytes": Sample(["--max-header-bytes", "100"], "100", "100", 100),
     "frame_timeout": Sample(["--frame-timeout", "0.5"], "0.5", "0.5", 0.5),

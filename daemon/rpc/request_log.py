@@ -28,13 +28,13 @@ def note_failure(method: str | None, call_id: bytes | None, failure: Failure) ->
 
 
 def note_unanswered(call: Call) -> None:
-    """A handler ended after its request had been answered for it; its outcome is dropped."""
+    """A handler ended after its request was answered (cancelled, timed out); its outcome is dropped."""
     if log.wants("debug"):
         log.debug("result.dropped", method=call.method, id=call.id)
 
 
 def note_fault(fault: Fault) -> None:
-    """Bytes were lost. Their number and place are said, never what they were."""
+    """Bytes were lost. The log says how many and where, never what they were."""
     if log.wants("warning"):
         code = row_of(fault.failure).code
         log.warning("frame.dropped", code=code, reason=fault.failure.reason, size=fault.size, offset=fault.offset)
@@ -46,11 +46,11 @@ def note_timeout(size: int) -> None:
 
 
 def note_reply(reply: Reply) -> None:
-    """A response to nothing that was asked."""
+    """A response to no request of ours."""
     if log.wants("debug"):
         log.debug("response.unmatched", id=reply.id)
 
 
 def note_dropped() -> None:
-    """A notification with a broken envelope, or a response that is none: nobody to answer."""
+    """A notification with a broken envelope, or a malformed response. Neither has an answer."""
     log.warning("message.malformed")

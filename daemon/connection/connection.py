@@ -1,0 +1,214 @@
+"""One client on a byte transport: what is read from it, written to it, and still owed to it.
+
+Knows nothing of the process (descriptors, signals, log sinks), and nothing of other clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol, final
+
+from ...errors.failures import Unavailable
+from ...framing.channel import Channel
+from ...framing.events import FrameLimits
+from ...framing.parser import parser_for
+from ..dispatch.backlog import STRETCH, Backlog
+from ..dispatch.dispatcher import Dispatcher
+from ..dispatch.request import Request
+from ..dispatch.responder import Responder
+from ..dispatch.router import Router
+from ..dispatch.scheduler import Client
+from ..logs import log
+from ..operations.registry import Registry
+from ..process.reexec import NEW_CONNECTION, ConnectionState
+from ..rpc.request_log import note_timeout
+from ..services.builtins import Life, builtins
+from .client_requests import ClientRequests
+from .context_host import ClientContextHost
+from .notices import Notices
+from .reader import Reader
+from .writer import Writer
+
+if TYPE_CHECKING:
+    from ...framing.transports.interface import ByteTransport
+    from ..host import Host
+    from ..operations.spec import OperationSpec
+
+
+class Owner(Life, Protocol):
+    """Who runs the connection, and hears of it."""
+
+    def on_output_lost(self, cause: BaseException | None) -> None:
+        """Nothing can be sent any more. Called once."""
+        ...
+
+    def on_progress(self) -> None:
+        """Something was read, started, ended or sent."""
+        ...
+
+
+@final
+class Connection:
+    """Serves `host` to the client behind `transport`. `state` is what an earlier connection over the same transport left.
+
+    `begin()` answers what has arrived already as far as that needs no event loop. `read()` and `writer.run()` do the
+    rest, in tasks of the owner.
+    """
+
+    def __init__(
+        self, host: Host, transport: ByteTransport, owner: Owner, state: ConnectionState = NEW_CONNECTION
+    ) -> None:
+        settings = host.settings
+        self.version = host.version
+        self._host = host
+        self._owner = owner
+        self._channel = Channel(
+            transport,
+            parser_for(
+                state.framing or settings.framing,
+                FrameLimits(settings.max_message_bytes, settings.max_header_bytes),
+            ),
+            frame_timeout=settings.frame_timeout,
+            on_timeout=note_timeout,
+            received=state.received,
+            waiting=state.unsent,
+        )
+        self.writer = Writer(self._channel, on_lost=owner.on_output_lost, on_room=self._on_room)
+        self._client_requests = ClientRequests(self.writer, self.on_progress, state.asked)
+        self._notices = Notices(self.writer, host.scheduler.threads)
+        self.context_host = ClientContextHost(host, self._notices, self._client_requests)
+        self._builtins = Registry([builtins(self, owner)])
+        self._backlog: Backlog[Request] = Backlog(self._channel, host.scheduler.kinds)
+        self._responder = Responder(self.writer)
+        self._dispatcher = Dispatcher(
+            Router(self._builtins, host.registry, host.access),
+            self._responder,
+            host.scheduler,
+            self._backlog,
+            self.context_host,
+        )
+        self._reader = Reader(self._channel, self._dispatcher, self._responder, self.writer, self)
+        self._client = Client(self.writer.flush, self.on_progress)
+        host.scheduler.attach(self._client)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Answer what can be answered before any event loop is loaded."""
+        self._reader.begin()
+
+    async def read(self) -> None:
+        """Read until the end of input. Cancelling it loses nothing that was received."""
+        await self._reader.run()
+
+    def read_rest(self) -> None:
+        """Take everything that was received, however much waits: it is answered although no more is read."""
+        self._reader.read_all()
+        self.writer.flush()
+
+    @property
+    def input_ended(self) -> bool:
+        """True when the end of input was read."""
+        return self._reader.ended
+
+    @property
+    def full(self) -> bool:
+        """True while nothing more should be read."""
+        times = STRETCH if len(self._client_requests) else 1
+        return self.writer.congested or self._backlog.full(times=times)
+
+    def take_reply(self, reply: Any) -> bool:
+        return self._client_requests.take(reply)
+
+    # -- what is owed ------------------------------------------------------------------------------------------
+
+    @property
+    def settled(self) -> bool:
+        """True when every request that was read is answered and the client has all of it."""
+        return not self._backlog.open and not self.writer.unsent
+
+    @property
+    def unanswered(self) -> int:
+        """How many requests still wait for their answer."""
+        return self._responder.unanswered
+
+    @property
+    def pulse(self) -> int:
+        """Changes whenever bytes come in or go out. May be read by any thread."""
+        return self._channel.pulse
+
+    def counts(self) -> dict[str, int]:
+        """How much each table holds of requests that have not ended. All are 0 when nothing is owed to the client."""
+        return {
+            "unanswered": self._responder.unanswered,
+            "open": self._backlog.open,
+            "waiting": len(self._backlog),
+            "waiting_bytes": self._backlog.bytes,
+            "client_requests": len(self._client_requests),
+            **self.writer.counts(),
+        }
+
+    def refuse_more(self) -> None:
+        """From now on whatever is read is answered with UNAVAILABLE. What was accepted goes on."""
+        self._dispatcher.close()
+
+    def abandon(self) -> None:
+        """Answer everything that still waits or runs with UNAVAILABLE, and tell it to stop."""
+        scheduler = self._host.scheduler
+        scheduler.end(scheduler.requests(self._backlog), Unavailable())
+
+    async def send_last(self, seconds: float) -> bool:
+        """Send what is left, for at most so long, once `writer.run` was cancelled; False when the client did not take it."""
+        import anyio  # late: the first replies leave without an event loop
+
+        with anyio.move_on_after(seconds):
+            await self.writer.wait_sent()
+        if self.writer.unsent:
+            log.error("replies.lost", bytes=self._channel.unsent)
+            return False
+        return True
+
+    def close(self) -> None:
+        """Take no part in the scheduling any more."""
+        self._host.scheduler.detach(self._client)
+
+    # -- handing the transport on ------------------------------------------------------------------------------
+
+    @property
+    def can_hand_over(self) -> bool:
+        """False while something is wrong with the input, which has to be worked off before."""
+        return self._channel.leftover() is not None
+
+    def state(self) -> ConnectionState:
+        """What the next connection over the same transport needs. Nothing is sent here afterwards."""
+        return ConnectionState(
+            received=self._channel.leftover() or b"",
+            unsent=self.writer.take_rest(),
+            framing=self._channel.framing,
+            asked=self._client_requests.last,
+        )
+
+    # -- what the scheduler and the built-in methods ask for ---------------------------------------------------
+
+    def on_progress(self) -> None:
+        self._reader.look_again()
+        self._owner.on_progress()
+
+    def _on_room(self) -> None:
+        self._notices.give_room()
+        self._host.scheduler.pump()
+
+    def methods(self) -> Iterator[OperationSpec]:
+        """Everything that can be called on this connection."""
+        return chain(self._builtins, self._host.registry)
+
+    def capabilities(self) -> dict[str, Any]:  # JSON
+        """What `initialize` answers with."""
+        return {
+            "cancelRequest": True,
+            "progress": True,
+            "streams": True,
+            "maxMessageBytes": self._host.settings.max_message_bytes,
+            **self._host.announced(),
+        }

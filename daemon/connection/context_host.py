@@ -1,0 +1,49 @@
+"""What the contexts of one client's requests stand on: the client on one side, the process's host on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar, final
+
+from ..dispatch.inner_calls import target_of
+from ..rpc import envelope
+
+if TYPE_CHECKING:
+    from ..host import Host
+    from ..operations.access import Identity
+    from ..operations.context import Caller, CurrentRequest, Sending
+    from .client_requests import ClientRequests
+    from .notices import Notices
+
+T = TypeVar("T")
+
+
+@final
+class ClientContextHost:
+    """The `ContextHost` of one client."""
+
+    def __init__(self, host: Host, notices: Notices, client_requests: ClientRequests) -> None:
+        self._host = host
+        self._notices = notices
+        self._client_requests = client_requests
+
+    def notify(self, method: str, params: object) -> Sending:
+        return self._notices.send(envelope.encode_notification(method, params))
+
+    async def call(
+        self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
+    ) -> bytes:
+        spec = target_of(self._host.registry, caller, name)
+        return await self._host.inner_calls.call(spec, params, parent, self, continue_running=continue_running)
+
+    async def ask(self, method: str, params: object, timeout: float) -> bytes:
+        return await self._client_requests.ask(method, params, timeout)
+
+    def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
+        return self._host.run_from_thread(request, work)
+
+    def identify(self, metadata: Mapping[str, str]) -> Identity | None:
+        return self._host.access.identify(metadata)
+
+    def credentials_of(self, namespace: str) -> Mapping[str, str]:
+        return self._host.catalogue.credentials_of(namespace)

@@ -1,0 +1,303 @@
+"""Decides what runs when, for all clients of the process. Knows no ids and writes no answers.
+
+Requests of one client start in the order in which they were read; clients take turns. Calls between operations go
+first, because a running handler waits for them. Runs on the loop's thread; nothing here waits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Final, final
+
+import msgspec
+
+from ...errors.failures import Failure, Overloaded, TimedOut
+from ..operations.context import Context
+from ..operations.spec import DefaultTimeout, OperationSpec
+from ..rpc.request_log import note_unanswered
+from . import execution
+from .deadlines import Deadlines
+from .request import Outcome, Request
+from .serial import SerialKeys
+from .starvation import StarvationWatch
+from .task_pool import TaskPool
+from .thread_pool import ThreadPool
+
+if TYPE_CHECKING:
+    import anyio.abc
+
+    from .backlog import Backlog
+
+LOOP, THREADS = 0, 1
+"""The kinds of places: on the event loop, and in worker threads."""
+
+MAX_STREAMS: Final = 1024
+"""Subscriptions that may run at the same time; they don't count among the requests that do."""
+
+
+class Client(msgspec.Struct, frozen=True, eq=False):
+    """A connection whose requests are scheduled.
+
+    `flush()` sends what was posted. It is called before a task waits, so that many replies share one write.
+    `on_progress()` is called when requests have started or ended: there may be room for more.
+    """
+
+    flush: Callable[[], None]
+    on_progress: Callable[[], None]
+
+
+@final
+class Scheduler:
+    """One per process. At most `limit` requests run on the loop at a time and `thread_limit` in worker threads, each for
+    `request_timeout` seconds where its operation says nothing else (None: no limit). `ordered` runs one at a time.
+
+    `notify_loop()` is called from worker threads and must lead to `collect()` on the loop soon.
+    """
+
+    def __init__(
+        self,
+        *,
+        limit: int,
+        thread_limit: int,
+        ordered: bool,
+        request_timeout: float | None,
+        notify_loop: Callable[[], None],
+    ) -> None:
+        self._limits = (1,) if ordered else (limit, thread_limit)
+        self._running = [0 for _ in self._limits]
+        self._ready: tuple[dict[Backlog[Request], None], ...] = tuple({} for _ in self._limits)
+        self._request_timeout = request_timeout
+        self._clients: list[Client] = []
+        self._requests: dict[Request, None] = {}
+        self._inner: deque[Request] = deque()
+        self._serial = SerialKeys()
+        self._present: Counter[str] = Counter()
+        self._streams = 0
+        self._pumping = False
+        self._deadlines = Deadlines(lambda request: self._end_late(request, TimedOut()))
+        self._starvation = StarvationWatch(self._serial, lambda request: self._end_late(request, Overloaded()))
+        self._tasks = TaskPool(self._perform_in_task, self.flush)
+        self.threads: Final = ThreadPool(thread_limit, perform=self._perform, finish=self._finish, notify=notify_loop)
+
+    def attach(self, client: Client) -> None:
+        """Tell this client of progress from now on, until `detach`."""
+        self._clients.append(client)
+
+    def detach(self, client: Client) -> None:
+        self._clients.remove(client)
+
+    def start(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Run in this task group from now on, with what was submitted before."""
+        tasks.start_soon(self._deadlines.run)
+        tasks.start_soon(self._starvation.run)
+        self._tasks.start(tasks)
+
+    # -- what clients and handlers submit ----------------------------------------------------------------------
+
+    @property
+    def idle(self) -> bool:
+        """True when nothing runs and nothing waits."""
+        return not self._requests
+
+    def may_start_now(self, backlog: Backlog[Request]) -> bool:
+        """True when a request that started at once would overtake none that this client sent before."""
+        return not (backlog.ready(LOOP) or self._tasks.waiting) and self._running[LOOP] < self._limits[LOOP]
+
+    @property
+    def kinds(self) -> int:
+        """How many kinds of places there are: a backlog keeps a queue for each."""
+        return len(self._limits)
+
+    def _kind(self, spec: OperationSpec) -> int:
+        return THREADS if spec.mode == "thread" and len(self._limits) > 1 else LOOP
+
+    @property
+    def streams_full(self) -> bool:
+        """True when no more subscriptions may begin."""
+        return self._streams >= MAX_STREAMS
+
+    def at_limit(self, spec: OperationSpec) -> bool:
+        """Whether as many requests of this operation are here as it declares."""
+        return spec.limit is not None and self._present[spec.name] >= spec.limit
+
+    def submit(self, request: Request) -> None:
+        """Run it when its turn comes, and have the outcome delivered to its requester."""
+        spec = request.spec
+        self._submit(request, None if spec.lane is None else execution.serial_key(spec, request.call))
+
+    def submit_inner(self, request: Request) -> None:
+        """The same for a call between operations.
+
+        Raises `RuntimeError` for one that would wait for a serial key which a caller that waits for it holds.
+        """
+        key = execution.serial_key(request.spec, request.call)
+        if key is not None and request.waits_for(key):
+            raise RuntimeError(f"{request.spec.name} is called by a call that holds its serial key")
+        if self.at_limit(request.spec) or (request.spec.mode == "thread" and self.threads.exhausted):
+            request.end(Overloaded())
+        else:
+            self._submit(request, key)
+
+    def _submit(self, request: Request, serial_key: Hashable) -> None:
+        spec, backlog = request.spec, request.backlog
+        self._requests[request] = None
+        if spec.limit is not None or spec.mode == "stream":
+            self._count(spec, 1)
+        request.serial_key = serial_key
+        if backlog is not None:
+            backlog.add(request)
+        if serial_key is None or self._serial.acquire(request):
+            self._make_ready(request)
+        if spec.waits:
+            self._starvation.watch(request)
+        self.pump()
+
+    def requests(self, backlog: Backlog[Request] | None = None) -> list[Request]:
+        """What waits and runs, of one client or of all, calls between operations among them."""
+        return [request for request in self._requests if backlog is None or request.backlog is backlog]
+
+    def end(self, requests: Iterable[Request], failure: Failure) -> None:
+        """Deliver this failure to whoever asked, and tell the handlers to stop."""
+        for request in requests:
+            request.end(failure)
+        self.flush()
+
+    def collect(self) -> None:
+        """Finish what the worker threads have done. Called on the loop after `notify_loop()`."""
+        self.threads.collect()
+        self.flush()
+
+    def counts(self) -> dict[str, int]:
+        """How much each table holds of requests that have not ended. All are 0 when nothing runs."""
+        return {
+            "requests": len(self._requests),
+            "running": sum(self._running),
+            "streams": self._streams,
+            "ready": sum(map(len, self._ready)) + len(self._inner),
+            "limited": sum(self._present.values()),
+            "serial_keys": len(self._serial),
+            "deadlines": len(self._deadlines),
+            "tasks_waiting": len(self._tasks),
+            **self.threads.counts(),
+        }
+
+    def flush(self) -> None:
+        """Send what was posted to any client."""
+        for client in self._clients:
+            client.flush()
+
+    # -- waiting and starting ----------------------------------------------------------------------------------
+
+    def pump(self) -> None:
+        """Start what may start. Called whenever a place or room for replies became free."""
+        if self._pumping:
+            return
+        self._pumping = True
+        while (request := self._next()) is not None:
+            if request.ended_by is None:
+                self._start(request)
+            else:
+                self._leave(request)
+        self._pumping = False
+        for client in self._clients:
+            client.on_progress()
+
+    def _next(self) -> Request | None:
+        if self._inner:
+            return self._inner.popleft()
+        for kind, ready in enumerate(self._ready):
+            taken = self._running[kind] >= self._limits[kind]
+            for backlog in ready:
+                if backlog.output.congested or (taken and backlog.first(kind).takes_a_place):
+                    continue
+                request = backlog.take(kind)
+                if not backlog.ready(kind):
+                    del ready[backlog]
+                elif len(ready) > 1:
+                    ready[backlog] = ready.pop(backlog)  # behind the other clients
+                return request
+        return None
+
+    def _make_ready(self, request: Request) -> None:
+        if request.backlog is None:
+            self._inner.append(request)
+        else:
+            kind = self._kind(request.spec)
+            request.backlog.make_ready(request, kind)
+            self._ready[kind].setdefault(request.backlog)
+
+    def _start(self, request: Request) -> None:
+        spec = request.spec
+        limit = self._request_timeout if isinstance(spec.timeout, DefaultTimeout) else spec.timeout
+        if spec.mode == "inline":
+            limit = None  # nothing could interrupt it
+        request.limit = limit
+        self._running[self._kind(spec)] += request.takes_a_place
+        if limit is not None:
+            self._deadlines.add(request, limit)
+        if spec.mode in ("async", "stream") or self._tasks.waiting:  # what waits for a task was read before
+            self._tasks.submit(request)
+        elif spec.mode == "thread":
+            self.threads.submit(request)
+        else:
+            self._finish(request, self._perform(request))
+
+    def _finish(self, request: Request, outcome: Outcome) -> None:
+        if request.spec.waits:
+            self._starvation.on_end(request)
+        self._running[self._kind(request.spec)] -= request.takes_a_place
+        if request.limit is not None:
+            self._deadlines.remove(request, request.limit)
+        if request.ended_by is None:
+            request.requester.deliver(request, outcome)
+        else:
+            note_unanswered(request.call)
+        self._leave(request)
+        self.pump()
+
+    def _leave(self, request: Request) -> None:
+        spec, backlog = request.spec, request.backlog
+        del self._requests[request]
+        if spec.limit is not None or spec.mode == "stream":
+            self._count(spec, -1)
+        if backlog is not None:
+            backlog.open -= 1
+        if request.serial_key is not None:
+            following = self._serial.release(request)
+            if following is not None:
+                self._make_ready(following)
+
+    def _count(self, spec: OperationSpec, change: int) -> None:
+        if spec.limit is not None:
+            self._present[spec.name] += change
+        if spec.mode == "stream":
+            self._streams += change
+
+    def _end_late(self, request: Request, failure: Failure) -> None:
+        request.end(failure)
+        self.flush()
+
+    # -- running -----------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _context(request: Request) -> Context:
+        return Context(request.spec, request.call, request.context_host, request)
+
+    def _perform(self, request: Request) -> Outcome:
+        """A handler that is no coroutine: on the loop, or in a worker thread, where it may have waited for one."""
+        return request.ended_by or execution.run(request.spec, request.call, self._context(request))
+
+    async def _perform_in_task(self, request: Request) -> None:
+        if request.ended_by is not None:  # while it waited for a task
+            return self._finish(request, request.ended_by)
+        match request.spec.mode:
+            case "async":
+                self._finish(request, await execution.run_async(request, self._context(request), self.flush))
+            case "stream":
+                sink = request.requester.sink_of(request)
+                self._finish(request, await execution.run_stream(request, self._context(request), sink, self.flush))
+            case "thread":
+                self.threads.submit(request)
+            case "inline":
+                self._finish(request, self._perform(request))

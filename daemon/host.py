@@ -1,0 +1,108 @@
+"""What exists once per process and serves every client: operations, access, credentials, the agent, and what runs handlers.
+
+Knows no client: those are in `connection/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+
+from .agents.host import AgentHost
+from .dispatch.from_thread import LoopPortal
+from .dispatch.inner_calls import InnerCalls
+from .dispatch.scheduler import Scheduler
+from .operations.access import PARENT, Access
+from .operations.catalogue import Catalogue
+from .operations.registry import Registry
+from .process.wakeup import Wakeup
+from .services.discovery import discovery, rpc_discovery
+from .settings import Settings
+
+if TYPE_CHECKING:
+    import anyio.abc
+
+    from .agents.agent import Agent
+    from .operations.context import Context, ContextHost, CurrentRequest
+    from .operations.service import Service
+    from .operations.spec import OperationSpec
+
+T = TypeVar("T")
+
+
+@final
+class Host:
+    """Hosts `services` and an agent: `agent`, or one whose skills the services are.
+
+    `credentials` are those for outbound calls, by name. Raises `DeclarationError` for names that are declared twice.
+    """
+
+    def __init__(
+        self,
+        services: Sequence[Service],
+        settings: Settings,
+        *,
+        version: str,
+        access: Access | None = None,
+        credentials: Mapping[str, str] | None = None,
+        agent: Agent | None = None,
+    ) -> None:
+        self.version = version
+        self.settings: Final = settings
+        self.access: Final = access or Access(PARENT)
+        self.catalogue: Final = Catalogue(services, credentials or {})
+        self._wakeup = Wakeup()
+        self.scheduler: Final = Scheduler(
+            limit=settings.max_concurrency,
+            thread_limit=settings.max_threads,
+            ordered=settings.ordered,
+            request_timeout=settings.request_timeout,
+            notify_loop=self._wakeup.notify,
+        )
+        self.inner_calls: Final = InnerCalls(self.scheduler, settings.max_call_depth)
+        self.agent: Final = AgentHost(self.catalogue, agent, self.access, settings, self.inner_calls)
+        self.registry: Final = Registry([discovery(self), rpc_discovery(self), *services], self.agent.late)
+        self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
+        self._tasks: anyio.abc.TaskGroup | None = None
+
+    def start(self, tasks: anyio.abc.TaskGroup, context_host: ContextHost, *, on_wakeup: Callable[[], None]) -> None:
+        """Run in this task group from now on, until it is cancelled.
+
+        `context_host` is for the contexts of skills that the agent runs. `on_wakeup()` is called on the loop after `wake()`.
+        """
+        self._tasks = tasks
+        self.scheduler.start(tasks)
+        tasks.start_soon(self._listen, on_wakeup)
+        self.agent.begin(tasks, self.registry.load, context_host)
+
+    def close(self) -> None:
+        """Let the worker threads end. Nothing runs afterwards."""
+        self.scheduler.threads.close()
+
+    def wake(self) -> None:
+        """Have `on_wakeup` called on the loop soon. From any thread or signal handler."""
+        self._wakeup.notify()
+
+    async def _listen(self, on_wakeup: Callable[[], None]) -> None:
+        """Take what worker threads and signal handlers have to say."""
+        while True:
+            await self._wakeup.wait()
+            self.scheduler.collect()
+            on_wakeup()
+
+    @property
+    def idle(self) -> bool:
+        """True when no request runs or waits and the agent has nothing under way."""
+        return self.scheduler.idle and self.agent.idle
+
+    def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
+        """Run something on the loop, as a part of this request, and wait for it in a worker thread."""
+        return self._portal.run(request, work)
+
+    def offered(self, context: Context) -> Iterator[OperationSpec]:
+        """The external operations that this caller may call, in the order of declaration."""
+        return self.catalogue.to(context.identity)
+
+    def announced(self) -> dict[str, Any]:  # JSON
+        """What the services add to the capabilities of the daemon."""
+        return self.catalogue.announced()

@@ -1,0 +1,126 @@
+"""Nothing that a client can send ends the daemon: params of the built-in methods, whatever their structure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from discreet import Service
+from discreet.daemon.connection.connection import Connection
+from discreet.daemon.dispatch.dispatcher import Dispatcher
+from discreet.daemon.host import Host
+from discreet.daemon.services.builtins import builtins
+from discreet.daemon.services.discovery import discovery, rpc_discovery
+from discreet.daemon.settings import Settings
+from discreet.framing.encoder import encode_frame
+from discreet.framing.transports.interface import memory_pair
+
+Serving = Callable[..., AbstractAsyncContextManager[Any]]
+
+
+class Alone:
+    """Runs the connection; a client may ask for the end, which does not come here."""
+
+    def on_output_lost(self, cause: BaseException | None) -> None: ...
+    def on_progress(self) -> None: ...
+    def begin_shutdown(self) -> None: ...
+    def exit(self) -> None: ...
+    def watch_client(self, pid: int) -> None: ...
+
+
+_host = Host([Service("app")], Settings(), version="1")
+
+METHODS = sorted(
+    {
+        "$/cancelRequest",
+        "$/progress",
+        *(spec.name for spec in builtins(Any, Any).operations),
+        *(spec.name for spec in discovery(_host).operations),
+        *(spec.name for spec in rpc_discovery(_host).operations),
+    }
+)
+
+STRANGE = [
+    b"1e999",
+    b"-0",
+    b"1E400",
+    b'"\\\\"',
+    b'"\\ud800"',
+    b'"\\u0000"',
+    b"9" * 400,
+    b"null",
+    b"true",
+    b"{}",
+    b"[]",
+    b'""',
+]
+WORDS = ["id", "processId", "level", "name", "operationId", "input", "namespace", "query", "token", "value", "x"]
+
+texts = st.recursive(
+    st.sampled_from(STRANGE)
+    | st.integers().map(lambda n: b"%d" % n)
+    | st.text(max_size=8).map(lambda s: json.dumps(s).encode()),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda items: b"[" + b",".join(items) + b"]")
+        | st.dictionaries(st.sampled_from(WORDS), inner, max_size=3).map(
+            lambda members: b"{" + b",".join(json.dumps(k).encode() + b":" + v for k, v in members.items()) + b"}"
+        )
+    ),
+    max_leaves=8,
+)
+
+
+def exchange(*bodies: bytes) -> list[bytes]:
+    """What a connection answers to these before any event loop runs."""
+    ours, theirs = memory_pair()
+    connection = Connection(_host, ours, Alone())
+    try:
+        theirs.send_nowait(memoryview(b"".join(encode_frame(body, "newline") for body in bodies)))
+        connection.begin()
+        return (theirs.receive_nowait() or b"").splitlines()
+    finally:
+        connection.close()
+
+
+@pytest.fixture(autouse=True)
+def _newline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_host, "settings", Settings(framing="newline"))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(method=st.sampled_from(METHODS), params=texts, call_id=st.sampled_from([None, b"1", b'"\\u0061"']))
+def test_built_in_methods_survive_params_of_any_structure(method: str, params: bytes, call_id: bytes | None) -> None:
+    member = b"" if call_id is None else b'"id":%b,' % call_id
+    body = b'{"jsonrpc":"2.0",%b"method":%b,"params":%b}' % (member, json.dumps(method).encode(), params)
+    replies = exchange(body, b'{"jsonrpc":"2.0","id":"after","method":"version"}')
+    assert json.loads(replies[-1]) == {"jsonrpc": "2.0", "id": "after", "result": {"version": "1"}}
+    assert len(replies) <= 2
+    if len(replies) == 2:
+        error = json.loads(replies[0]).get("error", {})
+        assert error.get("code") != -32603, replies[0]
+
+
+def test_a_fault_of_the_daemon_itself_costs_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    accept = Dispatcher.accept
+
+    def broken(self: Dispatcher, call: Any) -> None:
+        if call.method == "broken":
+            raise AttributeError("a fault of ours, with /home/somebody in its text")
+        accept(self, call)
+
+    monkeypatch.setattr(Dispatcher, "accept", broken)
+    replies = exchange(
+        b'{"jsonrpc":"2.0","id":1,"method":"broken"}',
+        b'{"jsonrpc":"2.0","method":"broken"}',
+        b'{"jsonrpc":"2.0","id":2,"method":"version"}',
+    )
+    assert [json.loads(reply) for reply in replies] == [
+        {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "Internal error"}},
+        {"jsonrpc": "2.0", "id": 2, "result": {"version": "1"}},
+    ]

@@ -1,0 +1,187 @@
+"""What bounds the requests that run: places on the loop, worker threads, and how deep calls are nested."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import anyio
+import pytest
+
+from discreet import CallFailed, Context, Service
+from discreet.daemon.logs import log
+from discreet.errors.failures import Internal
+
+pytestmark = pytest.mark.anyio
+
+Serving = Callable[..., AbstractAsyncContextManager[Any]]
+
+DEPTH = 1000
+
+
+def waiting_room() -> tuple[Service, threading.Event, anyio.Event]:
+    service = Service("wait")
+    threads, tasks = threading.Event(), anyio.Event()
+
+    @service.query(timeout=None)
+    async def task() -> str:
+        await tasks.wait()
+        return "task"
+
+    @service.query(timeout=None)
+    def thread() -> str:
+        threads.wait(10)
+        return "thread"
+
+    @service.query()
+    async def echo(value: int) -> int:
+        return value
+
+    @service.query(inline=True)
+    def inline(value: int) -> int:
+        return value
+
+    return service, threads, tasks
+
+
+async def test_a_request_behind_a_hundred_sleeping_coroutines_is_answered_before_they_end(serving: Serving) -> None:
+    service, _, tasks = waiting_room()
+    async with serving(service) as wire:
+        await wire.send(*(wire.request("wait/task") for _ in range(100)))
+        assert (await wire.call("wait/echo", {"value": 1}))["result"] == 1
+        tasks.set()
+        assert [reply["result"] for reply in await wire.receive_all(100)] == ["task"] * 100
+
+
+async def test_busy_threads_hold_up_nothing_that_runs_on_the_loop(serving: Serving) -> None:
+    service, threads, _ = waiting_room()
+    async with serving(service, max_threads=2) as wire:
+        await wire.send(*(wire.request("wait/thread") for _ in range(5)))
+        try:
+            assert (await wire.call("wait/echo", {"value": 1}))["result"] == 1
+            assert (await wire.call("wait/inline", {"value": 2}))["result"] == 2
+            assert wire.daemon.host.scheduler.counts()["threads_busy"] == 2
+        finally:
+            threads.set()
+        assert [reply["result"] for reply in await wire.receive_all(5)] == ["thread"] * 5
+
+
+async def test_a_full_loop_holds_up_no_thread(serving: Serving) -> None:
+    service, threads, tasks = waiting_room()
+    threads.set()
+    async with serving(service, max_concurrency=2) as wire:
+        await wire.send(*(wire.request("wait/task") for _ in range(3)))
+        assert (await wire.call("wait/thread"))["result"] == "thread"
+        tasks.set()
+        await wire.receive_all(3)
+
+
+async def test_ordered_runs_one_at_a_time_whatever_it_runs_on(serving: Serving) -> None:
+    service, threads, tasks = waiting_room()
+    threads.set()
+    async with serving(service, ordered=True) as wire:
+        await wire.send(wire.request("wait/task", id=1), wire.request("wait/thread", id=2))
+        await wire.send(wire.request("wait/inline", {"value": 3}, id=3))
+        await anyio.wait_all_tasks_blocked()
+        assert wire.daemon.host.scheduler.counts()["running"] == 1
+        tasks.set()
+        assert [reply["id"] for reply in await wire.receive_all(3)] == [1, 2, 3]
+
+
+def pit(caught: list[BaseException]) -> Service:
+    service = Service("pit", uses=["pit/fall", "pit/fall_in_threads", "pit/ping", "pit/pong", "pit/careful"])
+
+    @service.query(timeout=None)
+    async def fall(ctx: Context, n: int) -> int:
+        return 0 if n == 0 else 1 + await ctx.call("pit/fall", {"n": n - 1}, type=int)
+
+    @service.query(timeout=None)
+    def fall_in_threads(ctx: Context, n: int) -> int:
+        return 0 if n == 0 else 1 + ctx.call_blocking("pit/fall_in_threads", {"n": n - 1}, type=int)
+
+    @service.query(timeout=None)
+    async def ping(ctx: Context) -> None:
+        await ctx.call("pit/pong")
+
+    @service.query(timeout=None)
+    def pong(ctx: Context) -> None:
+        ctx.call_blocking("pit/ping")
+
+    @service.query(timeout=None)
+    async def careful(ctx: Context, n: int) -> int:
+        try:
+            return 1 + await ctx.call("pit/careful", {"n": n - 1}, type=int)
+        except CallFailed as exc:
+            caught.append(exc)
+            return 0
+
+    return service
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [("pit/fall", {"n": DEPTH}), ("pit/fall_in_threads", {"n": DEPTH}), ("pit/ping", None)],
+)
+async def test_calls_that_are_nested_too_deep_fail_and_are_logged_once(
+    serving: Serving, method: str, params: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged: list[dict[str, Any]] = []
+    monkeypatch.setattr(type(log), "error", lambda self, event, **fields: logged.append({"event": event, **fields}))
+    before = threading.active_count()
+    async with serving(pit([]), max_call_depth=40) as wire:
+        reply = await wire.call(method, params)
+        assert reply["error"] == {"code": -32603, "message": "Internal error"}
+        assert (await wire.call("pit/fall", {"n": 40}))["result"] == 40
+        assert threading.active_count() - before <= 64 + 40
+    assert [line["event"] for line in logged] == ["call.too_deep"]
+    assert logged[0]["depth"] == 40
+    assert logged[0]["chain"].startswith(f"{method} → ")
+
+
+async def test_a_handler_may_catch_that_calls_are_nested_too_deep(serving: Serving) -> None:
+    caught: list[BaseException] = []
+    async with serving(pit(caught), max_call_depth=20) as wire:
+        assert (await wire.call("pit/careful", {"n": 5}))["result"] == 20
+    assert len(caught) == 1
+    assert isinstance(caught[0], CallFailed)
+    assert isinstance(caught[0].failure, Internal)
+
+
+async def test_a_deep_tree_of_calls_is_cancelled_without_recursion(serving: Serving) -> None:
+    service = Service("deep", uses=["deep/down"])
+    reached = anyio.Event()
+
+    @service.query(timeout=None)
+    async def down(ctx: Context, n: int) -> None:
+        if n == 0:
+            reached.set()
+            await anyio.sleep_forever()
+        await ctx.call("deep/down", {"n": n - 1})
+
+    async with serving(service, max_call_depth=5000) as wire:
+        await wire.send(wire.request("deep/down", {"n": 2000}, id="d"))
+        with anyio.fail_after(30):
+            await reached.wait()
+        await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "d"}})
+        assert (await wire.receive())["error"]["code"] == -32800
+        await wire.nothing_more()
+        with anyio.fail_after(30):
+            while not wire.daemon.host.idle:
+                await anyio.lowlevel.checkpoint()
+
+
+async def test_progress_may_be_awaited_whether_the_caller_asked_for_it_or_not(serving: Serving) -> None:
+    service = Service("work")
+
+    @service.query()
+    async def run(ctx: Context) -> str:
+        await ctx.progress({"done": 1})
+        return "done"
+
+    async with serving(service) as wire:
+        assert (await wire.call("work/run"))["result"] == "done"
+        await wire.send(wire.request("work/run", {"workDoneToken": 7}))
+        assert (await wire.receive())["params"] == {"token": 7, "value": {"done": 1}}
+        assert (await wire.receive())["result"] == "done"
