@@ -54,11 +54,7 @@ def test_more_requests_than_open_files_are_named() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 512), hard))
     try:
         few, many = (
-            [
-                finding.status
-                for finding in limits(surroundings(Settings(max_threads=n)))
-                if "files" in finding.message
-            ]
+            [finding.status for finding in limits(surroundings(Settings(max_threads=n))) if "files" in finding.message]
             for n in (64, 600)
         )
     finally:

@@ -121,7 +121,9 @@ def test_an_app_that_hangs_at_import_ends_with_the_parent(app_directory: Path, c
 
 def test_a_client_that_hangs_up_without_reading_does_not_keep_the_daemon(hostile: Spawn) -> None:
     child = hostile("serve", "hostile:app", "--drain-timeout", "0.4", "--log-level", "info")
-    child.stderr_until("daemon.serving")  # the log has half a second at the end, which is for its lines, not for its start
+    child.stderr_until(
+        "daemon.serving"
+    )  # the log has half a second at the end, which is for its lines, not for its start
     child.write(request(1, "app/big", {"size": 2_000_000}) + request(2, "version"))
     child.close_stdin()
     assert child.wait() == 1
