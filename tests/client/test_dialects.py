@@ -33,11 +33,9 @@ from discreet.client.dialects import DIALECTS, initialize
 from discreet.client.errors import TaskNotFound, remote_error
 from discreet.client.task_group import background_tasks
 from discreet.framing.transports.interface import MemoryTransport, memory_pair
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
-
-DEADLINE_SECONDS = 30.0
-"""Bounds a test that hangs; no test waits for it."""
 
 LINES = Dialect(
     framing="newline",

@@ -31,9 +31,7 @@ from discreet.framing.stray_output import (
 )
 from discreet.framing.transports.polled import PolledInbox
 from discreet.framing.transports.threaded import PumpedInbox
-
-DEADLINE = 60
-"""Seconds; bounds a test that hangs, says nothing of speed."""
+from support.waits import DEADLINE_SECONDS
 
 BUFFERED = {"PYTHONUNBUFFERED": ""}
 """Python as users start it, whatever the test run's own environment says."""
@@ -67,7 +65,7 @@ def run(body: str, *, before: str = "", redirection: str = "", stdin: bytes = b"
         ["/bin/sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-P", "-c", before + BEGIN + body],
         input=stdin,
         capture_output=True,
-        timeout=DEADLINE,
+        timeout=DEADLINE_SECONDS,
         env={**os.environ, **BUFFERED, **environment},
         check=False,
     )
@@ -138,7 +136,7 @@ def test_a_stdout_that_was_a_file_is_guarded_like_any_other(tmp_path: Path) -> N
             [sys.executable, "-P", "-c", "import sys\nold = sys.stdout\nprint('early')\n" + BEGIN + body],
             stdout=stdout,
             env={**os.environ, **BUFFERED},
-            timeout=DEADLINE,
+            timeout=DEADLINE_SECONDS,
             check=True,
         )
     (texts,) = json.loads(target.read_bytes())
@@ -290,7 +288,9 @@ before = set(sys.modules)
 import discreet.framing.stdio_guard, discreet.framing.transports.stdio, discreet.framing.transports.polled, discreet.framing.stray_output
 print(*sorted(set(sys.modules) - before))
 """
-    child = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, timeout=DEADLINE, check=True)
+    child = subprocess.run(
+        [sys.executable, "-P", "-c", script], capture_output=True, timeout=DEADLINE_SECONDS, check=True
+    )
     loaded = {name.partition(".")[0] for name in child.stdout.decode().split()}
     heavy = {"anyio", "asyncio", "json", "logging", "pathlib", "socket", "structlog", "subprocess", "threading"}
     assert "discreet" in loaded
@@ -321,13 +321,13 @@ class Stray:
 
     def wait_for(self, count: int) -> list[tuple[Stream, str]]:
         with self._heard:
-            assert self._heard.wait_for(lambda: len(self.texts) >= count, DEADLINE)
+            assert self._heard.wait_for(lambda: len(self.texts) >= count, DEADLINE_SECONDS)
             return self.texts
 
     def end(self) -> None:
         os.close(self.out)
         os.close(self.err)
-        assert self.reader.stop(DEADLINE)
+        assert self.reader.stop(DEADLINE_SECONDS)
         os.close(self.stray_out)
         os.close(self.stray_err)
 
@@ -369,17 +369,17 @@ def test_drain_hands_over_what_is_there_and_waits_for_nobody(polled_stray: Stray
     polled_stray.listen()
     os.write(polled_stray.out, b"a\n")
     os.write(polled_stray.err, b"b")
-    assert polled_stray.reader.drain(DEADLINE)  # the writing ends are still open
+    assert polled_stray.reader.drain(DEADLINE_SECONDS)  # the writing ends are still open
     assert sorted(polled_stray.texts) == [("stderr", "b"), ("stdout", "a")]
     os.write(polled_stray.out, b"later")
-    assert polled_stray.reader.drain(DEADLINE)
+    assert polled_stray.reader.drain(DEADLINE_SECONDS)
     assert polled_stray.texts[2:] == [("stdout", "later")]
 
 
 def test_texts_before_the_listener_are_kept_up_to_a_bound_and_the_rest_counted(polled_stray: Stray) -> None:
     for number in range(KEPT_TEXTS + 3):
         os.write(polled_stray.err, b"%d\n" % number)
-        assert polled_stray.reader.drain(DEADLINE)
+        assert polled_stray.reader.drain(DEADLINE_SECONDS)
     polled_stray.listen()
     assert polled_stray.texts[:KEPT_TEXTS] == [("stderr", str(number)) for number in range(KEPT_TEXTS)]
     (stream, note), *more = polled_stray.texts[KEPT_TEXTS:]

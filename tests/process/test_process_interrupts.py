@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-import discreet
-from support.programs import has_ended
+from support.programs import environment, has_ended
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="signals; looks into /proc")
@@ -81,8 +80,6 @@ def started(
     command: Sequence[str], cwd: Path, *, before: Sequence[str] = ()
 ) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A program and the number of its server, once that runs."""
-    assert discreet.__file__
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
     process = subprocess.Popen(
         [*before, *command],
         stdin=subprocess.DEVNULL,
@@ -90,7 +87,7 @@ def started(
         stderr=subprocess.PIPE,
         text=True,
         cwd=cwd,
-        env=environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(discreet.__file__))},
+        env=environment(),
     )
     pid = 0
     try:

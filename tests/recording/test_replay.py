@@ -20,11 +20,9 @@ from discreet.recording.json_values import load
 from discreet.recording.replay import play
 from discreet.recording.report import ReplayReport, judge
 from discreet.recording.script import dialogue_of
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
-
-DEADLINE_SECONDS = 20.0
-"""Bounds a test that hangs; no test waits for it."""
 
 SHORT_SECONDS = 0.05
 """How long a replay waits where the test says that something never comes."""

@@ -23,10 +23,7 @@ from discreet.client.peer import Defaults
 from discreet.client.policies.restart import RestartingConnector, Restarts
 from discreet.client.task_group import background_tasks
 from discreet.framing.transports.interface import MemoryTransport, memory_pair
-
-DEADLINE_SECONDS = 30.0
-"""Bounds a test that hangs; no test waits for it."""
-
+from support.waits import DEADLINE_SECONDS
 
 # -- how often --------------------------------------------------------------------------------------------------------
 

@@ -28,6 +28,12 @@ def environment(*first: Path, **more: str) -> dict[str, str]:
     return kept | ({"PYTHONPATH": os.pathsep.join(path)} if path else {}) | more
 
 
+def for_type_checkers() -> dict[str, str]:
+    """For mypy and pyright, which take PYTHONPATH for foreign code: this `discreet` is found where mypy looks for ours."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return kept if SOURCES.name == "site-packages" else kept | {"MYPYPATH": str(SOURCES)}
+
+
 def install_commands(folder: Path, **commands: str) -> Path:
     """Makes programs in `folder`, `discreet` and those that are named, each this Python with the arguments given.
 

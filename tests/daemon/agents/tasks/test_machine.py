@@ -43,9 +43,9 @@ from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.runner import TaskConflict
 from discreet.daemon.agents.tasks.task_events import TaskEvents
 from discreet.errors import FailureError, TaskNotCancelable, UnsupportedOperation
+from support.waits import DEADLINE_SECONDS, until
 
 ME = Caller("me", "1.0")
-BOUND = 10.0
 
 
 class Op(NamedTuple):
@@ -318,11 +318,9 @@ class World:
     async def settle(self) -> None:
         """Let everybody come to an end who can."""
         self.gate.set()
-        while self.unanswered > len([scope for scope in self.watchers if not scope.cancel_called]):  # noqa: ASYNC110
-            await anyio.sleep(0.001)
+        await until(lambda: self.unanswered <= len([scope for scope in self.watchers if not scope.cancel_called]))
         handler = await self.handler(0)
-        while not await self._all_rest(handler):  # noqa: ASYNC110
-            await anyio.sleep(0.001)
+        await until(lambda: self._all_rest(handler))
 
     async def _all_rest(self, handler: RequestHandler) -> bool:
         known = {*self.known}  # by now: while the store lists them there may come more
@@ -380,7 +378,7 @@ def _moments(log: Sequence[Event]) -> list[Task]:
 
 async def happen(script: Sequence[Op], open_store: Callable[[], Any], daemons: int) -> World:
     """Run a script to its end; the daemons are ended, too."""
-    with anyio.fail_after(BOUND):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
             world = World(open_store, daemons, tasks)
             for op in script:

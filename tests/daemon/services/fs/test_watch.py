@@ -24,12 +24,12 @@ from discreet.daemon.services.fs.types import MAX_EVENT_CHANGES, Change, Changes
 from discreet.daemon.services.fs.watch import Watching
 from discreet.errors import OperationError
 from support.fs import CTX
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "fs.md"
 
-SECONDS = 20.0
 HAS_WATCHFILES = find_spec("watchfiles") is not None
 NEEDS_WATCHFILES = pytest.mark.skipif(not HAS_WATCHFILES, reason="the extra `watch` is not installed")
 
@@ -41,7 +41,7 @@ class Watch:
         self._events = events
 
     async def next(self) -> list[Change]:
-        with anyio.fail_after(SECONDS):
+        with anyio.fail_after(DEADLINE_SECONDS):
             return list((await anext(self._events)).changes)
 
     async def until(self, *wanted: tuple[str, str, str]) -> None:
