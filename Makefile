@@ -13,7 +13,7 @@ SOURCES := pyproject.toml $(shell find src client daemon errors framing -name '*
 
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help demo test check format interop bench docs coverage dist clean
+.PHONY: help demo test check format interop bench docs site coverage dist clean
 
 help:
 	@echo 'make demo      see the daemon work'
@@ -23,6 +23,7 @@ help:
 	@echo 'make interop   the tests against other JSON-RPC implementations, where they are installed'
 	@echo 'make bench     measure; bench/README.md says what and how'
 	@echo 'make docs      write the generated parts of docs/ anew'
+	@echo 'make site      build the web site of docs/ into site/'
 	@echo 'make coverage  what the tests reach'
 	@echo 'make dist      build wheel and sdist into dist/'
 	@echo 'make clean     remove what make has made'
@@ -42,6 +43,11 @@ bench: $(VENV)/test.done
 docs: $(VENV)/test.done
 	@$(PY) docs/write_settings.py
 	@$(PY) docs/write_errors.py
+
+# --strict: a link or an anchor that leads nowhere fails the build; so does a page that loads anything from another host.
+site: $(VENV)/site.done
+	@$(VENV)/bin/zensical build --clean --strict
+	@! grep -rnE --include='*.html' '<(script|img|iframe)[^>]* src="(https?:)?//|<link[^>]* href="(https?:)?//' site
 
 check: $(VENV)/dev.done
 	$(PY) -m ruff check .
@@ -66,7 +72,7 @@ dist: $(VENV)/test.done
 	@ls dist
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .coverage .coverage.* .hypothesis
+	rm -rf $(VENV) build dist site .cache *.egg-info .coverage .coverage.* .hypothesis
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -82,6 +88,10 @@ $(VENV)/test.done: $(VENV)/made $(SOURCES)
 $(VENV)/dev.done: $(VENV)/made $(SOURCES)
 	@$(call install,$(EVERYTHING))
 	@touch $(VENV)/demo.done $(VENV)/test.done $@
+
+$(VENV)/site.done: $(VENV)/made pyproject.toml
+	@$(call install,".[docs]")
+	@touch $@
 
 EVERYTHING = ".[fast,watch,test,dev]"
 

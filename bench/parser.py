@@ -1,6 +1,6 @@
-"""How fast the parser is: small frames, large bodies, and what it drops. Run: python bench/parser.py
+"""Measures the parser: small frames, large bodies, dropped input. Run: python bench/parser.py
 
-Every figure is the best of several runs over chunks of 64 KiB, as they come from a pipe.
+Every figure is the best of several runs over chunks of 64 KiB, the size of a read from a pipe.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def chunks_of(stream: bytes) -> list[bytes]:
 
 
 def drain(parser: Parser, chunks: Iterable[bytes]) -> int:
-    """The number of frames that came out."""
+    """Feed all chunks to the parser; returns the number of frames."""
     frames = 0
     next_event = parser.next_event
     for chunk in chunks:

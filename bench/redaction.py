@@ -3,7 +3,7 @@
     python bench/redaction.py [--no-fast] [--all]
 
 `--no-fast` leaves `ahocorasick_rs` unused where it is installed, `--all` lists every hostile input.
-Numbers are CPU time, the best of several runs, so that other work on the machine shows less.
+Figures are CPU time, the best of several runs, so that other work on the machine matters less.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The client for plain scripts and threads: the same peer, which runs on an event loop in a thread of its own.
+"""The client without async, for scripts and threads. Runs the asynchronous client on an event loop in its own thread.
 
-Every method hands its work over to that loop and waits; nothing of the client is written a second time. What may be
-relied on is what `Peer` and `Subscription` say, except where a docstring here says more.
+Every method runs the method of `Peer` or `Subscription` on that loop and waits for it. The docstrings there apply here too;
+the docstrings here only add to them. Never implements anything a second time.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Backend: TypeAlias = Literal["asyncio", "trio"]
 Handler: TypeAlias = Callable[[Any], Any]  # JSON values in, anything that msgspec encodes out
 
 
-class Options(TypedDict, total=False):
+class ConnectOptions(TypedDict, total=False):
     """The options of `discreet.client.connect`."""
 
     cwd: StrPath | None
@@ -75,7 +75,7 @@ class CallOptions(TypedDict, total=False):
     idempotent: bool | None
 
 
-class StreamOptions(TypedDict, total=False):
+class SubscribeOptions(TypedDict, total=False):
     """The options of `Peer.subscribe`."""
 
     timeout: float | None
@@ -83,21 +83,23 @@ class StreamOptions(TypedDict, total=False):
     errors: DeclaredErrors
 
 
-def connect(command: Sequence[StrPath], *, backend: Backend = "asyncio", **options: Unpack[Options]) -> Connecting:
+def connect(
+    command: Sequence[StrPath], *, backend: Backend = "asyncio", **options: Unpack[ConnectOptions]
+) -> ConnectContext:
     """Run a server and talk to it without async:
 
         with connect(["discreet", "serve", "app:files"]) as peer:
             content = peer.call("files/read", {"path": "README.md"}, type=FileContent)
 
-    `backend` is the event loop that the thread runs. Callbacks among the options, and handlers of notifications, are
-    called in that thread: they return at once, and use no peer.
+    `backend` is the event loop that the thread runs. Callbacks in the options and handlers of notifications run in that
+    thread. They must return at once and must not use the peer.
     """
-    return Connecting(_connected(command, backend, options))
+    return ConnectContext(_connected(command, backend, options))
 
 
 @final
-class Connecting(AbstractContextManager["BlockingPeer", None]):
-    """A server that starts where the `with` block begins, and ends with it."""
+class ConnectContext(AbstractContextManager["BlockingPeer", None]):
+    """Starts the server when the `with` block begins, and ends it with the block."""
 
     def __init__(self, block: AbstractContextManager[BlockingPeer]) -> None:
         self._block = block
@@ -110,16 +112,18 @@ class Connecting(AbstractContextManager["BlockingPeer", None]):
     ) -> None:
         self._block.__exit__(kind, exc, traceback)
 
-    if not TYPE_CHECKING:  # type checkers find it by themselves
+    if not TYPE_CHECKING:  # type checkers report a missing `with` by themselves
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(f"nothing is connected yet: `with connect(…) as peer:`, and in it `peer.{name}`")
+            raise AttributeError(
+                f"not connected yet: write `with connect(…) as peer:` and use `peer.{name}` in the block"
+            )
 
 
 @contextmanager
-def _connected(command: Sequence[StrPath], backend: Backend, options: Options) -> Generator[BlockingPeer]:
+def _connected(command: Sequence[StrPath], backend: Backend, options: ConnectOptions) -> Generator[BlockingPeer]:
     with start_blocking_portal(backend) as portal:
-        loop = _Loop(portal)
+        loop = _LoopThread(portal)
         with portal.wrap_async_context_manager(connect_async(command, **options)) as peer:
             try:
                 yield BlockingPeer(peer, loop)
@@ -131,11 +135,10 @@ def _connected(command: Sequence[StrPath], backend: Backend, options: Options) -
 class BlockingPeer:
     """The server at the other end. Thread-safe: any number of threads may call and subscribe at once.
 
-    A call that is interrupted (Ctrl-C) is cancelled on the server. Behind the end of its block every method raises
-    `ConnectionFailed`.
+    An interrupted call (Ctrl-C) is cancelled on the server. After the `with` block every method raises `ConnectionFailed`.
     """
 
-    def __init__(self, peer: Peer, loop: _Loop) -> None:
+    def __init__(self, peer: Peer, loop: _LoopThread) -> None:
         self._peer = peer
         self._loop = loop
 
@@ -147,24 +150,24 @@ class BlockingPeer:
 
     def call(self, method: str, params: object = None, *, type: Any = Any, **options: Unpack[CallOptions]) -> Any:
         """`Peer.call`."""
-        return self._loop.wait(partial(self._peer.call, method, params, type=type, **options))
+        return self._loop.run(partial(self._peer.call, method, params, type=type, **options))
 
     def notify(self, method: str, params: object = None, *, service_params: Mapping[str, str] | None = None) -> None:
         """`Peer.notify`."""
-        self._loop.wait(partial(self._peer.notify, method, params, service_params=service_params))
+        self._loop.run(partial(self._peer.notify, method, params, service_params=service_params))
 
     @overload
     def subscribe(
-        self, method: str, params: object = None, *, type: type[T], **options: Unpack[StreamOptions]
+        self, method: str, params: object = None, *, type: type[T], **options: Unpack[SubscribeOptions]
     ) -> BlockingSubscription[T]: ...
 
     @overload
     def subscribe(
-        self, method: str, params: object = None, *, type: Any = Any, **options: Unpack[StreamOptions]
+        self, method: str, params: object = None, *, type: Any = Any, **options: Unpack[SubscribeOptions]
     ) -> BlockingSubscription[Any]: ...
 
     def subscribe(
-        self, method: str, params: object = None, *, type: Any = Any, **options: Unpack[StreamOptions]
+        self, method: str, params: object = None, *, type: Any = Any, **options: Unpack[SubscribeOptions]
     ) -> BlockingSubscription[Any]:
         """`Peer.subscribe`: `for event in peer.subscribe(…)`."""
         return BlockingSubscription(self._peer.subscribe(method, params, type=type, **options), self._loop)
@@ -172,32 +175,32 @@ class BlockingPeer:
     def on_request(self, method: str, handler: Handler) -> None:
         """`Peer.on_request` with a plain function, which runs in a worker thread and may use this peer.
 
-        When the server cancels the request or the block is left, nobody waits for the thread.
+        When the server cancels the request or the block ends, the thread goes on but its result is dropped.
         """
 
         async def in_thread(params: Any) -> Any:  # JSON
             return await to_thread.run_sync(handler, params, abandon_on_cancel=True)
 
-        self._loop.wait(partial(_at_once, self._peer.on_request, method, in_thread))
+        self._loop.run(partial(_call, self._peer.on_request, method, in_thread))
 
     def on_notification(self, method: str, handler: Handler) -> None:
         """`Peer.on_notification`."""
-        self._loop.wait(partial(_at_once, self._peer.on_notification, method, handler))
+        self._loop.run(partial(_call, self._peer.on_notification, method, handler))
 
     def on_unidentified_error(self, handler: Callable[[RemoteError], object]) -> None:
         """`Peer.on_unidentified_error`."""
-        self._loop.wait(partial(_at_once, self._peer.on_unidentified_error, handler))
+        self._loop.run(partial(_call, self._peer.on_unidentified_error, handler))
 
     def send_raw(self, data: bytes) -> None:
         """`Peer.send_raw`."""
-        self._loop.wait(partial(self._peer.send_raw, data))
+        self._loop.run(partial(self._peer.send_raw, data))
 
 
 @final
 class BlockingSubscription(Iterator[T], Generic[T]):
-    """The events of one subscription, to be taken by one thread at a time. Ends as `Subscription` does."""
+    """The events of one subscription. One thread at a time may take them. It ends as `Subscription` does."""
 
-    def __init__(self, stream: Subscription[T], loop: _Loop) -> None:
+    def __init__(self, stream: Subscription[T], loop: _LoopThread) -> None:
         self._stream = stream
         self._loop = loop
 
@@ -205,14 +208,14 @@ class BlockingSubscription(Iterator[T], Generic[T]):
         return self
 
     def __next__(self) -> T:
-        event = self._loop.wait(partial(_next, self._stream))
-        if isinstance(event, _End):
+        event = self._loop.run(partial(_next, self._stream))
+        if isinstance(event, _EndOfStream):
             raise StopIteration
         return event
 
     def close(self) -> None:
         """`Subscription.aclose`."""
-        self._loop.wait(self._stream.aclose)
+        self._loop.run(self._stream.aclose)
 
     def __enter__(self) -> Self:
         return self
@@ -225,46 +228,46 @@ class BlockingSubscription(Iterator[T], Generic[T]):
 
 
 @final
-class _End:
-    """What no event can be."""
+class _EndOfStream:
+    """Marks the end of a stream: no event is an instance of it."""
 
 
-async def _next(stream: AsyncIterator[T]) -> T | _End:
-    return await anext(stream, _End())
+async def _next(stream: AsyncIterator[T]) -> T | _EndOfStream:
+    return await anext(stream, _EndOfStream())
 
 
-async def _at_once(register: Callable[..., None], *args: Any) -> None:  # the arguments of `register`
-    register(*args)
+async def _call(func: Callable[..., None], *args: Any) -> None:  # the arguments of `func`
+    func(*args)
 
 
 @final
-class _Loop:
-    """The event loop's thread, as seen from the others."""
+class _LoopThread:
+    """Runs coroutines on the event loop's thread, from any other thread."""
 
     def __init__(self, portal: BlockingPortal) -> None:
         self._portal = portal
         self._thread = portal.call(get_ident)
         self.closed = False
 
-    def wait(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Run `work` on the loop and wait for its result. Interrupted, it is cancelled."""
-        future = self._start(work)
+    def run(self, func: Callable[[], Awaitable[T]]) -> T:
+        """Run `func` on the loop and wait for its result. An interrupt cancels it."""
+        future = self._start(func)
         try:
             return future.result()
         except BaseException:
-            future.cancel()  # no effect on what has ended by itself
+            future.cancel()  # no effect if it has ended
             raise
 
-    def _start(self, work: Callable[[], Awaitable[T]]) -> Future[T]:
+    def _start(self, func: Callable[[], Awaitable[T]]) -> Future[T]:
         try:
-            future: Future[T] = self._portal.start_task_soon(work)
+            future: Future[T] = self._portal.start_task_soon(func)
         except RuntimeError:
             if self.closed:
                 raise ConnectionFailed(CLOSED, sent=False) from None
             if get_ident() != self._thread:
                 raise
             raise RuntimeError(
-                "a handler of notifications and a callback may not use the peer and wait: they run on the thread that"
-                " would do the work; hand it to a thread of your own"
+                "a callback or a handler of notifications must not use the peer, because it runs on the event loop's"
+                " thread; use a thread of your own"
             ) from None
         return future

@@ -1,32 +1,30 @@
-"""What protocols on top of JSON-RPC add to it, as far as the connection must know. Holds values; sends nothing by itself.
+"""What protocols on top of JSON-RPC add to it, as far as a client must know. Holds values; sends nothing by itself.
 
-A server of such a protocol answers nothing before its handshake, so that each process that is started needs one.
+A server of such a protocol answers nothing before its handshake, so each process that is started needs one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from .. import __version__
 from ..framing.events import Framing
 from .messages import encode_request
+from .peer import Peer
 
-if TYPE_CHECKING:
-    from .peer import Peer
-
-Handshake: TypeAlias = "Callable[[Peer], Awaitable[Any]]"
-"""Called with a peer of the new connection, before anybody else uses it. What it returns is of no account."""
+Handshake: TypeAlias = Callable[[Peer], Awaitable[Any]]
+"""Called with a peer of the new connection, before anybody else uses it. Its result is ignored."""
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """How a protocol frames its messages, begins a connection, and cancels a request.
 
-    `cancel` is the notification that asks the other side to drop a request, `cancel_member` the one of its params that holds
-    the request's id. `a2a` says that errors −32001 to −32009 are those of A2A; other protocols use these numbers for errors of
-    their own. With `msgspec.structs.replace` a dialect gets a handshake of your own.
+    `cancel` is the method of the notification that cancels a request; `cancel_member` is the member of its params that
+    holds the request's id. `a2a` says that errors −32001 to −32009 are those of A2A; other protocols use these numbers for
+    errors of their own. `msgspec.structs.replace` gives a dialect a handshake of your own.
     """
 
     framing: Framing = "content-length"
@@ -35,20 +33,20 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     cancel_member: str = "id"
     a2a: bool = False
 
-    def cancellation(self, call_id: int) -> bytes:
-        """The notification that asks the server to drop a request."""
-        return encode_request(None, self.cancel, {self.cancel_member: call_id})
+    def cancellation(self, request_id: int) -> bytes:
+        """The notification that asks the server to cancel a request."""
+        return encode_request(None, self.cancel, {self.cancel_member: request_id})
 
 
-def initialize(params: Mapping[str, object], *, then: str | None = None) -> Handshake:
-    """The handshake that begins with the request `initialize`, and ends with the notification `then` behind its answer."""
+def initialize_handshake(params: Mapping[str, object], *, then: str | None = None) -> Handshake:
+    """A handshake that sends the request `initialize`, waits for the answer, and sends the notification `then`."""
 
-    async def shake(peer: Peer) -> None:
+    async def shake_hands(peer: Peer) -> None:
         await peer.call("initialize", params)
         if then is not None:
             await peer.notify(then, {})
 
-    return shake
+    return shake_hands
 
 
 _CLIENT_INFO: Final = {"name": "discreet", "version": __version__}
@@ -57,7 +55,7 @@ PLAIN: Final = Dialect(a2a=True)
 """JSON-RPC as the daemon speaks it: no handshake, and LSP's `$/cancelRequest`."""
 
 LSP: Final = Dialect(
-    handshake=initialize(
+    handshake=initialize_handshake(
         {"processId": None, "clientInfo": _CLIENT_INFO, "rootUri": None, "capabilities": {}}, then="initialized"
     )
 )
@@ -65,17 +63,19 @@ LSP: Final = Dialect(
 
 MCP: Final = Dialect(
     framing="newline",
-    handshake=initialize(
+    handshake=initialize_handshake(
         {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": _CLIENT_INFO},
         then="notifications/initialized",
     ),
     cancel="notifications/cancelled",
     cancel_member="requestId",
 )
-"""Model Context Protocol, stdio transport. A server of another revision answers with its own, and is taken as it is."""
+"""Model Context Protocol, stdio transport. A server that answers with another revision is accepted."""
 
-ACP: Final = Dialect(framing="newline", handshake=initialize({"protocolVersion": 1, "clientCapabilities": {}}))
-"""Agent Client Protocol 1, which ends a turn of a session with a notification of its own, `session/cancel`."""
+ACP: Final = Dialect(
+    framing="newline", handshake=initialize_handshake({"protocolVersion": 1, "clientCapabilities": {}})
+)
+"""Agent Client Protocol 1. It ends a turn of a session with its own notification, `session/cancel`."""
 
 DIALECTS: Final = {"plain": PLAIN, "lsp": LSP, "mcp": MCP, "acp": ACP}
-"""By the names that the command line gives them."""
+"""The dialects by their names on the command line."""

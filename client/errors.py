@@ -1,11 +1,11 @@
-"""What a caller of another process has to reckon with, as exceptions.
+"""The exceptions that calls raise.
 
     ClientError
     ├── ConnectionFailed             the server did not start, or the connection ended
     ├── RequestTimeout               this side's own deadline passed
-    ├── InvalidReply                 what came back is not what the protocol or the declared type says
+    ├── InvalidReply                 the reply breaks the protocol, or does not fit the declared type
     ├── StreamOverrun                a stream's consumer fell too far behind
-    └── RemoteError                  the server answered with an error; one class per line of `discreet.errors.TABLE`
+    └── RemoteError                  the server answered with an error; one class per line of `discreet.errors.ERROR_TABLE`
         ├── ParseFailed              PARSE_ERROR
         ├── InvalidRequest           INVALID_REQUEST
         ├── OperationTypeMismatch    INVALID_OPERATION_TYPE
@@ -29,7 +29,7 @@
         ├── ExtensionSupportRequired EXTENSION_SUPPORT_REQUIRED
         └── VersionNotSupported      VERSION_NOT_SUPPORTED
 
-Codes, texts and retry flags are the table's or the server's; this module states none of them again.
+Codes, texts and retry flags come from the table or the server. This module never repeats them.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from typing import Any, TypeAlias, final
 
 import msgspec
 
-from ..errors import failures as facts
+from ..errors import failures
 from ..errors.codes import row_of
 from ..errors.exceptions import OperationError
-from ..errors.wire import ErrorObject, read_error
-from .error_text import json_of, phrase
+from ..errors.wire import ErrorObject
+from .error_text import decode_json, describe
 
 DeclaredErrors: TypeAlias = Sequence[type[OperationError]]
 
 
-class Loss(msgspec.Struct, frozen=True):
-    """How a connection ended: a phrase for people, and what is known of the process behind it.
+class ConnectionLoss(msgspec.Struct, frozen=True):
+    """Why a connection ended: a phrase for people, and what is known about the server's process.
 
-    `status` is its exit status (negative: the number of the signal that ended it), `stderr_tail` the last of what it
-    wrote to stderr, where that was collected. `gave_up` is true when it was started anew as often as it might be.
+    `status` is the process's exit status; a negative one is the number of the signal that ended it. `stderr_tail` is the end
+    of its stderr, if `connect` collected it. `gave_up` is true when the `RestartPolicy` allows no further restart.
     """
 
     reason: str
@@ -62,9 +62,9 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 class ClientError(Exception):
-    """Everything that this package raises for a call that did not end well.
+    """The base class of everything that a failed call raises.
 
-    `retryable` is true when the same call may succeed later. It says nothing of whether the first one had an effect.
+    `retryable` is true when the same call may succeed later. It does not say whether the first call had an effect.
     """
 
     @property
@@ -76,11 +76,11 @@ class ClientError(Exception):
 class ConnectionFailed(ClientError):
     """The server could not be started, or the connection ended before the answer.
 
-    `sent` is False when the request certainly never left this process; True when its effect is unknown. `last_seq` is
-    the number of the last event of a stream that was cut, 0 when none had come; None for everything else.
+    `sent` is False when the request certainly never left this process; True when its effect is unknown. `last_seq` is the
+    number of the last event of a stream that was cut off, 0 if there was none; it is None for everything but streams.
     """
 
-    def __init__(self, loss: Loss, *, sent: bool = True, last_seq: int | None = None) -> None:
+    def __init__(self, loss: ConnectionLoss, *, sent: bool = True, last_seq: int | None = None) -> None:
         super().__init__(loss.reason)
         self.loss = loss
         self.sent = sent
@@ -93,7 +93,7 @@ class ConnectionFailed(ClientError):
 
 @final
 class RequestTimeout(ClientError):
-    """No answer (of a stream: no event) came within `seconds`. The server was asked to cancel what it was doing.
+    """No answer came within `seconds`; on a stream, no event. The server was asked to cancel the request.
 
     `sent` is False when the request certainly never left this process; True when its effect is unknown.
     """
@@ -111,14 +111,14 @@ class RequestTimeout(ClientError):
 
 @final
 class InvalidReply(ClientError):
-    """The server wrote what is no reply, or a reply that does not fit the type which the caller gave."""
+    """The server wrote something that is no reply, or a reply that does not fit the type that the caller gave."""
 
 
 @final
 class StreamOverrun(ClientError):
-    """More events waited for this stream's consumer than may be held while others needed the connection.
+    """More bytes of events waited for this stream's consumer than may be buffered while others need the connection.
 
-    Every event before the loss was delivered; the server was asked to end the stream.
+    Every event before the error was delivered. The server was asked to cancel the stream.
     """
 
 
@@ -128,258 +128,206 @@ class RemoteError(ClientError):
     `failure` holds its facts as a struct of `discreet.errors`, typed in each subclass (`exc.failure.param`).
     """
 
-    failure: facts.Failure
+    failure: failures.Failure
 
-    def __init__(self, failure: facts.Failure, error: ErrorObject) -> None:
+    def __init__(self, failure: failures.Failure, error: ErrorObject) -> None:
         super().__init__(failure, error)
         self.failure = failure
         self.error = error
 
     @property
     def code(self) -> str:
-        """The stable word: `INVALID_INPUT`, `FILE_NOT_FOUND`, …; `INTERNAL` for what is not recognised."""
+        """The stable code: `INVALID_INPUT`, `FILE_NOT_FOUND`, …; `INTERNAL` for an error that is not recognised."""
         return row_of(self.failure).protocol_code
 
     @property
     def number(self) -> int:
-        """The number that came, as in −32602; 0 where none did."""
+        """The error's JSON-RPC number, such as −32602; 0 if the reply has none."""
         return self.error.code
 
     @property
     def message(self) -> str:
-        """The text that came, else the table's."""
+        """The error's message, or the table's message if the reply has none."""
         return self.error.message or row_of(self.failure).message
 
     @property
     def data(self) -> Any:  # JSON
-        """The member `data` as it came, for what the other attributes don't say; None where there is none.
+        """The error's member `data`, decoded; None if the reply has none.
 
-        Of an error that is not of JSON-RPC's shape (`"error": "no"`) it is all that came.
+        If the error is no JSON-RPC error object (`"error": "no"`), the whole value.
         """
-        return json_of(self.error.data)
+        return decode_json(self.error.data)
 
     @property
     def retryable(self) -> bool:
         return row_of(self.failure).retryable
 
     def __str__(self) -> str:
-        known = phrase(self.failure, self.error)
-        return f"{self.code}: {self.message} ({known})" if known else f"{self.code}: {self.message}"
+        facts = describe(self.failure, self.error)
+        return f"{self.code}: {self.message} ({facts})" if facts else f"{self.code}: {self.message}"
 
 
 @final
 class ParseFailed(RemoteError):
     """The server could not read this side's JSON."""
 
-    failure: facts.ParseFailure
+    failure: failures.ParseFailure
 
 
 @final
 class InvalidRequest(RemoteError):
     """The server refused the envelope, its size or its id."""
 
-    failure: facts.InvalidRequest
+    failure: failures.InvalidRequest
 
 
 @final
 class OperationTypeMismatch(RemoteError):
     """`call` was used for a subscription, or `subscribe` for something else.
 
-    `result` is the JSON text of what came where a server ran what is no subscription all the same; else None.
+    `result` is the JSON text of the result if the server ran the operation nevertheless, else None.
     """
 
-    failure: facts.OperationTypeMismatch
+    failure: failures.OperationTypeMismatch
     result: msgspec.Raw | None = None
 
 
 @final
 class MethodNotFound(RemoteError):
-    """No such method, or none that this caller may see."""
+    """There is no such method, or this caller may not see it."""
 
-    failure: facts.MethodNotFound
+    failure: failures.MethodNotFound
 
 
 @final
 class InvalidParams(RemoteError):
     """Wrong, missing or surplus params; `failure` names the first fault."""
 
-    failure: facts.InvalidParams
+    failure: failures.InvalidParams
 
 
 @final
 class InternalError(RemoteError):
-    """A fault of the server's own, or an error that this client does not know: `number` and `message` tell."""
+    """A fault in the server, or an error that this client does not know; `number` and `message` say which."""
 
-    failure: facts.Internal
+    failure: failures.Internal
 
 
 @final
 class OperationFailed(RemoteError):
     """A declared error of the operation.
 
-    `details` is an instance of the declared class's details struct when the caller listed that class in `errors=`,
-    else plain JSON values, and None where there are none.
+    `details` is an instance of the declared class's details struct if the caller listed that class in `errors=`, else plain
+    JSON values. It is None if the error has no details.
     """
 
-    failure: facts.DomainFailure
+    failure: failures.DomainFailure
 
-    def __init__(self, failure: facts.DomainFailure, error: ErrorObject, *, details: Any = None) -> None:  # JSON
+    def __init__(self, failure: failures.DomainFailure, error: ErrorObject, *, details: Any = None) -> None:  # JSON
         super().__init__(failure, error)
         self.details = details
 
 
 @final
 class AuthenticationRequired(RemoteError):
-    """The operation needs an identity and the call carried none; `failure` says how to show one."""
+    """The operation needs an identity and the call carried none; `failure` names the accepted schemes."""
 
-    failure: facts.AuthenticationRequired
+    failure: failures.AuthenticationRequired
 
 
 @final
 class InsufficientPermissions(RemoteError):
-    """The caller's scopes do not suffice."""
+    """The caller lacks scopes that the operation needs."""
 
-    failure: facts.InsufficientPermissions
+    failure: failures.InsufficientPermissions
 
 
 @final
 class OperationTimedOut(RemoteError):
     """The operation's deadline passed on the server."""
 
-    failure: facts.TimedOut
+    failure: failures.TimedOut
 
 
 @final
 class Overloaded(RemoteError):
-    """A limit of the operation is reached; `failure.retry_after_ms` says when to come again, where the server did."""
+    """A limit of the operation is reached. `failure.retry_after_ms` says when to retry, if the server said so."""
 
-    failure: facts.Overloaded
+    failure: failures.Overloaded
 
 
 @final
 class Unavailable(RemoteError):
     """The server is shutting down."""
 
-    failure: facts.Unavailable
+    failure: failures.Unavailable
 
 
 @final
 class RequestCancelled(RemoteError):
     """The request was cancelled on the server, not by this caller."""
 
-    failure: facts.Cancelled
+    failure: failures.Cancelled
 
 
 @final
 class TaskNotFound(RemoteError):
-    """No such task, or none that this caller may see."""
+    """There is no such task, or this caller may not see it."""
 
-    failure: facts.TaskNotFound
+    failure: failures.TaskNotFound
 
 
 @final
 class TaskNotCancelable(RemoteError):
-    """The task has ended, or its agent does not let go of it; `failure.current_state` tells."""
+    """The task has ended, or its agent refuses to cancel it; `failure.current_state` says which."""
 
-    failure: facts.TaskNotCancelable
+    failure: failures.TaskNotCancelable
 
 
 @final
 class PushNotificationNotSupported(RemoteError):
     """The agent sends no push notifications."""
 
-    failure: facts.PushNotificationNotSupported
+    failure: failures.PushNotificationNotSupported
 
 
 @final
 class UnsupportedOperation(RemoteError):
-    """The agent, or the task in its state, does not support what was asked."""
+    """The agent does not support the request, or the task does not in its current state."""
 
-    failure: facts.UnsupportedOperation
+    failure: failures.UnsupportedOperation
 
 
 @final
 class ContentTypeNotSupported(RemoteError):
-    """A part of the message is of a media type that the agent does not take."""
+    """A part of the message has a media type that the agent does not accept."""
 
-    failure: facts.ContentTypeNotSupported
+    failure: failures.ContentTypeNotSupported
 
 
 @final
 class InvalidAgentResponse(RemoteError):
-    """The agent's own code answered with something that the protocol does not allow."""
+    """The agent's code produced a response that the protocol does not allow."""
 
-    failure: facts.InvalidAgentResponse
+    failure: failures.InvalidAgentResponse
 
 
 @final
 class ExtendedAgentCardNotConfigured(RemoteError):
-    """The agent announces an extended card and has none."""
+    """The agent announces an extended card but has none."""
 
-    failure: facts.ExtendedAgentCardNotConfigured
+    failure: failures.ExtendedAgentCardNotConfigured
 
 
 @final
 class ExtensionSupportRequired(RemoteError):
     """The agent requires an extension; `failure.accepted` names it."""
 
-    failure: facts.ExtensionSupportRequired
+    failure: failures.ExtensionSupportRequired
 
 
 @final
 class VersionNotSupported(RemoteError):
-    """The method does not speak that version of the protocol; `failure.accepted` are those that it does."""
+    """The method does not support that version of the protocol; `failure.accepted` lists those that it does."""
 
-    failure: facts.VersionNotSupported
-
-
-CLASSES: dict[type, type[RemoteError]] = {
-    facts.ParseFailure: ParseFailed,
-    facts.InvalidRequest: InvalidRequest,
-    facts.OperationTypeMismatch: OperationTypeMismatch,
-    facts.MethodNotFound: MethodNotFound,
-    facts.InvalidParams: InvalidParams,
-    facts.Internal: InternalError,
-    facts.DomainFailure: OperationFailed,
-    facts.AuthenticationRequired: AuthenticationRequired,
-    facts.InsufficientPermissions: InsufficientPermissions,
-    facts.TimedOut: OperationTimedOut,
-    facts.Overloaded: Overloaded,
-    facts.Unavailable: Unavailable,
-    facts.Cancelled: RequestCancelled,
-    facts.TaskNotFound: TaskNotFound,
-    facts.TaskNotCancelable: TaskNotCancelable,
-    facts.PushNotificationNotSupported: PushNotificationNotSupported,
-    facts.UnsupportedOperation: UnsupportedOperation,
-    facts.ContentTypeNotSupported: ContentTypeNotSupported,
-    facts.InvalidAgentResponse: InvalidAgentResponse,
-    facts.ExtendedAgentCardNotConfigured: ExtendedAgentCardNotConfigured,
-    facts.ExtensionSupportRequired: ExtensionSupportRequired,
-    facts.VersionNotSupported: VersionNotSupported,
-}
-
-
-def remote_error(
-    raw: bytes | msgspec.Raw, errors: DeclaredErrors = (), *, a2a: bool = True
-) -> RemoteError | InvalidReply:
-    """The exception for a reply's member `error`. Total. Without `a2a`, the numbers of A2A's errors mean nothing.
-
-    It is `InvalidReply`, caused by the error itself, when the details do not fit the class in `errors` that declares
-    their code.
-    """
-    error, failure = read_error(raw)
-    if isinstance(failure, facts.AgentFailure) and not a2a:
-        failure = facts.Internal()
-    if not isinstance(failure, facts.DomainFailure):
-        return CLASSES[type(failure)](failure, error)
-    plain = OperationFailed(failure, error, details=json_of(failure.details))
-    declared = next((cls.definition for cls in errors if cls.definition.code == failure.code), None)
-    if declared is None or not declared.has_details:
-        return plain
-    try:
-        plain.details = msgspec.json.decode(failure.details or b"{}", type=declared.details)
-    except msgspec.DecodeError:
-        unfit = InvalidReply(f"the details of {failure.code} do not fit their declaration")
-        unfit.__cause__ = plain
-        return unfit
-    return plain
+    failure: failures.VersionNotSupported

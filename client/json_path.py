@@ -1,6 +1,6 @@
-"""Places in a JSON value, as people write them: `result.entries[0].name`. Knows no messages.
+"""Paths into a JSON value, written as `result.entries[0].name`. Knows nothing of messages.
 
-A key that is no plain word stands in brackets and quotes, as in `params["a.b"]`, so that every place has one spelling.
+A key that is no plain word is written in brackets and quotes, as in `params["a.b"]`, so that every path has one spelling.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import msgspec
 Path: TypeAlias = tuple[str | int, ...]
 
 
-class Wild(Enum):
-    """What stands for steps of any name in a pattern."""
+class Wildcard(Enum):
+    """A part of a pattern that matches any keys and indexes."""
 
     ONE = "*"
-    """Exactly one step."""
+    """Matches exactly one step."""
     ANY = "**"
-    """Any number of steps, none included."""
+    """Matches any number of steps, or none."""
 
 
-Pattern: TypeAlias = tuple[str | int | Wild, ...]
+Pattern: TypeAlias = tuple[str | int | Wildcard, ...]
 
 _WORD: Final = re.compile(r"[^\s.\[\]\"*]+")
 _STEP: Final = re.compile(
@@ -33,48 +33,47 @@ _STEP: Final = re.compile(
 )
 
 
-def show(path: Path) -> str:
-    """The spelling of a place; empty for the value as a whole."""
-    shown = "".join(map(_shown, path))
-    return shown.removeprefix(".")
+def format_path(path: Path) -> str:
+    """The text of a path; empty for the whole value."""
+    return "".join(map(_format_step, path)).removeprefix(".")
 
 
-def read(text: str) -> Path:
-    """The place that `show` spelt. Raises `ValueError` for anything else."""
-    path = tuple(step for step in read_pattern(text) if not isinstance(step, Wild))
-    if show(path) != text:
-        raise ValueError(f"{text}: no place in a message")
+def parse_path(text: str) -> Path:
+    """The path that `format_path` wrote. Raises `ValueError` for any other text."""
+    path = tuple(step for step in parse_pattern(text) if not isinstance(step, Wildcard))
+    if format_path(path) != text:
+        raise ValueError(f"{text}: not a path in a message")
     return path
 
 
-def read_pattern(text: str) -> Pattern:
-    """A place in which `*` stands for any one step and `**` for any number. Raises `ValueError`.
+def parse_pattern(text: str) -> Pattern:
+    """A path in which `*` matches any one step and `**` any number of steps. Raises `ValueError`.
 
-    Indexes may also stand as words: `entries.0.name`.
+    Indexes may also be written as words: `entries.0.name`.
     """
-    steps: list[str | int | Wild] = []
+    steps: list[str | int | Wildcard] = []
     at = 0
     while at < len(text):
         match = _STEP.match(text, at)
         if match is None or (at == 0 and text[0] == "."):
-            raise ValueError(f"{text}: no place in a message, such as result.entries[0].name or params.*.time")
-        steps.append(_step(match))
+            raise ValueError(f"{text}: not a path in a message, such as result.entries[0].name or params.*.time")
+        steps.append(_parse_step(match))
         at = match.end()
     return tuple(steps)
 
 
 def matches(pattern: Pattern, path: Path) -> bool:
-    """Whether the pattern names exactly this place."""
+    """Whether the pattern matches the whole path."""
     if not pattern:
         return not path
     head, rest = pattern[0], pattern[1:]
-    if head is Wild.ANY:
+    if head is Wildcard.ANY:
         return matches(rest, path) or (bool(path) and matches(pattern, path[1:]))
-    return bool(path) and (head is Wild.ONE or str(head) == str(path[0])) and matches(rest, path[1:])
+    return bool(path) and (head is Wildcard.ONE or str(head) == str(path[0])) and matches(rest, path[1:])
 
 
 def value_at(value: object, path: Path) -> object:
-    """What stands there. Raises `LookupError` where nothing does."""
+    """The value at a path. Raises `LookupError` if there is none."""
     for step in path:
         match value, step:
             case dict(), str():
@@ -86,28 +85,28 @@ def value_at(value: object, path: Path) -> object:
     return value
 
 
-def put_at(value: object, path: Path, new: object) -> None:
-    """Replace what stands there. Raises `LookupError` where nothing does."""
+def replace_at(value: object, path: Path, new: object) -> None:
+    """Replace the value at a path, in place. Raises `LookupError` if there is none."""
     value_at(value, path)
     match value_at(value, path[:-1]), path[-1]:
         case dict() as members, str() as key:
             members[key] = new
         case list() as items, int() as index:
             items[index] = new
-        case _:  # `value_at` would have found nothing
+        case _:  # not reached: `value_at` raises first
             raise LookupError(path[-1])
 
 
-def _shown(step: str | int) -> str:
+def _format_step(step: str | int) -> str:
     if isinstance(step, int):
         return f"[{step}]"
     return f".{step}" if _WORD.fullmatch(step) else f"[{msgspec.json.encode(step).decode()}]"
 
 
-def _step(match: re.Match[str]) -> str | int | Wild:
+def _parse_step(match: re.Match[str]) -> str | int | Wildcard:
     match match.lastgroup:
         case "wild" | "any":
-            return Wild(match[match.lastgroup])
+            return Wildcard(match[match.lastgroup])
         case "index":
             return int(match["index"])
         case "quoted":

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 as a client writes and reads it. Never reads a stream, never waits; results stay the bytes that came."""
+"""JSON-RPC 2.0 messages as a client writes and reads them. Never reads a stream, never waits; results stay JSON texts."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ from .validation import encode_params
 
 STREAM_EVENT: Final = "stream/event"
 
-NOBODY: Final = 0
-"""The id of a reply to a request that was never sent; this side's ids start at 1."""
+MAX_MESSAGE_BYTES: Final = 256 * 1024 * 1024
+"""The user chose the server, so its messages may be larger than those that a daemon accepts from any client."""
+
+UNKNOWN_ID: Final = 0
+"""The id of a reply to a request that was never sent. This side's ids start at 1."""
 
 _ID_DIGITS: Final = 18
-"""Longer numbers are no ids of this side, and huge ones are not worth converting."""
+"""A longer number is no id of this side, and a huge one is not worth converting."""
 
-UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding raises for text that is no JSON, is no UTF-8, is nested too deeply, or does not fit its type."""
+DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""Raised for text that is no JSON, is no UTF-8, is nested too deeply, or does not fit its type."""
 
 
-class Reply(msgspec.Struct):
-    """A response. `id` is None when the server could not tell which request it answers (JSON-RPC 2.0 section 5)."""
+class Response(msgspec.Struct):
+    """`id` is None when the server could not tell which request it answers (JSON-RPC 2.0 section 5)."""
 
     id: int | None
     result: Raw | None
@@ -31,7 +34,7 @@ class Reply(msgspec.Struct):
 
 
 class ServerRequest(msgspec.Struct):
-    """A request from the server; `id` is its JSON text, to be echoed as it came."""
+    """A request from the server. `id` is its JSON text; the reply repeats it unchanged."""
 
     id: bytes
     method: str
@@ -39,17 +42,19 @@ class ServerRequest(msgspec.Struct):
 
 
 class ServerNotification(msgspec.Struct):
+    """A notification from the server."""
+
     method: str
     params: Raw | None
 
 
-class Malformed(msgspec.Struct):
-    """JSON, but no message. `id` names the request that it seems to answer."""
+class InvalidMessage(msgspec.Struct):
+    """JSON that is no message. `id` is the id of the request that it seems to answer."""
 
     id: int | None
 
 
-Message: TypeAlias = Reply | ServerRequest | ServerNotification | Malformed
+ServerMessage: TypeAlias = Response | ServerRequest | ServerNotification | InvalidMessage
 
 
 class StreamEvent(msgspec.Struct):
@@ -60,8 +65,8 @@ class StreamEvent(msgspec.Struct):
     value: Raw
 
 
-class Completion(msgspec.Struct):
-    """The result that ends a subscription: how many events there were."""
+class StreamEnd(msgspec.Struct):
+    """The result that ends a subscription. `events` is how many events the server sent."""
 
     completed: bool
     events: int
@@ -79,43 +84,46 @@ _decode_members = msgspec.json.Decoder(_Members).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def decode(body: bytes) -> Message:
-    """Read one body. Raises one of `UNREADABLE` for what is no JSON."""
+def decode_message(body: bytes) -> ServerMessage:
+    """Read one body. Raises one of `DECODE_ERRORS` for a body that is no JSON."""
     try:
         members = _decode_members(body)
     except msgspec.ValidationError:
-        return Malformed(None)
+        return InvalidMessage(None)
     raw_id = None if isinstance(members.id, UnsetType) else bytes(members.id)
     if isinstance(members.method, str):
-        params = _present(members.params)
+        params = _none_if_null(members.params)
         if raw_id is None:
             return ServerNotification(members.method, params)
         return ServerRequest(raw_id, members.method, params)
     result = None if isinstance(members.result, UnsetType) else members.result
-    error = _present(members.error)
+    error = _none_if_null(members.error)
     own_id = _own_id(raw_id or b"null")
     if (result is None) == (error is None) or (own_id is None and error is None):
-        return Malformed(own_id)
-    return Reply(own_id, result, error)
+        return InvalidMessage(own_id)
+    return Response(own_id, result, error)
 
 
-def _present(member: Raw | UnsetType) -> Raw | None:
+def _none_if_null(member: Raw | UnsetType) -> Raw | None:
     return None if isinstance(member, UnsetType) or bytes(member) == b"null" else member
 
 
 def _own_id(raw: bytes) -> int | None:
     if raw == b"null":
         return None
-    return int(raw) if raw.isdigit() and len(raw) <= _ID_DIGITS else NOBODY
+    return int(raw) if raw.isdigit() and len(raw) <= _ID_DIGITS else UNKNOWN_ID
 
 
 def encode_request(
-    call_id: int | None, method: str, params: object = None, service_params: Mapping[str, str] | None = None
+    request_id: int | None, method: str, params: object = None, service_params: Mapping[str, str] | None = None
 ) -> bytes:
-    """A request, or a notification when `call_id` is None. Raises `TypeError` and `ValueError` for params that are no JSON."""
+    """A request, or a notification when `request_id` is None.
+
+    Raises `TypeError` and `ValueError` for params that JSON can't hold.
+    """
     members = [b'{"jsonrpc":"2.0"']
-    if call_id is not None:
-        members.append(b'"id":%d' % call_id)
+    if request_id is not None:
+        members.append(b'"id":%d' % request_id)
     members.append(b'"method":' + _encode(method))
     if params is not None:
         members.append(b'"params":' + encode_params(params))
@@ -125,10 +133,5 @@ def encode_request(
 
 
 def encode_result(raw_id: bytes, result: object) -> bytes:
-    """The answer to a server's request. Raises `TypeError` for a result that is no JSON."""
+    """The answer to a server's request. Raises `TypeError` for a result that JSON can't hold."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (raw_id, _encode(result))
-
-
-def encode_error(raw_id: bytes, error: bytes) -> bytes:
-    """An error as the answer to a server's request; `error` is JSON text."""
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (raw_id, error)

@@ -1,4 +1,4 @@
-"""Tasks that work behind the body of a `with` block and end with it."""
+"""A task group for background tasks that end with the body of a `with` block."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from anyio.abc import TaskGroup
 async def background_tasks() -> AsyncGenerator[TaskGroup]:
     """A task group whose tasks are cancelled when the body ends, however it ends.
 
-    A task group wraps whatever leaves it in an exception group. Here a single exception leaves as it is, so that
+    A plain task group wraps every exception in an exception group. This one raises a single exception unwrapped, so that
     `except OperationFailed` around a connection works as written.
     """
-    alone: BaseException | None = None
+    single: BaseException | None = None
     try:
         async with create_task_group() as tasks:
             try:
@@ -26,6 +26,6 @@ async def background_tasks() -> AsyncGenerator[TaskGroup]:
     except BaseExceptionGroup as group:
         if len(group.exceptions) != 1:
             raise
-        alone = group.exceptions[0]
-    if alone is not None:  # not raised in the handler, which would make the group its context
-        raise alone
+        single = group.exceptions[0]
+    if single is not None:  # raised here, because in the handler the group would become its context
+        raise single

@@ -1,4 +1,4 @@
-"""Calls whose declared errors are raised as the classes that declare them. Generated clients stand on it."""
+"""Calls that raise declared errors as the classes that declare them. Generated clients are built on it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 @final
 class Caller:
-    """A peer, with what holds for all calls of one client.
+    """A peer with the options that all calls of one client share.
 
-    `timeout` is what a call waits, in seconds (None: no limit; left out: as the peer does). `service_params` travel with
-    every request. In params, what is `UNSET` is left out.
+    `timeout` is in seconds per call (None: no limit; left out: the peer's default). `service_params` go with every request.
+    Params that are `UNSET` are left out.
     """
 
     def __init__(
@@ -39,13 +39,13 @@ class Caller:
     async def call(self, method: str, params: Mapping[str, object], type: Any, errors: DeclaredErrors = ()) -> Any:
         """Call a method and return its result, decoded into `type`.
 
-        Raises the class out of `errors` that declares the error which came, with its facts, and `OperationFailed` as
-        the cause; everything else as `Peer.call` does.
+        A declared error is raised as its class in `errors`, with its fields, and with `OperationFailed` as the cause.
+        Everything else is raised as `Peer.call` does.
         """
         try:
             return await self._peer.call(
                 method,
-                _given(params),
+                _without_unset(params),
                 type=type,
                 timeout=self._timeout,
                 service_params=self._service_params,
@@ -60,16 +60,16 @@ class Caller:
     def subscribe(
         self, method: str, params: Mapping[str, object], type: Any, errors: DeclaredErrors = ()
     ) -> Events[Any]:
-        """The events of a subscription, each decoded into `type`. Waits for each as long as it takes."""
+        """The events of a subscription, each decoded into `type`. There is no time limit for an event."""
         stream = self._peer.subscribe(
-            method, _given(params), type=type, service_params=self._service_params, errors=errors
+            method, _without_unset(params), type=type, service_params=self._service_params, errors=errors
         )
         return Events(stream, errors)
 
 
 @final
 class Events(AsyncIterator[T], Generic[T]):
-    """A `Subscription`, and all that is said of it, whose declared errors are raised as `Caller.call` does."""
+    """A `Subscription` that raises declared errors as `Caller.call` does."""
 
     def __init__(self, stream: Subscription[T], errors: DeclaredErrors) -> None:
         self._stream = stream
@@ -88,7 +88,7 @@ class Events(AsyncIterator[T], Generic[T]):
             raise declared from exc
 
     async def aclose(self) -> None:
-        """End the subscription; events that were not taken are dropped. Idempotent. Does not wait for the server."""
+        """End the subscription and drop the events that were not taken. Idempotent. Does not wait for the server."""
         await self._stream.aclose()
 
     async def __aenter__(self) -> Self:
@@ -101,14 +101,14 @@ class Events(AsyncIterator[T], Generic[T]):
 
 
 def declared_error(failed: OperationFailed, errors: DeclaredErrors) -> OperationError | None:
-    """The error that came as an instance of the class which declares it, None where none of `errors` does."""
+    """The error as an instance of the class in `errors` that declares its code; None if none does."""
     for cls in errors:
         details = failed.details
         if cls.definition.code == failed.code:
-            facts = msgspec.structs.asdict(details) if isinstance(details, cls.definition.details) else {}
-            return cls(**facts)
+            fields = msgspec.structs.asdict(details) if isinstance(details, cls.definition.details) else {}
+            return cls(**fields)
     return None
 
 
-def _given(params: Mapping[str, object]) -> dict[str, object]:
+def _without_unset(params: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in params.items() if value is not UNSET}

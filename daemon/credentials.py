@@ -79,10 +79,10 @@ def check_store(settings: Settings) -> None:
     """Open what keeps the agent's tasks, and close it. Raises `AppError`, in one line, where that can't be used."""
     if settings.store == MEMORY:
         return
-    from .agents.stores.factory import verify
+    from .agents.stores.factory import verify_store
     from .agents.stores.interface import StoreError  # late: only who chose a store pays for it
 
     try:
-        verify(settings.store)
+        verify_store(settings.store)
     except StoreError as exc:
         raise AppError(f"store: {exc}") from None

@@ -12,6 +12,7 @@ from .agents.host import AgentHost
 from .dispatch.from_thread import LoopPortal
 from .dispatch.inner_calls import InnerCalls
 from .dispatch.scheduler import Scheduler
+from .memory import MemoryBudget
 from .operations.access import PARENT, Access
 from .operations.catalogue import Catalogue
 from .operations.registry import Registry
@@ -51,17 +52,19 @@ class Host:
         self.settings: Final = settings
         self.access: Final = access or Access(PARENT)
         self.catalogue: Final = Catalogue(services, credentials or {})
+        self.memory: Final = MemoryBudget(settings.max_memory)
         self._wakeup = Wakeup()
         self.scheduler: Final = Scheduler(
             limit=settings.max_concurrency,
             thread_limit=settings.max_threads,
             ordered=settings.ordered,
             request_timeout=settings.request_timeout,
+            memory=self.memory,
             notify_loop=self._wakeup.notify,
         )
         self.inner_calls: Final = InnerCalls(self.scheduler, settings.max_call_depth)
         self.agent: Final = AgentHost(self.catalogue, agent, self.access, settings, self.inner_calls)
-        self.registry: Final = Registry([discovery(self), rpc_discovery(self), *services], self.agent.late)
+        self.registry: Final = Registry([discovery(self), rpc_discovery(self), *services], self.agent.lazy_operations)
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
         self._tasks: anyio.abc.TaskGroup | None = None
 
@@ -101,8 +104,8 @@ class Host:
 
     def offered(self, context: Context) -> Iterator[OperationSpec]:
         """The external operations that this caller may call, in the order of declaration."""
-        return self.catalogue.to(context.identity)
+        return self.catalogue.visible_to(context.identity)
 
     def announced(self) -> dict[str, Any]:  # JSON
         """What the services add to the capabilities of the daemon."""
-        return self.catalogue.announced()
+        return self.catalogue.announced_capabilities()

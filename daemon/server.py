@@ -10,19 +10,26 @@ from typing import Final, NoReturn, final
 from .. import __version__
 from ..errors.redaction import load_environment
 from ..framing import stdio_guard
-from ..framing.stray_output import StrayReader
+from ..framing.stray_output import StrayOutputReader
 from ..framing.transports.descriptors import StdoutClosed
-from ..framing.transports.interface import memory_pair
 from ..framing.transports.stdio import StdioTransport
 from .apps import AppError, hosted_of
 from .credentials import access_of, check_store, credentials_of
 from .daemon import FLUSH_SECONDS, Daemon
 from .host import Host
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
-from .logs import LogSettings, install_hooks, install_logging, log, loop_exception_handler, start, stray
+from .logs import (
+    LogSettings,
+    capture_logging,
+    install_hooks,
+    log,
+    log_stray_output,
+    loop_exception_handler,
+    start_logging,
+)
 from .operations.service import DeclarationError
 from .process.hangup import HangupWatch
-from .process.liveness import ProcessWatch, watch_parent
+from .process.liveness import ProcessWatch, parent_has_gone, watch_parent
 from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, program
 from .process.signals import Signals, let_through
 from .process.watchdog import Watchdog
@@ -45,15 +52,19 @@ def serve(settings: Settings, handed: Handover | None = None) -> int:
     end must not reach the stream either. What is wrong with the apps is one line on stderr and status 2.
     """
     gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
+    stderr = stdio_guard.STDERR
     try:
-        streams = stdio_guard.seize()
+        streams = stdio_guard.redirect()
+        stderr = streams.stderr
+        process = _Process(settings, streams, handed)
     except StdoutClosed as exc:
-        return _complain(2, str(exc))
-    process = _Process(settings, streams, handed)
+        return _complain(stderr, str(exc))
+    except (OSError, RuntimeError, MemoryError) as exc:  # no null device, no descriptor, no thread, no memory left
+        return _complain(stderr, f"the system does not provide what the start needs: {_refusal(exc)}")
     try:
         return process.run()
     except (AppError, DeclarationError) as exc:
-        return _complain(streams.stderr, str(exc))
+        return _complain(stderr, str(exc))
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
         log.error("daemon.failed", exc=exc)
         return EXIT_FAILED
@@ -63,6 +74,8 @@ def serve(settings: Settings, handed: Handover | None = None) -> int:
 
 def check(settings: Settings) -> NoReturn:
     """Load what `serve` would, and end with status 0; or say on stdout, in one line, why it can't be served."""
+    from ..framing.transports.memory import memory_pair  # late: `serve` does without
+
     report = os.dup(stdio_guard.STDOUT)
     os.dup2(stdio_guard.STDERR, stdio_guard.STDOUT)  # what user code prints at import is no report
     sys.dont_write_bytecode = True
@@ -82,6 +95,7 @@ class _Process:
     def __init__(self, settings: Settings, streams: stdio_guard.StandardStreams, handed: Handover | None) -> None:
         # First: it may die while we start, and then its number tells nothing any more.
         self._parent = watch_parent() if handed is None else _same_parent(handed)
+        self._orphaned = handed is None and parent_has_gone()
         self._program = program() if settings.reload else None
         self._handed = handed
         self._settings = settings
@@ -89,10 +103,11 @@ class _Process:
         self._daemon: Daemon | None = None
         self._transport: StdioTransport | None = None
         self._watchdog = Watchdog(settings.drain_timeout, self._last_words)
-        self._strays = StrayReader(streams.stray_out, streams.stray_err)
+        self._watchdog.start()
+        self._strays = StrayOutputReader(streams.stray_out, streams.stray_err)
         self._strays.start()
-        self._logs = start(_log_settings(settings, handed), streams.stderr, os.environ, version=__version__)
-        self._strays.deliver_to(stray)
+        self._logs = start_logging(_log_settings(settings, handed), streams.stderr, os.environ, version=__version__)
+        self._strays.deliver_to(log_stray_output)
         install_hooks()
         load_environment(os.environ)  # before anybody's code can put what is in there into an error or a detail
         self._hangup_watch = HangupWatch(
@@ -106,7 +121,7 @@ class _Process:
         self._hangup_watch.start()
 
     def run(self) -> int:
-        hint = stdio_guard.hint_for_tty(self._streams.stdin)
+        hint = stdio_guard.terminal_hint(self._streams.stdin)
         if hint and self._handed is None:
             _complain(self._streams.stderr, hint)
         with Signals(self._on_first_signal, self._on_second_signal):
@@ -127,6 +142,8 @@ class _Process:
             self._reload_with(daemon)
             gc.freeze()  # what is loaded by now stays: no collection needs to look through it again
             daemon.begin()
+            if self._orphaned:
+                self._on_parent_gone()
             if daemon.finished():
                 return daemon.lifecycle.status
             self._watch_processes(daemon)
@@ -150,7 +167,7 @@ class _Process:
     def _serve(self, daemon: Daemon) -> int:
         import anyio  # late: the first replies have left by now
 
-        install_logging()  # the event loops log through it, and have imported it
+        capture_logging()  # the event loops log through it, and have imported it
         return anyio.run(self._main, daemon, backend=self._settings.backend)
 
     async def _main(self, daemon: Daemon) -> int:
@@ -230,6 +247,16 @@ def _host(settings: Settings) -> Host:
         credentials=credentials_of(settings, hosted.services),
         agent=hosted.agent,
     )
+
+
+def _refusal(exc: BaseException) -> str:
+    if isinstance(exc, OSError):
+        return (
+            f"{exc.strerror} ({exc.filename})"
+            if exc.filename == os.devnull
+            else exc.strerror or "an error without a name"
+        )
+    return "a thread" if isinstance(exc, RuntimeError) else "memory"
 
 
 def _end_children(grace: float) -> None:

@@ -6,7 +6,15 @@ from itertools import groupby
 from pathlib import Path
 from typing import get_args
 
-from discreet.errors.codes import BATCH_MESSAGE, INVALID_REQUEST, PARSE_ERROR, RESERVED_CODES, TABLE, Row, grpc_of_http
+from discreet.errors.codes import (
+    BATCH_MESSAGE,
+    ERROR_TABLE,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    RESERVED_CODES,
+    ErrorRow,
+    grpc_of_http,
+)
 from discreet.errors.failures import OPERATION_TYPE_REASON, ParseReason, RequestReason
 
 PAGE = Path(__file__).with_name("errors.md")
@@ -20,7 +28,7 @@ REASONS = {
 
 
 def with_tables(page: str) -> str:
-    """The page with its tables as the code has them."""
+    """The page with the tables of the code."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return before + BEGIN + "\n".join(_tables()) + "\n\n" + END + after
@@ -30,21 +38,21 @@ def _tables() -> Iterator[str]:
     yield "\n## On the wire\n"
     yield "| code | message | protocol code | when | `error.data` | retryable |"
     yield "| --- | --- | --- | --- | --- | --- |"
-    yield from map(_wire_row, TABLE)
-    yield "\nThe data of the errors of agents is an object so in A2A 0.3; in 1.0 it is a list that begins with a"
-    yield "`google.rpc.ErrorInfo`, whose `reason` is the protocol code, `domain` is `a2a-protocol.org`, and `metadata` holds"
-    yield "the same facts as strings."
+    yield from map(_wire_row, ERROR_TABLE)
+    yield "\nFor the errors of agents, `data` is such an object in A2A 0.3. In 1.0 it is a list that begins with a"
+    yield "`google.rpc.ErrorInfo`: its `reason` is the protocol code, its `domain` is `a2a-protocol.org`, and its `metadata`"
+    yield "holds the same facts as strings."
     yield f"\nA refused batch has the message `{BATCH_MESSAGE}` instead.\n"
     yield "## Reasons\n"
     yield "| code | `reason` |"
     yield "| --- | --- |"
     for code, reasons in REASONS.items():
         yield f"| {_number(code)} | {', '.join(f'`{reason}`' for reason in reasons)} |"
-    yield "\n## Elsewhere\n"
+    yield "\n## HTTP, gRPC and the log\n"
     yield "| protocol code | message | HTTP | gRPC | logged at |"
     yield "| --- | --- | --- | --- | --- |"
-    yield from map(_gateway_row, TABLE)
-    yield "\nThe gRPC status of a declared error follows its HTTP status, and is INTERNAL where the table has none:\n"
+    yield from map(_gateway_row, ERROR_TABLE)
+    yield "\nThe gRPC status of a declared error follows its HTTP status, and is INTERNAL if this table does not list it:\n"
     yield "| gRPC | HTTP |"
     yield "| --- | --- |"
     by_status = sorted((grpc_of_http(http), http) for http in range(400, 600) if grpc_of_http(http) != "INTERNAL")
@@ -53,7 +61,7 @@ def _tables() -> Iterator[str]:
     yield f"\nNo operation can declare these codes: {', '.join(f'`{code}`' for code in sorted(RESERVED_CODES))}."
 
 
-def _wire_row(row: Row) -> str:
+def _wire_row(row: ErrorRow) -> str:
     data = (
         row.data.replace("{code} of", "`{code}` of") if " of " in row.data else f"`{row.data}`" if row.data else "none"
     )
@@ -62,13 +70,13 @@ def _wire_row(row: Row) -> str:
     return _line(_number(row.code), row.message or "its own", _code(row), row.when, data, retryable)
 
 
-def _gateway_row(row: Row) -> str:
+def _gateway_row(row: ErrorRow) -> str:
     if not row.protocol_code:
         return _line(_code(row), "its own", f"as declared, else {row.http_status}", "see below", row.log_level)
     return _line(_code(row), row.message, str(row.http_status), row.grpc_status, row.log_level)
 
 
-def _code(row: Row) -> str:
+def _code(row: ErrorRow) -> str:
     return f"`{row.protocol_code}`" if row.protocol_code else "its own"
 
 
@@ -82,4 +90,4 @@ def _line(*cells: str) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    sys.stdout.write(f"{PAGE.name}: {len(TABLE)} rows\n")
+    sys.stdout.write(f"{PAGE.name}: {len(ERROR_TABLE)} rows\n")

@@ -13,14 +13,14 @@ END = "<!-- End of the tables. -->\n"
 
 
 def with_tables(page: str) -> str:
-    """The page with its tables as the code has them."""
+    """The page with the tables of the code."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return before + BEGIN + "\n".join(_tables()) + "\n\n" + END + after
 
 
 def _tables() -> Iterator[str]:
-    for group, options in groupby(OPTIONS, lambda option: option.detail.group):
+    for group, options in groupby(OPTIONS, lambda option: option.info.group):
         yield f"\n### {group.capitalize()}\n"
         yield "| flag | variable | key | value | default | meaning |"
         yield "| --- | --- | --- | --- | --- | --- |"
@@ -28,9 +28,9 @@ def _tables() -> Iterator[str]:
 
 
 def _row(option: Option) -> str:
-    flags = ", ".join(f"`{flag}`" for flag in (option.flag, *option.detail.other_flags))
-    variables = ", ".join(f"`{name}`" for name in (option.variable, option.detail.presence) if name)
-    cells = (flags, variables, f"`{option.key}`", option.expected, option.default_text, option.detail.help)
+    flags = ", ".join(f"`{flag}`" for flag in (option.flag, *option.info.flag_aliases))
+    variables = ", ".join(f"`{name}`" for name in (option.variable, option.info.presence_variable) if name)
+    cells = (flags, variables, f"`{option.key}`", option.expected, option.default_text, option.info.help)
     return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
 
 

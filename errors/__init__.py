@@ -1,14 +1,14 @@
-"""What can go wrong, and what may be said about it."""
+"""Failures of requests, their codes, and their form on the wire."""
 
-from .codes import TABLE, GrpcStatus, LogLevel, Row, domain_row, grpc_of_http, row_of
+from .codes import ERROR_TABLE, ErrorRow, GrpcStatus, LogLevel, domain_row, grpc_of_http, row_of
 from .definitions import ErrorDefinition
 from .exceptions import FailureError, OperationError
 from .failures import (
+    A2AVersion,
     AgentFailure,
     AuthenticationRequired,
     Cancelled,
     ContentTypeNotSupported,
-    Dialect,
     DomainFailure,
     ExtendedAgentCardNotConfigured,
     ExtensionSupportRequired,
@@ -32,14 +32,15 @@ from .failures import (
 )
 
 __all__ = [
-    "TABLE",
+    "ERROR_TABLE",
+    "A2AVersion",
     "AgentFailure",
     "AuthenticationRequired",
     "Cancelled",
     "ContentTypeNotSupported",
-    "Dialect",
     "DomainFailure",
     "ErrorDefinition",
+    "ErrorRow",
     "ExtendedAgentCardNotConfigured",
     "ExtensionSupportRequired",
     "Failure",
@@ -57,7 +58,6 @@ __all__ = [
     "Overloaded",
     "ParseFailure",
     "PushNotificationNotSupported",
-    "Row",
     "TaskNotCancelable",
     "TaskNotFound",
     "TimedOut",

@@ -1,4 +1,4 @@
-"""The clock, the waiting and the chance that whatever is tried again goes by, as one seam for tests to play."""
+"""Exponential backoff, and the clock and random source behind it, which tests replace. Never decides what is retried."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from typing import Final, Protocol, final
 
 
 class Timing(Protocol):
-    """Seconds of a clock that never goes back, and numbers that nobody can guess."""
+    """A monotonic clock and a source of random numbers."""
 
     def now(self) -> float:
-        """The clock, in seconds since whenever."""
+        """Seconds since an arbitrary moment; never decreases."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait. Can be cancelled."""
+        """Wait for so many seconds. Can be cancelled."""
         ...
 
     def jitter(self) -> float:
-        """A number in [0, 1), any one as likely as another."""
+        """A random number in [0, 1), uniformly distributed."""
         ...
 
 
 @final
 class SystemTiming:
-    """The event loop's clock."""
+    """The event loop's clock and Python's random numbers."""
 
     def now(self) -> float:
         import anyio  # late: the first replies leave without an event loop
@@ -36,14 +36,14 @@ class SystemTiming:
         await anyio.sleep(seconds)
 
     def jitter(self) -> float:
-        from random import random  # late: it loads much, and what is tried seldom fails
+        from random import random  # late: slow to load, and calls seldom fail
 
         return random()
 
 
-SYSTEM: Final = SystemTiming()
+SYSTEM_TIMING: Final = SystemTiming()
 
 
-def doubling(initial: float, cap: float, times: int) -> float:
-    """`initial` doubled so many times, at most `cap`; seconds. Never overflows."""
+def exponential_backoff(initial: float, cap: float, times: int) -> float:
+    """Seconds to wait: `initial` doubled so many `times`, at most `cap`. Never overflows."""
     return min(cap, initial * 2.0 ** min(times, 64))

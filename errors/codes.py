@@ -1,8 +1,7 @@
-"""The one table of what a failure is called: its number, text, data, retry rule, HTTP and gRPC status, log level.
+"""The one table of errors: code, message, data, retry rule, HTTP and gRPC status and log level of every failure.
 
-Every other place that states one of these facts (the wire, the client, the documents) derives it from here. The
-numbers follow JSON-RPC 2.0 section 5.1, for cancellation LSP 3.17 (`RequestCancelled`), and for agents A2A 1.0 section
-5.4.
+Every other place that states one of these facts (the wire, the client, the documents) derives it from here. The codes
+follow JSON-RPC 2.0 section 5.1, for cancellation LSP 3.17 (`RequestCancelled`), and for agents A2A 1.0 section 5.4.
 """
 
 from __future__ import annotations
@@ -65,11 +64,11 @@ SERVER_ERROR = -32000
 REQUEST_CANCELLED = -32800
 
 BATCH_MESSAGE = "Batch requests not supported"
-"""Replaces the text of the INVALID_REQUEST row when a JSON array came."""
+"""Replaces the message of the INVALID_REQUEST row for a JSON array."""
 
 
-class Row(msgspec.Struct, frozen=True):
-    """One line of the table; `data` describes the shape of `error.data` for readers."""
+class ErrorRow(msgspec.Struct, frozen=True):
+    """One row of the table; `data` describes the shape of `error.data` for readers."""
 
     failure: type
     code: int
@@ -83,70 +82,70 @@ class Row(msgspec.Struct, frozen=True):
     log_level: LogLevel
 
 
-_AGENT = "{taskId?, currentState?, reason?, suggestion?, accepted?}"
+_AGENT_DATA = "{taskId?, currentState?, reason?, suggestion?, accepted?}"
 
-TABLE: tuple[Row, ...] = (
-    Row(ParseFailure, PARSE_ERROR, "Parse error", "PARSE_ERROR",
+ERROR_TABLE: tuple[ErrorRow, ...] = (
+    ErrorRow(ParseFailure, PARSE_ERROR, "Parse error", "PARSE_ERROR",
         "bad JSON, bad UTF-8, length mismatch", "{reason}", False, 400, "INVALID_ARGUMENT", "warning"),
-    Row(InvalidRequest, INVALID_REQUEST, "Invalid Request", "INVALID_REQUEST",
+    ErrorRow(InvalidRequest, INVALID_REQUEST, "Invalid Request", "INVALID_REQUEST",
         "envelope, headers, limits, batch, ids", "{reason}", False, 400, "INVALID_ARGUMENT", "warning"),
-    Row(OperationTypeMismatch, INVALID_REQUEST, "Invalid Request", "INVALID_OPERATION_TYPE",
+    ErrorRow(OperationTypeMismatch, INVALID_REQUEST, "Invalid Request", "INVALID_OPERATION_TYPE",
         "a subscription called as a call, or the reverse", "{reason}", False, 400, "INVALID_ARGUMENT", "warning"),
-    Row(MethodNotFound, METHOD_NOT_FOUND, "Method not found", "NOT_FOUND",
+    ErrorRow(MethodNotFound, METHOD_NOT_FOUND, "Method not found", "NOT_FOUND",
         "unknown method, or an internal operation called from the wire", "", False, 404, "UNIMPLEMENTED", "warning"),
-    Row(InvalidParams, INVALID_PARAMS, "Invalid params", "INVALID_INPUT",
+    ErrorRow(InvalidParams, INVALID_PARAMS, "Invalid params", "INVALID_INPUT",
         "wrong, missing, surplus params", "{param, expected, received, accepted?}",
         False, 400, "INVALID_ARGUMENT", "warning"),
-    Row(Internal, INTERNAL_ERROR, "Internal error", "INTERNAL",
+    ErrorRow(Internal, INTERNAL_ERROR, "Internal error", "INTERNAL",
         "any unexpected fault, undeclared error, invalid output", "{code} of an undeclared typed error, else none",
         False, 500, "INTERNAL", "error"),
-    Row(DomainFailure, SERVER_ERROR, "", "",
+    ErrorRow(DomainFailure, SERVER_ERROR, "", "",
         "a declared error of an operation: its own text, code, retry flag and status",
         "{code, retryable, details?}", False, 500, "INTERNAL", "info"),
-    Row(AuthenticationRequired, SERVER_ERROR, "Authentication required", "FORBIDDEN",
+    ErrorRow(AuthenticationRequired, SERVER_ERROR, "Authentication required", "FORBIDDEN",
         "no identity where one is needed", "{code, retryable, details: {authSchemes, realm}}",
         False, 401, "UNAUTHENTICATED", "warning"),
-    Row(InsufficientPermissions, SERVER_ERROR, "Insufficient permissions", "FORBIDDEN",
+    ErrorRow(InsufficientPermissions, SERVER_ERROR, "Insufficient permissions", "FORBIDDEN",
         "scopes missing", "{code, retryable}", False, 403, "PERMISSION_DENIED", "warning"),
-    Row(TimedOut, SERVER_ERROR, "Request timed out", "TIMEOUT",
+    ErrorRow(TimedOut, SERVER_ERROR, "Request timed out", "TIMEOUT",
         "the operation's deadline passed", "{code, retryable}", True, 504, "DEADLINE_EXCEEDED", "warning"),
-    Row(Overloaded, SERVER_ERROR, "Server overloaded", "OVERLOADED",
+    ErrorRow(Overloaded, SERVER_ERROR, "Server overloaded", "OVERLOADED",
         "a limit that the operation declares is reached", "{code, retryable, details?: {retryAfterMs}}",
         True, 429, "RESOURCE_EXHAUSTED", "warning"),
-    Row(Unavailable, SERVER_ERROR, "Shutting down", "UNAVAILABLE",
+    ErrorRow(Unavailable, SERVER_ERROR, "Shutting down", "UNAVAILABLE",
         "a request read while draining, or still running when the drain window closed", "{code, retryable}",
         True, 503, "UNAVAILABLE", "info"),
-    Row(Cancelled, REQUEST_CANCELLED, "Request cancelled", "CANCELLED",
+    ErrorRow(Cancelled, REQUEST_CANCELLED, "Request cancelled", "CANCELLED",
         "`$/cancelRequest` took effect", "", False, 499, "CANCELLED", "info"),
-    Row(TaskNotFound, -32001, "Task not found", "TASK_NOT_FOUND",
-        "no such task, or none that the caller may see", _AGENT, False, 404, "NOT_FOUND", "info"),
-    Row(TaskNotCancelable, -32002, "Task cannot be canceled", "TASK_NOT_CANCELABLE",
-        "the task has ended, or its agent keeps on", _AGENT, False, 400, "FAILED_PRECONDITION", "info"),
-    Row(PushNotificationNotSupported, -32003, "Push notifications not supported", "PUSH_NOTIFICATION_NOT_SUPPORTED",
-        "the agent sends no push notifications", _AGENT, False, 400, "FAILED_PRECONDITION", "info"),
-    Row(UnsupportedOperation, -32004, "Operation not supported", "UNSUPPORTED_OPERATION",
-        "the agent, or a task in its state, does not support it", _AGENT, False, 400, "FAILED_PRECONDITION", "info"),
-    Row(ContentTypeNotSupported, -32005, "Incompatible content types", "CONTENT_TYPE_NOT_SUPPORTED",
-        "a part is of a media type that the agent does not take", _AGENT, False, 400, "INVALID_ARGUMENT", "info"),
-    Row(InvalidAgentResponse, -32006, "Invalid agent response", "INVALID_AGENT_RESPONSE",
-        "the agent's own code answered with what the protocol does not allow", _AGENT, False, 500, "INTERNAL", "info"),
-    Row(ExtendedAgentCardNotConfigured, -32007, "Extended agent card not configured",
-        "EXTENDED_AGENT_CARD_NOT_CONFIGURED", "the agent announces an extended card and has none", _AGENT,
+    ErrorRow(TaskNotFound, -32001, "Task not found", "TASK_NOT_FOUND",
+        "no such task, or none that the caller may see", _AGENT_DATA, False, 404, "NOT_FOUND", "info"),
+    ErrorRow(TaskNotCancelable, -32002, "Task cannot be canceled", "TASK_NOT_CANCELABLE",
+        "the task has ended, or its agent keeps on", _AGENT_DATA, False, 400, "FAILED_PRECONDITION", "info"),
+    ErrorRow(PushNotificationNotSupported, -32003, "Push notifications not supported", "PUSH_NOTIFICATION_NOT_SUPPORTED",
+        "the agent sends no push notifications", _AGENT_DATA, False, 400, "FAILED_PRECONDITION", "info"),
+    ErrorRow(UnsupportedOperation, -32004, "Operation not supported", "UNSUPPORTED_OPERATION",
+        "the agent, or a task in its state, does not support it", _AGENT_DATA, False, 400, "FAILED_PRECONDITION", "info"),
+    ErrorRow(ContentTypeNotSupported, -32005, "Incompatible content types", "CONTENT_TYPE_NOT_SUPPORTED",
+        "a part is of a media type that the agent does not take", _AGENT_DATA, False, 400, "INVALID_ARGUMENT", "info"),
+    ErrorRow(InvalidAgentResponse, -32006, "Invalid agent response", "INVALID_AGENT_RESPONSE",
+        "the agent's own code answered with what the protocol does not allow", _AGENT_DATA, False, 500, "INTERNAL", "info"),
+    ErrorRow(ExtendedAgentCardNotConfigured, -32007, "Extended agent card not configured",
+        "EXTENDED_AGENT_CARD_NOT_CONFIGURED", "the agent announces an extended card and has none", _AGENT_DATA,
         False, 400, "FAILED_PRECONDITION", "info"),
-    Row(ExtensionSupportRequired, -32008, "Extension support required", "EXTENSION_SUPPORT_REQUIRED",
-        "the agent requires an extension that the caller did not name", _AGENT, False, 400, "FAILED_PRECONDITION",
+    ErrorRow(ExtensionSupportRequired, -32008, "Extension support required", "EXTENSION_SUPPORT_REQUIRED",
+        "the agent requires an extension that the caller did not name", _AGENT_DATA, False, 400, "FAILED_PRECONDITION",
         "info"),
-    Row(VersionNotSupported, -32009, "Version not supported", "VERSION_NOT_SUPPORTED",
-        "the caller asked for a version that the method does not speak", _AGENT, False, 400, "FAILED_PRECONDITION",
+    ErrorRow(VersionNotSupported, -32009, "Version not supported", "VERSION_NOT_SUPPORTED",
+        "the caller asked for a version that the method does not speak", _AGENT_DATA, False, 400, "FAILED_PRECONDITION",
         "info"),
 )  # fmt: skip
 
-_ROWS: dict[type, Row] = {row.failure: row for row in TABLE}
+_ROWS: dict[type, ErrorRow] = {row.failure: row for row in ERROR_TABLE}
 
 RESERVED_CODES: frozenset[str] = frozenset(
     {"NOT_FOUND", "FORBIDDEN", "INVALID_INPUT", "INVALID_OPERATION_TYPE", "INTERNAL", "TIMEOUT"}
 )
-"""Protocol codes that no operation may declare: clients give them one meaning whatever the operation."""
+"""Protocol codes that no operation may declare: they mean the same for every operation."""
 
 _GRPC_OF_HTTP: dict[int, GrpcStatus] = {
     400: "INVALID_ARGUMENT",
@@ -168,16 +167,16 @@ _GRPC_OF_HTTP: dict[int, GrpcStatus] = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-# The numbers of google/rpc/code.proto's comments, and for the statuses it leaves out the nearest meaning.
+# From the comments of google/rpc/code.proto; for statuses that it does not mention, the nearest meaning.
 
 
 def grpc_of_http(status: int) -> GrpcStatus:
-    """The gRPC status that stands for an HTTP status; INTERNAL where none is nearer."""
+    """The gRPC status for an HTTP status; INTERNAL if the table has none."""
     return _GRPC_OF_HTTP.get(status, "INTERNAL")
 
 
-def domain_row(failure: DomainFailure) -> Row:
-    """The table's line for one declared error, filled with the error's own facts."""
+def domain_row(failure: DomainFailure) -> ErrorRow:
+    """The row of declared errors, with the message, code, retry rule and status of this one."""
     return msgspec.structs.replace(
         _ROWS[DomainFailure],
         message=failure.message,
@@ -188,13 +187,13 @@ def domain_row(failure: DomainFailure) -> Row:
     )
 
 
-def row_of(failure: Failure) -> Row:
-    """The table's line for a failure. Total: every member of the union has one."""
+def row_of(failure: Failure) -> ErrorRow:
+    """The row of a failure. Total: every member of the union has one."""
     if isinstance(failure, DomainFailure):
         return domain_row(failure)
     return _ROWS[type(failure)]
 
 
-def rows_of_code(code: int) -> tuple[Row, ...]:
-    """The lines that share a JSON-RPC number; empty for a number that is not in the table."""
-    return tuple(row for row in TABLE if row.code == code)
+def rows_of_code(code: int) -> tuple[ErrorRow, ...]:
+    """The rows that share a JSON-RPC code; empty for a code that is not in the table."""
+    return tuple(row for row in ERROR_TABLE if row.code == code)

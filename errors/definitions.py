@@ -1,4 +1,4 @@
-"""A declared error as data: what `errors=[…]` means to the registry, the wire and the documents."""
+"""Reads the declaration of an error class into a struct. Never raises or renders the error itself."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import ClassVar, get_origin, get_type_hints
 import msgspec
 
 _CODE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
-_NAMES_OF_EXCEPTIONS = frozenset({"args", "add_note", "with_traceback", "details", "definition"})
+_RESERVED_FIELDS = frozenset({"args", "add_note", "with_traceback", "details", "definition"})
 
 
 class ErrorDefinition(msgspec.Struct, frozen=True):
-    """One declared error. `details` is the struct type of its facts; `has_details` is False where it has none."""
+    """One declared error; `details` is the struct type of its fields."""
 
     code: str
     message: str
@@ -23,10 +23,11 @@ class ErrorDefinition(msgspec.Struct, frozen=True):
 
     @property
     def has_details(self) -> bool:
+        """Whether the error has any field."""
         return bool(self.details.__struct_fields__)
 
 
-def define(
+def define_error(
     cls: type[Exception],
     *,
     code: str,
@@ -35,7 +36,7 @@ def define(
     retryable: bool,
     reserved: frozenset[str],
 ) -> ErrorDefinition:
-    """Read an error class's declaration. Raises `TypeError` that names the class and what is wrong with it."""
+    """The declaration of an error class. Raises `TypeError` that names the class and the fault of its declaration."""
     name = cls.__name__
     if not _CODE.fullmatch(code):
         raise TypeError(f"{name}: code {code!r} must be upper-case words such as FILE_NOT_FOUND")
@@ -46,7 +47,7 @@ def define(
     description = " ".join((cls.__doc__ or "").split())
     return ErrorDefinition(
         code=code,
-        message=message or first_sentence(cls.__doc__) or code.replace("_", " ").capitalize(),
+        message=message or first_line(cls.__doc__) or code.replace("_", " ").capitalize(),
         description=description,
         http_status=http_status,
         retryable=retryable,
@@ -54,25 +55,25 @@ def define(
     )
 
 
-def first_sentence(doc: str | None) -> str:
-    """The first line of a docstring without its full stop; empty where there is none."""
+def first_line(doc: str | None) -> str:
+    """The first line of a docstring without its full stop; empty without a docstring."""
     lines = (doc or "").strip().splitlines()
     return lines[0].strip().rstrip(".") if lines else ""
 
 
 def _details_type(cls: type[Exception]) -> type[msgspec.Struct]:
-    """The struct of a class's own facts, upon that of the class it extends; defaults move from class to struct."""
+    """The struct of a class's annotated fields, which extends that of its base class. Moves defaults to the struct."""
     parent: ErrorDefinition | None = getattr(cls.__base__, "definition", None)
     inherited = parent.details.__struct_fields__ if parent else ()
     fields: list[tuple[str, object] | tuple[str, object, object]] = []
     for field, annotation in get_type_hints(cls, include_extras=True).items():
         if get_origin(annotation) is ClassVar or (field in inherited and field not in cls.__dict__):
             continue
-        if field.startswith("_") or field in _NAMES_OF_EXCEPTIONS:
-            raise TypeError(f"{cls.__name__}: a fact can't be named {field}")
+        if field.startswith("_") or field in _RESERVED_FIELDS:
+            raise TypeError(f"{cls.__name__}: a field can't be named {field}")
         if field in cls.__dict__:
             fields.append((field, annotation, cls.__dict__[field]))
-            delattr(cls, field)  # or it would hide the instance's own fact
+            delattr(cls, field)  # a class attribute would hide the instance's field
         else:
             fields.append((field, annotation))
     return msgspec.defstruct(

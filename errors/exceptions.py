@@ -1,6 +1,6 @@
 """The two exceptions that carry failures: one for this library's own code, one for operations to subclass.
 
-Neither is ever rendered to a peer: what leaves is built from the failure's declared facts (`wire`).
+Neither is ever rendered to a peer: `wire` builds error objects from declared fields only.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ from typing import Any, ClassVar, dataclass_transform, final
 import msgspec
 
 from .codes import RESERVED_CODES
-from .definitions import ErrorDefinition, define
+from .definitions import ErrorDefinition, define_error
 from .failures import Failure
 
 
 @final
 class FailureError(Exception):
-    """Carries a `Failure` from where it is found to the dispatcher's one boundary."""
+    """Carries a `Failure` to the one place that catches everything a handler raises."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(type(failure).__name__)
         self.failure = failure
 
 
-def _raise_again(cls: type[OperationError], facts: dict[str, Any]) -> OperationError:
-    return cls(**facts)
+def _rebuild(cls: type[OperationError], details: dict[str, Any]) -> OperationError:
+    return cls(**details)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(msgspec.field,))
 class OperationError(Exception):
-    """A declared error of an operation: subclass it, list the subclass in `errors=[…]`, raise it with its facts.
+    """A declared error of an operation: subclass it, list the subclass in `errors=[…]`, raise it with its fields.
 
         class FileNotFound(OperationError, code="FILE_NOT_FOUND", http_status=404):
             '''The file does not exist.'''
@@ -39,12 +39,12 @@ class OperationError(Exception):
 
     `code` is the stable, machine-readable name, unique in its operation and none of the six protocol codes. `message` is
     the constant text that callers see; without it, the first line of the docstring. `retryable` tells callers whether
-    the same call may succeed later. `http_status` (400-599) is for gateways. The annotated fields are the error's
-    details: keyword-only, typed, checked against their types before they leave.
+    the same call may succeed later. `http_status` (400-599) is for gateways. The annotated fields become the `details`:
+    keyword-only, and checked against their types before they are sent.
 
-    Raises `TypeError` where the class is written: no code, a code that is reserved or no upper-case word, a status
-    out of range; and where it is raised with a missing or unknown fact. A fact of the wrong type is found when the
-    error is translated: the caller then gets INTERNAL and the log says why.
+    The class statement raises `TypeError` if there is no code, if the code is reserved or no upper-case word, or if the
+    status is out of range. The constructor raises `TypeError` for a missing or unknown field. A field of the wrong type
+    is found when the error is encoded: the caller then gets INTERNAL, and the log tells why.
     """
 
     definition: ClassVar[ErrorDefinition]
@@ -56,13 +56,13 @@ class OperationError(Exception):
         message: str | None = None,
         http_status: int = 500,
         retryable: bool = False,
-        **kwargs: Any,  # passed on untouched, as cooperative classes do
+        **kwargs: Any,  # passed on unchanged, for other base classes
     ) -> None:
         super().__init_subclass__(**kwargs)
         inherited: ErrorDefinition | None = getattr(cls, "definition", None)
         if code is None and inherited is None:
             raise TypeError(f'{cls.__name__}: an operation error needs code="…"')
-        cls.definition = define(
+        cls.definition = define_error(
             cls,
             code=code or (inherited.code if inherited else ""),
             message=message,
@@ -71,17 +71,17 @@ class OperationError(Exception):
             reserved=RESERVED_CODES,
         )
 
-    def __init__(self, **facts: Any) -> None:  # typed per subclass by dataclass_transform
+    def __init__(self, **details: Any) -> None:  # typed per subclass by dataclass_transform
         definition = getattr(type(self), "definition", None)
         if definition is None:
             raise TypeError("OperationError is raised through a subclass that declares a code")
-        self.details: msgspec.Struct = definition.details(**facts)
+        self.details: msgspec.Struct = definition.details(**details)
         super().__init__(definition.code)
 
-    def __getattr__(self, name: str) -> Any:  # the facts, by their declared names
+    def __getattr__(self, name: str) -> Any:  # the fields, by their declared names
         if name.startswith("__") or name == "details":
             raise AttributeError(name)
         return getattr(self.details, name)
 
-    def __reduce__(self) -> tuple[Any, ...]:  # so that a process pool can bring it home
-        return _raise_again, (type(self), msgspec.structs.asdict(self.details))
+    def __reduce__(self) -> tuple[Any, ...]:  # so that it can be pickled, as process pools do
+        return _rebuild, (type(self), msgspec.structs.asdict(self.details))

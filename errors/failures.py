@@ -1,9 +1,8 @@
-"""Every way a request can fail, as values of one closed union.
+"""Every way in which a request can fail, as one closed union of structs.
 
-A failure holds declared facts only: enumerated reasons, declared names, type phrases. It never holds an
-exception, nor text taken from one, nor a key or a value that the caller sent (`InvalidParams.received` has the
-one narrow exception that its producer checks). What a failure looks like on the wire stands in `codes` and
-`wire`; this module knows nothing of either.
+A failure holds declared facts only: enumerated reasons, declared names, type phrases. It never holds an exception, text
+taken from one, or a key or value that the caller sent (`InvalidParams.received` may be a plain word; its producer
+checks it). `codes` and `wire` define its form on the wire; this module never imports them.
 """
 
 from __future__ import annotations
@@ -52,10 +51,10 @@ class MethodNotFound(msgspec.Struct, frozen=True):
 
 
 class InvalidParams(msgspec.Struct, frozen=True):
-    """Wrong, missing or surplus params; the facts name the first fault only.
+    """Wrong, missing or surplus params; only the first fault is named.
 
-    `param` is the dotted path (`message.parts[0].text`, `$` for the whole), `expected` a type phrase, `received`
-    the JSON type that came, `accepted` the closed list of values where there is one.
+    `param` is the dotted path (`message.parts[0].text`, `$` for the whole), `expected` a type phrase, `received` the JSON
+    type of the value that was sent, `accepted` the closed list of values if there is one.
     """
 
     param: str
@@ -65,7 +64,7 @@ class InvalidParams(msgspec.Struct, frozen=True):
 
 
 class Internal(msgspec.Struct, frozen=True):
-    """An unexpected fault. `code` is that of a typed error which the operation had not declared, else None."""
+    """An unexpected fault. `code` is that of an `OperationError` which the operation does not declare, else None."""
 
     code: str | None = None
 
@@ -96,7 +95,7 @@ class TimedOut(msgspec.Struct, frozen=True):
 
 
 class Overloaded(msgspec.Struct, frozen=True):
-    """A limit that the operation declares is reached; `retry_after_ms` says when to come again, in milliseconds."""
+    """A limit that the operation declares is reached; `retry_after_ms` is the time to wait, in milliseconds."""
 
     retry_after_ms: int | None = None
 
@@ -109,19 +108,19 @@ class Cancelled(msgspec.Struct, frozen=True):
     """`$/cancelRequest` took effect."""
 
 
-Dialect: TypeAlias = Literal["0.3", "1.0"]
-"""A version of A2A with JSON shapes and error data of its own."""
+A2AVersion: TypeAlias = Literal["0.3", "1.0"]
+"""A version of A2A. Each has its own JSON shapes and error data."""
 
 
 class AgentFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """What the failures of A2A may tell: declared facts, none of which the caller made up.
+    """The fields of every A2A failure: declared facts, never text that the caller made up.
 
-    `task_id` is that of a task that exists or could have, `current_state` its state as the dialect writes it, `accepted`
-    what would have been accepted (versions, extensions, media types). `reason` and `suggestion` are sentences of the
-    program's own.
+    `task_id` is that of a task that exists or could have existed, `current_state` its state in the notation of `dialect`,
+    `accepted` what would have been accepted (versions, extensions, media types). `reason` and `suggestion` are fixed
+    sentences of this program.
     """
 
-    dialect: Dialect = "1.0"
+    dialect: A2AVersion = "1.0"
     task_id: str | None = None
     current_state: str | None = None
     reason: str | None = None
@@ -134,7 +133,7 @@ class TaskNotFound(AgentFailure, frozen=True):
 
 
 class TaskNotCancelable(AgentFailure, frozen=True):
-    """The task has ended, or its agent does not let go of it."""
+    """The task has ended, or its agent refuses to cancel it."""
 
 
 class PushNotificationNotSupported(AgentFailure, frozen=True):
@@ -142,15 +141,15 @@ class PushNotificationNotSupported(AgentFailure, frozen=True):
 
 
 class UnsupportedOperation(AgentFailure, frozen=True):
-    """The agent, or the task in its state, does not support what was asked."""
+    """The agent, or the task in its current state, does not support the operation."""
 
 
 class ContentTypeNotSupported(AgentFailure, frozen=True):
-    """A part of the message is of a media type that the agent does not take."""
+    """A part of the message has a media type that the agent does not accept."""
 
 
 class InvalidAgentResponse(AgentFailure, frozen=True):
-    """The agent's own code answered with something that the protocol does not allow."""
+    """The agent's own code returned something that the protocol does not allow."""
 
 
 class ExtendedAgentCardNotConfigured(AgentFailure, frozen=True):
@@ -158,11 +157,11 @@ class ExtendedAgentCardNotConfigured(AgentFailure, frozen=True):
 
 
 class ExtensionSupportRequired(AgentFailure, frozen=True):
-    """The agent requires an extension that the caller did not name."""
+    """The agent requires an extension that the request does not name."""
 
 
 class VersionNotSupported(AgentFailure, frozen=True):
-    """The caller asked for a version of the protocol that the method does not speak."""
+    """The request names a protocol version that the method does not support."""
 
 
 Failure: TypeAlias = (

@@ -1,7 +1,7 @@
-"""A failure as the error object of a JSON-RPC response, and back. Total both ways.
+"""Encodes a failure as the error object of a JSON-RPC response, and decodes it. Total both ways.
 
-Going out, the text is the table's and the data is built from the failure's declared facts. Coming in, whatever is
-not recognised is `Internal`: a code that a client does not know is an internal error that is not worth a retry.
+An encoded error has the message of the table and data built from the failure's declared facts, never exception text. A
+decoded error that is not recognised becomes `Internal`, which is not retryable.
 """
 
 from __future__ import annotations
@@ -42,36 +42,36 @@ class ErrorObject(msgspec.Struct, frozen=True, omit_defaults=True):
     data: Raw | UnsetType = UNSET
 
 
-class _Reason(msgspec.Struct, frozen=True):
+class _ReasonData(msgspec.Struct, frozen=True):
     reason: str
 
 
-class _InternalCode(msgspec.Struct, frozen=True):
+class _InternalData(msgspec.Struct, frozen=True):
     code: str
 
 
-class _Params(msgspec.Struct, frozen=True, omit_defaults=True):
+class _InvalidParamsData(msgspec.Struct, frozen=True, omit_defaults=True):
     param: str
     expected: str
     received: str
     accepted: tuple[str, ...] | None = None
 
 
-class _Server(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The data of every −32000; the flag is always there."""
+class _ServerErrorData(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The data of every −32000; the flag is always present."""
 
     code: str
     retryable: bool
     details: Raw | UnsetType = UNSET
 
 
-class _Challenge(msgspec.Struct, frozen=True, rename="camel"):
+class _AuthChallenge(msgspec.Struct, frozen=True, rename="camel"):
     auth_schemes: tuple[str, ...]
     realm: str
 
 
-class _AgentFacts(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What A2A 0.3 puts into `data`, and 1.0 into the metadata of its `ErrorInfo`."""
+class _AgentData(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """The `data` of A2A 0.3, and the metadata of the `ErrorInfo` of 1.0."""
 
     task_id: str | None = None
     current_state: str | None = None
@@ -81,7 +81,7 @@ class _AgentFacts(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
 
 
 class _ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """google.rpc.ErrorInfo, whose metadata are strings only (A2A 1.0 section 9.5)."""
+    """google.rpc.ErrorInfo; its metadata values are strings only (A2A 1.0 section 9.5)."""
 
     type: str = msgspec.field(name="@type", default="type.googleapis.com/google.rpc.ErrorInfo")
     reason: str
@@ -97,7 +97,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def error_object(failure: Failure) -> ErrorObject:
-    """What a peer is told of a failure: the table's number and text, and minimal data."""
+    """The error object of a failure: the code and message of the table, and minimal data."""
     row = row_of(failure)
     message = BATCH_MESSAGE if failure == InvalidRequest("batch-not-supported") else row.message
     data = _data(failure, row.protocol_code, row.retryable)
@@ -105,29 +105,34 @@ def error_object(failure: Failure) -> ErrorObject:
 
 
 def encode_error(failure: Failure) -> bytes:
-    """The same as JSON text."""
+    """The error object of a failure, as JSON text."""
     return _encode(error_object(failure))
+
+
+def encode_error_response(request_id: bytes, failure: Failure) -> bytes:
+    """The JSON-RPC response that answers a request with a failure. `request_id` is the JSON text of the request's id."""
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request_id, encode_error(failure))
 
 
 def _data(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | list[_ErrorInfo] | None:
     match failure:
         case ParseFailure(reason) | InvalidRequest(reason):
-            return _Reason(reason)
+            return _ReasonData(reason)
         case OperationTypeMismatch():
-            return _Reason(OPERATION_TYPE_REASON)
+            return _ReasonData(OPERATION_TYPE_REASON)
         case InvalidParams():
-            return _Params(failure.param, failure.expected, failure.received, failure.accepted)
+            return _InvalidParamsData(failure.param, failure.expected, failure.received, failure.accepted)
         case Internal():
-            return _InternalCode(failure.code) if failure.code else None
+            return _InternalData(failure.code) if failure.code else None
         case DomainFailure():
-            return _Server(code, retryable, UNSET if failure.details is None else failure.details)
+            return _ServerErrorData(code, retryable, UNSET if failure.details is None else failure.details)
         case AuthenticationRequired():
-            return _Server(code, retryable, _raw(_Challenge(failure.schemes, failure.realm)))
+            return _ServerErrorData(code, retryable, _raw(_AuthChallenge(failure.schemes, failure.realm)))
         case Overloaded():
             after = failure.retry_after_ms
-            return _Server(code, retryable, UNSET if after is None else _raw(_RetryAfter(after)))
+            return _ServerErrorData(code, retryable, UNSET if after is None else _raw(_RetryAfter(after)))
         case InsufficientPermissions() | TimedOut() | Unavailable():
-            return _Server(code, retryable)
+            return _ServerErrorData(code, retryable)
         case MethodNotFound() | Cancelled():
             return None
         case AgentFailure():
@@ -136,11 +141,11 @@ def _data(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | list
             assert_never(failure)
 
 
-def _agent_data(failure: AgentFailure, code: str) -> _AgentFacts | list[_ErrorInfo]:
-    facts = _AgentFacts(failure.task_id, failure.current_state, failure.reason, failure.suggestion, failure.accepted)
+def _agent_data(failure: AgentFailure, code: str) -> _AgentData | list[_ErrorInfo]:
+    data = _AgentData(failure.task_id, failure.current_state, failure.reason, failure.suggestion, failure.accepted)
     if failure.dialect == "0.3":
-        return facts
-    metadata = msgspec.to_builtins(facts)
+        return data
+    metadata = msgspec.to_builtins(data)
     if failure.accepted:
         metadata["accepted"] = ",".join(failure.accepted)
     return [_ErrorInfo(reason=code, metadata=metadata)]
@@ -151,15 +156,15 @@ def _raw(value: object) -> Raw:
 
 
 def failure_of(exc: OperationError, declared: Sequence[type[OperationError]]) -> Failure:
-    """What an operation's typed error means to its caller.
+    """The failure for an error that an operation raised.
 
-    Declared: the error itself, its details checked against their declared types and passed through the scrubber's
-    secret layers. Not declared: `Internal` with the code and nothing else. Raises `msgspec.ValidationError` or
-    `TypeError` when a declared error carries facts that its declaration does not allow; the caller of this function
-    treats that as any other unexpected fault.
+    A declared error becomes a `DomainFailure`; its details are checked against their declared types, and the scrubber
+    removes secrets from them. An undeclared one becomes `Internal` with its code and nothing else. Raises
+    `msgspec.ValidationError` or `TypeError` if a declared error carries fields that its declaration does not allow; treat
+    that as an unexpected fault.
     """
     definition = exc.definition
-    if type(exc) not in declared:  # nor is a subclass: its code and its facts stand in no schema
+    if type(exc) not in declared:  # a subclass is not declared either: no schema has its code and its fields
         return Internal(definition.code)
     details = None
     if definition.has_details:
@@ -170,62 +175,62 @@ def failure_of(exc: OperationError, declared: Sequence[type[OperationError]]) ->
 
 
 def _without_secrets(encoded: bytes) -> Raw:
-    from .redaction import scrub_details  # late: the rules cost start-up time
+    from .redaction import scrub_details  # late: costs start-up time
 
-    clean, hits = scrub_details(msgspec.json.decode(encoded))
-    return Raw(_encode(clean) if hits else encoded)
-
-
-NO_NUMBER: Final = 0
-"""The code of an error that came without one; JSON-RPC gives it no meaning."""
+    scrubbed, replacements = scrub_details(msgspec.json.decode(encoded))
+    return Raw(_encode(scrubbed) if replacements else encoded)
 
 
-def read_error(raw: bytes | Raw) -> tuple[ErrorObject, Failure]:
-    """A peer's error object and what it means. Total: a text that is no error object is `Internal` too.
+NO_CODE: Final = 0
+"""Stands for the code of a received error without one; JSON-RPC does not use it."""
 
-    Of what has another shape, the data of the error object is all that came.
+
+def decode_error(raw: bytes | Raw) -> tuple[ErrorObject, Failure]:
+    """Decode the error object of a peer, and the failure that it stands for. Total: unrecognised text is `Internal`.
+
+    JSON of another shape becomes the `data` of the returned error object.
     """
     try:
         try:
             error = msgspec.json.decode(raw, type=ErrorObject)
         except msgspec.ValidationError:
-            error = _odd_error(raw)
-        return error, _failure(error)
+            error = _malformed_error(raw)
+        return error, _failure_from(error)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return ErrorObject(NO_NUMBER, ""), Internal()
+        return ErrorObject(NO_CODE, ""), Internal()
 
 
-def _odd_error(raw: bytes | Raw) -> ErrorObject:
-    came: object = msgspec.json.decode(raw)
-    members = came if isinstance(came, dict) else {"message": came}
+def _malformed_error(raw: bytes | Raw) -> ErrorObject:
+    decoded: object = msgspec.json.decode(raw)
+    members = decoded if isinstance(decoded, dict) else {"message": decoded}
     code, message = members.get("code"), members.get("message")
-    number = code if isinstance(code, int) and not isinstance(code, bool) else NO_NUMBER
+    number = code if isinstance(code, int) and not isinstance(code, bool) else NO_CODE
     return ErrorObject(number, message if isinstance(message, str) else "", Raw(bytes(raw)))
 
 
-def _failure(error: ErrorObject) -> Failure:
+def _failure_from(error: ErrorObject) -> Failure:
     if error.code == SERVER_ERROR:
         return _server_failure(error.message, error.data)
     for row in rows_of_code(error.code):
         try:
             built = _from_data(row.failure, error.data)
-        except msgspec.DecodeError:  # a peer's own data under a standard number
+        except msgspec.DecodeError:  # data of the peer's own under a standard code
             continue
         if built is not None:
             return built
-    return _BY_NUMBER.get(error.code, Internal())
+    return _DEFAULT_FAILURES.get(error.code, Internal())
 
 
-_BY_NUMBER: dict[int, Failure] = {
+_DEFAULT_FAILURES: dict[int, Failure] = {
     PARSE_ERROR: ParseFailure("invalid-json"),
     INVALID_REQUEST: InvalidRequest("malformed-envelope"),
     INVALID_PARAMS: InvalidParams("$", expected="", received=""),
 }
-"""What a standard number means when a peer of another make says nothing more."""
+"""What a standard code means if its data is missing or not ours."""
 
 
 def _from_data(kind: type[Any], data: Raw | UnsetType) -> Failure | None:
-    """The failure of this kind that the data describes; None when the data is another kind's."""
+    """The failure of this kind that the data describes; None if the data belongs to another kind."""
     if kind is MethodNotFound or kind is Cancelled:
         return MethodNotFound() if kind is MethodNotFound else Cancelled()
     if issubclass(kind, AgentFailure):
@@ -233,16 +238,16 @@ def _from_data(kind: type[Any], data: Raw | UnsetType) -> Failure | None:
     if isinstance(data, UnsetType):
         return None
     if kind is Internal:
-        return Internal(msgspec.json.decode(data, type=_InternalCode).code)
+        return Internal(msgspec.json.decode(data, type=_InternalData).code)
     if kind is OperationTypeMismatch:
-        reason = msgspec.json.decode(data, type=_Reason).reason
+        reason = msgspec.json.decode(data, type=_ReasonData).reason
         return OperationTypeMismatch() if reason == OPERATION_TYPE_REASON else None
     built: Failure = msgspec.json.decode(data, type=kind)
     return built
 
 
 def _agent_failure(kind: type[Any], data: Raw | UnsetType) -> Failure:
-    """Whatever a peer says beside the number, the number tells which failure it is."""
+    """The failure of this kind, with the data if it can be read: the code alone determines the kind."""
     built: Failure = kind()
     if isinstance(data, UnsetType):
         return built
@@ -250,19 +255,19 @@ def _agent_failure(kind: type[Any], data: Raw | UnsetType) -> Failure:
         if bytes(data).lstrip().startswith(b"["):
             metadata = dict(msgspec.json.decode(data, type=list[_ErrorInfo])[0].metadata)
             accepted = tuple(filter(None, metadata.pop("accepted", "").split(",")))
-            facts = msgspec.convert({**metadata, "accepted": accepted}, _AgentFacts)
+            fields = msgspec.convert({**metadata, "accepted": accepted}, _AgentData)
             dialect = "1.0"
         else:
-            facts = msgspec.json.decode(data, type=_AgentFacts)
+            fields = msgspec.json.decode(data, type=_AgentData)
             dialect = "0.3"
-    except (msgspec.DecodeError, IndexError):  # a peer's own data
+    except (msgspec.DecodeError, IndexError):  # data of the peer's own
         return built
-    return msgspec.structs.replace(built, dialect=dialect, **msgspec.structs.asdict(facts))
+    return msgspec.structs.replace(built, dialect=dialect, **msgspec.structs.asdict(fields))
 
 
 def _server_failure(message: str, data: Raw | UnsetType) -> Failure:
     try:
-        server = msgspec.json.decode(b"" if isinstance(data, UnsetType) else data, type=_Server)
+        server = msgspec.json.decode(b"" if isinstance(data, UnsetType) else data, type=_ServerErrorData)
         details = None if isinstance(server.details, UnsetType) else server.details
         match server.code:
             case "TIMEOUT":
@@ -272,7 +277,7 @@ def _server_failure(message: str, data: Raw | UnsetType) -> Failure:
             case "FORBIDDEN" if details is None:
                 return InsufficientPermissions()
             case "FORBIDDEN":
-                challenge = msgspec.json.decode(details or b"", type=_Challenge)
+                challenge = msgspec.json.decode(details or b"", type=_AuthChallenge)
                 return AuthenticationRequired(challenge.auth_schemes, challenge.realm)
             case "OVERLOADED":
                 return Overloaded(msgspec.json.decode(details, type=_RetryAfter).retry_after_ms if details else None)

@@ -1,1 +1,1 @@
-"""Bytes to frames and back, and the care of stdin, stdout and stderr."""
+"""Turns bytes into frames and back, and guards stdin, stdout and stderr."""

@@ -1,4 +1,4 @@
-"""Finds out from the first byte which framing the peer speaks, and leaves the rest to that framing's parser."""
+"""Detects the framing from the first byte and passes everything on to the parser of that framing. Never parses itself."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _BLANKS: Final = b" \t\r\n"
 
 @final
 class AutoParser:
-    """Implements `Parser`. The first byte that is no white space decides for good: `{` and `[` mean newline framing."""
+    """Implements `Parser`. The first byte that is no white space decides: `{` and `[` mean newline framing."""
 
     def __init__(self, limits: FrameLimits) -> None:
         self.framing: Framing | None = None
         self._limits = limits
-        self._parser: ContentLengthParser | NewlineParser = NewlineParser(limits)  # skips blanks, which both do
-        self._blanks: int | None = 0  # before the first other byte; None when there is nothing left to decide
+        self._parser: ContentLengthParser | NewlineParser = NewlineParser(limits)  # skips blanks, as both parsers do
+        self._blanks: int | None = 0  # blanks before the first other byte; None once the framing is decided
 
     def receive_data(self, data: bytes) -> None:
         if self._blanks is not None:
@@ -28,17 +28,17 @@ class AutoParser:
         self._parser.receive_data(data)
 
     def _decide(self, data: bytes, blanks: int) -> bytes:
-        """Look for the first byte that counts; returns what the parser is to have of `data`."""
-        ahead = data.lstrip(_BLANKS)
-        if not ahead:
+        """Decide by the first byte that is no blank; returns the part of `data` that goes to the parser."""
+        rest = data.lstrip(_BLANKS)
+        if not rest:
             self._blanks = blanks + len(data)
             return data
         self._blanks = None
-        self.framing = "newline" if ahead[0] in b"{[" else "content-length"
+        self.framing = "newline" if rest[0] in b"{[" else "content-length"
         if self.framing == "newline":
             return data
-        self._parser = ContentLengthParser(self._limits, offset=blanks + len(data) - len(ahead))
-        return ahead
+        self._parser = ContentLengthParser(self._limits, offset=blanks + len(data) - len(rest))
+        return rest
 
     def leftover(self) -> bytes | None:
         return self._parser.leftover()
@@ -56,8 +56,8 @@ class AutoParser:
     def frame_timed_out(self) -> None:
         self._parser.frame_timed_out()
 
-    def input_rested(self) -> None:
-        self._parser.input_rested()
+    def input_fell_silent(self) -> None:
+        self._parser.input_fell_silent()
 
     @property
     def mid_frame(self) -> bool:
@@ -68,8 +68,8 @@ class AutoParser:
         return self._parser.progress
 
     @property
-    def wants_rest(self) -> bool:
-        return self._parser.wants_rest
+    def waits_for_silence(self) -> bool:
+        return self._parser.waits_for_silence
 
     @property
     def pending(self) -> int:

@@ -1,7 +1,7 @@
-"""The bytes that a parser has received and not yet worked off. Knows positions, not meanings.
+"""The bytes that a parser has received and not yet consumed. Knows positions, never meanings.
 
-A chunk is used as it came: frames are sliced out of it, only what is left of an unfinished header block is copied, in
-front of the next chunk. Bodies that span chunks do not wait here; the parser moves them to where they are collected.
+A chunk is used as it was received: frames are sliced out of it, and only an unfinished header block is copied, in front of
+the next chunk. The parser moves the parts of a body that spans chunks to a `BodyBuffer`.
 """
 
 from __future__ import annotations
@@ -11,19 +11,18 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import TypeAlias, final
 
-Search: TypeAlias = "Callable[[bytes, int], re.Match[bytes] | None]"
-"""The `search` of a compiled pattern."""
+PatternSearch: TypeAlias = "Callable[[bytes, int], re.Match[bytes] | None]"
+"""The method `search` of a compiled pattern."""
 
 
 @final
 class InputBuffer:
-    """`data[pos:]` is what lies ahead. Parsers move `pos`; everything else is the buffer's own.
+    """`data[pos:]` are the next bytes. Parsers advance `pos`; the buffer changes everything else.
 
-    `starved` is true when all that came has been worked through, as said by `run_dry`: the moment at which silence
-    means something.
+    `starved` is true if `load_more` found nothing: all input was consumed as far as it can be, so silence is meaningful.
     """
 
-    __slots__ = ("_base", "_later", "_later_size", "data", "ended", "pos", "starved")
+    __slots__ = ("_base", "_pending", "_pending_size", "data", "ended", "pos", "starved")
 
     def __init__(self, offset: int) -> None:
         self.data = b""
@@ -31,81 +30,81 @@ class InputBuffer:
         self.ended = False
         self.starved = False
         self._base = offset
-        self._later: list[bytes] = []
-        self._later_size = 0
+        self._pending: list[bytes] = []
+        self._pending_size = 0
 
     def append(self, data: bytes) -> None:
-        """Take in one chunk. O(1) when nothing is left over. Raises `ValueError` if empty, `RuntimeError` past the end."""
+        """Add one chunk. O(1) if nothing is left over. Raises `ValueError` if it is empty, `RuntimeError` after `end`."""
         if not data:
-            raise ValueError("no bytes: say end_of_input() instead")
+            raise ValueError("no bytes: call end_of_input() instead")
         if self.ended:
             raise RuntimeError("bytes after the end of the input")
         self.starved = False
-        if self.pos == len(self.data) and not self._later:
+        if self.pos == len(self.data) and not self._pending:
             self._base += self.pos
             self.data = data
             self.pos = 0
         else:
-            self._later.append(data)
-            self._later_size += len(data)
+            self._pending.append(data)
+            self._pending_size += len(data)
 
     def end(self) -> None:
-        """Nothing more will come. Saying so twice changes nothing."""
+        """Nothing more will be added. Idempotent."""
         self.ended = True
 
-    def run_dry(self) -> bool:
-        """The parser needs more than lies ahead: join what has come since. True if nothing has; then it must wait."""
-        if not self._later:
+    def load_more(self) -> bool:
+        """Append the chunks that were added since to `data`; returns False if there are none."""
+        if not self._pending:
             self.starved = True
-            return True
+            return False
         ahead = self.data[self.pos :]
         self._base += self.pos
-        self.data = b"".join((ahead, *self._later))
+        self.data = b"".join((ahead, *self._pending))
         self.pos = 0
-        self._later.clear()
-        self._later_size = 0
-        return False
+        self._pending.clear()
+        self._pending_size = 0
+        return True
 
     def take(self, most: int) -> bytes:
-        """The next bytes, `most` of them or as many as lie ahead; a whole chunk is handed on without a copy."""
+        """Consume and return the next bytes, at most `most`; a whole chunk is returned without a copy."""
         taken = self.data[self.pos : self.pos + most]
         self.pos += len(taken)
         return taken
 
     def skip(self, most: int) -> int:
-        """Drop the next `most` bytes, or as many as lie ahead; returns how many."""
+        """Consume the next bytes, at most `most`; returns how many."""
         skipped = min(most, len(self.data) - self.pos)
         self.pos += skipped
         return skipped
 
-    def skip_to(self, search: Search) -> bool:
-        """Move to what `search` finds ahead; if it finds nothing, past everything and return False."""
+    def skip_to(self, search: PatternSearch) -> bool:
+        """Advance to what `search` finds. If it finds nothing, consume all of `data` and return False."""
         found = search(self.data, self.pos)
         self.pos = len(self.data) if found is None else found.start()
         return found is not None
 
-    def drop(self) -> None:
-        """Give up everything that lies ahead."""
+    def discard(self) -> None:
+        """Consume all of `data`."""
         self.pos = len(self.data)
 
-    def ahead(self) -> bytes:
-        """A copy of everything that lies ahead."""
-        return b"".join((self.data[self.pos :], *self._later))
+    def remaining(self) -> bytes:
+        """A copy of everything that is not consumed."""
+        return b"".join((self.data[self.pos :], *self._pending))
 
     @property
-    def here(self) -> int:
+    def offset(self) -> int:
         """The stream offset of the next byte."""
         return self._base + self.pos
 
     @property
     def size(self) -> int:
-        """How many bytes lie ahead."""
-        return len(self.data) - self.pos + self._later_size
+        """How many bytes are not consumed."""
+        return len(self.data) - self.pos + self._pending_size
 
 
 @final
-class Collector:
-    """Something large that comes in pieces: copied once as they come, handed over without another copy."""
+class BodyBuffer:
+    """A body that arrives in pieces: each piece is copied once, and the whole is returned without another copy."""
 
     __slots__ = ("_pieces", "size")
 
@@ -114,15 +113,15 @@ class Collector:
         self._pieces = BytesIO()
 
     def add(self, piece: bytes) -> None:
-        """Keep one more piece."""
+        """Add one more piece."""
         self.size += self._pieces.write(piece)
 
     def copy(self) -> bytes:
-        """All pieces so far, which stay."""
+        """All pieces so far; they are kept."""
         return self._pieces.getvalue()
 
     def join(self, last: bytes) -> bytes:
-        """All pieces and a last one, which alone is returned as it is. Nothing is kept."""
+        """All pieces and a last one, as one; nothing is kept. A piece that is the only one is returned without a copy."""
         if not self.size:
             return last
         self._pieces.write(last)

@@ -1,7 +1,7 @@
-"""Frames over a byte transport: one reader, one writer, and the clocks that the parser does not have.
+"""Sends and receives frames over a byte transport. Never looks into a body and never logs.
 
-Owns the outgoing buffer, the frame deadline (section 1 of docs/protocol.md), the rest that ends a quarantine, and the
-folding of a burst of faults into one. Never looks into a body and never logs.
+Owns the outgoing buffer and the clocks that a parser does not have: the frame time-out (docs/protocol.md, section 1), the
+silence that ends a quarantine, and the merging of consecutive faults into one (section 1.1, rules 7 to 9).
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ from .events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, Framing
 from .parser import Parser
 from .transports.interface import ByteTransport, PeerGone
 
-REST_SECONDS: Final = 0.25
-"""How long polled silence must last to end a quarantine or any other dropping."""
+SILENCE_SECONDS: Final = 0.25
+"""Silence of the polled input that ends a quarantine or any other dropping."""
 
-FOLD_SECONDS: Final = 0.02
-"""Faults that follow each other with less silence than this, and no frame between, are one loss and one error."""
+FAULT_MERGE_SECONDS: Final = 0.02
+"""Faults with less silence than this and no frame between them are one loss and one error."""
 
-OUTGOING_HIGH: Final = 256 * 1024
-"""Bytes that wait for the reader before whoever produces more is asked to wait."""
+HIGH_WATER_BYTES: Final = 256 * 1024
+"""Unsent bytes from which on `congested` is true."""
 
 
 @final
 class Channel:
-    """Sends and receives frames. Not thread-safe; `next_nowait`, `post` and `flush` need no event loop.
+    """One end of a connection. Not thread-safe; only `receive_more` and `wait_sendable` need an event loop.
 
-    `frame_timeout` is in seconds from a frame's first byte to its last. `on_timeout(size)` hears of every partial
-    frame that was dropped for it, with the bytes that had come. `unsent` counts the bytes that were posted and not
-    yet taken; `broken` turns true when the reader has gone. `received` and `waiting` are what a channel before this one,
-    over the same transport, left behind: its `leftover()` and `unsent_bytes()`.
+    `frame_timeout` is in seconds, from a frame's first byte to its last. `on_timeout(size)` is called for every partial
+    frame that a time-out drops, with its size in bytes. `unsent` counts the bytes that were posted and not yet sent;
+    `broken` becomes true when the peer has gone; `activity` changes with every chunk that is received or sent. To take
+    over from another channel on the same transport, pass its `leftover()` as `received` and its `unsent_bytes()` as
+    `waiting`.
     """
 
     def __init__(
@@ -50,120 +51,120 @@ class Channel:
         self._parser = parser
         self._frame_timeout = frame_timeout
         self._on_timeout = on_timeout
-        self._frame_since: float | None = None
+        self._frame_began: float | None = None
         self._progress = 0
         self._loss: Fault | None = None
-        self._held: Frame | None = None
+        self._next_frame: Frame | None = None
         self._outgoing: list[bytes] = []
         self._sending = memoryview(waiting)
         self.unsent = len(waiting)
         self.broken = False
-        self.pulse = 0
+        self.activity = 0
         if received:
             parser.receive_data(received)
 
-    # -- in ----------------------------------------------------------------------------------------------------
+    # -- receiving ---------------------------------------------------------------------------------------------
 
-    def next_nowait(self) -> Event:
-        """The next frame, loss or the end out of what was received, or NEED_DATA."""
-        if self._held is not None:
-            frame, self._held = self._held, None
+    def next_event(self) -> Event:
+        """The next frame or fault of what was received, or `NEED_DATA`, or `END_OF_INPUT`."""
+        if self._next_frame is not None:
+            frame, self._next_frame = self._next_frame, None
             return frame
         while True:
             event = self._parser.next_event()
             if type(event) is Frame:
-                self._frame_since = None
+                self._frame_began = None
                 if self._loss is None:
                     return event
-                self._held = event
+                self._next_frame = event
                 loss, self._loss = self._loss, None
                 return loss
             if event is NEED_DATA:
                 return event
             if event is END_OF_INPUT:
                 return self._take_loss() or event
-            if self._loss is None and type(event) is Fault:  # a further one without a frame between is the same loss
+            if self._loss is None and type(event) is Fault:  # a further fault without a frame between is the same loss
                 self._loss = event
 
     def refuse_body(self, failure: ParseFailure) -> None:
-        """The frame that came last holds no JSON text; its error comes out of `next_nowait` when it is due."""
+        """Report that the last frame is no JSON text; `next_event` returns the fault when it is due."""
         self._parser.refuse_body(failure)
 
     def leftover(self) -> bytes | None:
-        """What was received and did not come out yet, for the channel that takes over; None while it can't be told.
+        """The received bytes that are not returned as frames yet, for a channel that takes over. Changes nothing.
 
-        Bytes tell all while nothing is wrong with the input (`Parser.leftover`). Changes nothing.
+        None while bytes alone can't describe the state, after a fault (`Parser.leftover`).
         """
-        return None if self._loss is not None or self._held is not None else self._parser.leftover()
+        return None if self._loss is not None or self._next_frame is not None else self._parser.leftover()
 
     @property
     def framing(self) -> Framing | None:
-        """What the peer speaks; None while the byte that decides has not come."""
+        """The framing of the peer; None until the first byte that decides it."""
         return self._parser.framing
 
     def _take_loss(self) -> Fault | None:
         loss, self._loss = self._loss, None
         return loss
 
-    def fill_nowait(self) -> bool:
-        """Take in what has arrived; False when nothing has."""
+    def receive_more_nowait(self) -> bool:
+        """Receive what has arrived; returns False if nothing has."""
         data = self._transport.receive_nowait()
         if data is None:
             return False
-        self._take_in(data)
+        self._feed_parser(data)
         return True
 
-    async def fill(self) -> Fault | None:
-        """Wait for bytes, or for the moment at which their absence means something.
+    async def receive_more(self) -> Fault | None:
+        """Wait for bytes, or until silence or a time-out changes the state; then call `next_event`.
 
-        Returns the loss that is due because nothing followed it. Cancelling loses nothing.
+        Returns the fault that is due because nothing followed it, else None. Cancelling it loses nothing.
         """
-        wait, expire = self._next_clock()
-        if expire is None:
-            self._take_in(await self._transport.receive())
+        seconds, on_expiry = self._next_timer()
+        if on_expiry is None:
+            self._feed_parser(await self._transport.receive())
             return None
-        if self.fill_nowait():  # reading may have paused for longer than the clock allows: look before it strikes
+        if self.receive_more_nowait():  # reading may have paused for longer than the timer: look at the input first
             return None
         from anyio import move_on_after  # late: the first replies leave without an event loop
 
-        with move_on_after(wait) as scope:
-            self._take_in(await self._transport.receive())
-        return expire() if scope.cancelled_caught else None
+        with move_on_after(seconds) as scope:
+            self._feed_parser(await self._transport.receive())
+        return on_expiry() if scope.cancelled_caught else None
 
-    def _take_in(self, data: bytes) -> None:
-        self.pulse += 1
+    def _feed_parser(self, data: bytes) -> None:
+        self.activity += 1
         if data:
             self._parser.receive_data(data)
         else:
             self._parser.end_of_input()
 
-    def _next_clock(self) -> tuple[float, Callable[[], Fault | None] | None]:
-        """Which silence ends first, in how many seconds, and what it means."""
+    def _next_timer(self) -> tuple[float, Callable[[], Fault | None] | None]:
+        """The seconds of silence after which the state changes, and what to call then; None if no timer runs."""
         parser = self._parser
         if self._loss is not None:
-            return FOLD_SECONDS, self._take_loss
-        if parser.wants_rest:
-            return REST_SECONDS, self._rested
+            return FAULT_MERGE_SECONDS, self._take_loss
+        if parser.waits_for_silence:
+            return SILENCE_SECONDS, self._fell_silent
         if not parser.mid_frame:
-            self._frame_since = None
+            self._frame_began = None
             return 0.0, None
         now = monotonic()
-        if self._frame_since is None or parser.progress != self._progress:
-            self._frame_since, self._progress = now, parser.progress
-        return max(0.0, self._frame_since + self._frame_timeout - now), self._frame_timed_out
+        if self._frame_began is None or parser.progress != self._progress:
+            self._frame_began, self._progress = now, parser.progress
+        return max(0.0, self._frame_began + self._frame_timeout - now), self._frame_timed_out
 
-    def _rested(self) -> None:
-        self._parser.input_rested()
+    def _fell_silent(self) -> None:
+        self._parser.input_fell_silent()
 
     def _frame_timed_out(self) -> None:
         self._on_timeout(self._parser.pending)
-        self._frame_since = None
+        self._frame_began = None
         self._parser.frame_timed_out()
 
-    # -- out ---------------------------------------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------------------------------
 
     def post(self, body: bytes) -> None:
-        """Queue one frame; `flush` sends it. Never blocks. After the reader has gone it is dropped."""
+        """Queue one frame; `flush` sends it. Never blocks. If the channel is broken, the frame is dropped."""
         if not self.broken:
             frame = encode_frame(body, self._parser.framing or "content-length")
             self._outgoing.append(frame)
@@ -171,13 +172,13 @@ class Channel:
 
     @property
     def congested(self) -> bool:
-        """True while so much waits for the reader that producers should wait too."""
-        return self.unsent >= OUTGOING_HIGH
+        """True while so many bytes are unsent that producers should wait."""
+        return self.unsent >= HIGH_WATER_BYTES
 
     def flush(self) -> bool:
-        """Hand over what is queued, in one write where it fits; True when nothing is left.
+        """Send what is queued, in one write if it fits; returns True if nothing is left. Never blocks.
 
-        Raises `PeerGone`, once; afterwards everything that is posted is dropped.
+        Raises `PeerGone`, once; frames that are posted later are dropped.
         """
         while self.unsent:
             if not self._sending:
@@ -186,9 +187,9 @@ class Channel:
             try:
                 taken = self._transport.send_nowait(self._sending)
             except PeerGone:
-                self.drop()
+                self.discard_output()
                 raise
-            self.pulse += taken > 0
+            self.activity += taken > 0
             self._sending = self._sending[taken:]
             self.unsent -= taken
             if self._sending:
@@ -196,19 +197,20 @@ class Channel:
         return True
 
     def unsent_bytes(self) -> bytes:
-        """What was posted and not yet taken: the rest of a frame, and whole ones."""
+        """The queued bytes that are not sent yet: the rest of a frame, and whole frames."""
         return b"".join((self._sending, *self._outgoing))
 
-    def drop(self) -> None:
-        """Give up on the reader: forget what is queued, and whatever is posted from now on."""
+    def discard_output(self) -> None:
+        """Drop what is queued and everything that is posted later; the channel is broken from now on."""
         self.broken = True
         self.unsent = 0
         self._sending = memoryview(b"")
         self._outgoing.clear()
 
     async def wait_sendable(self) -> None:
-        """Wait until the reader takes more, or has gone, which the next `flush` says."""
+        """Wait until `flush` would send something or raise `PeerGone`."""
         await self._transport.wait_sendable()
 
     def close(self) -> None:
+        """Close the transport. Idempotent."""
         self._transport.close()

@@ -1,7 +1,7 @@
-"""The state machine of `Content-Length` framing. Never reads, never waits, never looks at a clock, never logs.
+"""The parser of `Content-Length` framing. Never reads, never waits, never looks at a clock, never logs.
 
-It keeps the promise of docs/protocol.md, section 1.1: a frame inside another frame's payload never comes out, and behind
-a fault the next good frame does. The states and what leads from one to the next stand in `states`.
+It keeps the promise of docs/protocol.md, section 1.1: a frame inside another frame's payload is never returned, and after
+a fault the next good frame is. `states` describes the states and the transitions between them.
 """
 
 from __future__ import annotations
@@ -11,43 +11,43 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, final
 
 from ..errors.failures import InvalidRequest, ParseFailure
-from .buffer import Collector, InputBuffer
+from .buffer import BodyBuffer, InputBuffer
 from .events import END_OF_INPUT, NEED_DATA, EndOfInput, Event, Fault, Frame, FrameLimits, Framing
 from .fault_span import FaultSpan
 from .headers import HeaderBlock
-from .states import CLEAN, DOUBT, MID_FRAME, REST_ENDS, State
+from .states import CLEAN, DOUBT, MID_FRAME, SILENCE_ENDS, ParserState
 
 if TYPE_CHECKING:
     from .lexer import JsonLexer
 
-# What nearly every peer sends, in one call. 18 digits fit a 64-bit integer; everything else goes the careful way.
-_usual_block: Final = re.compile(rb"Content-Length: ?([0-9]{1,18})\r\n\r\n").match
+# The block that nearly every peer sends, in one match. 18 digits fit a 64-bit integer. Other blocks take the slow path.
+_common_block: Final = re.compile(rb"Content-Length: ?([0-9]{1,18})\r\n\r\n").match
 _no_line_end: Final = re.compile(rb"[^\r\n]").search
 _blank_line: Final = re.compile(rb"\n\r?\n").search
-_BLANK_LINE_REACH: Final = 2  # bytes before a position that can be part of a blank line ending behind it
+_BLANK_LINE_OVERLAP: Final = 2  # bytes that a search repeats, since a blank line may span two chunks
 
 
 @final
 class ContentLengthParser:
-    """Implements `Parser`. `state` is for diagnosis and tests. The first byte has the stream offset `offset`."""
+    """Implements `Parser`. `state` is for diagnosis and tests. `offset` is the stream offset of the first byte."""
 
-    _lexer: JsonLexer  # of "unframed", "cut-text" and a doubt
+    _lexer: JsonLexer  # in the states "unframed", "cut-text" and in doubt
 
     def __init__(self, limits: FrameLimits, *, offset: int = 0) -> None:
         self.framing: Final[Framing] = "content-length"
-        self.state: State = "in-step"
+        self.state: ParserState = "in-step"
         self.progress = 0
         self._limits = limits
         self._buffer = InputBuffer(offset)
         self._loss = FaultSpan()
         self._block = HeaderBlock(limits.max_header)
-        self._block_in_doubt: State | None = None  # the doubt in which `_block` began
-        self._outlasts_rests = False  # the doubt came from a time-out and nothing has come since
-        self._missing = 0  # bytes of the body that are still to come
-        self._parts = Collector()  # of a body that spans chunks
-        self._last_body: bytes | None = None  # what `refuse_body` would refuse
-        self._after: State = "in-step"  # behind "reporting"
-        self._steps: dict[State, Callable[[], Event | None]] = {
+        self._block_in_doubt: ParserState | None = None  # the doubt in which `_block` began, if any
+        self._outlasts_silence = False  # the doubt follows a time-out, and no byte has arrived since
+        self._body_left = 0  # bytes of the body that have not arrived yet
+        self._parts = BodyBuffer()  # for a body that spans chunks
+        self._last_body: bytes | None = None  # the body that `refuse_body` would refuse
+        self._state_after: ParserState = "in-step"  # the state after "reporting"
+        self._steps: dict[ParserState, Callable[[], Event | None]] = {
             "in-step": self._block_due,
             "after-block": self._block_due,
             "in-block": self._in_block,
@@ -66,7 +66,7 @@ class ContentLengthParser:
         if self.state == "in-step":
             buffer = self._buffer
             data = buffer.data
-            match = _usual_block(data, buffer.pos)
+            match = _common_block(data, buffer.pos)
             if match is not None:
                 start = match.end()
                 end = start + int(match[1])
@@ -74,14 +74,14 @@ class ContentLengthParser:
                     buffer.pos = end
                     self._last_body = body = data[start:end]
                     return Frame(body)
-        return self._next_event_carefully()
+        return self._next_event_slowly()
 
-    def _next_event_carefully(self) -> Event:
+    def _next_event_slowly(self) -> Event:
         self._last_body = None
         while True:
             event = self._steps[self.state]()
             if event is NEED_DATA:
-                if not self._buffer.run_dry():
+                if self._buffer.load_more():
                     continue
                 return self._at_end() if self._buffer.ended else NEED_DATA
             if event is not None:
@@ -92,27 +92,27 @@ class ContentLengthParser:
         return self.state in MID_FRAME
 
     @property
-    def wants_rest(self) -> bool:
+    def waits_for_silence(self) -> bool:
         if self.state == "in-block":
             return self._block_in_doubt is not None
         if self.state in DOUBT:
-            return self._loss.due or not self._outlasts_rests
-        return self.state in REST_ENDS
+            return self._loss.unreported or not self._outlasts_silence
+        return self.state in SILENCE_ENDS
 
     @property
     def pending(self) -> int:
         return self._buffer.size + self._parts.size
 
     def leftover(self) -> bytes | None:
-        if self._buffer.ended or self._loss.due or self.state not in CLEAN:
+        if self._buffer.ended or self._loss.unreported or self.state not in CLEAN:
             return None
         if self.state == "in-block" and self._block_in_doubt is not None:
             return None
-        ahead = self._buffer.ahead()
+        remaining = self._buffer.remaining()
         if self.state != "in-body":
-            return ahead  # a block is read where it lies, and taken when it is whole
+            return remaining  # a block is parsed in the buffer and consumed once it is complete
         part = self._parts.copy()
-        return b"Content-Length: %d\r\n\r\n%b%b" % (len(part) + self._missing, part, ahead)
+        return b"Content-Length: %d\r\n\r\n%b%b" % (len(part) + self._body_left, part, remaining)
 
     def receive_data(self, data: bytes) -> None:
         self._buffer.append(data)
@@ -124,13 +124,13 @@ class ContentLengthParser:
         body, self._last_body = self._last_body, None
         if body is None:
             raise RuntimeError("no frame to refuse: next_event has not just returned one")
-        self._outlasts_rests = False
-        self._doubt(body, failure, self._buffer.here - len(body))
+        self._outlasts_silence = False
+        self._begin_doubt(body, failure, self._buffer.offset - len(body))
 
-    def input_rested(self) -> None:
-        if not (self._buffer.starved and self.wants_rest):
+    def input_fell_silent(self) -> None:
+        if not (self._buffer.starved and self.waits_for_silence):
             return
-        after: State = self.state if self.state in DOUBT and self._outlasts_rests else "in-step"
+        after: ParserState = self.state if self.state in DOUBT and self._outlasts_silence else "in-step"
         if self._stop_dropping(after):
             self._report_before(after)
 
@@ -138,18 +138,18 @@ class ContentLengthParser:
         if not (self._buffer.starved and self.mid_frame):
             return
         if self.state == "in-block" and self._block_in_doubt is not None:
-            self._no_block()
+            self._end_block_in_doubt()
             return
-        self._outlasts_rests = True
+        self._outlasts_silence = True
         if self.state == "in-body":
             partial = self._parts.join(b"")
-            self._doubt(partial, ParseFailure("length-mismatch"), self._buffer.here - len(partial))
+            self._begin_doubt(partial, ParseFailure("length-mismatch"), self._buffer.offset - len(partial))
             return
         if self.state == "in-block":
-            self._loss.begin(InvalidRequest("malformed-header"), self._buffer.here)
-        # A body that is being skipped began its loss with its block. Its bytes are gone unread, since lexing them would
-        # make throwing away cost more than parsing; so its tail cannot be told, and nothing but a block is believed.
-        self._buffer.drop()
+            self._loss.begin(InvalidRequest("malformed-header"), self._buffer.offset)
+        # The loss of a body that is being skipped began with its block. Its bytes were dropped unread, since lexing them
+        # would cost more than parsing. So its end can't be recognised, and only a block may follow.
+        self._buffer.discard()
         self._report_before("doubt-whole")
 
     def _block_due(self) -> Event | None:
@@ -160,17 +160,17 @@ class ContentLengthParser:
             self._begin_block(None)
             return None
         if self.state == "in-step":
-            self._loss.begin(InvalidRequest("missing-content-length"), buffer.here)
+            self._loss.begin(InvalidRequest("missing-content-length"), buffer.offset)
         self._begin_text()
         self.state = "unframed"
         return None
 
     def _begin_text(self) -> None:
-        from .lexer import JsonLexer  # late: only a fault needs it, and start-up is a feature
+        from .lexer import JsonLexer  # late: only a fault needs it, and start-up must be fast
 
         self._lexer = JsonLexer()
 
-    def _begin_block(self, in_doubt: State | None) -> None:
+    def _begin_block(self, in_doubt: ParserState | None) -> None:
         self._block = HeaderBlock(self._limits.max_header)
         self._block_in_doubt = in_doubt
         self.state = "in-block"
@@ -183,34 +183,34 @@ class ContentLengthParser:
             case int() as length:
                 return self._begin_body(length)
             case _ if self._block_in_doubt is not None:
-                self._no_block()
+                self._end_block_in_doubt()
             case ("malformed-header" | "header-too-large") as reason:
-                self._loss.begin(InvalidRequest(reason), buffer.here)
-                buffer.pos += max(0, block.seen - _BLANK_LINE_REACH)
+                self._loss.begin(InvalidRequest(reason), buffer.offset)
+                buffer.pos += max(0, block.seen - _BLANK_LINE_OVERLAP)
                 self.state = "dropping-block"
             case reason:
-                self._loss.begin(InvalidRequest(reason), buffer.here)
+                self._loss.begin(InvalidRequest(reason), buffer.offset)
                 buffer.pos += block.seen
                 self.state = "after-block"
-                return self._loss.report(buffer.here)
+                return self._loss.report(buffer.offset)
         return None
 
     def _begin_body(self, length: int) -> Fault | None:
-        """Returns the fault of the doubt that this block resolves, if that is still due."""
+        """Begin the body of a complete block; returns the fault of the doubt that this block ends, if it is still due."""
         buffer, loss = self._buffer, self._loss
-        fault = loss.report(buffer.here) if loss.due else None
+        fault = loss.report(buffer.offset) if loss.unreported else None
         reason = "oversize" if length > self._limits.max_body else self._block.type_fault
         if reason is not None:
-            loss.begin(InvalidRequest(reason), buffer.here)
+            loss.begin(InvalidRequest(reason), buffer.offset)
         buffer.pos += self._block.seen
-        self._missing = length
+        self._body_left = length
         self.state = "in-body" if reason is None else "skipping-body"
         return fault
 
     def _in_body(self) -> Event:
-        piece = self._buffer.take(self._missing)
-        self._missing -= len(piece)
-        if self._missing:
+        piece = self._buffer.take(self._body_left)
+        self._body_left -= len(piece)
+        if self._body_left:
             self._parts.add(piece)
             return NEED_DATA
         self.state = "in-step"
@@ -218,23 +218,23 @@ class ContentLengthParser:
         return Frame(body)
 
     def _skipping_body(self) -> Event:
-        skipped = self._buffer.skip(self._missing)
-        self._missing -= skipped
+        skipped = self._buffer.skip(self._body_left)
+        self._body_left -= skipped
         self.progress += skipped
-        if self._missing:
+        if self._body_left:
             return NEED_DATA
         self.state = "in-step"
-        return self._loss.report(self._buffer.here)
+        return self._loss.report(self._buffer.offset)
 
     def _dropping_block(self) -> Event:
         buffer = self._buffer
         found = _blank_line(buffer.data, buffer.pos)
         if found is None:
-            buffer.pos = max(buffer.pos, len(buffer.data) - _BLANK_LINE_REACH)
+            buffer.pos = max(buffer.pos, len(buffer.data) - _BLANK_LINE_OVERLAP)
             return NEED_DATA
         buffer.pos = found.end()
         self.state = "after-block"
-        return self._loss.report(buffer.here)
+        return self._loss.report(buffer.offset)
 
     def _in_text(self) -> Event | None:
         buffer, lexer = self._buffer, self._lexer
@@ -242,23 +242,23 @@ class ContentLengthParser:
         if lexer.unfinished:
             return NEED_DATA
         if lexer.phase == "broken":
-            self._drop_until_rest()
+            self._begin_quarantine()
         elif self.state == "cut-text":
             self.state = "doubt-whole"
         else:
             self.state = "in-step"
-            return self._loss.report(buffer.here) if self._loss.due else None
+            return self._loss.report(buffer.offset) if self._loss.unreported else None
         return None
 
-    def _drop_until_rest(self) -> None:
-        self._loss.due = True
+    def _begin_quarantine(self) -> None:
+        self._loss.unreported = True
         self.state = "quarantine"
 
     def _quarantine(self) -> Event:
-        self._buffer.drop()
+        self._buffer.discard()
         return NEED_DATA
 
-    def _doubt(self, text: bytes, failure: ParseFailure, start: int) -> None:
+    def _begin_doubt(self, text: bytes, failure: ParseFailure, start: int) -> None:
         self._loss.begin(failure, start)
         self._begin_text()
         self._lexer.feed(text)
@@ -272,40 +272,40 @@ class ContentLengthParser:
         start = buffer.pos
         more = buffer.skip_to(_no_line_end)
         if self.state == "doubt-cut":
-            self._lexer.feed(buffer.data[start : buffer.pos])  # should the text go on, they were part of it
+            self._lexer.feed(buffer.data[start : buffer.pos])  # if the text goes on, the line ends are part of it
         if not more:
             return NEED_DATA
         self._begin_block(self.state)
         return None
 
-    def _no_block(self) -> None:
-        """What came in doubt is no block to go by. All of it still lies ahead."""
+    def _end_block_in_doubt(self) -> None:
+        """No valid header block followed the doubtful body. Nothing was consumed."""
         if self._block_in_doubt == "doubt-cut":
-            self._outlasts_rests = False
+            self._outlasts_silence = False
             self.state = "cut-text"
         else:
-            self._drop_until_rest()
+            self._begin_quarantine()
 
-    def _stop_dropping(self, after: State) -> bool:
-        """Give up what is held; true when a fault is due, be it only for a block or a text in doubt that ends here."""
-        due = self._loss.due or self.state in {"in-block", "cut-text"}
-        self._buffer.drop()
+    def _stop_dropping(self, after: ParserState) -> bool:
+        """Discard what is buffered and go on in the state `after`; returns whether a fault is due."""
+        due = self._loss.unreported or self.state in {"in-block", "cut-text"}
+        self._buffer.discard()
         self.state = after
         return due
 
     def _at_end(self) -> Fault | EndOfInput:
-        here = self._buffer.here
+        here = self._buffer.offset
         if self.state == "in-body":
             self._loss.begin(ParseFailure("length-mismatch"), here - len(self._parts.join(b"")))
         elif self.state == "in-block" and self._block_in_doubt is None:
             self._loss.begin(InvalidRequest("malformed-header"), here)
-        return self._loss.report(self._buffer.here) if self._stop_dropping("in-step") else END_OF_INPUT
+        return self._loss.report(self._buffer.offset) if self._stop_dropping("in-step") else END_OF_INPUT
 
-    def _report_before(self, after: State) -> None:
-        """The next event is the fault of the loss up to here; `after` is the state behind it."""
-        self._after = after
+    def _report_before(self, after: ParserState) -> None:
+        """Make the fault of the loss up to here the next event; `after` is the state after it."""
+        self._state_after = after
         self.state = "reporting"
 
     def _reporting(self) -> Fault:
-        self.state = self._after
-        return self._loss.report(self._buffer.here)
+        self.state = self._state_after
+        return self._loss.report(self._buffer.offset)

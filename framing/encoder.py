@@ -1,4 +1,4 @@
-"""Writes frames. A written block has one header and nothing else: Emacs looks for it within the first 100 bytes."""
+"""Encodes frames. Never writes any header but `Content-Length`: Emacs looks for it within the first 100 bytes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _LINE_ENDS_TO_BLANKS: Final = bytes.maketrans(b"\r\n", b"  ")
 def encode_frame(body: bytes, framing: Framing) -> bytes:
     """One whole frame around `body`, a JSON text in UTF-8.
 
-    With newline framing the body goes out on one line. What msgspec encodes has no raw line ends, but a `msgspec.Raw`
-    inside it may; in JSON they can only be white space (RFC 8259, section 2), so blanks take their place.
+    With newline framing the body must be one line. Bodies encoded by msgspec have no raw line ends, but a `msgspec.Raw`
+    in them may. In JSON these can only be white space (RFC 8259, section 2), so they become blanks.
     """
     match framing:
         case "content-length":

@@ -1,7 +1,4 @@
-"""What a parser is told and what it answers: limits, frames, faults, and the two moments without either.
-
-Values only; nothing here reads or decides.
-"""
+"""The limits of a parser and the events that it returns: frames, faults, "need data", "end of input". Values only."""
 
 from __future__ import annotations
 
@@ -13,12 +10,12 @@ from ..errors.failures import InvalidRequest, ParseFailure
 
 Framing: TypeAlias = Literal["content-length", "newline"]
 
-SMALLEST_HEADER_LIMIT: Final = 64
-"""Bytes. A block of one `Content-Length` line with 18 digits must fit, see `content_length`."""
+MIN_HEADER_LIMIT: Final = 64
+"""Bytes. A block of one `Content-Length` line with 18 digits must fit: `content_length` reads it without checking."""
 
 
 class FrameLimits(msgspec.Struct, frozen=True):
-    """How much a peer may send at once, in bytes: a body or a line, and a header block with its line ends.
+    """The largest body (or line) and the largest header block, with its line ends, in bytes.
 
     Raises `ValueError` for a `max_body` below 1 or a `max_header` below 64.
     """
@@ -27,8 +24,8 @@ class FrameLimits(msgspec.Struct, frozen=True):
     max_header: int = 8192
 
     def __post_init__(self) -> None:
-        if self.max_body < 1 or self.max_header < SMALLEST_HEADER_LIMIT:
-            raise ValueError(f"max_body must be at least 1, max_header at least {SMALLEST_HEADER_LIMIT}")
+        if self.max_body < 1 or self.max_header < MIN_HEADER_LIMIT:
+            raise ValueError(f"max_body must be at least 1, max_header at least {MIN_HEADER_LIMIT}")
 
 
 DEFAULT_LIMITS: Final = FrameLimits()
@@ -37,18 +34,18 @@ DEFAULT_LIMITS: Final = FrameLimits()
 class Frame(msgspec.Struct, gc=False):
     """One body: exactly the declared bytes, or one line without its line end and the white space around it.
 
-    Nobody has looked into it: whoever finds that it is no JSON text tells the parser with `refuse_body`.
+    The parser has not looked into it. If it is no JSON text, call the parser's `refuse_body`.
     """
 
     body: bytes
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """One loss: the `size` bytes from `offset` on, counted from the start of the stream, were dropped.
+    """One loss: `size` bytes were dropped, from `offset` on, which counts from the start of the stream.
 
-    A `ParseFailure` counts from the first byte of the body or line, an `InvalidRequest` from that of the header block, or
-    of the text where a block was due. If still more is dropped for the same reason, a further fault begins where this one
-    ends; only the text behind a faulty block and the late rest of a reported body are skipped without a word.
+    A `ParseFailure` begins at the first byte of the body or line, an `InvalidRequest` at the first byte of the header block
+    or of the unframed text. If more is dropped for the same reason, a further fault begins where this one ends. Two
+    things are dropped without a fault: the text after a faulty block, and the late rest of a reported body.
     """
 
     failure: ParseFailure | InvalidRequest
@@ -77,9 +74,9 @@ class EndOfInput:
 
 
 NEED_DATA: Final = NeedData()
-"""Everything received has been worked off; only more bytes, a rest, a time-out or the end can change anything."""
+"""Everything received is consumed. Only more bytes, silence, a time-out or the end of input can change anything."""
 
 END_OF_INPUT: Final = EndOfInput()
-"""The input has ended and every frame and fault has been read. Every later call says so again."""
+"""The input has ended, and every frame and fault was returned. Every later call returns this again."""
 
 Event: TypeAlias = Frame | Fault | NeedData | EndOfInput

@@ -1,8 +1,8 @@
-"""Reads one header block as it comes and tells what it declares. Never looks at a byte twice, never at a body.
+"""Parses one header block in any chunks. Never reads a byte twice, never looks at a body.
 
-The grammar is RFC 9112, section 5, without its obsolete parts: a field name of token characters, a colon at once, a
-value of visible characters, blanks and bytes from 0x80, CR LF. No folded lines, no bare CR or LF. The first byte that
-no block can hold ends the reading (docs/protocol.md, section 1.1, rule 2).
+The grammar is RFC 9112, section 5, without its obsolete parts: a field name of token characters, a colon immediately
+after it, a value of visible characters, blanks and bytes from 0x80, CR LF. No folded lines, no bare CR or LF. The first
+byte that the grammar does not allow ends the parsing (docs/protocol.md, section 1.1, rule 2).
 
     LINE_START --token--> NAME --:--> VALUE --CR--> VALUE_CR --LF--> LINE_START
          `-------CR--> EMPTY_CR --LF--> DONE
@@ -15,14 +15,14 @@ from collections.abc import Callable, Mapping
 from typing import Final, Literal, TypeAlias, cast, final
 
 LARGEST_LENGTH: Final = 2**63 - 1
-"""What a signed 64-bit integer holds. No length beyond it can be meant."""
+"""The largest signed 64-bit integer. No peer means a length beyond it."""
 
 LengthFault: TypeAlias = Literal["missing-content-length", "invalid-content-length", "oversize"]
 TypeFault: TypeAlias = Literal["unsupported-content-type", "bad-charset"]
 BlockFault: TypeAlias = Literal["malformed-header", "header-too-large"]
 
-MEDIA_TYPE: Final = b"application/vscode-jsonrpc"
-CHARSETS: Final = frozenset({b"utf-8", b"utf8"})
+_MEDIA_TYPE: Final = b"application/vscode-jsonrpc"
+_CHARSETS: Final = frozenset({b"utf-8", b"utf8"})
 
 _BLANKS: Final = b" \t"  # optional white space, RFC 9110, section 5.6.3
 _TOKEN: Final = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -33,13 +33,13 @@ _Run: TypeAlias = Callable[[bytes, int, int], "re.Match[bytes]"]
 
 
 def _run_of(bytes_in_class: bytes) -> _Run:
-    """The matcher of any number of these bytes, also none, so that there always is a match."""
+    """Matches any number of these bytes, also none, so that there always is a match."""
     return cast("_Run", re.compile(b"[" + bytes_in_class + b"]*").match)
 
 
 _TO_NAME: Final[Mapping[int, _Phase]] = dict.fromkeys(_TOKEN, "name")
 
-# Each phase: the bytes that stay in it, if any, and those that lead on. Every other byte is a fault.
+# For each phase: the bytes that stay in it, if any, and the bytes that lead to another. Every other byte is a fault.
 _TABLE: Final[Mapping[_Phase, tuple[_Run | None, Mapping[int, _Phase]]]] = {
     "line-start": (None, {_CR: "empty-cr", **_TO_NAME}),
     "name": (_run_of(re.escape(_TOKEN)), {_COLON: "value"}),
@@ -52,9 +52,9 @@ _TABLE: Final[Mapping[_Phase, tuple[_Run | None, Mapping[int, _Phase]]]] = {
 
 @final
 class HeaderBlock:
-    """One block of at most `limit` bytes, in any chunks.
+    """The parser of one block of at most `limit` bytes.
 
-    `seen` counts its bytes that are well-formed so far. `type_fault` is what is wrong with `Content-Type`, if anything.
+    `seen` counts the well-formed bytes so far. `type_fault` is the fault of `Content-Type`, if it has one.
     """
 
     __slots__ = ("_length", "_limit", "_line", "_phase", "seen", "type_fault")
@@ -68,10 +68,10 @@ class HeaderBlock:
         self._phase: _Phase = "line-start"
 
     def read(self, data: bytes, start: int) -> int | LengthFault | BlockFault | None:
-        """Go on with the block that starts at `data[start]`; what `seen` counts must still be there.
+        """Go on with the block that starts at `data[start]`; the bytes that `seen` counts must still be there.
 
-        Returns None for more, and then, once: the body's length in bytes; why a well-formed block declares none that is
-        usable (the first reason); or a `BlockFault` at the first byte that no block of this size can hold.
+        Returns None if it needs more data. Otherwise, once: the body's length in bytes; the first reason why a well-formed
+        block has no usable length; or a `BlockFault` at the first byte that is not allowed or exceeds the limit.
         """
         pos = start + self.seen
         end = min(len(data), start + self._limit)
@@ -109,36 +109,36 @@ class HeaderBlock:
         if self._length == "missing-content-length":
             self._length = parse_length(value)
         elif isinstance(self._length, int):
-            self._length = "invalid-content-length"  # repeated, even if equal
+            self._length = "invalid-content-length"  # repeated, even if equal (section 1 of docs/protocol.md)
 
 
 def parse_length(value: bytes) -> int | Literal["invalid-content-length", "oversize"]:
-    """The number that a trimmed `Content-Length` value declares, in bytes: ASCII digits only, leading zeros allowed.
+    """The length in bytes that a trimmed `Content-Length` value declares: ASCII digits only, leading zeros allowed.
 
-    Beyond `LARGEST_LENGTH` it is "oversize", however many digits there are.
+    A number beyond `LARGEST_LENGTH` is "oversize", however many digits it has.
     """
     if not value.isdigit():
         return "invalid-content-length"
     significant = value.lstrip(b"0")
-    if len(significant) > 19:  # before int(), which is slow and at last refuses as digits grow
+    if len(significant) > 19:  # before int(), which is slow for many digits and refuses very many
         return "oversize"
     length = int(significant or b"0")
     return length if length <= LARGEST_LENGTH else "oversize"
 
 
 def content_type_fault(value: bytes) -> TypeFault | None:
-    """What is wrong with a trimmed `Content-Type` value; None for `application/vscode-jsonrpc` in UTF-8.
+    """The fault of a trimmed `Content-Type` value; None for `application/vscode-jsonrpc` in UTF-8.
 
-    Any case. The one parameter is `charset`, bare or quoted; a media type with others is not the supported one.
+    Case does not matter. The only parameter allowed is `charset`, bare or quoted.
     """
     media_type, *parameters = value.lower().split(b";")
-    if media_type.rstrip(_BLANKS) != MEDIA_TYPE:
+    if media_type.rstrip(_BLANKS) != _MEDIA_TYPE:
         return "unsupported-content-type"
     for parameter in filter(None, (each.strip(_BLANKS) for each in parameters)):
         name, _, charset = parameter.partition(b"=")
         if name != b"charset":
             return "unsupported-content-type"
-        if _unquoted(charset) not in CHARSETS:
+        if _unquoted(charset) not in _CHARSETS:
             return "bad-charset"
     return None
 

@@ -1,16 +1,16 @@
 """Finds the end of a JSON text without parsing it: strings, escapes and depth, in constant memory.
 
-Used to skip what must not run: a text that came without a header block, and the rest of a body that was cut short
-(docs/protocol.md, section 1.1, rules 5 and 6). It never decodes, never keeps a byte, and never looks at one twice.
+Used to skip what must not run: a text without a header block, and the rest of a body that was cut short
+(docs/protocol.md, section 1.1, rules 5 and 6). It never decodes, never keeps a byte, and never reads one twice.
 
     BEFORE --{ [--> OUTSIDE <--"--> STRING <--\\--> ESCAPE
        |              |  ` depth 0 --> ENDED
        `--------------+------ a line end where JSON has none --> BROKEN
 
-It is lenient within a line, strict at line ends. `{not json}` ends at its brace, `[}` is a balanced pair. But no JSON
-text (RFC 8259) has a raw line end inside a string, nor a letter such as the `C` of `Content-Length` outside one, so a
-line end behind either tells that the text is none. Every header block holds such a line, therefore no frame that the
-lexer was led over can bring its depth to zero by accident: it is BROKEN first.
+It is lenient within a line and strict at line ends. `{not json}` ends at its brace, `[}` is a balanced pair. But no JSON
+text (RFC 8259) has a raw line end inside a string, or a letter such as the `C` of `Content-Length` outside one. So a line
+end after either proves that the text is no JSON. Every header block contains such a line: if a frame lies in the text,
+the lexer is BROKEN before its depth can become zero.
 """
 
 from __future__ import annotations
@@ -21,24 +21,17 @@ from typing import Final, Literal, TypeAlias, cast, final
 
 Phase: TypeAlias = Literal["before", "outside", "string", "escape", "ended", "broken"]
 
-BEFORE: Final = "before"
-OUTSIDE: Final = "outside"
-STRING: Final = "string"
-ESCAPE: Final = "escape"
-ENDED: Final = "ended"
-BROKEN: Final = "broken"
-
 _Run: TypeAlias = Callable[[bytes, int], "re.Match[bytes]"]
 
 
 def _run_of(pattern: bytes) -> _Run:
-    """The matcher of a pattern that also matches nothing, so that there always is a match."""
+    """The `match` of a pattern that also matches the empty text, so that there always is a match."""
     return cast("_Run", re.compile(pattern).match)
 
 
-# The quantifiers of groups are capped because `re` keeps a record of each turn; behind a cap the loops just go on.
+# Repetitions of groups are capped, because `re` keeps a record of each; past a cap the loops below go on.
 _IN_STRING = rb'[^"\\\r\n]*(?:\\[^\r\n][^"\\\r\n]*){0,256}'
-_BETWEEN = rb"[\t\n\r 0-9+\-.eE,:truefalsn]*"  # what JSON has outside strings, but for brackets
+_BETWEEN = rb"[\t\n\r 0-9+\-.eE,:truefalsn]*"  # what JSON has outside strings, except brackets
 
 _white_space: Final = _run_of(rb"[\t\n\r ]*")
 _string_rest: Final = _run_of(_IN_STRING)
@@ -53,24 +46,24 @@ _LINE_ENDS: Final = frozenset(b"\r\n")
 
 @final
 class JsonLexer:
-    """Reads one object or array, in any chunks. `phase` is the state of the diagram above."""
+    """Reads one object or array, in any chunks. `phase` is a state of the diagram above."""
 
     __slots__ = ("_depth", "_odd", "phase")
 
     def __init__(self) -> None:
-        self.phase: Phase = BEFORE
+        self.phase: Phase = "before"
         self._depth = 0
-        self._odd = False  # outside strings, this line holds a byte that no JSON text has there
+        self._odd = False  # this line has a byte outside strings that no JSON text has there
 
     @property
     def unfinished(self) -> bool:
-        """True while the text has neither ended nor broken."""
-        return self.phase != ENDED and self.phase != BROKEN
+        """True while the text has neither ended nor proved to be no JSON."""
+        return self.phase != "ended" and self.phase != "broken"
 
     def feed(self, data: bytes, start: int = 0) -> int:
-        """Read `data` from `start`; returns the position behind the last byte that belongs to the text.
+        """Read `data` from `start`; returns the position after the last byte of the text.
 
-        That is the end of `data` unless the text ended or broke. Afterwards nothing more is read.
+        That is the end of `data` unless the phase became "ended" or "broken". Then nothing more is read.
         """
         pos = start
         while pos < len(data):
@@ -90,7 +83,7 @@ class JsonLexer:
     def _before(self, data: bytes, pos: int) -> int:
         pos = _white_space(data, pos).end()
         if pos < len(data):
-            self.phase = OUTSIDE if data[pos] in b"{[" else BROKEN
+            self.phase = "outside" if data[pos] in b"{[" else "broken"
         return pos
 
     def _outside(self, data: bytes, pos: int) -> int:
@@ -107,16 +100,16 @@ class JsonLexer:
             pos += 1
             self._depth += step
             if self._depth == 0:
-                self.phase = ENDED
+                self.phase = "ended"
                 return pos
         return pos
 
     def _unusual(self, byte: int, pos: int) -> int:
-        """A quote whose string does not end in this chunk, a line end behind an odd byte, or an odd byte."""
+        """Handle a quote whose string does not end in this chunk, a line end after an odd byte, or an odd byte."""
         if byte == _QUOTE:
-            self.phase = STRING
+            self.phase = "string"
         elif byte in _LINE_ENDS:
-            self.phase = BROKEN
+            self.phase = "broken"
             return pos
         else:
             self._odd = True
@@ -128,14 +121,14 @@ class JsonLexer:
             return pos
         byte = data[pos]
         if byte in _LINE_ENDS:
-            self.phase = BROKEN
+            self.phase = "broken"
             return pos
-        self.phase = ESCAPE if byte == _BACKSLASH else OUTSIDE
+        self.phase = "escape" if byte == _BACKSLASH else "outside"
         return pos + 1
 
     def _escape(self, data: bytes, pos: int) -> int:
         if data[pos] in _LINE_ENDS:
-            self.phase = BROKEN
+            self.phase = "broken"
             return pos
-        self.phase = STRING
+        self.phase = "string"
         return pos + 1

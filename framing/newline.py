@@ -1,16 +1,16 @@
-"""One JSON text per line (MCP and ACP hosts, shell pipes). Never reads, never waits, never looks into a line.
+"""The parser of newline framing: one JSON text per line (MCP and ACP hosts, shell pipes). Never reads, waits or logs.
 
-A line ends in LF or CR LF, blank lines count for nothing, the last line may lack its end. Whatever is wrong with a line,
-the next one begins behind its end, so nothing is ever in doubt:
+A line ends in LF or CR LF, blank lines are skipped, and the last line may lack its end. Whatever is wrong with a line, the
+next one begins after its end, so there is no doubt as in `content_length`:
 
-    in-step     a line is due; its first byte that is not blank: in-line.
+    in-step     a line is due. First byte that is not blank: in-line.
     in-line     end of the line: frame, in-step. Larger than `max_body`: dropping.
-    dropping    an oversize line, or what was left of one that timed out. End of the line: fault, in-step.
-    reporting   a fault waits to be read; then in-step.
+    dropping    an oversize line, or the rest of one that timed out. End of the line: fault, in-step.
+    reporting   a fault is due; then in-step.
 
-A rest does not end an oversize line, or the late bytes of a slow peer would come out as a line of their own. It does
-end one that timed out, for whoever sent a line without its end and now waits must get an answer. If that peer sends the
-old line's rest after all, it is refused as a line: no proper ending of a JSON object or array is a text itself.
+Silence does not end an oversize line, or the late bytes of a slow peer would become a line of their own. It does end a
+line that timed out: a peer that sent a line without its end and waits must get an answer. If the peer sends the rest of
+that line after all, it is refused as a line: no proper ending of a JSON object or array is a JSON text itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import re
 from typing import Final, Literal, TypeAlias, final
 
 from ..errors.failures import InvalidRequest, ParseFailure
-from .buffer import Collector, InputBuffer
+from .buffer import BodyBuffer, InputBuffer
 from .events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, FrameLimits, Framing, NeedData
 from .fault_span import FaultSpan
 
@@ -33,7 +33,7 @@ _no_blank: Final = re.compile(rb"[^ \t\r\n]").search
 
 @final
 class NewlineParser:
-    """Implements `Parser`. `state` is for diagnosis and tests. The first byte has the stream offset `offset`."""
+    """Implements `Parser`. `state` is for diagnosis and tests. `offset` is the stream offset of the first byte."""
 
     def __init__(self, limits: FrameLimits, *, offset: int = 0) -> None:
         self.framing: Final[Framing] = "newline"
@@ -42,9 +42,9 @@ class NewlineParser:
         self._max_body = limits.max_body
         self._max_line = limits.max_body + 1  # with its CR
         self._buffer = InputBuffer(offset)
-        self._pieces = Collector()
+        self._pieces = BodyBuffer()
         self._line_start = 0
-        self._last_line = 0  # the bytes that `refuse_body` would refuse
+        self._last_line = 0  # size of the line that `refuse_body` would refuse
         self._loss = FaultSpan()
         self._timed_out = False
 
@@ -57,9 +57,9 @@ class NewlineParser:
                 buffer.pos = end + 1
                 self._last_line = buffer.pos - start
                 return Frame(data[start:end].rstrip(_BLANKS))
-        return self._next_event_carefully()
+        return self._next_event_slowly()
 
-    def _next_event_carefully(self) -> Event:
+    def _next_event_slowly(self) -> Event:
         self._last_line = 0
         while True:
             match self.state:
@@ -71,7 +71,7 @@ class NewlineParser:
                     event = self._report()
             if event is not NEED_DATA:
                 return event
-            if self._buffer.run_dry():
+            if not self._buffer.load_more():
                 return self._at_end() if self._buffer.ended else NEED_DATA
 
     @property
@@ -79,7 +79,7 @@ class NewlineParser:
         return self.state == "in-line" or (self.state == "dropping" and not self._timed_out)
 
     @property
-    def wants_rest(self) -> bool:
+    def waits_for_silence(self) -> bool:
         return self.state == "dropping" and self._timed_out
 
     @property
@@ -89,7 +89,7 @@ class NewlineParser:
     def leftover(self) -> bytes | None:
         if self._buffer.ended or self.state not in ("in-step", "in-line"):
             return None
-        return self._pieces.copy() + self._buffer.ahead()
+        return self._pieces.copy() + self._buffer.remaining()
 
     def receive_data(self, data: bytes) -> None:
         self._buffer.append(data)
@@ -101,11 +101,11 @@ class NewlineParser:
         size, self._last_line = self._last_line, 0
         if not size:
             raise RuntimeError("no frame to refuse: next_event has not just returned one")
-        self._loss.begin(failure, self._buffer.here - size)
+        self._loss.begin(failure, self._buffer.offset - size)
         self._report_next()
 
-    def input_rested(self) -> None:
-        if self._buffer.starved and self.wants_rest:
+    def input_fell_silent(self) -> None:
+        if self._buffer.starved and self.waits_for_silence:
             self._report_next()
 
     def frame_timed_out(self) -> None:
@@ -134,7 +134,7 @@ class NewlineParser:
     def _line_begins(self) -> bool:
         if not self._buffer.skip_to(_no_blank):
             return False
-        self._line_start = self._buffer.here
+        self._line_start = self._buffer.offset
         self.state = "in-line"
         return True
 
@@ -144,12 +144,12 @@ class NewlineParser:
         if len(body) > self._max_body:
             self._loss.begin(_OVERSIZE, self._line_start)
             return self._report()
-        self._last_line = self._buffer.here - self._line_start
+        self._last_line = self._buffer.offset - self._line_start
         return Frame(body)
 
     def _drop_line(self, failure: InvalidRequest | ParseFailure) -> None:
         self._loss.begin(failure, self._line_start)
-        self._pieces = Collector()
+        self._pieces = BodyBuffer()
         self._timed_out = False
         self.state = "dropping"
 
@@ -163,7 +163,7 @@ class NewlineParser:
 
     def _report(self) -> Fault:
         self.state = "in-step"
-        return self._loss.report(self._buffer.here)
+        return self._loss.report(self._buffer.offset)
 
     def _report_next(self) -> None:
         self.state = "reporting"

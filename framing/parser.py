@@ -1,7 +1,7 @@
-"""Bytes in, frames and faults out: one interface for both framings.
+"""Turns bytes into frames and faults: one interface for both framings. Never reads, never waits, has no clock.
 
-A parser has no clock and no descriptor. Whoever drives it says what happened, then reads `next_event` until it answers
-`NEED_DATA`, then looks at `mid_frame` and `wants_rest` to see which silence would mean something.
+Pass in what happened (`receive_data`, `end_of_input`, `frame_timed_out`, `input_fell_silent`), then call `next_event`
+until it returns `NEED_DATA`. Then `mid_frame` and `waits_for_silence` tell which clock must run.
 """
 
 from __future__ import annotations
@@ -43,83 +43,83 @@ FramingChoice: TypeAlias = Literal["content-length", "newline", "auto"]
 
 
 class Parser(Protocol):
-    """Turns one stream of bytes into frames and faults; any chunking of the stream gives the same ones.
+    """Turns one stream of bytes into frames and faults; they do not depend on how the stream is cut into chunks.
 
-    Nothing that the bytes hold makes a method raise. Time is linear in what is received. Memory stays below `max_body` +
-    `max_header` + a chunk while `next_event` is read up to `NEED_DATA` before the next chunk comes.
+    No input makes a method raise. Time is linear in the input. Memory stays below `max_body` + `max_header` + one chunk
+    if `next_event` is called up to `NEED_DATA` after every chunk.
     """
 
     @property
     def framing(self) -> Framing | None:
-        """What the peer speaks; None while the first byte that decides has not come."""
+        """The framing of the stream; None until the first byte that decides it."""
         ...
 
     @property
     def mid_frame(self) -> bool:
-        """True while a frame has begun and not ended: the frame deadline runs."""
+        """True while a frame has begun and not ended: the frame time-out runs."""
         ...
 
     @property
     def progress(self) -> int:
-        """Bytes of oversize bodies that were discarded so far. When it changes, the frame deadline starts anew."""
+        """Bytes of oversize bodies that were discarded so far. When it changes, the frame time-out starts anew."""
         ...
 
     @property
-    def wants_rest(self) -> bool:
-        """True while silence would change something: bytes are being dropped, or a doubt waits to be resolved."""
+    def waits_for_silence(self) -> bool:
+        """True while silence would change something: bytes are being dropped, or a body is in doubt."""
         ...
 
     @property
     def pending(self) -> int:
-        """Bytes that are held."""
+        """Bytes that are buffered."""
         ...
 
     def leftover(self) -> bytes | None:
-        """Bytes that put a new parser where this one stands, to be fed before what comes next. Changes nothing.
+        """Bytes that bring a new parser into this parser's state. Changes nothing.
 
-        None while no bytes could: something is being dropped or in doubt, a fault waits to be read, the input has ended.
+        None if no bytes can: something is being dropped or in doubt, a fault is due, or the input has ended.
         """
         ...
 
     def receive_data(self, data: bytes) -> None:
-        """Take in one chunk; O(len) amortised, nothing is parsed yet.
+        """Add one chunk; O(len) amortised. `next_event` does the parsing.
 
         Raises `ValueError` if it is empty and `RuntimeError` after `end_of_input`.
         """
         ...
 
     def end_of_input(self) -> None:
-        """Nothing more will come. What is unfinished becomes a fault; `END_OF_INPUT` follows the last event."""
+        """The input has ended. An unfinished frame becomes a fault; `END_OF_INPUT` follows the last event."""
         ...
 
     def next_event(self) -> Event:
-        """The next frame or fault in the order of the stream, or why there is none."""
+        """The next frame or fault in the order of the stream, or `NEED_DATA`, or `END_OF_INPUT`."""
         ...
 
     def refuse_body(self, failure: ParseFailure) -> None:
-        """The frame that `next_event` returned last, just now, holds no JSON text.
+        """Report that the frame of the last `next_event` call is no JSON text.
 
-        The fault comes out of `next_event` when it is due, which may be much later (section 1.1, rules 6 and 9). Raises
-        `RuntimeError` when there is no such frame.
+        `next_event` returns the fault when it is due, which may be much later (docs/protocol.md, section 1.1, rules 6 and
+        9). Raises `RuntimeError` if the last call returned no frame.
         """
         ...
 
     def frame_timed_out(self) -> None:
-        """The frame deadline has passed: drop what has come of the frame. Ignored unless `mid_frame` and `NEED_DATA`."""
+        """The frame time-out has passed: drop the partial frame. Ignored unless `mid_frame` and after `NEED_DATA`."""
         ...
 
-    def input_rested(self) -> None:
-        """The input was polled and silent for 250 ms. Ignored unless `wants_rest` and `NEED_DATA`."""
+    def input_fell_silent(self) -> None:
+        """The input was polled and silent for 250 ms. Ignored unless `waits_for_silence` and after `NEED_DATA`."""
         ...
 
 
 def parser_for(framing: FramingChoice, limits: FrameLimits = DEFAULT_LIMITS) -> Parser:
-    """A new parser at the start of a stream."""
+    """A new parser for the start of a stream."""
     match framing:
         case "content-length":
             return ContentLengthParser(limits)
         case "newline":
-            from .newline import NewlineParser  # late, as below: the usual start does without
+            from .newline import NewlineParser  # late, as below: usually not needed
 
             return NewlineParser(limits)
         case "auto":

@@ -1,7 +1,7 @@
-"""Reads what was written to stdout and stderr beside the protocol, and hands it over as texts. Never writes anywhere.
+"""Reads what anything but the protocol writes to stdout and stderr, and passes it on as texts. Never writes anywhere.
 
-One thread empties both pipes all the time, so that no `print` and no child ever waits for the daemon. Lines that come
-together stay together (a child's traceback, a PEM block): whoever scrubs them must see them whole.
+One thread reads both pipes all the time, so that no `print` and no child process ever waits for the daemon. Lines that
+are written together stay together (a child's traceback, a PEM block): the scrubber must see them whole.
 """
 
 from __future__ import annotations
@@ -14,220 +14,235 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, final
 if TYPE_CHECKING:
     import threading
 
-Stream: TypeAlias = Literal["stdout", "stderr"]
-OnText: TypeAlias = Callable[[Stream, str], None]
+StreamName: TypeAlias = Literal["stdout", "stderr"]
+TextListener: TypeAlias = Callable[[StreamName, str], None]
 
-TEXT_BYTES = 8 * 1024
-"""The longest text handed over, and the longest line: what a log field holds."""
+MAX_TEXT_BYTES = 8 * 1024
+"""The longest text that is passed on, and the longest line: as much as a log field holds."""
 
 CUT_NOTE = " [line cut at 8 KiB]"
 
-REST_SECONDS = 0.1
-"""A stream that is silent for so long has said what it had to say, with or without a line end."""
+IDLE_SECONDS = 0.1
+"""A stream that is silent for so long has finished its text, with or without a line end."""
 
-AGE_SECONDS = 1.0
-"""A stream that never rests is heard at least so often."""
+MAX_HOLD_SECONDS = 1.0
+"""Whole lines are passed on after so long, even if the stream is never idle."""
 
-KEPT_TEXTS = 64
-"""Texts kept until somebody listens: banners of imports that run before the log is there. Half a megabyte at most."""
+MAX_HELD_TEXTS = 64
+"""Texts kept until there is a listener: modules print while they are imported, before the log exists. At most 512 KiB."""
 
-DRAIN_READS = 16
-"""Reads of each pipe in one drain: more than a pipe holds, and an end where a child goes on writing."""
+MAX_DRAIN_READS = 16
+"""Reads of both pipes in one drain: more than a pipe holds, and an end even if a child goes on writing."""
 
 
-class Inbox(Protocol):
-    """Bytes from several pipes, for one thread. `settle` is how long, in seconds, an empty inbox is believed to be empty."""
+class PipeReader(Protocol):
+    """Reads several pipes from one thread.
 
-    settle: float
+    `empty_seconds` is how long a read must return nothing before the pipes count as empty.
+    """
 
-    def take(self, timeout: float | None) -> list[tuple[int, bytes]]:
-        """What came, by descriptor, waiting up to `timeout` seconds (None: for ever) or until `wake`."""
+    empty_seconds: float
+
+    def read(self, timeout: float | None) -> list[tuple[int, bytes]]:
+        """Wait up to `timeout` seconds (None: for ever) or until `wake`; returns what arrived, by descriptor."""
         ...
 
-    def wake(self) -> None: ...
+    def wake(self) -> None:
+        """Make `read` return. May be called from any thread."""
+        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Free the reader's own resources. The pipes stay open."""
+        ...
 
 
 @final
-class StrayReader:
-    """Hands the texts of both pipes to a listener, from a thread of its own.
+class StrayOutputReader:
+    """Passes the texts of both pipes to a listener, from a thread of its own.
 
-    A text is at most 8 KiB of what was written, with LF between its lines and none at the ends, undecodable bytes as
-    `\\xNN`. It ends when its stream rests for a tenth of a second. The listener must not block, raise, or write to
-    stdout or stderr. The two descriptors stay the caller's, who closes them after `stop`.
+    A text is at most 8 KiB of what was written, with LF between its lines and none at its ends, undecodable bytes as
+    `\\xNN`. It ends when its stream is idle for a tenth of a second. The listener must not block, raise, or write to
+    stdout or stderr. The caller owns the two descriptors and closes them after `stop`.
     """
 
-    def __init__(self, stray_out: int, stray_err: int, *, inbox: Callable[[int, int], Inbox] | None = None) -> None:
-        import threading  # late: this class is first needed when the first reply may already have left
+    def __init__(
+        self, stray_out: int, stray_err: int, *, pipe_reader: Callable[[int, int], PipeReader] | None = None
+    ) -> None:
+        import threading  # late: the first reply may leave before this class is needed
 
-        self._voices = {stray_out: Voice("stdout"), stray_err: Voice("stderr")}
-        self._inbox = (inbox or _open_inbox)(stray_out, stray_err)
-        self._lock = threading.Lock()  # over the listener and what is kept for it
-        self._listener: OnText | None = None
-        self._kept: list[tuple[Stream, str]] = []
+        self._streams = {stray_out: TimedTextBuffer("stdout"), stray_err: TimedTextBuffer("stderr")}
+        self._pipe_reader = (pipe_reader or _open_pipe_reader)(stray_out, stray_err)
+        self._lock = threading.Lock()  # guards the listener and the texts held for it
+        self._listener: TextListener | None = None
+        self._held: list[tuple[StreamName, str]] = []
         self._dropped = 0
-        self._asked: threading.Event | None = None
+        self._drain_request: threading.Event | None = None
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="discreet-stray", daemon=True)
 
     def start(self) -> None:
-        """Begin to read. Until `deliver_to` the first texts are kept, and later ones counted."""
+        """Begin to read. Until `deliver_to`, the first texts are kept and later ones counted."""
         self._thread.start()
 
-    def deliver_to(self, listener: OnText) -> None:
-        """Hand over what was kept, from this thread, and from now on everything as it comes."""
+    def deliver_to(self, listener: TextListener) -> None:
+        """Pass on the kept texts now, from this thread, and all later ones as they come."""
         with self._lock:
             self._listener = listener
-            for stream, text in self._kept:
+            for stream, text in self._held:
                 listener(stream, text)
             if self._dropped:
                 listener("stderr", f"[{self._dropped} more texts before this were dropped]")
-            self._kept.clear()
+            self._held.clear()
 
     def drain(self, timeout: float) -> bool:
-        """Hand over everything that was written before the call, without waiting for children that could write more.
+        """Pass on everything that was written before the call; does not wait for children that may write more.
 
-        Returns False when that took longer than `timeout` seconds. Text that `print` still holds has to be flushed first
-        (`guard.flush_text_streams`).
+        Returns False if that took longer than `timeout` seconds. Call `stdio_guard.flush_text_streams` first: it flushes
+        what `print` still buffers.
         """
         import threading
 
-        asked = threading.Event()
-        self._asked = asked
-        self._inbox.wake()
-        return asked.wait(timeout)
+        drained = threading.Event()
+        self._drain_request = drained
+        self._pipe_reader.wake()
+        return drained.wait(timeout)
 
     def stop(self, timeout: float) -> bool:
-        """Drain, then end the thread. What is written later is not read any more. Returns as `drain` does."""
+        """Drain, then end the thread. Output that is written later is not read. Returns as `drain` does."""
         self._stopping = True
         drained = self.drain(timeout)
         if drained:
             self._thread.join()
-            self._inbox.close()
+            self._pipe_reader.close()
         return drained
 
     def _run(self) -> None:
         while True:
-            self._take_in(self._next_due())
+            self._read_pipes(self._seconds_until_due())
             now = monotonic()
-            for voice in self._voices.values():
-                self._give(voice.stream, voice.due_texts(now))
-            if self._asked is not None:
-                asked, self._asked = self._asked, None
-                self._empty()
-                asked.set()
+            for stream in self._streams.values():
+                self._deliver(stream.name, stream.due_texts(now))
+            if self._drain_request is not None:
+                drained, self._drain_request = self._drain_request, None
+                self._read_until_empty()
+                drained.set()
                 if self._stopping:
                     return
 
-    def _next_due(self) -> float | None:
-        due = [voice.due for voice in self._voices.values() if voice.due is not None]
+    def _seconds_until_due(self) -> float | None:
+        due = [stream.due for stream in self._streams.values() if stream.due is not None]
         return max(0.0, min(due) - monotonic()) if due else None
 
-    def _take_in(self, timeout: float | None) -> bool:
-        arrived = self._inbox.take(timeout)
+    def _read_pipes(self, timeout: float | None) -> bool:
+        """Wait up to `timeout` seconds for output; returns whether there was any."""
+        arrived = self._pipe_reader.read(timeout)
         for fd, data in arrived:
-            voice = self._voices[fd]
-            self._give(voice.stream, voice.feed(data, monotonic()))
+            stream = self._streams[fd]
+            self._deliver(stream.name, stream.feed(data, monotonic()))
         return bool(arrived)
 
-    def _empty(self) -> None:
-        for _ in range(DRAIN_READS):
-            if not self._take_in(self._inbox.settle):
+    def _read_until_empty(self) -> None:
+        for _ in range(MAX_DRAIN_READS):
+            if not self._read_pipes(self._pipe_reader.empty_seconds):
                 break
-        for voice in self._voices.values():
-            self._give(voice.stream, voice.all_texts())
+        for stream in self._streams.values():
+            self._deliver(stream.name, stream.take_all())
 
-    def _give(self, stream: Stream, texts: list[str]) -> None:
+    def _deliver(self, stream: StreamName, texts: list[str]) -> None:
         with self._lock:
             for text in texts:
                 if self._listener is not None:
                     self._listener(stream, text)
-                elif len(self._kept) < KEPT_TEXTS:
-                    self._kept.append((stream, text))
+                elif len(self._held) < MAX_HELD_TEXTS:
+                    self._held.append((stream, text))
                 else:
                     self._dropped += 1
 
 
 @final
-class Voice:
-    """One stream with its clock: when what is held has to be handed over."""
+class TimedTextBuffer:
+    """The text buffer of one stream, and the time at which its text is due. Times are those of `time.monotonic`."""
 
-    def __init__(self, stream: Stream) -> None:
-        self.stream: Stream = stream
-        self._gatherer = Gatherer()
-        self._since = 0.0  # when the oldest of what is held came
-        self._last = 0.0
+    def __init__(self, name: StreamName) -> None:
+        self.name: StreamName = name
+        self._buffer = TextBuffer()
+        self._oldest = 0.0  # when the oldest buffered byte arrived
+        self._latest = 0.0
 
     @property
     def due(self) -> float | None:
-        if not self._gatherer.holds:
+        """When `due_texts` will return something; None while the buffer is empty."""
+        if self._buffer.is_empty:
             return None
-        return min(self._last + REST_SECONDS, self._since + AGE_SECONDS)
+        return min(self._latest + IDLE_SECONDS, self._oldest + MAX_HOLD_SECONDS)
 
     def feed(self, data: bytes, now: float) -> list[str]:
-        if not self._gatherer.holds:
-            self._since = now
-        self._last = now
-        return self._gatherer.feed(data)
+        """Add bytes; returns the texts that are full."""
+        if self._buffer.is_empty:
+            self._oldest = now
+        self._latest = now
+        return self._buffer.feed(data)
 
     def due_texts(self, now: float) -> list[str]:
-        if now >= self._last + REST_SECONDS:
-            return self.all_texts()
-        if now >= self._since + AGE_SECONDS:
-            self._since = now
-            return self._gatherer.give_lines()
+        """The whole text if the stream is idle, its whole lines if they were held for long enough."""
+        if now >= self._latest + IDLE_SECONDS:
+            return self.take_all()
+        if now >= self._oldest + MAX_HOLD_SECONDS:
+            self._oldest = now
+            return self._buffer.take_lines()
         return []
 
-    def all_texts(self) -> list[str]:
-        return self._gatherer.give_all()
+    def take_all(self) -> list[str]:
+        """All that is buffered, in one text or none."""
+        return self._buffer.take_all()
 
 
 @final
-class Gatherer:
-    """Makes texts of one stream's bytes, in bounded memory. Lines end with LF, CR or both. Knows no clock."""
+class TextBuffer:
+    """Turns the bytes of one stream into texts, in bounded memory. Lines end with LF, CR or both. Has no clock."""
 
     def __init__(self) -> None:
-        self._held = b""
-        self._cutting = False  # the rest of a line that was too long is being skipped
+        self._data = b""
+        self._skipping_line = False  # the rest of a line that was cut
 
     @property
-    def holds(self) -> bool:
-        return bool(self._held)
+    def is_empty(self) -> bool:
+        return not self._data
 
     def feed(self, data: bytes) -> list[str]:
-        """Take bytes in; returns the texts that are full."""
+        """Add bytes; returns the texts that are full."""
         texts: list[str] = []
-        self._held += self._after_cut(data)
-        while len(self._held) > TEXT_BYTES:
-            if end := _end_of_lines(self._held[:TEXT_BYTES]):
-                texts += self._give(end)
+        self._data += self._after_cut_line(data)
+        while len(self._data) > MAX_TEXT_BYTES:
+            if end := _end_of_lines(self._data[:MAX_TEXT_BYTES]):
+                texts += self._take(end)
             else:
-                texts.append(_text(self._held[:TEXT_BYTES]) + CUT_NOTE)
-                self._cutting = True
-                self._held = self._after_cut(self._held[TEXT_BYTES:])
+                texts.append(_text(self._data[:MAX_TEXT_BYTES]) + CUT_NOTE)
+                self._skipping_line = True
+                self._data = self._after_cut_line(self._data[MAX_TEXT_BYTES:])
         return texts
 
-    def give_lines(self) -> list[str]:
-        """The whole lines that are held, in one text or none."""
-        return self._give(_end_of_lines(self._held))
+    def take_lines(self) -> list[str]:
+        """The whole lines that are buffered, in one text or none."""
+        return self._take(_end_of_lines(self._data))
 
-    def give_all(self) -> list[str]:
-        """All that is held, a line without its end too, in one text or none."""
-        return self._give(len(self._held))
+    def take_all(self) -> list[str]:
+        """All that is buffered, also a line without its end, in one text or none."""
+        return self._take(len(self._data))
 
-    def _give(self, end: int) -> list[str]:
-        text = _text(self._held[:end])
-        self._held = self._held[end:]
+    def _take(self, end: int) -> list[str]:
+        text = _text(self._data[:end])
+        self._data = self._data[end:]
         return [text] if text else []
 
-    def _after_cut(self, data: bytes) -> bytes:
-        if not self._cutting:
+    def _after_cut_line(self, data: bytes) -> bytes:
+        """The data without the rest of a line that was cut."""
+        if not self._skipping_line:
             return data
         ends = [at for at in (data.find(b"\n"), data.find(b"\r")) if at >= 0]
         if not ends:
             return b""
-        self._cutting = False
+        self._skipping_line = False
         return data[min(ends) :]
 
 
@@ -240,11 +255,11 @@ def _text(data: bytes) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
 
 
-def _open_inbox(stray_out: int, stray_err: int) -> Inbox:
+def _open_pipe_reader(stray_out: int, stray_err: int) -> PipeReader:
     if sys.platform != "win32":
-        from .transports.polled import PolledInbox
+        from .transports.polled import PollingPipeReader
 
-        return PolledInbox(stray_out, stray_err)
-    from .transports.threaded import PumpedInbox
+        return PollingPipeReader(stray_out, stray_err)
+    from .transports.threaded import ThreadedPipeReader
 
-    return PumpedInbox(stray_out, stray_err)
+    return ThreadedPipeReader(stray_out, stray_err)

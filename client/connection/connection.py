@@ -1,7 +1,7 @@
-"""What keeps one connection going: the task that reads, the task that writes, and how both end.
+"""Runs one connection: the task that reads, the task that writes, and the end of both.
 
-What a message means is `inbox`'s to know; the public face is `peer`. Nothing in here waits for a handler or a consumer,
-and the reading never waits for the writing: two ends that both do so stand still for ever.
+`incoming` interprets messages; `peer` is the public face. Nothing in here waits for a handler or a consumer. Reading never
+waits for writing: if both ends did that, neither would ever go on.
 """
 
 from __future__ import annotations
@@ -19,127 +19,127 @@ from ...framing.channel import Channel
 from ...framing.events import EndOfInput, Fault, Frame, FrameLimits, Framing, NeedData
 from ...framing.parser import parser_for
 from ...framing.transports.interface import ByteTransport, PeerGone
-from ..errors import ConnectionFailed, Loss
-from ..messages import ServerRequest
+from ..errors import ConnectionFailed, ConnectionLoss
+from ..messages import MAX_MESSAGE_BYTES, ServerRequest
 from .handlers import Handlers
-from .incoming import Incoming
-from .pending import Awaited, Pending
-
-MAX_REPLY_BYTES: Final = 256 * 1024 * 1024
-"""The server is this side's own choice, so its replies may be larger than what a server takes from anybody."""
+from .incoming import IncomingMessages
+from .pending import PendingRequest, PendingRequests
 
 FLUSH_SECONDS: Final = 1.0
-"""How long leaving waits for the server to take what was already sent, cancellations among it."""
+"""How long `close` waits for the server to take what was already sent, cancellations included."""
 
-LAST_WORDS_SECONDS: Final = 5.0
-"""How long replies are still read after the server stopped reading: its drain window of 2 s, and a margin."""
+DRAIN_SECONDS: Final = 5.0
+"""How long replies are still read after the server stopped reading: the daemon's drain window of 2 s, and a margin."""
 
-SERVED_AT_ONCE: Final = 1024
-"""Requests of the server that may wait for this side's answers. A server that asks more is broken."""
+MAX_SERVER_REQUESTS: Final = 1024
+"""Requests of the server that may run at once. A server that sends more is broken."""
 
 STALL_SECONDS: Final = 30.0
-"""How long the server may be silent within a frame, as long as the daemon allows its clients."""
+"""How long the server may be silent within a frame. The daemon allows its clients the same."""
 
 JUNK_SECONDS: Final = 1.0
-"""How long the server may write what is no frame, without a rest, before nobody waits for its end any more."""
+"""How long the server may write bytes that are no frame, without a pause, before the pending requests fail."""
 
 NO_FRAME: Final = "the server wrote bytes that are no frame"
 NO_JSON: Final = "the server wrote a message that is no JSON"
 
-CLOSED: Final = Loss("the connection was closed by this side")
+CLOSED: Final = ConnectionLoss("the connection was closed by this side")
 
 
 @final
 class Connection:
-    """`pending` is what this side waits for, `loss` how it ended, once it has. What `served` offers outlasts it."""
+    """One connection to a server. `pending` holds the open requests; `loss` says how the connection ended, once it has.
+
+    `handlers` outlast the connection. `explain` is called once, after the input ended.
+    """
 
     def __init__(
         self,
         transport: ByteTransport,
         tasks: TaskGroup,
         *,
-        served: Handlers,
+        handlers: Handlers,
         framing: Framing,
-        explain: Callable[[], Awaitable[Loss]],
+        explain: Callable[[], Awaitable[ConnectionLoss]],
         stall_seconds: float = STALL_SECONDS,
         junk_seconds: float = JUNK_SECONDS,
     ) -> None:
-        self._parser = parser_for(framing, FrameLimits(max_body=MAX_REPLY_BYTES))
+        self._parser = parser_for(framing, FrameLimits(max_body=MAX_MESSAGE_BYTES))
         self._stall_seconds = stall_seconds
         self._junk_seconds = junk_seconds
         self._junk_since = math.inf
-        # No deadline for a whole frame, which may be late because the reading paused; see `_fill`.
+        # No deadline for a whole frame, which may be late because the reading paused; see `_receive`.
         self._channel = Channel(transport, self._parser, frame_timeout=math.inf)
         self._transport = transport
         self._tasks = tasks
         self._explain = explain
-        self._served = served
-        self.pending = Pending()
-        self.inbox = Incoming(self.pending, served, post=self._post, begin=self._begin)
-        self.loss: Loss | None = None
-        self._deaf: Loss | None = None  # the server reads no more, but may still have something to say
-        self._serving = 0
+        self._handlers = handlers
+        self.pending = PendingRequests()
+        self._incoming = IncomingMessages(self.pending, handlers, post=self._post, start_answer=self._start_answer)
+        self.loss: ConnectionLoss | None = None
+        self._write_loss: ConnectionLoss | None = None  # the server reads no more, but may still write
+        self._answering = 0  # requests of the server
         self._posted = 0  # bytes, ever
         self._raw: list[bytes] = []
         self._to_write = anyio.Event()
         self._written = anyio.Event()
-        self._wanted = anyio.Event()
-        self._over = anyio.Event()
-        tasks.start_soon(self._read)
-        tasks.start_soon(self._write)
+        self._reading_resumed = anyio.Event()
+        self._lost = anyio.Event()
+        tasks.start_soon(self._read_loop)
+        tasks.start_soon(self._write_loop)
 
-    # -- what callers start and leave --------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------------------
 
-    async def start(self, awaited: Awaited, body: bytes) -> None:
-        """Queue a request for which somebody will wait. Raises `ConnectionFailed`; then nothing was sent."""
-        await self._room()
-        self.pending.add(awaited)
+    async def start(self, request: PendingRequest, body: bytes) -> None:
+        """Queue a request that somebody will wait for. Raises `ConnectionFailed`; then nothing was sent."""
+        await self._wait_for_space()
+        self.pending.add(request)
         self._post(body)
-        self.reading_wanted()
+        self.resume_reading()
 
-    def leave(self, awaited: Awaited) -> bool:
-        """Forget a request, however it went; the server is told when it has not answered. Never waits.
+    def forget(self, request: PendingRequest) -> bool:
+        """Stop waiting for a request. If the server has not answered yet, it is asked to cancel. Never waits.
 
         Returns whether the request was ever queued.
         """
-        sent = self.pending.find(awaited.id) is not None or awaited.answered
-        self.pending.remove(awaited.id)
-        if sent and not awaited.answered:
-            self._post(self._served.dialect.cancellation(awaited.id))
+        sent = self.pending.find(request.id) is not None or request.done
+        self.pending.remove(request.id)
+        if sent and not request.done:
+            self._post(self._handlers.dialect.cancellation(request.id))
         return sent
 
     async def send(self, body: bytes) -> None:
-        """Send what nobody answers; returns when the server's input has taken it. Raises `ConnectionFailed`."""
-        await self._room()
+        """Send a message that has no answer. Returns when the server's input has taken it. Raises `ConnectionFailed`."""
+        await self._wait_for_space()
         self._post(body)
-        mine = self._posted
-        await self._until(lambda: self._posted - self._channel.unsent >= mine)
+        end = self._posted
+        await self._wait_written(lambda: self._posted - self._channel.unsent >= end)
 
     async def send_raw(self, data: bytes) -> None:
         """Send bytes that need not be a frame, between two frames."""
-        await self._room()
+        await self._wait_for_space()
         self._raw.append(data)
         self._to_write.set()
-        await self._until(lambda: data not in self._raw)
+        await self._wait_written(lambda: data not in self._raw)
 
-    def reading_wanted(self) -> None:
-        """Somebody waits, or a consumer has taken an event: the reading may go on."""
-        self._wanted.set()
+    def resume_reading(self) -> None:
+        """Look again whether reading may go on: a request was added, or a consumer took an event."""
+        self._reading_resumed.set()
 
     @property
     def usable(self) -> bool:
-        """Whether the server still takes what is sent, as far as is known."""
+        """Whether the server still takes messages, as far as is known."""
         return self._unwritable is None
 
-    async def lost(self) -> Loss:
-        """Wait for the end; how it came."""
-        await self._over.wait()
+    async def wait_lost(self) -> ConnectionLoss:
+        """Wait for the connection's end and return its cause."""
+        await self._lost.wait()
         assert self.loss is not None
         return self.loss
 
     async def close(self) -> None:
-        """End it once its tasks have ended: who still waits hears of it, and what was queued gets a bounded chance."""
-        self._lose(CLOSED)
+        """Call it after the tasks have ended. Fails the pending requests and flushes what was queued, in bounded time."""
+        self._end(CLOSED)
         with anyio.move_on_after(FLUSH_SECONDS, shield=True):
             try:
                 while not self._channel.flush():
@@ -156,130 +156,131 @@ class Connection:
             self._posted += self._channel.unsent - before
             self._to_write.set()
 
-    async def _room(self) -> None:
-        """Wait while much is queued: the server reads slowly, and so this side sends slowly."""
+    async def _wait_for_space(self) -> None:
+        """Wait while the write queue is long: a server that reads slowly slows this side's sending."""
         try:
-            await self._until(lambda: not self._channel.congested)
+            await self._wait_written(lambda: not self._channel.congested)
         except ConnectionFailed as exc:
             raise ConnectionFailed(exc.loss, sent=False) from None
 
-    async def _until(self, written: Callable[[], bool]) -> None:
-        while not self._unwritable and not written():
+    async def _wait_written(self, enough: Callable[[], bool]) -> None:
+        while not self._unwritable and not enough():
             await self._written.wait()
         if loss := self._unwritable:
             raise ConnectionFailed(loss)
 
     @property
-    def _unwritable(self) -> Loss | None:
-        return self.loss or self._deaf
+    def _unwritable(self) -> ConnectionLoss | None:
+        return self.loss or self._write_loss
 
-    async def _write(self) -> None:
+    async def _write_loop(self) -> None:
         try:
             while True:
                 await self._to_write.wait()
                 self._to_write = anyio.Event()
                 while not self._channel.flush():
-                    self._tell_written()
+                    self._notify_written()
                     await self._channel.wait_sendable()
                 while self._raw:
                     await self._transport.send(self._raw[0])
                     del self._raw[0]
-                self._tell_written()
+                self._notify_written()
         except PeerGone:
-            self._deaf = Loss("the server stopped reading")
-            self._tell_written()
-            await anyio.sleep(LAST_WORDS_SECONDS)
-            self._lose(self._deaf)
+            self._write_loss = ConnectionLoss("the server stopped reading")
+            self._notify_written()
+            await anyio.sleep(DRAIN_SECONDS)
+            self._end(self._write_loss)
 
-    def _tell_written(self) -> None:
+    def _notify_written(self) -> None:
         self._written.set()
         self._written = anyio.Event()
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    async def _read(self) -> None:
-        while not self._take_events():
-            while self.pending.reading_may_rest:
-                self._wanted = anyio.Event()
-                await self._wanted.wait()
-            await self._fill()
-        self._lose(await self._explain())
+    async def _read_loop(self) -> None:
+        while not self._handle_events():
+            while self.pending.reading_may_pause:
+                self._reading_resumed = anyio.Event()
+                await self._reading_resumed.wait()
+            await self._receive()
+        self._end(await self._explain())
 
-    async def _fill(self) -> None:
-        """Wait for bytes. Silence within a frame ends the frame, and whoever waits should not wait for the rest of it."""
+    async def _receive(self) -> None:
+        """Wait for bytes. Silence within a frame drops the frame and fails the pending requests."""
         with anyio.move_on_after(self._stall_seconds if self._parser.mid_frame else math.inf) as scope:
-            if (fault := await self._channel.fill()) is not None:
-                self.inbox.fail_all(_what_came(fault))
+            if (fault := await self._channel.receive_more()) is not None:
+                self._incoming.fail_all(_fault_text(fault))
             elif self._is_flooded():
-                self.inbox.fail_all(NO_FRAME)
+                self._incoming.fail_all(NO_FRAME)
         if scope.cancelled_caught:
             self._parser.frame_timed_out()
-            self.inbox.fail_all("the server fell silent within a frame")
+            self._incoming.fail_all("the server fell silent within a frame")
 
     def _is_flooded(self) -> bool:
-        """Whether what comes has been no frame for long. Its end, which nobody knows, would be told by a rest."""
-        if not self._parser.wants_rest:
+        """Whether the server has written junk for `JUNK_SECONDS`. Only a pause would tell where the junk ends."""
+        if not self._parser.waits_for_silence:
             self._junk_since = math.inf
             return False
         now = anyio.current_time()
         self._junk_since = min(self._junk_since, now)
         return now - self._junk_since >= self._junk_seconds
 
-    def _take_events(self) -> bool:
-        """Work off what has come; True behind the last of it.
+    def _handle_events(self) -> bool:
+        """Handle everything that was received. True at the end of the input.
 
-        What is no frame fails those who still wait after all of it; not at the end, whose own reason says more.
+        A fault fails the requests that are still pending after the last event. At the end of the input it fails nothing:
+        the reason of the end says more.
         """
-        lost: Fault | None = None
+        last_fault: Fault | None = None
         while True:
-            event = self._channel.next_nowait()
+            event = self._channel.next_event()
             match event:
                 case Frame(body):
-                    if not self.inbox.take(body):
+                    if not self._incoming.handle(body):
                         self._channel.refuse_body(ParseFailure("invalid-json"))
                 case Fault():
-                    lost = event
+                    last_fault = event
                 case NeedData():
-                    if lost is not None:
-                        self.inbox.fail_all(_what_came(lost))
+                    if last_fault is not None:
+                        self._incoming.fail_all(_fault_text(last_fault))
                     return False
                 case EndOfInput():
                     return True
                 case _:
                     assert_never(event)
 
-    def _begin(self, request: ServerRequest) -> None:
-        if self._serving >= SERVED_AT_ONCE:
-            self._lose(Loss(f"the server sent more than {SERVED_AT_ONCE} requests at once"))
+    def _start_answer(self, request: ServerRequest) -> None:
+        if self._answering >= MAX_SERVER_REQUESTS:
+            self._end(ConnectionLoss(f"the server sent more than {MAX_SERVER_REQUESTS} requests at once"))
             return
-        self._serving += 1
-        self._tasks.start_soon(self._answer, request, self._served.admit(request))
+        self._answering += 1
+        self._tasks.start_soon(self._answer, request, self._handlers.register(request))
 
     async def _answer(self, request: ServerRequest, scope: anyio.CancelScope) -> None:
         try:
-            answer = await self._served.answer(request, scope)
-            await self._room()
-            self._post(answer)
+            reply = await self._handlers.answer(request, scope)
+            await self._wait_for_space()
+            self._post(reply)
         except ConnectionFailed:
-            return  # nobody is there to hear the answer
+            return  # the server no longer reads
         finally:
-            self._serving -= 1
+            self._answering -= 1
 
     # -- ending ------------------------------------------------------------------------------------------------
 
-    def _lose(self, loss: Loss) -> None:
-        """The end, once: everyone who waits is told, and whoever comes later."""
+    def _end(self, loss: ConnectionLoss) -> None:
+        """End the connection, once. Pending requests fail, and so does every later one."""
         if self.loss is None:
             self.loss = loss
-            self._over.set()
+            self._lost.set()
             self.pending.fail_all(partial(ConnectionFailed, loss))
-            self._tell_written()
-            self.reading_wanted()
+            self._notify_written()
+            self.resume_reading()
 
 
-def _what_came(fault: Fault) -> str:
-    return NO_JSON if fault.failure in _BAD_BODIES else NO_FRAME
+def _fault_text(fault: Fault) -> str:
+    return NO_JSON if fault.failure in _BODY_FAULTS else NO_FRAME
 
 
-_BAD_BODIES: Final = (ParseFailure("invalid-json"), ParseFailure("invalid-utf8"))
-"""What is wrong within a frame, which itself was none of the trouble."""
+_BODY_FAULTS: Final = (ParseFailure("invalid-json"), ParseFailure("invalid-utf8"))
+"""The frame was good, but its body was not."""

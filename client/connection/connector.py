@@ -1,4 +1,7 @@
-"""Where a peer finds its connection: one that lasts as long as its transport here, one that is renewed in `restart`."""
+"""Opens connections, and gives the peer the one to use.
+
+`FixedConnector` always gives the same connection; `policies.restart` has the connector that replaces a dead server.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,17 @@ from typing import Protocol, final
 
 from ...framing.events import Framing
 from ...framing.transports.interface import ByteTransport
-from ..errors import Loss
+from ..errors import ConnectionLoss
 from ..task_group import background_tasks
 from .connection import Connection
 from .handlers import Handlers
 
 
 class Connector(Protocol):
-    """Gives out the connection of the moment."""
+    """Gives the connection that a call should use now."""
 
     @property
-    def over(self) -> bool:
+    def closed(self) -> bool:
         """No later call can succeed."""
         ...
 
@@ -29,13 +32,13 @@ class Connector(Protocol):
 
 @final
 class FixedConnector:
-    """The one connection there is, whatever became of it: using it tells."""
+    """Always gives the same connection, even after its end: then using it raises `ConnectionFailed`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     @property
-    def over(self) -> bool:
+    def closed(self) -> bool:
         return not self._connection.usable
 
     async def connection(self) -> Connection:
@@ -43,14 +46,14 @@ class FixedConnector:
 
 
 @asynccontextmanager
-async def opened(
-    transport: ByteTransport, served: Handlers, *, framing: Framing, explain: Callable[[], Awaitable[Loss]]
+async def open_connection(
+    transport: ByteTransport, handlers: Handlers, *, framing: Framing, explain: Callable[[], Awaitable[ConnectionLoss]]
 ) -> AsyncGenerator[Connection]:
-    """A connection over a transport, for as long as the block runs; leaving flushes it, in bounded time."""
+    """A connection over a transport, for as long as the block runs. Leaving flushes it, in bounded time."""
     connection: Connection | None = None
     try:
         async with background_tasks() as tasks:
-            connection = Connection(transport, tasks, served=served, framing=framing, explain=explain)
+            connection = Connection(transport, tasks, handlers=handlers, framing=framing, explain=explain)
             yield connection
     finally:
         if connection is not None:

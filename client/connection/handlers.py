@@ -1,108 +1,117 @@
-"""What the server asks of this side: its requests are answered by handlers, its notifications handed to them.
+"""Runs the program's handlers for the server's requests and notifications. Sends nothing itself.
 
-Handlers belong to the peer, and serve one connection after the other.
+Handlers belong to the endpoint and serve one connection after the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeAlias, final
+from typing import Any, Protocol, TypeAlias, final
 
 import msgspec
 from anyio import CancelScope
 from msgspec import Raw
 
 from ...errors.exceptions import FailureError, OperationError
-from ...errors.failures import Cancelled, Failure, Internal, MethodNotFound, ParseFailure
-from ...errors.wire import encode_error as error_text
-from ...errors.wire import failure_of
-from .. import log
-from ..dialects import PLAIN, Dialect
+from ...errors.failures import Cancelled, Internal, MethodNotFound, ParseFailure
+from ...errors.wire import encode_error_response, failure_of
 from ..errors import RemoteError
-from ..messages import UNREADABLE, ServerNotification, ServerRequest, encode_error, encode_result
+from ..messages import DECODE_ERRORS, ServerNotification, ServerRequest, encode_result
+from . import log
 
 RequestHandler: TypeAlias = Callable[[Any], Awaitable[Any]]  # JSON values in, anything that msgspec encodes out
 NotificationHandler: TypeAlias = Callable[[Any], object]  # JSON values in
 
 
+class WireDialect(Protocol):
+    """The part of a `Dialect` that a running connection needs; its docstring explains the attributes."""
+
+    @property
+    def cancel(self) -> str: ...
+
+    @property
+    def cancel_member(self) -> str: ...
+
+    @property
+    def a2a(self) -> bool: ...
+
+    def cancellation(self, request_id: int) -> bytes: ...
+
+
 @final
 class Handlers:
-    """Handlers by method. Requests of methods without a handler are answered METHOD_NOT_FOUND.
+    """Handlers by method. A request without a handler is answered METHOD_NOT_FOUND.
 
-    `unidentified` hears of errors that the server could not ascribe to a request.
+    `unidentified_error` is called with errors that the server could not ascribe to a request.
     """
 
-    def __init__(self, dialect: Dialect = PLAIN) -> None:
+    def __init__(self, dialect: WireDialect) -> None:
         self.dialect = dialect
         self.requests: dict[str, RequestHandler] = {}
         self.notifications: dict[str, NotificationHandler] = {}
-        self.unidentified: Callable[[RemoteError], object] | None = None
+        self.unidentified_error: Callable[[RemoteError], object] | None = None
         self._running: dict[bytes, CancelScope] = {}
 
-    def notify(self, message: ServerNotification) -> None:
-        """Hand a notification over. What the handler raises is logged."""
+    def handle_notification(self, message: ServerNotification) -> None:
+        """Call the method's handler. An exception of the handler is logged."""
         if message.method == self.dialect.cancel:
             self._cancel(message.params)
         elif handler := self.notifications.get(message.method):
             try:
-                values = _values(message.params)
+                params = _decode_params(message.params)
             except FailureError:
-                return  # nobody is told of a broken notification
-            guarded(f"the handler of {message.method}", partial(handler, values))
+                return  # JSON-RPC does not answer a notification, not even a broken one
+            call_logged(f"the handler of {message.method}", partial(handler, params))
 
-    def admit(self, request: ServerRequest) -> CancelScope:
-        """Take note of a request, so that the server can cancel it from now on. The scope is for `answer`."""
+    def register(self, request: ServerRequest) -> CancelScope:
+        """Let the server cancel a request from now on. Pass the scope to `answer`."""
         self._running[request.id] = scope = CancelScope()
         return scope
 
     async def answer(self, request: ServerRequest, scope: CancelScope) -> bytes:
-        """Run the request's handler; the body of the reply.
+        """Run the request's handler and return the body of the reply.
 
-        `OperationError` and `FailureError` become error replies; anything else that a handler raises is logged, and
-        INTERNAL to the server.
+        `OperationError` and `FailureError` become error replies. Any other exception of the handler is logged, and the
+        server gets INTERNAL.
         """
         with scope:
             try:
                 handler = self.requests.get(request.method)
                 if handler is None:
-                    return _refusal(request, MethodNotFound())
-                return encode_result(request.id, await handler(_values(request.params)))
+                    return encode_error_response(request.id, MethodNotFound())
+                return encode_result(request.id, await handler(_decode_params(request.params)))
             except OperationError as exc:
-                return _refusal(request, failure_of(exc, (type(exc),)))
+                return encode_error_response(request.id, failure_of(exc, (type(exc),)))
             except FailureError as exc:
-                return _refusal(request, exc.failure)
+                return encode_error_response(request.id, exc.failure)
             except Exception as exc:  # noqa: BLE001 - the boundary to foreign code: other calls must not suffer
-                log.failed(f"the handler of {request.method}", exc)
-                return _refusal(request, Internal())
+                log.exception(f"the handler of {request.method}", exc)
+                return encode_error_response(request.id, Internal())
             finally:
                 self._running.pop(request.id, None)
-        return _refusal(request, Cancelled())
+        return encode_error_response(request.id, Cancelled())
 
     def _cancel(self, params: Raw | None) -> None:
         try:
             members = msgspec.json.decode(params or b"", type=dict[str, Raw])
-        except UNREADABLE:
+        except DECODE_ERRORS:
             return
-        wanted = bytes(members.get(self.dialect.cancel_member, b""))
-        if scope := self._running.get(wanted):
+        request_id = bytes(members.get(self.dialect.cancel_member, b""))
+        if scope := self._running.get(request_id):
             scope.cancel()
 
 
-def guarded(what: str, handler: Callable[[], object]) -> None:
-    """Call a handler that answers nobody; what it raises is logged."""
+def call_logged(what: str, handler: Callable[[], object]) -> None:
+    """Call a handler whose result nobody waits for. An exception is logged as a failure of `what`."""
     try:
         handler()
     except Exception as exc:  # noqa: BLE001 - the boundary to foreign code, as above
-        log.failed(what, exc)
+        log.exception(what, exc)
 
 
-def _refusal(request: ServerRequest, failure: Failure) -> bytes:
-    return encode_error(request.id, error_text(failure))
-
-
-def _values(params: Raw | None) -> Any:  # JSON
+def _decode_params(params: Raw | None) -> Any:  # JSON
     try:
         return None if params is None else msgspec.json.decode(params)
-    except UNREADABLE as exc:
+    except DECODE_ERRORS as exc:
         raise FailureError(ParseFailure("invalid-json")) from exc

@@ -1,4 +1,4 @@
-"""What a message from the server means: an answer, an event, an error for nobody, a question. No IO, no waiting."""
+"""Interprets the server's messages and passes each on: to a pending request, a handler, or the log. No IO, no waiting."""
 
 from __future__ import annotations
 
@@ -9,137 +9,139 @@ from typing import Final, assert_never, final
 import msgspec
 from msgspec import Raw
 
-from ...errors import failures as facts
+from ...errors import failures
 from ...errors.wire import encode_error
-from .. import log, messages
-from ..errors import ClientError, InvalidReply, OperationTypeMismatch, RemoteError, remote_error
-from .handlers import Handlers, guarded
-from .pending import Awaited, Pending, PendingCall, PendingStream
+from .. import messages
+from ..errors import ClientError, InvalidReply, OperationTypeMismatch, RemoteError
+from . import log
+from .error_replies import remote_error
+from .handlers import Handlers, call_logged
+from .pending import PendingCall, PendingRequest, PendingRequests, PendingStream
 
-_NO_CALL: Final = encode_error(facts.OperationTypeMismatch())
-"""What the daemon itself says of a wrong kind, where it knows: here an event came for a call, or a result for a stream."""
+_TYPE_MISMATCH: Final = encode_error(failures.OperationTypeMismatch())
+"""The daemon's own error for a wrong operation type. Used when an event answers a call, or a result answers a stream."""
 
 
 @final
-class Incoming:
-    """Brings what the server says to those who wait for it.
+class IncomingMessages:
+    """Passes on what the server sends.
 
-    `post` queues a message to the server, `begin` starts the work on one of its requests; neither may wait.
+    `post` queues a message to the server; `start_answer` starts the handler of a server's request. Neither may wait.
     """
 
     def __init__(
         self,
-        pending: Pending,
-        served: Handlers,
+        pending: PendingRequests,
+        handlers: Handlers,
         *,
         post: Callable[[bytes], None],
-        begin: Callable[[messages.ServerRequest], None],
+        start_answer: Callable[[messages.ServerRequest], None],
     ) -> None:
         self._pending = pending
-        self._served = served
+        self._handlers = handlers
         self._post = post
-        self._begin = begin
+        self._start_answer = start_answer
 
-    def take(self, body: bytes) -> bool:
-        """Act on one message; False when it is no JSON text."""
+    def handle(self, body: bytes) -> bool:
+        """Act on one message. False when it is no JSON text."""
         try:
-            message = messages.decode(body)
-        except messages.UNREADABLE:
+            message = messages.decode_message(body)
+        except messages.DECODE_ERRORS:
             return False
         match message:
-            case messages.Reply():
-                self._take_reply(message)
+            case messages.Response():
+                self._handle_response(message)
             case messages.ServerNotification(messages.STREAM_EVENT, params):
-                self._take_event(params)
+                self._handle_event(params)
             case messages.ServerNotification():
-                self._served.notify(message)
+                self._handlers.handle_notification(message)
             case messages.ServerRequest():
-                self._begin(message)
-            case messages.Malformed(int(call_id)):
-                self._fail(self._pending.find(call_id), "the server's message is neither a result nor an error")
-            case messages.Malformed():
+                self._start_answer(message)
+            case messages.InvalidMessage(int(request_id)):
+                self._fail(self._pending.find(request_id), "the server's message is neither a result nor an error")
+            case messages.InvalidMessage():
                 self.fail_all("the server wrote JSON that is no message")
             case _:
                 assert_never(message)
         return True
 
-    def fail_all(self, why: str) -> None:
-        """Any answer may have been lost. Nobody waits for the others any more, so the server need not go on."""
-        for awaited in self._pending:
-            self._fail(awaited, why)
-            self._post(self._served.dialect.cancellation(awaited.id))
+    def fail_all(self, reason: str) -> None:
+        """Fail every pending request with `InvalidReply`, because any answer may have been lost, and cancel it."""
+        for request in self._pending:
+            self._fail(request, reason)
+            self._post(self._handlers.dialect.cancellation(request.id))
 
-    def _take_reply(self, reply: messages.Reply) -> None:
-        if reply.id is None:
-            self._take_unidentified(reply.error or Raw(b"null"))
+    def _handle_response(self, response: messages.Response) -> None:
+        if response.id is None:
+            self._handle_unidentified_error(response.error or Raw(b"null"))
             return
-        awaited = self._pending.find(reply.id)
-        self._pending.remove(reply.id)
-        match awaited:
-            case None:  # it was cancelled or timed out, or this side never asked
-                log.mention("the server answered a request that nobody waits for")
-            case _ if reply.error is not None:
-                awaited.fail(partial(remote_error, reply.error, awaited.errors, a2a=self._served.dialect.a2a))
-            case PendingCall() if reply.result is not None:
-                awaited.settle(reply.result)
-            case PendingStream() if (end := _completion(reply.result)) is not None:
-                awaited.complete(end.events)
-            case PendingStream() if reply.result is not None and awaited.untouched:
-                awaited.fail(partial(_not_a_stream, reply.result))
+        request = self._pending.find(response.id)
+        self._pending.remove(response.id)
+        match request:
+            case None:  # it was cancelled or timed out, or this side never sent it
+                log.debug("the server answered a request that nobody waits for")
+            case _ if response.error is not None:
+                request.fail(partial(remote_error, response.error, request.errors, a2a=self._handlers.dialect.a2a))
+            case PendingCall() if response.result is not None:
+                request.set_result(response.result)
+            case PendingStream() if (end := _stream_end(response.result)) is not None:
+                request.complete(end.events)
+            case PendingStream() if response.result is not None and request.has_no_events:
+                request.fail(partial(_not_a_stream, response.result))
             case _:
-                self._fail(awaited, "the server's answer is no end of a stream")
+                self._fail(request, "the server's answer does not end a stream")
 
-    def _take_unidentified(self, error: Raw) -> None:
-        """An error without an id. What this side writes is well-formed, so that one reason is left: its size.
+    def _handle_unidentified_error(self, error: Raw) -> None:
+        """An error without an id. What this side writes is well-formed, so the server can only object to its size.
 
-        If any of the waiting requests was too large, then the largest was.
+        If any of the pending requests was too large, then the largest one was.
         """
-        failed = remote_error(error)
-        too_large = isinstance(failed, RemoteError) and failed.failure == facts.InvalidRequest("oversize")
+        exc = remote_error(error)
+        too_large = isinstance(exc, RemoteError) and exc.failure == failures.InvalidRequest("oversize")
         if too_large and (largest := self._pending.largest()) is not None:
             self._pending.remove(largest.id)
             largest.fail(partial(remote_error, error))
-        elif self._served.unidentified is not None and isinstance(failed, RemoteError):
-            guarded("the handler of unidentified errors", partial(self._served.unidentified, failed))
+        elif self._handlers.unidentified_error is not None and isinstance(exc, RemoteError):
+            call_logged("the handler of unidentified errors", partial(self._handlers.unidentified_error, exc))
         else:
-            log.warn(f"the server reports an error and not of which request: {failed}")
+            log.warning(f"the server sent an error that names no request: {exc}")
 
-    def _take_event(self, params: Raw | None) -> None:
+    def _handle_event(self, params: Raw | None) -> None:
         try:
             event = msgspec.json.decode(params or b"", type=messages.StreamEvent)
-        except messages.UNREADABLE:
+        except messages.DECODE_ERRORS:
             self.fail_all("the server sent a malformed stream event")
             return
-        awaited = self._pending.find(event.id)
-        match awaited:
+        request = self._pending.find(event.id)
+        match request:
             case PendingStream():
-                if not awaited.abandoned:
-                    awaited.push(event.seq, event.value)
-                if not (awaited.abandoned or awaited.answered):
+                if not request.abandoned:
+                    request.push(event.seq, event.value)
+                if not (request.abandoned or request.done):
                     return
             case PendingCall():
-                awaited.fail(partial(remote_error, _NO_CALL))
-            case None:  # its consumer has gone
+                request.fail(partial(remote_error, _TYPE_MISMATCH))
+            case None:  # its consumer has left
                 return
-        self._pending.remove(awaited.id)
-        self._post(self._served.dialect.cancellation(awaited.id))
+        self._pending.remove(request.id)
+        self._post(self._handlers.dialect.cancellation(request.id))
 
-    def _fail(self, awaited: Awaited | None, why: str) -> None:
-        if awaited is not None:
-            self._pending.remove(awaited.id)
-            awaited.fail(partial(InvalidReply, why))
+    def _fail(self, request: PendingRequest | None, reason: str) -> None:
+        if request is not None:
+            self._pending.remove(request.id)
+            request.fail(partial(InvalidReply, reason))
 
 
 def _not_a_stream(result: Raw) -> ClientError:
-    mismatch = remote_error(_NO_CALL)
+    mismatch = remote_error(_TYPE_MISMATCH)
     if isinstance(mismatch, OperationTypeMismatch):
         mismatch.result = result
     return mismatch
 
 
-def _completion(result: Raw | None) -> messages.Completion | None:
+def _stream_end(result: Raw | None) -> messages.StreamEnd | None:
     try:
-        end = msgspec.json.decode(result or b"", type=messages.Completion)
-    except messages.UNREADABLE:
+        end = msgspec.json.decode(result or b"", type=messages.StreamEnd)
+    except messages.DECODE_ERRORS:
         return None
     return end if end.completed else None

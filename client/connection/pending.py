@@ -1,12 +1,12 @@
-"""What this side still waits for: calls with one answer, and streams with many events. No IO.
+"""The requests that this side waits for: calls with one answer, and streams with many events. No IO.
 
-The rule of reading lives here. A stream has no flow control of its own but the pipe, which all calls share, so:
+This module decides when reading pauses. A stream has no flow control of its own but the pipe, which all requests share:
 
-* Reading pauses only while some stream holds `EVENTS_HELD` events or more **and nobody waits**: no call is under way, and
-  no consumer waits at an empty stream. Whoever waits is therefore never stuck behind somebody else's slow consumer, and a
-  slow consumer alone slows its producer down, as section 5 of docs/protocol.md wants it.
-* While others wait, a slow consumer's events are held beyond that number, up to `BYTES_HELD`. Past it the stream ends
-  with `StreamOverrun`; nothing is left out silently.
+* Reading pauses only while some stream buffers `MAX_BUFFERED_EVENTS` events or more **and nobody waits**: no call is open,
+  and no consumer waits at an empty stream. So a slow consumer never delays anybody else's answer, and a slow consumer alone
+  slows its producer down, as section 5 of docs/protocol.md asks.
+* While others wait, a stream buffers more events, up to `MAX_BUFFERED_BYTES`. Past that it ends with `StreamOverrun`.
+  No event is dropped silently.
 """
 
 from __future__ import annotations
@@ -20,185 +20,187 @@ from msgspec import Raw
 
 from ..errors import ClientError, ConnectionFailed, DeclaredErrors, InvalidReply, StreamOverrun
 
-EVENTS_HELD: Final = 32
-"""Events that one stream holds for its consumer before reading may pause; as many as the daemon holds by default."""
+MAX_BUFFERED_EVENTS: Final = 32
+"""Events that one stream buffers before reading may pause. The daemon's default is the same."""
 
-BYTES_HELD: Final = 16 * 1024 * 1024
-"""Bytes of events that one stream may hold while others wait for the connection."""
+MAX_BUFFERED_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of events that one stream may buffer while others wait for the connection."""
 
-Failing: TypeAlias = Callable[[], ClientError]
-"""Makes the exception anew for each who waits: an exception that two tasks raise collects both tracebacks."""
+ErrorFactory: TypeAlias = Callable[[], ClientError]
+"""Makes the exception when it is raised. One instance raised in two tasks would collect both tracebacks."""
 
 
 @final
 class PendingCall:
-    """One request and its answer. `size` is that of its body in bytes, `errors` what the caller knows it to declare."""
+    """A request with one answer. `size` is its body's length in bytes; `errors` are the classes that decode its details."""
 
-    def __init__(self, call_id: int, size: int, errors: DeclaredErrors = ()) -> None:
-        self.id = call_id
+    def __init__(self, request_id: int, size: int, errors: DeclaredErrors = ()) -> None:
+        self.id = request_id
         self.size = size
         self.errors = errors
         self._result: Raw | None = None
-        self._failing: Failing | None = None
+        self._make_error: ErrorFactory | None = None
         self._answered = anyio.Event()
 
     @property
-    def answered(self) -> bool:
+    def done(self) -> bool:
         return self._answered.is_set()
 
-    def settle(self, result: Raw) -> None:
+    def set_result(self, result: Raw) -> None:
         self._result = result
         self._answered.set()
 
-    def fail(self, failing: Failing) -> None:
-        self._failing = failing
+    def fail(self, make_error: ErrorFactory) -> None:
+        self._make_error = make_error
         self._answered.set()
 
-    async def answer(self) -> Raw:
-        """Wait for the answer, as JSON text. Raises what `fail` was given."""
+    async def result(self) -> Raw:
+        """Wait for the result, as JSON text. Raises the error that `fail` was given."""
         await self._answered.wait()
-        if self._failing is not None:
-            raise self._failing()
+        if self._make_error is not None:
+            raise self._make_error()
         assert self._result is not None  # answered means one of the two
         return self._result
 
 
 @final
 class PendingStream:
-    """One subscription: the events that its consumer has not taken, and how it ended."""
+    """A subscription: the events that its consumer has not taken yet, and how it ended."""
 
-    def __init__(self, call_id: int, size: int, errors: DeclaredErrors = ()) -> None:
-        self.id = call_id
+    def __init__(self, request_id: int, size: int, errors: DeclaredErrors = ()) -> None:
+        self.id = request_id
         self.size = size
         self.errors = errors
         self.abandoned = False
-        """Set when the consumer has gone without a word; read by whoever routes the next event."""
-        self.awaited = False
+        """Set when the consumer was garbage-collected. The next event then cancels the subscription."""
+        self.consumer_waits = False
         """Whether the consumer waits at an empty stream."""
         self._events: deque[Raw] = deque()
         self._bytes = 0
         self._received = 0
-        self._ended = False
-        self._failing: Failing | None = None
+        self._done = False
+        self._make_error: ErrorFactory | None = None
         self._changed = anyio.Event()
 
     @property
-    def answered(self) -> bool:
-        return self._ended
+    def done(self) -> bool:
+        return self._done
 
     @property
-    def untouched(self) -> bool:
-        """No event has come."""
+    def has_no_events(self) -> bool:
+        """No event has been received."""
         return self._received == 0
 
     @property
     def full(self) -> bool:
-        return len(self._events) >= EVENTS_HELD
+        return len(self._events) >= MAX_BUFFERED_EVENTS
 
     def push(self, seq: int, value: Raw) -> None:
-        """Take one event in. A gap in `seq` or too much to hold ends the stream."""
+        """Add one event. A gap in `seq`, or more bytes than may be buffered, ends the stream."""
         size = memoryview(value).nbytes
         if seq != self._received + 1:
             self.fail(lambda: InvalidReply(f"event {seq} came after event {seq - 1} was lost or repeated"))
-        elif self._bytes + size > BYTES_HELD and self._events:
-            self.fail(lambda: StreamOverrun(f"more than {BYTES_HELD} bytes of events waited for their consumer"))
+        elif self._bytes + size > MAX_BUFFERED_BYTES and self._events:
+            self.fail(
+                lambda: StreamOverrun(f"more than {MAX_BUFFERED_BYTES} bytes of events waited for their consumer")
+            )
         else:
             self._received = seq
-            self.awaited = False  # no longer at an empty stream, although the consumer has not run yet
+            self.consumer_waits = False  # no longer at an empty stream, although the consumer has not run yet
             self._events.append(value)
             self._bytes += size
-            self._wake()
+            self._notify()
 
     def complete(self, events: int) -> None:
-        """The server says that these were all."""
+        """The server says that it has sent all `events`."""
         if events != self._received:
             self.fail(lambda: InvalidReply(f"{self._received} of {events} events came"))
         else:
-            self._ended = True
-            self._wake()
+            self._done = True
+            self._notify()
 
-    def fail(self, failing: Failing) -> None:
-        """End with an error, behind the events that are held. The first end stands."""
-        if not self._ended:
-            self._ended = True
-            self._failing = failing
-            self._wake()
+    def fail(self, make_error: ErrorFactory) -> None:
+        """End with an error, after the buffered events. Only the first end counts."""
+        if not self._done:
+            self._done = True
+            self._make_error = make_error
+            self._notify()
 
-    async def next(self, room_made: Callable[[], None]) -> Raw | None:
-        """The next event's JSON text, or None behind the last. Raises what ended the stream.
+    async def next(self, resume_reading: Callable[[], None]) -> Raw | None:
+        """The next event's JSON text, or None after the last. Raises the error that ended the stream.
 
-        `room_made` is called when the reading may go on.
+        `resume_reading` is called when reading may go on.
         """
         await anyio.lowlevel.checkpoint()
         while not self._events:
-            if self._ended:
-                if self._failing is not None:
-                    raise self._failure(self._failing())
+            if self._done:
+                if self._make_error is not None:
+                    raise self._with_last_seq(self._make_error())
                 return None
-            self.awaited = True
-            room_made()
+            self.consumer_waits = True
+            resume_reading()
             try:
                 await self._changed.wait()
             finally:
-                self.awaited = False
+                self.consumer_waits = False
         event = self._events.popleft()
         self._bytes -= memoryview(event).nbytes
-        room_made()
+        resume_reading()
         return event
 
-    def _failure(self, error: ClientError) -> ClientError:
-        """The error, with the place in the stream where it struck; all events up to there were delivered."""
+    def _with_last_seq(self, error: ClientError) -> ClientError:
+        """A lost connection is reported with the number of the last event, which was delivered."""
         if isinstance(error, ConnectionFailed):
             return ConnectionFailed(error.loss, sent=error.sent, last_seq=self._received)
         return error
 
-    def _wake(self) -> None:
+    def _notify(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
 
 
-Awaited: TypeAlias = PendingCall | PendingStream
+PendingRequest: TypeAlias = PendingCall | PendingStream
 
 
 @final
-class Pending:
-    """Calls and streams by id."""
+class PendingRequests:
+    """The open calls and streams of a connection, by id."""
 
     def __init__(self) -> None:
-        self._by_id: dict[int, Awaited] = {}
+        self._by_id: dict[int, PendingRequest] = {}
 
-    def __iter__(self) -> Iterator[Awaited]:
+    def __iter__(self) -> Iterator[PendingRequest]:
         return iter(list(self._by_id.values()))
 
-    def add(self, awaited: Awaited) -> None:
-        self._by_id[awaited.id] = awaited
+    def add(self, request: PendingRequest) -> None:
+        self._by_id[request.id] = request
 
-    def find(self, call_id: int) -> Awaited | None:
-        return self._by_id.get(call_id)
+    def find(self, request_id: int) -> PendingRequest | None:
+        return self._by_id.get(request_id)
 
-    def remove(self, call_id: int) -> None:
-        """Forget it; a later reply under this id is nobody's."""
-        self._by_id.pop(call_id, None)
+    def remove(self, request_id: int) -> None:
+        """Forget a request. A later reply to it is ignored."""
+        self._by_id.pop(request_id, None)
 
-    def largest(self) -> Awaited | None:
-        """The one with the largest body."""
-        return max(self._by_id.values(), key=lambda awaited: awaited.size, default=None)
+    def largest(self) -> PendingRequest | None:
+        """The request with the largest body."""
+        return max(self._by_id.values(), key=lambda request: request.size, default=None)
 
-    def fail_all(self, failing: Failing) -> None:
-        for awaited in self:
-            awaited.fail(failing)
-            self.remove(awaited.id)
+    def fail_all(self, make_error: ErrorFactory) -> None:
+        for request in self:
+            request.fail(make_error)
+            self.remove(request.id)
 
     @property
-    def reading_may_rest(self) -> bool:
+    def reading_may_pause(self) -> bool:
         """The rule at the top of this module."""
         full = False
-        for awaited in self._by_id.values():
-            match awaited:
+        for request in self._by_id.values():
+            match request:
                 case PendingCall():
                     return False
                 case PendingStream():
-                    if awaited.awaited:
+                    if request.consumer_waits:
                         return False
-                    full = full or (awaited.full and not awaited.abandoned)
+                    full = full or (request.full and not request.abandoned)
         return full

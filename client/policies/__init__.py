@@ -1,1 +1,1 @@
-"""When a call is tried again, and when a server is started again."""
+"""When a call is made again, and when a server is started again."""

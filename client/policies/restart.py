@@ -1,27 +1,32 @@
-"""A line whose server is started anew when it has died: at most so often, and never two of them at once."""
+"""Starts a server again after it died: at most as often as the policy says, and never two servers at once."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from typing import final
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TypeAlias, final
 
 import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from ...errors.backoff import Timing, doubling
+from ...errors.backoff import SYSTEM_TIMING, Timing, exponential_backoff
 from ..connection.connection import CLOSED, Connection
-from ..errors import ConnectionFailed, Loss
+from ..errors import ConnectionFailed, ConnectionLoss
+from ..task_group import background_tasks
+
+StartServer: TypeAlias = Callable[[], AbstractAsyncContextManager[Connection]]
+"""Starts a server and connects to it. Raises `ConnectionFailed`. Leaving ends the server."""
 
 
 class RestartPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """How often a server that died is started again.
 
-    At most `limit` restarts in any `within` seconds; when a call would need one more, that is the end. The first one is
-    immediate; each further one that is still counted doubles the pause since the last death, from `initial` to at most
-    `cap` seconds. A restart that fails counts too. Raises `ValueError` for numbers that make no sense.
+    At most `limit` restarts within any `within` seconds. A call that would need one more fails, and so does every later
+    call. The first restart is immediate. While earlier restarts count, each further one doubles the delay since the last
+    death, from `initial` to at most `cap` seconds. A restart that fails counts too. Raises `ValueError` for numbers out of
+    range.
     """
 
     limit: int = 5
@@ -34,36 +39,51 @@ class RestartPolicy(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("limit, initial and cap must be 0 or more, within above 0")
 
 
+@asynccontextmanager
+async def restarting(start_server: StartServer, policy: RestartPolicy) -> AsyncGenerator[RestartingConnector]:
+    """A connector to a server that is started now and, after its death, by the next call. Leaving ends the server.
+
+    Raises `ConnectionFailed` when the first start fails.
+    """
+    async with background_tasks() as tasks:
+        connector = RestartingConnector(start_server, policy, tasks=tasks, timing=SYSTEM_TIMING)
+        try:
+            await connector.connection()
+            yield connector
+        finally:
+            connector.close()
+
+
 @final
-class Restarts:
-    """The restarts that still count. `now` is in seconds, of any clock that never goes back."""
+class RestartHistory:
+    """The restarts that still count. `now` is in seconds of any monotonic clock."""
 
     def __init__(self, policy: RestartPolicy) -> None:
         self._policy = policy
-        self._counted: deque[float] = deque()
+        self._restarts: deque[float] = deque()
 
-    def pause(self, now: float) -> float | None:
-        """Seconds from the last death to the next start; None when there is to be none."""
-        while self._counted and self._counted[0] <= now - self._policy.within:
-            self._counted.popleft()
-        count = len(self._counted)
+    def delay(self, now: float) -> float | None:
+        """Seconds from the last death to the next start; None when the policy allows no restart."""
+        while self._restarts and self._restarts[0] <= now - self._policy.within:
+            self._restarts.popleft()
+        count = len(self._restarts)
         if count >= self._policy.limit:
             return None
-        return doubling(self._policy.initial, self._policy.cap, count - 1) if count else 0.0
+        return exponential_backoff(self._policy.initial, self._policy.cap, count - 1) if count else 0.0
 
-    def count(self, now: float) -> None:
-        """A restart begins."""
-        self._counted.append(now)
+    def add(self, now: float) -> None:
+        """Count a restart that begins now."""
+        self._restarts.append(now)
 
 
 @final
-class _Life:
+class _ServerRun:
     """One server from its start to its end."""
 
     def __init__(self) -> None:
         self.connection: Connection | None = None
-        self.begun = anyio.Event()
-        self.over = anyio.Event()
+        self.started = anyio.Event()
+        self.ended = anyio.Event()
         self.loss = CLOSED
         self.ended_at = 0.0
 
@@ -74,88 +94,87 @@ class _Life:
 
 @final
 class RestartingConnector:
-    """`begin` starts a server and connects to it; each life of one is a task in `tasks`.
+    """Runs each server in a task of its own, in `tasks`.
 
-    Whoever first needs a connection brings the server back, after the old one is gone for good; the others wait. The
-    end, once a restart is due that the policy does not allow, is `ConnectionFailed` with `loss.gave_up`, for every call
-    from then on, at once.
+    The first call that needs a connection restarts the server, once the old process is gone; other calls wait for it.
+    When the policy allows no further restart, every call raises `ConnectionFailed` with `loss.gave_up`, at once.
     """
 
     def __init__(
         self,
-        begin: Callable[[], AbstractAsyncContextManager[Connection]],
+        start_server: StartServer,
         policy: RestartPolicy,
         *,
         tasks: TaskGroup,
         timing: Timing,
     ) -> None:
-        self._begin = begin
+        self._start_server = start_server
         self._policy = policy
         self._tasks = tasks
         self._timing = timing
-        self._restarts = Restarts(policy)
-        self._life: _Life | None = None
-        self._end: Loss | None = None
-        self._turn = anyio.Lock()
+        self._history = RestartHistory(policy)
+        self._run: _ServerRun | None = None
+        self._final_loss: ConnectionLoss | None = None
+        self._start_lock = anyio.Lock()
 
     @property
-    def over(self) -> bool:
-        return self._end is not None
+    def closed(self) -> bool:
+        return self._final_loss is not None
 
     async def connection(self) -> Connection:
-        """The connection to the server that runs; to a new one, if need be. Raises `ConnectionFailed`."""
-        if self._life is not None and (usable := self._life.usable):
+        """The connection to the running server. Starts a server if none runs. Raises `ConnectionFailed`."""
+        if self._run is not None and (usable := self._run.usable):
             return usable
-        self._check()
-        async with self._turn:
-            if self._life is None or not self._life.usable:
+        self._check_open()
+        async with self._start_lock:
+            if self._run is None or not self._run.usable:
                 await self._start()
-            assert self._life is not None
-            if usable := self._life.usable:
+            assert self._run is not None
+            if usable := self._run.usable:
                 return usable
-            raise ConnectionFailed(self._life.loss, sent=False)
+            raise ConnectionFailed(self._run.loss, sent=False)
 
     def close(self) -> None:
-        """Start no more."""
-        self._end = self._end or CLOSED
+        """Start no further server."""
+        self._final_loss = self._final_loss or CLOSED
 
     async def _start(self) -> None:
-        if self._life is not None:
-            await self._prepare_restart(self._life)
-        self._check()
-        self._life = life = _Life()
-        self._tasks.start_soon(self._live, life)
-        await life.begun.wait()
+        if self._run is not None:
+            await self._prepare_restart(self._run)
+        self._check_open()
+        self._run = run = _ServerRun()
+        self._tasks.start_soon(self._run_server, run)
+        await run.started.wait()
 
-    async def _prepare_restart(self, last: _Life) -> None:
-        await last.over.wait()
-        pause = self._restarts.pause(self._timing.now())
-        self._check()
-        if pause is None:
-            self._end = _gave_up(self._policy, last.loss)
-            raise ConnectionFailed(self._end, sent=False)
-        await self._timing.sleep(max(0.0, last.ended_at + pause - self._timing.now()))
-        self._restarts.count(self._timing.now())
+    async def _prepare_restart(self, last: _ServerRun) -> None:
+        await last.ended.wait()
+        delay = self._history.delay(self._timing.now())
+        self._check_open()
+        if delay is None:
+            self._final_loss = _gave_up(self._policy, last.loss)
+            raise ConnectionFailed(self._final_loss, sent=False)
+        await self._timing.sleep(max(0.0, last.ended_at + delay - self._timing.now()))
+        self._history.add(self._timing.now())
 
-    def _check(self) -> None:
-        if self._end is not None:
-            raise ConnectionFailed(self._end, sent=False)
+    def _check_open(self) -> None:
+        if self._final_loss is not None:
+            raise ConnectionFailed(self._final_loss, sent=False)
 
-    async def _live(self, life: _Life) -> None:
+    async def _run_server(self, run: _ServerRun) -> None:
         try:
-            async with self._begin() as life.connection:
-                life.begun.set()
-                life.loss = await life.connection.lost()
+            async with self._start_server() as run.connection:
+                run.started.set()
+                run.loss = await run.connection.wait_lost()
         except ConnectionFailed as exc:
-            if life.connection is not None:  # a stderr callback's own, which is its author's to see
+            if run.connection is not None:  # raised by a stderr callback, whose author should see it
                 raise
-            life.loss = exc.loss
+            run.loss = exc.loss
         finally:
-            life.ended_at = self._timing.now()
-            life.begun.set()
-            life.over.set()
+            run.ended_at = self._timing.now()
+            run.started.set()
+            run.ended.set()
 
 
-def _gave_up(policy: RestartPolicy, last: Loss) -> Loss:
+def _gave_up(policy: RestartPolicy, last: ConnectionLoss) -> ConnectionLoss:
     reason = f"gave up after {policy.limit} restarts within {policy.within:g} s: {last.reason}"
     return msgspec.structs.replace(last, reason=reason, gave_up=True)

@@ -1,12 +1,12 @@
-"""When a call is made again: what may be repeated, after how long, how often. Sends nothing itself.
+"""Decides when a call is made again: which failures allow it, after what delay, how often. Sends nothing itself.
 
-The back-off is exponential with full jitter: after the n-th failure a time between 0 and `initial` × 2ⁿ⁻¹, at most `cap`,
-any of it equally likely, so that many clients that failed together do not come back together. A server that says when to
-come again (`retryAfterMs`) is not asked earlier.
+The back-off is exponential with full jitter. After the n-th failure the delay is a random time between 0 and
+`initial` × 2ⁿ⁻¹, at most `cap`, so that clients that failed together do not all return together. The delay is never shorter
+than the server's `retryAfterMs`.
 
-What is retryable is the error's word: the flag of a declared error, the table of `discreet.errors` for the rest, and for a
-connection or an answer that did not come, yes. What is not known to have had no effect is repeated only when repeating
-does no harm; see `outcome_is_unknown`.
+An error says itself whether it is retryable: a declared error by its flag, the others by the table of `discreet.errors`; a
+lost connection and a missing answer are. If the first call may have had an effect, it is repeated only if repeating does no
+harm; see `outcome_is_unknown`.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from ...errors.backoff import Timing, doubling
+from ...errors.backoff import Timing, exponential_backoff
 from ..errors import ClientError, ConnectionFailed, OperationTimedOut, Overloaded, RequestTimeout, Unavailable
 
 T = TypeVar("T")
 
-LONGEST_FLOOR_MS: Final = 10**12
-"""Some thirty years. A server may send any number; past this one it is none."""
+MAX_RETRY_AFTER_MS: Final = 10**12
+"""About thirty years. A larger `retryAfterMs` is cut to this, so that it can be converted to seconds."""
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """What is known right after an attempt.
+    """The result of one attempt.
 
-    `number` counts from 1, `error` is None when it succeeded, `elapsed` are the seconds since the call began, `delay` the
-    seconds until the next attempt, None when there is none.
+    `number` counts from 1. `error` is None when the attempt succeeded. `elapsed` is in seconds since the call began. `delay`
+    is in seconds until the next attempt; None when there is none.
     """
 
     method: str
@@ -40,17 +40,17 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class AttemptHook(Protocol):
-    """Sees every attempt, to log or to count. It must return at once; what it raises ends the call."""
+    """Called after every attempt, to log or to count. It must return at once. An exception ends the call."""
 
     def on_attempt(self, attempt: Attempt, /) -> object: ...
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """How often and when a call that failed is made again.
+    """How often and when a failed call is made again.
 
-    `attempts` counts the first one. `initial` and `cap` are seconds of back-off. `deadline` is how many seconds the call
-    may take with all its attempts and delays, None for no limit: an attempt that could not begin in time is not made, and
-    one that does begin is cut there. Raises `ValueError` for numbers that make no sense.
+    `attempts` includes the first one. `initial` and `cap` are seconds of back-off. `deadline` is in seconds for the call with
+    all its attempts and delays, None for no limit. An attempt that could not begin before the deadline is not made; one that
+    runs then is cut off. Raises `ValueError` for numbers out of range.
     """
 
     attempts: int = 3
@@ -65,20 +65,21 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
         if not (self.initial >= 0 and self.cap >= 0 and (self.deadline is None or self.deadline > 0)):
             raise ValueError("initial and cap must be 0 or more, deadline above 0")
 
-    def ceiling(self, failures: int) -> float:
+    def max_backoff(self, failures: int) -> float:
         """The longest back-off after so many failures, in seconds."""
-        return doubling(self.initial, self.cap, failures - 1)
+        return exponential_backoff(self.initial, self.cap, failures - 1)
 
-    def left(self, elapsed: float) -> float | None:
+    def seconds_left(self, elapsed: float) -> float | None:
         """Seconds until the deadline; None without one."""
         return None if self.deadline is None else max(0.0, self.deadline - elapsed)
 
 
 def outcome_is_unknown(error: ClientError) -> bool:
-    """Whether the operation may have had an effect, or may have one yet, although this error came.
+    """Whether the operation may have had an effect, or may still have one, although the call raised this error.
 
-    TIMEOUT says that the operation was stopped somewhere on its way, and UNAVAILABLE is also what the daemon answers for
-    what still ran when its drain window closed. A declared error is its operation's own word, OVERLOADED a refusal.
+    TIMEOUT means that the operation was stopped while it ran. UNAVAILABLE is also the daemon's answer for operations that
+    still ran when its drain window closed. After a declared error the operation's own flag decides; OVERLOADED means that
+    the operation never ran.
     """
     match error:
         case ConnectionFailed(sent=sent) | RequestTimeout(sent=sent):
@@ -92,50 +93,50 @@ def outcome_is_unknown(error: ClientError) -> bool:
 async def call_with_retries(
     policy: RetryPolicy,
     method: str,
-    once: Callable[[float | None], Awaitable[T]],
-    again: Callable[[ClientError], Awaitable[bool]],
+    attempt: Callable[[float | None], Awaitable[T]],
+    may_retry: Callable[[ClientError], Awaitable[bool]],
     *,
     timing: Timing,
 ) -> T:
-    """The result of the first attempt that succeeds. Raises the last one's error.
+    """The result of the first attempt that succeeds. Raises the last attempt's error. Can be cancelled at any point.
 
-    `once` is one attempt, given the seconds that are left, None for no limit. `again` says whether an error may be
-    followed by another attempt. Cancellation ends it wherever it is.
+    `attempt` makes one attempt within the given seconds, None for no limit. `may_retry` says whether another attempt may
+    follow an error.
     """
     began = timing.now()
     number = 0
     while True:
         number += 1
         try:
-            result = await once(policy.left(timing.now() - began))
+            result = await attempt(policy.seconds_left(timing.now() - began))
         except ClientError as error:
             elapsed = timing.now() - began
-            may = number < policy.attempts and await again(error)
-            delay = _delay(policy, number, error, timing.now() - began, timing.jitter()) if may else None
-            _tell(policy, Attempt(method, number, error, elapsed, delay))
+            retry = number < policy.attempts and await may_retry(error)
+            delay = _delay(policy, number, error, timing.now() - began, timing.jitter()) if retry else None
+            _call_hooks(policy, Attempt(method, number, error, elapsed, delay))
             if delay is None:
                 raise
         else:
-            _tell(policy, Attempt(method, number, None, timing.now() - began, None))
+            _call_hooks(policy, Attempt(method, number, None, timing.now() - began, None))
             return result
         await timing.sleep(delay)
 
 
 def _delay(policy: RetryPolicy, failures: int, error: ClientError, elapsed: float, jitter: float) -> float | None:
     """Seconds until the next attempt; None when it could not begin before the deadline."""
-    delay = max(_floor(error), jitter * policy.ceiling(failures))
-    left = policy.left(elapsed)
+    delay = max(_retry_after(error), jitter * policy.max_backoff(failures))
+    left = policy.seconds_left(elapsed)
     return delay if left is None or delay < left else None
 
 
-def _floor(error: ClientError) -> float:
+def _retry_after(error: ClientError) -> float:
     match error:
         case Overloaded(failure=failure) if failure.retry_after_ms is not None:
-            return min(failure.retry_after_ms, LONGEST_FLOOR_MS) / 1000
+            return min(failure.retry_after_ms, MAX_RETRY_AFTER_MS) / 1000
         case _:
             return 0.0
 
 
-def _tell(policy: RetryPolicy, attempt: Attempt) -> None:
+def _call_hooks(policy: RetryPolicy, attempt: Attempt) -> None:
     for hook in policy.hooks:
         hook.on_attempt(attempt)

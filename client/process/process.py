@@ -1,4 +1,4 @@
-"""A server as a child process: its stdin and stdout as a byte transport, and its certain end.
+"""Runs a server as a child process, with its stdin and stdout as a byte transport, and makes sure that it ends.
 
 Owns the process, its group and its pipes. Knows nothing of frames.
 """
@@ -18,23 +18,23 @@ import anyio
 import msgspec
 
 from ...framing.transports.stdio import StdioTransport
-from ..errors import ConnectionFailed, Loss
+from ..errors import ConnectionFailed, ConnectionLoss
 from ..task_group import background_tasks
 from ..validation import StrPath, check_command
-from .stderr import Lines, Sink, StderrMode, Tail, drain
+from .stderr import StderrLines, StderrMode, StderrSink, StderrTail, drain
 
-LAST_SECONDS: Final = 0.5
-"""How long a child that was killed in haste is waited for, which blocks everything: to leave no zombie."""
+REAP_SECONDS: Final = 0.5
+"""How long to wait for a child that was killed without the event loop, to leave no zombie. Everything blocks meanwhile."""
 
 LINGER_SECONDS: Final = 1.0
-"""How long a pipe of a child that has exited may be silent before it counts as ended: someone else holds it open."""
+"""A pipe that is silent this long after the child's exit counts as ended: another process holds it open."""
 
 
 class EndBounds(msgspec.Struct, frozen=True):
-    """How long each way of ending a child is given, in seconds.
+    """How long each way of ending a child may take, in seconds.
 
-    `eof`: after its stdin was closed, more than a daemon's drain window of 2 s. `terminate`: after SIGTERM. `kill`: after
-    SIGKILL, for the system to carry it out; a process that outlasts this hangs in the kernel and is left to it.
+    `eof`: after closing its stdin; longer than a daemon's drain window of 2 s. `terminate`: after SIGTERM. `kill`: after
+    SIGKILL. A process that outlasts this hangs in the kernel and is left behind.
     """
 
     eof: float = 3.0
@@ -51,19 +51,19 @@ async def spawn(
     stderr: StderrMode = "inherit",
     bounds: EndBounds = EndBounds(),  # noqa: B008 - frozen
 ) -> AsyncGenerator[ServerProcess]:
-    """Run a command for as long as the block runs; `cwd` and `env` as in `subprocess.Popen` (None: this process's own).
+    """Run a command for as long as the block runs. `cwd` and `env` are as in `subprocess.Popen` (None: this process's own).
 
-    The child leads a session and group of its own, so that a Ctrl-C in the terminal is its parent's to handle. Leaving,
-    also by cancellation, closes its stdin, then sends SIGTERM, then SIGKILL to its group, each when the `bounds` are
-    over; its output is read and dropped meanwhile. What is left of the group when the child has exited is killed. An
-    interrupt that comes while it ends (a second Ctrl-C) cuts this short: SIGKILL at once.
+    The child leads its own session and process group, so a Ctrl-C in the terminal reaches only this process. Leaving the
+    block, also by cancellation, closes the child's stdin, then sends SIGTERM and then SIGKILL to its group, each when the
+    previous step has taken as long as `bounds` allow. Its output is read and dropped meanwhile. When the child has exited,
+    the rest of its group is killed. An interrupt during all this (a second Ctrl-C) sends SIGKILL at once.
 
-    Raises `ConnectionFailed` when the command can't be run, `TypeError` and `ValueError` for what is no command.
+    Raises `ConnectionFailed` when the command can't be run, and `TypeError` or `ValueError` when `command` is no command.
     """
     process = ServerProcess(command, cwd=cwd, env=env, stderr=stderr)
     try:
         async with background_tasks() as tasks:
-            tasks.start_soon(process._attend)
+            tasks.start_soon(process._supervise)
             yield process
     finally:
         await process._end(bounds)
@@ -71,9 +71,9 @@ async def spawn(
 
 @final
 class ServerProcess:
-    """A child and a `ByteTransport` to it: `send` writes its stdin, `receive` reads its stdout.
+    """A child process and a `ByteTransport` to it: `send` writes its stdin, `receive` reads its stdout.
 
-    The input ends when the child's stdout does, or when the child has exited and nothing came for `LINGER_SECONDS`
+    The input ends with the child's stdout, or when the child has exited and its stdout was silent for `LINGER_SECONDS`
     (a grandchild may hold the pipe open for ever).
     """
 
@@ -81,11 +81,11 @@ class ServerProcess:
         self, command: Sequence[StrPath], *, cwd: StrPath | None, env: Mapping[str, str] | None, stderr: StderrMode
     ) -> None:
         check_command(command)
-        self._pipes, self._errors, self._popen = _start(command, cwd, env, piped=stderr != "inherit")
-        self._sink: Sink = Lines(stderr) if callable(stderr) else Tail()
+        self._pipes, self._stderr, self._popen = _start_child(command, cwd, env, pipe_stderr=stderr != "inherit")
+        self._stderr_sink: StderrSink = StderrLines(stderr) if callable(stderr) else StderrTail()
         self._receiving = anyio.CancelScope()
         self._exited = anyio.Event()
-        self._errors_ended = anyio.Event()
+        self._stderr_ended = anyio.Event()
 
     @property
     def pid(self) -> int:
@@ -93,25 +93,25 @@ class ServerProcess:
 
     @property
     def returncode(self) -> int | None:
-        """The exit status; negative, the signal that ended it; None while it runs."""
+        """The exit status; a negative one is the number of the signal that ended it; None while it runs."""
         return self._popen.returncode
 
     @property
     def stderr_tail(self) -> str:
-        """The last of what it wrote to stderr, with `stderr="collect"`; else empty."""
-        return str(self._sink) if isinstance(self._sink, Tail) else ""
+        """The end of its stderr, with `stderr="collect"`; else empty."""
+        return str(self._stderr_sink) if isinstance(self._stderr_sink, StderrTail) else ""
 
     async def wait(self) -> int:
-        """Wait for the child's exit; its status."""
+        """Wait for the child's exit and return its status."""
         await self._exited.wait()
         return self._popen.returncode
 
-    async def explain(self) -> Loss:
-        """Why the input ended, given a moment to find out."""
+    async def explain(self) -> ConnectionLoss:
+        """Why the input ended. Waits up to `LINGER_SECONDS` for the exit status and the rest of stderr."""
         with anyio.move_on_after(LINGER_SECONDS):
             await self._exited.wait()
-            await self._errors_ended.wait()
-        return Loss(_how_it_ended(self.returncode), self.returncode, self.stderr_tail)
+            await self._stderr_ended.wait()
+        return ConnectionLoss(_reason(self.returncode), self.returncode, self.stderr_tail)
 
     # -- the transport -----------------------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ class ServerProcess:
         deadline = anyio.current_time() + LINGER_SECONDS if self._exited.is_set() else math.inf
         with anyio.CancelScope(deadline=deadline) as self._receiving:
             return await self._pipes.receive()
-        self._pipes.close()  # or what somebody else writes later would follow the end
+        self._pipes.close()  # otherwise bytes that another process writes later would follow the end
         return b""
 
     def send_nowait(self, data: bytes | bytearray | memoryview) -> int:
@@ -140,57 +140,57 @@ class ServerProcess:
     def close(self) -> None:
         self._pipes.close()
 
-    # -- life and end ------------------------------------------------------------------------------------------
+    # -- exit --------------------------------------------------------------------------------------------------
 
-    async def _attend(self) -> None:
-        """Read stderr and wait for the exit. Can be cancelled and begun anew."""
+    async def _supervise(self) -> None:
+        """Read stderr and wait for the exit. It may be cancelled and called again."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._drain_errors)
-            await self._watch()
+            tasks.start_soon(self._drain_stderr)
+            await self._wait_exit()
 
-    async def _drain_errors(self) -> None:
-        if self._errors is not None:
-            await drain(self._errors, self._sink)
-        self._errors_ended.set()
+    async def _drain_stderr(self) -> None:
+        if self._stderr is not None:
+            await drain(self._stderr, self._stderr_sink)
+        self._stderr_ended.set()
 
-    async def _watch(self) -> None:
+    async def _wait_exit(self) -> None:
         if self._popen.returncode is None:
             await _wait_unreaped(self._popen)
-            self._signal_group(_KILL)  # before the child is reaped nobody else can have its group's number
+            self._signal_group(_KILL)  # until the child is reaped, no other group can have its number
             self._popen.wait()
         self._exited.set()
         self._receiving.deadline = anyio.current_time() + LINGER_SECONDS
 
     async def _end(self, bounds: EndBounds) -> None:
         try:
-            with anyio.CancelScope(shield=True):  # bounded by what it contains
+            with anyio.CancelScope(shield=True):  # each wait in it is bounded
                 async with background_tasks() as tasks:
                     self._pipes.send_eof()
                     tasks.start_soon(self._discard_output)
-                    tasks.start_soon(self._drain_errors)
+                    tasks.start_soon(self._drain_stderr)
                     await self.end(bounds)
                     with anyio.move_on_after(LINGER_SECONDS):
-                        await self._errors_ended.wait()
+                        await self._stderr_ended.wait()
         finally:
             self._kill()
             self._pipes.close()
-            if self._errors is not None:
-                self._errors.close()
+            if self._stderr is not None:
+                self._stderr.close()
 
     def _kill(self) -> None:
-        """End a child that is still there, without the loop: an interrupt has cut through the shield, or it is a zombie soon."""
+        """Kill a child that still runs, without the event loop: an interrupt may have broken through the shield."""
         if self._popen.returncode is None:
             self._signal_group(_KILL)
             try:
-                self._popen.wait(LAST_SECONDS)
+                self._popen.wait(REAP_SECONDS)
             except subprocess.TimeoutExpired:
                 return  # it hangs in the kernel
 
     async def end(self, bounds: EndBounds) -> None:
-        """Wait for the child's exit, then send SIGTERM, then SIGKILL to its group, each when the `bounds` are over."""
-        with anyio.CancelScope(shield=True):  # also from a stderr callback that raises
+        """Wait for the child's exit; after `bounds.eof` send SIGTERM to its group, after `bounds.terminate` SIGKILL."""
+        with anyio.CancelScope(shield=True):  # a stderr callback that raises must not cancel it either
             async with background_tasks() as tasks:
-                tasks.start_soon(self._watch)
+                tasks.start_soon(self._wait_exit)
                 for number, seconds in ((None, bounds.eof), (_TERMINATE, bounds.terminate), (_KILL, bounds.kill)):
                     if number is not None:
                         self._signal_group(number)
@@ -204,27 +204,27 @@ class ServerProcess:
 
     def _signal_group(self, number: int) -> None:
         try:
-            if sys.platform == "win32":  # no groups to signal: the child alone, at once
+            if sys.platform == "win32":  # it has no process groups: end the child alone, at once
                 self._popen.kill()
             else:
                 os.killpg(self._popen.pid, number)
         except OSError:
-            return  # it has exited, or belongs to somebody else by now
+            return  # it has exited, or the number belongs to another process by now
 
 
 _TERMINATE: Final = signal.SIGTERM
 _KILL: Final = signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL
 
 
-def _start(
-    command: Sequence[StrPath], cwd: StrPath | None, env: Mapping[str, str] | None, *, piped: bool
+def _start_child(
+    command: Sequence[StrPath], cwd: StrPath | None, env: Mapping[str, str] | None, *, pipe_stderr: bool
 ) -> tuple[StdioTransport, StdioTransport | None, subprocess.Popen[bytes]]:
-    """The child with its pipes: to its stdin and stdout, and, when `piped`, from its stderr."""
+    """The transport to the child's stdin and stdout; the one from its stderr, if that is piped; the child."""
     with ExitStack() as theirs, ExitStack() as ours:
         try:
             child_in, our_out = _pipe(theirs, ours)
             child_out, our_in = reversed(_pipe(ours, theirs))
-            child_err, our_err = reversed(_pipe(ours, theirs)) if piped else (None, None)
+            child_err, our_err = reversed(_pipe(ours, theirs)) if pipe_stderr else (None, None)
             popen = subprocess.Popen(
                 list(command),
                 stdin=child_in,
@@ -236,10 +236,10 @@ def _start(
             )
         except OSError as exc:
             reason = f"can't run {os.fspath(command[0])}: {exc.strerror}: {exc.filename}"
-            raise ConnectionFailed(Loss(reason), sent=False) from exc
+            raise ConnectionFailed(ConnectionLoss(reason), sent=False) from exc
         ours.pop_all()
-    errors = None if our_err is None else StdioTransport(our_err, os.open(os.devnull, os.O_WRONLY))
-    return StdioTransport(our_in, our_out), errors, popen
+    stderr = None if our_err is None else StdioTransport(our_err, os.open(os.devnull, os.O_WRONLY))
+    return StdioTransport(our_in, our_out), stderr, popen
 
 
 def _pipe(readers: ExitStack, writers: ExitStack) -> tuple[int, int]:
@@ -250,9 +250,9 @@ def _pipe(readers: ExitStack, writers: ExitStack) -> tuple[int, int]:
 
 
 async def _wait_unreaped(popen: subprocess.Popen[bytes]) -> None:
-    """Wait for the exit and, where the system has process descriptors, leave the reaping to the caller.
+    """Wait for the exit and, on a system with process descriptors, leave the reaping to the caller.
 
-    Elsewhere the child is reaped here, and its group's number is free a moment before the group is signalled.
+    Elsewhere the child is reaped here, so its group's number is free for a moment before the group is signalled.
     """
     try:
         descriptor = os.pidfd_open(popen.pid)
@@ -266,11 +266,11 @@ async def _wait_unreaped(popen: subprocess.Popen[bytes]) -> None:
 
 
 async def wait_in_thread(popen: subprocess.Popen[bytes]) -> None:
-    """Reap a child on a thread of its own. Cancelled, the thread stays until the child exits."""
+    """Reap a child in a thread of its own. After cancellation the thread stays until the child exits."""
     await anyio.to_thread.run_sync(popen.wait, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1))
 
 
-def _how_it_ended(returncode: int | None) -> str:
+def _reason(returncode: int | None) -> str:
     if returncode is None:
         return "the server closed its stdout"
     if returncode >= 0:

@@ -1,4 +1,4 @@
-"""A child's stderr, always read, so that a child that writes much to it never stands still."""
+"""Reads a child's stderr all the time, so that a child that writes much to it never blocks."""
 
 from __future__ import annotations
 
@@ -8,49 +8,51 @@ from typing import Final, Literal, Protocol, TypeAlias, final
 from ...framing.transports.interface import ByteTransport
 
 StderrMode: TypeAlias = Literal["inherit", "collect"] | Callable[[str], object]
-"""Where a child's stderr goes: to this process's own, into a bounded tail, or line by line to a callback.
+"""What happens to a child's stderr: it is this process's own, its end is kept in memory, or a callback gets each line.
 
-The callback gets lines without their ends and returns at once; what it raises ends the connection.
+The callback gets lines without their line ends and must return at once. An exception of the callback ends the connection.
 """
 
 TAIL_BYTES: Final = 64 * 1024
-"""How much of the end is kept: several tracebacks."""
+"""How much of the end is kept: enough for several tracebacks."""
 
 LINE_BYTES: Final = 64 * 1024
-"""Longer lines are handed over in pieces."""
+"""The callback gets a longer line in pieces."""
 
 
-class Sink(Protocol):
+class StderrSink(Protocol):
+    """Receives what a child writes to stderr."""
+
     def feed(self, data: bytes) -> None:
         """Take some bytes."""
         ...
 
     def finish(self) -> None:
-        """There are no more."""
+        """The stream has ended."""
         ...
 
 
 @final
-class Tail:
-    """Keeps the last `TAIL_BYTES`."""
+class StderrTail:
+    """Keeps the last `TAIL_BYTES`; `str()` decodes them."""
 
     def __init__(self) -> None:
-        self._held = bytearray()
+        self._data = bytearray()
 
     def feed(self, data: bytes) -> None:
-        self._held += data
-        del self._held[:-TAIL_BYTES]
+        self._data += data
+        del self._data[:-TAIL_BYTES]
 
     def finish(self) -> None:
-        """Nothing is left to do."""
+        """Does nothing."""
 
     def __str__(self) -> str:
-        return self._held.decode(errors="replace")
+        return self._data.decode(errors="replace")
 
 
 @final
-class Lines:
-    """Hands each line to a callback, as text, without its end; bytes that are no UTF-8 are replaced."""
+class StderrLines:
+    """Calls a callback with each line, as text without its line end. Bytes that are no UTF-8 are replaced."""
 
     def __init__(self, callback: Callable[[str], object]) -> None:
         self._callback = callback
@@ -61,22 +63,22 @@ class Lines:
         if b"\n" in data:
             *lines, self._partial = self._partial.split(b"\n")
             for line in lines:
-                self._hand_over(line)
+                self._call(line)
         while len(self._partial) >= LINE_BYTES:
-            self._hand_over(self._partial[:LINE_BYTES])
+            self._call(self._partial[:LINE_BYTES])
             del self._partial[:LINE_BYTES]
 
     def finish(self) -> None:
         if self._partial:
-            self._hand_over(self._partial)
+            self._call(self._partial)
             self._partial.clear()
 
-    def _hand_over(self, line: bytearray) -> None:
+    def _call(self, line: bytearray) -> None:
         self._callback(line.removesuffix(b"\r").decode(errors="replace"))
 
 
-async def drain(stream: ByteTransport, sink: Sink) -> None:
-    """Feed the sink until the stream ends. Can be cancelled and begun anew."""
+async def drain(stream: ByteTransport, sink: StderrSink) -> None:
+    """Feed the sink until the stream ends. It may be cancelled and called again."""
     while data := await stream.receive():
         sink.feed(data)
     sink.finish()

@@ -1,1 +1,1 @@
-"""Agents: the A2A task service on the daemon. Loaded when one of its methods is first called."""
+"""Agents: the A2A service of the daemon. Loaded when one of its methods is first called."""

@@ -1,4 +1,4 @@
-"""How developers declare an agent: its executor, and what its card says. Checks the declaration and does nothing else.
+"""How developers declare an agent: its executor and its card. Checks the declaration and runs nothing.
 
 agent = Agent(
     Greeter(),
@@ -27,30 +27,31 @@ from .card.model import (
     SecurityRequirement,
     Signature,
     Skill,
-    checked,
-    named,
+    validate_card,
+    wrap_scheme,
 )
 
 if TYPE_CHECKING:
-    from .tasks.executor import AgentExecutor, Interceptor
+    from .interceptor import Interceptor
+    from .tasks.executor import AgentExecutor
 
-TEXT: Final = ("text/plain",)
+TEXT_MODES: Final = ("text/plain",)
 
-Extended: TypeAlias = AgentCard | Callable[[AgentCard, Identity], AgentCard]
-"""The card for callers who have shown who they are; or what makes it, of the public card and of who calls."""
+ExtendedCardSource: TypeAlias = AgentCard | Callable[[AgentCard, Identity], AgentCard]
+"""The card for callers that have authenticated; or a function that makes it of the public card and the caller."""
 
 
 class AgentOptions(TypedDict, total=False):
-    """What an agent may say of itself, all of it optional.
+    """The options of `Agent`.
 
-    `version` is the agent's own. `input_modes` and `output_modes` are media types. A caller who does not name a required
-    one of the `extensions` is refused. `security_schemes` are by name, and `security` are the requirements of which a
-    caller has to fulfil one (`requires({"bearer": ["files:read"]})`); without schemes the card tells those of the
-    daemon's own tokens or identity provider. `signatures` go into the public card as they are.
+    `version` is the agent's own. `input_modes` and `output_modes` are media types. A caller that does not name a required
+    one of the `extensions` is refused. `security_schemes` maps names to schemes; a caller has to fulfil one of the
+    requirements in `security` (`requires({"bearer": ["files:read"]})`). Without schemes the card lists those of the
+    daemon's own tokens or identity provider. `signatures` go into the public card unchanged.
 
-    `extended` is the card for callers who have shown who they are. Where it has no interfaces it gets the daemon's. A
-    function is called for every such request with the public card, unsigned, and the caller; it must not block.
-    `interceptors` stand around every call. `streaming` and `push_notifications` say what callers may ask for.
+    `extended` is the card for callers that have authenticated. Without interfaces it gets the daemon's. A function is
+    called for every request of that card, with the public card without its signatures and with the caller's identity; it
+    must not block. `interceptors` run around every call. `streaming` and `push_notifications` say what callers may request.
     """
 
     version: str
@@ -64,7 +65,7 @@ class AgentOptions(TypedDict, total=False):
     security_schemes: Mapping[str, Scheme]
     security: Sequence[SecurityRequirement]
     signatures: Sequence[Signature]
-    extended: Extended | None
+    extended: ExtendedCardSource | None
     interceptors: Sequence[Interceptor]
     streaming: bool
     push_notifications: bool
@@ -72,10 +73,10 @@ class AgentOptions(TypedDict, total=False):
 
 @final
 class Agent:
-    """An agent to be hosted: `discreet serve app:agent`. A daemon hosts one; services may stand beside it.
+    """An agent to be hosted: `discreet serve app:agent`. A daemon hosts at most one, beside any number of services.
 
-    Raises `DeclarationError`, one line that names the agent and what to change. `card` is what was declared, without
-    interfaces, which are the daemon's.
+    `card` is the declared card without interfaces, which the daemon adds. Raises `DeclarationError`, one line that names
+    the agent and what to change.
     """
 
     def __init__(
@@ -85,9 +86,9 @@ class Agent:
             _check_options(options)
             _check_executor(executor)
             self.executor: Final = executor
-            self.card: Final = _declared(name, description, options)
-            self.extended: Final = _extended(options.get("extended"))
-            self.interceptors: Final = _interceptors(options.get("interceptors", ()))
+            self.card: Final = _build_card(name, description, options)
+            self.extended: Final = _checked_extended(options.get("extended"))
+            self.interceptors: Final = _checked_interceptors(options.get("interceptors", ()))
         except (TypeError, ValueError, msgspec.ValidationError) as exc:
             raise DeclarationError(f"agent {name!r}: {exc}") from exc
 
@@ -99,19 +100,19 @@ def _check_options(options: AgentOptions) -> None:
 
 
 def _check_executor(executor: object) -> None:
-    """What type checkers say, for those who don't run one."""
+    """The type checker's errors, for developers that run none."""
     if isinstance(executor, type):
-        raise TypeError(f"the executor is an object: write {executor.__name__}()")
+        raise TypeError(f"the executor must be an object, not a class: write {executor.__name__}()")
     for name in ("execute", "cancel"):
         method = getattr(executor, name, None)
         if not callable(method):
             raise TypeError(f"the executor has no method {name}")
         if inspect.isroutine(method) and not inspect.iscoroutinefunction(method):
-            raise TypeError(f"the executor's {name} is an `async def` without `yield`")
+            raise TypeError(f"the executor's {name} must be an `async def` without `yield`")
 
 
-def _declared(name: str, description: str, options: AgentOptions) -> AgentCard:
-    card = checked(
+def _build_card(name: str, description: str, options: AgentOptions) -> AgentCard:
+    card = validate_card(
         AgentCard(
             name=name,
             description=description,
@@ -120,17 +121,17 @@ def _declared(name: str, description: str, options: AgentOptions) -> AgentCard:
             capabilities=Capabilities(
                 streaming=options.get("streaming", True),
                 push_notifications=options.get("push_notifications", True),
-                extensions=_any(options.get("extensions", ())),
+                extensions=_unchecked(options.get("extensions", ())),
                 extended_agent_card=options.get("extended") is not None,
             ),
-            default_input_modes=_any(options.get("input_modes", TEXT)),
-            default_output_modes=_any(options.get("output_modes", TEXT)),
-            skills=_any(options.get("skills", ())),
+            default_input_modes=_unchecked(options.get("input_modes", TEXT_MODES)),
+            default_output_modes=_unchecked(options.get("output_modes", TEXT_MODES)),
+            skills=_unchecked(options.get("skills", ())),
             provider=options.get("provider"),
             documentation_url=options.get("documentation_url"),
-            security_schemes={key: named(scheme) for key, scheme in options.get("security_schemes", {}).items()},
-            security_requirements=_any(options.get("security", ())),
-            signatures=_any(options.get("signatures", ())),
+            security_schemes={key: wrap_scheme(scheme) for key, scheme in options.get("security_schemes", {}).items()},
+            security_requirements=_unchecked(options.get("security", ())),
+            signatures=_unchecked(options.get("signatures", ())),
             icon_url=options.get("icon_url"),
         )
     )
@@ -138,12 +139,12 @@ def _declared(name: str, description: str, options: AgentOptions) -> AgentCard:
     return card
 
 
-def _any(given: object) -> Any:  # Any: `checked` makes what it should be of it, or refuses it
+def _unchecked(given: object) -> Any:  # Any: `validate_card` converts it to the declared type, or refuses it
     return given
 
 
 def _check_card(card: AgentCard) -> None:
-    """What no type can say."""
+    """Check what types can't express."""
     _check_unique("skill", (skill.id for skill in card.skills))
     _check_unique("extension", (extension.uri for extension in card.capabilities.extensions))
     requirements = [
@@ -164,17 +165,19 @@ def _check_unique(what: str, names: Iterable[str]) -> None:
         seen.add(name)
 
 
-def _extended(extended: Extended | None) -> Extended | None:
+def _checked_extended(extended: ExtendedCardSource | None) -> ExtendedCardSource | None:
     if extended is None or callable(extended):
         return extended
-    card = checked(extended)
+    card = validate_card(extended)
     _check_card(card)
     return card
 
 
-def _interceptors(given: Sequence[Interceptor]) -> tuple[Interceptor, ...]:
+def _checked_interceptors(given: Sequence[Interceptor]) -> tuple[Interceptor, ...]:
     interceptors = tuple(given)
     for interceptor in interceptors:
         if not (callable(getattr(interceptor, "before", None)) and callable(getattr(interceptor, "after", None))):
-            raise TypeError(f"an interceptor has the methods before and after; a {type(interceptor).__name__} has not")
+            raise TypeError(
+                f"an interceptor needs the methods before and after; {type(interceptor).__name__} lacks one"
+            )
     return interceptors

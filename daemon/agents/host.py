@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from ..operations.access import Access, Identity
 from ..operations.catalogue import Catalogue
-from ..operations.registry import Late
+from ..operations.registry import LazyOperations
 from ..operations.spec import OperationSpec
 from ..settings import Settings
 from ..settings.option import MEMORY
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 @final
 class AgentHost:
-    """One per process. `late` are the agent's methods, for the registry."""
+    """One per process. `lazy_operations` are the agent's methods, for the registry."""
 
     def __init__(
         self, catalogue: Catalogue, agent: Agent | None, access: Access, settings: Settings, inner_calls: InnerCalls
     ) -> None:
-        self.late: Final = Late(METHODS, self._methods)
+        self.lazy_operations: Final = LazyOperations(METHODS, self._methods)
         self._catalogue = catalogue
         self._agent = agent
         self._access = access
@@ -44,7 +44,7 @@ class AgentHost:
         """Run in this task group from now on. Where the store outlives the daemon the agent begins at once, because tasks
         that were left behind wait for no caller.
 
-        `load()` has the registry take up the late methods. `context_host` is for the contexts of skills.
+        `load()` has the registry take up the lazy operations. `context_host` is for the contexts of skills.
         """
         self._tasks = tasks
         self._context_host = context_host

@@ -1,10 +1,10 @@
-"""The methods of A2A, by dialect. Known before anything else of this package is loaded: nobody pays for agents who has none."""
+"""The method names of A2A, by version. Imports nothing, because every daemon loads it, also those without an agent."""
 
 from __future__ import annotations
 
 from typing import Final
 
-V03: Final = (
+V03_METHODS: Final = (
     "message/send",
     "message/stream",
     "tasks/get",
@@ -16,7 +16,7 @@ V03: Final = (
     "tasks/pushNotificationConfig/delete",
     "agent/getAuthenticatedExtendedCard",
 )
-V10: Final = (
+V10_METHODS: Final = (
     "SendMessage",
     "SendStreamingMessage",
     "GetTask",
@@ -29,4 +29,4 @@ V10: Final = (
     "DeleteTaskPushNotificationConfig",
     "GetExtendedAgentCard",
 )
-METHODS: Final = frozenset({*V03, *V10})
+METHODS: Final = frozenset({*V03_METHODS, *V10_METHODS})

@@ -1,7 +1,7 @@
-"""The agent that every daemon has: each operation that a caller may call is a skill of it.
+"""The agent of a daemon without an `Agent`: every operation that a caller may call is a skill.
 
-A message with a data part `{skill, input}` runs the operation as a task. Its result is an artifact; the events of a
-subscription are chunks of one, as they come. The operation's own contract holds: access, input, deadline, errors.
+A message with a data part `{skill, input}` runs the operation as a task. Its result becomes an artifact; the events of a
+subscription become chunks of one artifact. The operation's own contract holds: access, input, deadline, errors.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 import msgspec
 from msgspec import UNSET
 
-from ...errors.exceptions import FailureError, OperationError
+from ...errors.exceptions import FailureError
 from ...errors.failures import ContentTypeNotSupported, Failure, InvalidParams
 from ..operations.access import Identity
 from ..operations.spec import OperationSpec
+from .errors import UnknownSkill
 from .model.types import Message, Part
-from .tasks.runner import described
+from .tasks.status_messages import failure_parts
 
 if TYPE_CHECKING:
     import anyio
@@ -28,15 +29,12 @@ if TYPE_CHECKING:
     from .tasks.task_events import TaskEvents
 
 MEDIA_TYPE: Final = "application/json"
-MOST_CHUNKS: Final = 32
-"""Events of a subscription that may wait to become chunks before it waits."""
+
+MAX_QUEUED_EVENTS: Final = 32
+"""Events of a subscription that may wait to become chunks. Beyond it the subscription waits."""
 
 
-class UnknownSkill(OperationError, code="UNKNOWN_SKILL", http_status=404):
-    """The agent has no such skill"""
-
-
-class Operations(Protocol):
+class SkillHost(Protocol):
     """What the skills need of the daemon."""
 
     def skill(self, name: str, identity: Identity | None) -> OperationSpec | None:
@@ -45,11 +43,13 @@ class Operations(Protocol):
 
     async def run_skill(
         self, spec: OperationSpec, params: bytes, metadata: Mapping[str, str], sink: EventSink | None
-    ) -> Outcome: ...
+    ) -> Outcome:
+        """Run the operation with these JSON params. The events of a subscription go to the sink."""
+        ...
 
 
-class _Asked(msgspec.Struct, frozen=True):
-    """What the data part of a message says."""
+class SkillCall(msgspec.Struct, frozen=True):
+    """The data part of a message that calls a skill."""
 
     skill: str
     input: Any = UNSET  # JSON, which the operation's own decoder checks
@@ -57,106 +57,113 @@ class _Asked(msgspec.Struct, frozen=True):
 
 @final
 class SkillExecutor:
-    """Runs operations as tasks."""
+    """An `AgentExecutor` that runs operations."""
 
-    def __init__(self, operations: Operations) -> None:
-        self._operations = operations
+    def __init__(self, host: SkillHost) -> None:
+        self._host = host
 
     def check(self, context: RequestContext) -> None:
-        """Refuse what can't be run, before there is a task."""
-        spec, params, place = self._asked(context)
-        spec.input.decode(msgspec.Raw(params), f"{place}.input")
+        """Raises `UnknownSkill`, or `FailureError` for a message without a skill or with input that the skill refuses."""
+        spec, params, path = self._parse(context)
+        spec.input.decode(msgspec.Raw(params), f"{path}.input")
 
     async def execute(self, context: RequestContext, events: TaskEvents) -> None:
-        spec, params, _ = self._asked(context)
+        spec, params, _ = self._parse(context)
         await events.working()
         if spec.kind == "subscription":
-            chunks = _Chunks()
-            failure = await self._stream(spec, params, context, chunks, events)
+            failure = await self._run_subscription(spec, params, context, events)
         else:
-            outcome = await self._operations.run_skill(spec, params, context.service_params, None)
-            failure = None if isinstance(outcome, bytes) else outcome
-            if isinstance(outcome, bytes):
-                await events.artifact(_data(outcome), name=spec.name)
+            failure = await self._run_call(spec, params, context, events)
         if failure is None:
             await events.complete()
         else:
-            await events.fail(described(failure))
+            await events.fail(failure_parts(failure))
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-        """Nothing of its own to let go of: the operation is cancelled with its task."""
+        """There is nothing to prepare: the operation is cancelled with the execution."""
 
-    def _asked(self, context: RequestContext) -> tuple[OperationSpec, bytes, str]:
-        """The skill, its input, and the path of the data that says so."""
-        place, data = _first_data(context.message)
+    def _parse(self, context: RequestContext) -> tuple[OperationSpec, bytes, str]:
+        """The operation, its params as JSON, and the path of the data part in the caller's params."""
+        path, data = _first_data(context.message)
         try:
-            asked = msgspec.convert(data, _Asked)
+            call = msgspec.convert(data, SkillCall)
         except msgspec.ValidationError:
-            raise FailureError(InvalidParams(f"{place}.skill", "name of a skill", "another")) from None
-        spec = self._operations.skill(asked.skill, context.identity)
+            raise FailureError(InvalidParams(f"{path}.skill", "name of a skill", "another")) from None
+        spec = self._host.skill(call.skill, context.identity)
         if spec is None:
             raise UnknownSkill
-        return spec, b"{}" if asked.input is UNSET else msgspec.json.encode(asked.input), place
+        return spec, b"{}" if call.input is UNSET else msgspec.json.encode(call.input), path
 
-    async def _stream(
-        self, spec: OperationSpec, params: bytes, context: RequestContext, chunks: _Chunks, events: TaskEvents
+    async def _run_call(
+        self, spec: OperationSpec, params: bytes, context: RequestContext, events: TaskEvents
+    ) -> Failure | None:
+        outcome = await self._host.run_skill(spec, params, context.service_params, None)
+        if not isinstance(outcome, bytes):
+            return outcome
+        await events.artifact(_data_part(outcome), name=spec.name)
+        return None
+
+    async def _run_subscription(
+        self, spec: OperationSpec, params: bytes, context: RequestContext, events: TaskEvents
     ) -> Failure | None:
         import anyio  # late: the first replies leave without an event loop
 
+        queue = EventQueue()
         outcomes: list[Outcome] = []
 
         async def run() -> None:
-            outcomes.append(await self._operations.run_skill(spec, params, context.service_params, chunks))
-            chunks.end()
+            outcomes.append(await self._host.run_skill(spec, params, context.service_params, queue))
+            queue.close()
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run)
             artifact_id: str | None = None
-            while (chunk := await chunks.take()) is not None:
+            while (event := await queue.get()) is not None:
                 artifact_id = await events.artifact(
-                    _data(chunk), artifact_id=artifact_id, name=spec.name, append=artifact_id is not None
+                    _data_part(event), artifact_id=artifact_id, name=spec.name, append=artifact_id is not None
                 )
         outcome = outcomes[0]
         return None if isinstance(outcome, bytes) else outcome
 
 
 @final
-class _Chunks:
-    """The events of one subscription, between the operation and the task."""
+class EventQueue:
+    """The `Sink` between a subscription and its task. `events` counts what was put, as every sink does."""
 
     def __init__(self) -> None:
         self.events = 0
         self.discarded = False
-        self._waiting: deque[bytes] = deque()
-        self._ended = False
+        self._queue: deque[bytes] = deque()
+        self._closed = False
         self._changed: anyio.Event | None = None
 
     @property
     def full(self) -> bool:
-        return len(self._waiting) >= MOST_CHUNKS
+        return len(self._queue) >= MAX_QUEUED_EVENTS
 
     def put(self, value: bytes) -> None:
         self.events += 1
-        self._waiting.append(value)
-        self._wake()
+        self._queue.append(value)
+        self._notify()
 
-    def end(self) -> None:
-        self._ended = True
-        self._wake()
+    def close(self) -> None:
+        """Put nothing more. `get` still returns what is queued."""
+        self._closed = True
+        self._notify()
 
     async def wait_for_room(self) -> None:
-        await self._until(lambda: not self.full)
+        await self._wait_until(lambda: not self.full)
 
-    async def take(self) -> bytes | None:
-        """The next event; None when there will be no more."""
-        await self._until(lambda: bool(self._waiting) or self._ended)
-        if not self._waiting:
+    async def get(self) -> bytes | None:
+        """Wait for the next event; None once the queue is closed and empty."""
+        await self._wait_until(lambda: bool(self._queue) or self._closed)
+        if not self._queue:
             return None
-        value = self._waiting.popleft()
-        self._wake()
+        value = self._queue.popleft()
+        self._notify()
         return value
 
-    async def _until(self, reached: Callable[[], bool]) -> None:
+    async def _wait_until(self, reached: Callable[[], bool]) -> None:
         import anyio  # late, as above
 
         while not reached():
@@ -164,19 +171,19 @@ class _Chunks:
                 self._changed = anyio.Event()
             await self._changed.wait()
 
-    def _wake(self) -> None:
+    def _notify(self) -> None:
         if self._changed is not None:
             self._changed.set()
             self._changed = None
 
 
 def _first_data(message: Message | None) -> tuple[str, Any]:  # Any: JSON
-    """The path of a message's first data, and the data. Raises `FailureError(ContentTypeNotSupported)` for none."""
+    """The path and the value of a message's first data part. Raises `FailureError(ContentTypeNotSupported)` for none."""
     for index, part in enumerate(message.parts if message is not None else ()):
         if part.data is not UNSET:
             return f"message.parts[{index}].data", part.data
     raise FailureError(ContentTypeNotSupported(accepted=(MEDIA_TYPE,)))
 
 
-def _data(result: bytes) -> Part:
+def _data_part(result: bytes) -> Part:
     return Part(data=msgspec.json.decode(result), media_type=MEDIA_TYPE)

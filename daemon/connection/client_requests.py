@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
-from ...errors.wire import read_error
+from ...errors.wire import decode_error
 from ..operations.context import ClientRefused
 from ..rpc import envelope
 from ..rpc.envelope import Reply
@@ -55,7 +55,7 @@ class ClientRequests:
                 await pending.answered.wait()
         finally:
             if self._open.pop(key, None) is not None and pending.reply is None:
-                self._writer.post(envelope.encode_notification("$/cancelRequest", {"id": int(key)}))
+                self._writer.post(envelope.encode_notification(envelope.CANCEL_REQUEST, {"id": int(key)}))
                 self._writer.flush()
         return _result(pending.reply)
 
@@ -76,5 +76,5 @@ class ClientRequests:
 def _result(reply: Reply | None) -> bytes:
     if reply is not None and reply.result is not None:
         return bytes(reply.result)
-    error, failure = read_error(reply.error if reply is not None and reply.error is not None else b"")
+    error, failure = decode_error(reply.error if reply is not None and reply.error is not None else b"")
     raise ClientRefused(error.code, error.message, failure)

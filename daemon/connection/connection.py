@@ -74,13 +74,13 @@ class Connection:
             received=state.received,
             waiting=state.unsent,
         )
-        self.writer = Writer(self._channel, on_lost=owner.on_output_lost, on_room=self._on_room)
+        self.writer = Writer(self._channel, host.memory, on_lost=owner.on_output_lost, on_room=self._on_room)
         self._client_requests = ClientRequests(self.writer, self.on_progress, state.asked)
         self._notices = Notices(self.writer, host.scheduler.threads)
         self.context_host = ClientContextHost(host, self._notices, self._client_requests)
         self._builtins = Registry([builtins(self, owner)])
-        self._backlog: Backlog[Request] = Backlog(self._channel, host.scheduler.kinds)
-        self._responder = Responder(self.writer)
+        self._backlog: Backlog[Request] = Backlog(self.writer, host.scheduler.kinds)
+        self._responder = Responder(self.writer, host.memory)
         self._dispatcher = Dispatcher(
             Router(self._builtins, host.registry, host.access),
             self._responder,
@@ -136,7 +136,7 @@ class Connection:
     @property
     def pulse(self) -> int:
         """Changes whenever bytes come in or go out. May be read by any thread."""
-        return self._channel.pulse
+        return self._channel.activity
 
     def counts(self) -> dict[str, int]:
         """How much each table holds of requests that have not ended. All are 0 when nothing is owed to the client."""
@@ -170,8 +170,9 @@ class Connection:
         return True
 
     def close(self) -> None:
-        """Take no part in the scheduling any more."""
+        """Take no part in the scheduling any more, and free what is queued for the client."""
         self._host.scheduler.detach(self._client)
+        self.writer.close()
 
     # -- handing the transport on ------------------------------------------------------------------------------
 

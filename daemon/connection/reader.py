@@ -53,7 +53,7 @@ class Reader:
     def begin(self) -> None:
         """Read what has arrived already, before there is a loop; not more of it than delays the loop noticeably."""
         for _ in range(FILLS_BEFORE_LOOP):
-            if not (self._channel.fill_nowait() and self._read_received()):
+            if not (self._channel.receive_more_nowait() and self._read_received()):
                 break
         self._writer.flush()
 
@@ -65,7 +65,7 @@ class Reader:
             if self.ended:
                 return
             if hungry:
-                fault = await self._channel.fill()
+                fault = await self._channel.receive_more()
                 if fault is not None:
                     self._take_fault(fault)
             else:
@@ -85,7 +85,7 @@ class Reader:
         """Work off what was received; True when more bytes are needed, False when too much waits, or at the end."""
         channel, dispatcher, intake = self._channel, self._dispatcher, self._intake
         while whatever_waits or not intake.full:
-            event = channel.next_nowait()
+            event = channel.next_event()
             if type(event) is Frame:
                 message: Message | None = None
                 try:

@@ -10,6 +10,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, final
 
+from ...errors.exceptions import FailureError
+from ...errors.failures import Overloaded
+from ..memory import SMALL, MemoryBudget
 from ..rpc import envelope
 
 if TYPE_CHECKING:
@@ -43,11 +46,17 @@ class Stream:
 
     @property
     def full(self) -> bool:
-        return self._undelivered >= MAX_UNDELIVERED
+        undelivered = self._undelivered
+        return undelivered >= MAX_UNDELIVERED or (undelivered > 0 and self._streams.memory.congested)
 
     def put(self, value: bytes) -> None:
-        """Queue the next event; `value` is a JSON text. Dropped after `discard`: no event follows the answer."""
+        """Queue the next event; `value` is a JSON text. Dropped after `discard`: no event follows the answer.
+
+        Raises `FailureError(Overloaded)` where the memory budget has no room for it.
+        """
         if not self.discarded:
+            if len(value) > SMALL and not self._streams.memory.fits(len(value)):
+                raise FailureError(Overloaded())
             self.events += 1
             self._queue(envelope.encode_event(self._call_id, self.events, value))
 
@@ -60,19 +69,22 @@ class Stream:
         """Drop the events that are still queued, and all that follow."""
         self.discarded = True
         self._undelivered -= len(self._messages)
+        self._streams.memory.add("events", -sum(map(len, self._messages)))
         self._messages.clear()
-        self._wake()
+        self.wake()
 
     async def wait_for_room(self) -> None:
         import anyio  # late: the first replies leave without an event loop
 
         while self.full:
             self._room = anyio.Event()
+            self._streams.waiting[self] = None
             await self._room.wait()
 
     def _queue(self, message: bytes) -> None:
         self._undelivered += 1
         self._messages.append(message)
+        self._streams.memory.add("events", len(message))
         self._streams.ready.setdefault(self)
 
     def take(self) -> bytes | None:
@@ -80,6 +92,7 @@ class Stream:
         if not self._messages:
             return None
         message = self._messages.popleft()
+        self._streams.memory.add("events", -len(message))
         if self._on_answer is not None and not self._messages:
             self._on_answer()
         return message
@@ -88,9 +101,11 @@ class Stream:
         """The reader has taken one of the messages."""
         self._undelivered -= 1
         if not self.full:
-            self._wake()
+            self.wake()
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """There may be room again."""
+        self._streams.waiting.pop(self, None)
         if self._room is not None:
             self._room.set()
             self._room = None
@@ -100,9 +115,12 @@ class Stream:
 class Streams:
     """All streams with something to send, in turn."""
 
-    __slots__ = ("_on_the_way", "ready")
+    __slots__ = ("_on_the_way", "memory", "ready", "waiting")
 
-    def __init__(self) -> None:
+    def __init__(self, memory: MemoryBudget) -> None:
+        self.memory = memory
+        memory.on_room.append(self._wake_waiting)
+        self.waiting: dict[Stream, None] = {}
         self.ready: dict[Stream, None] = {}
         self._on_the_way: list[Stream] = []
 
@@ -113,6 +131,16 @@ class Streams:
 
     def open(self, call_id: bytes) -> Stream:
         return Stream(self, call_id)
+
+    def close(self) -> None:
+        """Nothing more is sent: free what is queued."""
+        for stream in list(self.ready):
+            stream.discard()
+        self.memory.on_room.remove(self._wake_waiting)
+
+    def _wake_waiting(self) -> None:
+        for stream in list(self.waiting):
+            stream.wake()
 
     def take_turn(self) -> list[bytes]:
         """One message of each stream after the other until it is enough for now; empty when there is nothing."""

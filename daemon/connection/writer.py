@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import anyio
 
     from ...framing.channel import Channel
+    from ..memory import MemoryBudget
 
 
 @final
@@ -25,15 +26,22 @@ class Writer:
     """
 
     def __init__(
-        self, channel: Channel, *, on_lost: Callable[[BaseException | None], None], on_room: Callable[[], None]
+        self,
+        channel: Channel,
+        memory: MemoryBudget,
+        *,
+        on_lost: Callable[[BaseException | None], None],
+        on_room: Callable[[], None],
     ) -> None:
         self._channel = channel
+        self._memory = memory
+        self._counted = 0
         self._on_lost = on_lost
         self._on_room = on_room
         self._left_over: anyio.Event | None = None
         self._room: list[anyio.Event] = []
         self._room_due = False
-        self._streams = Streams()
+        self._streams = Streams(memory)
 
     @property
     def congested(self) -> bool:
@@ -54,6 +62,23 @@ class Writer:
 
     def flush(self) -> None:
         """Send what the client takes now; `run` sends the rest as it reads. Never blocks, never raises."""
+        self._flush()
+        self._count()
+
+    def close(self) -> None:
+        """Nothing more is sent: free what is queued."""
+        self._channel.discard_output()
+        self._streams.close()
+        self._count()
+
+    def _count(self) -> None:
+        """Tell the memory budget how much waits for the client."""
+        unsent = self._channel.unsent
+        if unsent != self._counted:
+            change, self._counted = unsent - self._counted, unsent
+            self._memory.add("replies", change)
+
+    def _flush(self) -> None:
         while self._channel.unsent or self._streams.ready:
             if not self._channel.unsent:
                 for message in self._streams.take_turn():
@@ -82,7 +107,7 @@ class Writer:
             for message in messages:
                 self._channel.post(message)
         rest = self._channel.unsent_bytes()
-        self._channel.drop()
+        self._channel.discard_output()
         return rest
 
     @property

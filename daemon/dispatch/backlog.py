@@ -32,6 +32,10 @@ class Congestible(Protocol):
     @property
     def congested(self) -> bool: ...
 
+    async def wait_for_room(self) -> None:
+        """Return when it is not congested any more."""
+        ...
+
 
 @final
 class Backlog(Generic[R]):
@@ -64,7 +68,7 @@ class Backlog(Generic[R]):
         return self._waiting >= times * MAX_REQUESTS or self._bytes >= times * MAX_BYTES
 
     def add(self, request: R) -> None:
-        """Count a request that waits, whether it is ready or held back by its serial key."""
+        """Count a request that waits, whether it is ready or held back by its concurrency group."""
         self.open += 1
         self._waiting += 1
         self._bytes += request.size

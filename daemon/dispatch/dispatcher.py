@@ -5,22 +5,20 @@ An inline handler runs at once when nothing waits before it; everything else pas
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import final
 
 import msgspec
 
 from ...errors.failures import Cancelled, Failure, Overloaded, Unavailable
 from ..operations.context import Context, ContextHost
 from ..operations.spec import OperationSpec
-from ..rpc.envelope import Call
+from ..rpc.envelope import CANCEL_REQUEST, Call
 from . import execution
 from .backlog import Backlog
 from .request import Request
 from .responder import Responder
 from .router import Router
 from .scheduler import Scheduler
-
-CANCEL: Final = "$/cancelRequest"
 
 
 class _CancelParams(msgspec.Struct):
@@ -52,17 +50,17 @@ class Dispatcher:
 
     def accept(self, call: Call) -> None:
         """Take a call: run it, queue it, or refuse it."""
-        if call.method == CANCEL:
+        if call.method == CANCEL_REQUEST:
             return self._take_cancel(call)
         route = self._router.route(call)
         if not isinstance(route, tuple):
             return self._responder.fail(call, Unavailable() if self._closed else route)
         call, spec = route
-        if spec.at_once:
+        if spec.immediate:
             return self._run_inline(call, spec)
         if self._closed:
             return self._responder.fail(call, Unavailable())
-        if spec.mode == "inline" and spec.lane is None and self._scheduler.may_start_now(self._backlog):
+        if spec.mode == "inline" and spec.concurrency_group is None and self._scheduler.may_start_now(self._backlog):
             return self._run_inline(call, spec)
         self._enqueue(call, spec)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -17,6 +17,7 @@ from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import Failure, Internal
 from ...errors.wire import failure_of
 from ..logs import log
+from ..memory import MemoryBudget, values_size
 from ..operations.context import CallFailed
 from .request import Outcome
 from .task_pool import in_context
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
     from .request import EventSink, Request
+
+T = TypeVar("T")
 
 _END: Final = object()
 """What `anext` returns for a generator that has ended."""
@@ -38,15 +41,15 @@ class Completed(msgspec.Struct, frozen=True, kw_only=True):
     events: int
 
 
-def serial_key(spec: OperationSpec, call: Call) -> Hashable:
+def group_of(spec: OperationSpec, call: Call) -> Hashable:
     """Which calls must not run beside this one: those with an equal key; None where all may. Never raises: a call whose
     params can't be decoded has no key, and is told why when its turn comes."""
-    if spec.lane is None:
+    if spec.concurrency_group is None:
         return None
-    if spec.lane is True:
+    if spec.concurrency_group is True:
         return spec.name
     try:
-        return spec.lane_of(spec.input.decode(call.params))
+        return spec.group_of(spec.input.decode(call.params))
     except BaseException:  # noqa: BLE001 - the boundary: decoding may run the app's own `__post_init__`
         return None
 
@@ -63,25 +66,44 @@ def run(spec: OperationSpec, call: Call, context: Context) -> Outcome:
         return context.ended_by or outcome_of(exc, spec, call)
 
 
-async def run_async(request: Request, context: Context, before_wait: Callable[[], None]) -> Outcome:
+async def run_async(
+    request: Request, context: Context, memory: MemoryBudget, before_wait: Callable[[], None]
+) -> Outcome:
     """The same for a coroutine. The outcome of a request that was ended meanwhile is why it was ended."""
     spec, call = request.spec, request.call
     try:
-        work = spec.invoke(context, spec.input.decode(call.params, call.prefix))
+        work = spec.invoke(context, _decoded(request, context, memory))
         return spec.encode_output(await in_context(work, copy_context(), before_wait))
     except BaseException as exc:  # noqa: BLE001 - the boundary, for the task that hosts the handler too
         return request.ended_by or outcome_of(exc, spec, call)
 
 
-async def run_stream(request: Request, context: Context, stream: EventSink, before_wait: Callable[[], None]) -> Outcome:
+async def run_stream(
+    request: Request, context: Context, stream: EventSink, memory: MemoryBudget, before_wait: Callable[[], None]
+) -> Outcome:
     """The same for an asynchronous generator. Its values go out as events; the outcome says how many."""
     spec, call = request.spec, request.call
     try:
-        generator = spec.invoke(context, spec.input.decode(call.params, call.prefix))
+        generator = spec.invoke(context, _decoded(request, context, memory))
         await _send_events(spec, generator, stream, before_wait)
         return msgspec.json.encode(Completed(events=stream.events))
     except BaseException as exc:  # noqa: BLE001 - the boundary, as above
         return request.ended_by or outcome_of(exc, spec, call)
+
+
+def _decoded(
+    request: Request, context: Context, memory: MemoryBudget
+) -> Any:  # Any: the values of the handler's params
+    """The params in decoded form. Of a large body nothing else is kept, or counted, while the handler runs."""
+    call = request.call
+    values = request.spec.input.decode(call.params, call.prefix)
+    if request.heavy:
+        context._forget_params()
+        call.params = None
+        kept = values_size(values, request.held)
+        memory.add("requests", kept - request.held)
+        request.held = kept
+    return values
 
 
 async def _send_events(
@@ -106,25 +128,30 @@ async def _send_events(
         await in_context(generator.aclose(), variables, before_wait)
 
 
-async def attempt(work: Callable[[], Awaitable[object]]) -> BaseException | None:
-    """Await an agent's own code; returns what it raised, or None.
+class Raised(msgspec.Struct, frozen=True):
+    """What the app's own code raised instead of giving a value."""
+
+    exc: BaseException
+
+
+async def attempt(work: Callable[[], Awaitable[T]]) -> T | Raised:
+    """Await the app's own code; its value, or what it raised.
 
     Cancellation from an enclosing scope passes through. A cancellation that the code caused itself, such as that of a task
     which it awaits, is returned like any other exception.
     """
     try:
-        await work()
+        return await work()
     except BaseException as exc:
         if not _cancelled_from_outside():
             _forget_own_cancellation()
-            return _single(exc)
+            return Raised(_single(exc))
         from anyio import get_cancelled_exc_class  # late: few are cancelled
 
         _, beside = BaseExceptionGroup("", [exc]).split((get_cancelled_exc_class(), GeneratorExit, KeyboardInterrupt))
         if beside is None:
             raise
-        return _single(beside)  # what its clean-up raised, on trio in one group with the cancellation
-    return None
+        return Raised(_single(beside))  # what its clean-up raised, on trio in one group with the cancellation
 
 
 def _cancelled_from_outside() -> bool:
@@ -147,13 +174,12 @@ def _forget_own_cancellation() -> None:
         task.uncancel()
 
 
-def attempt_now(work: Callable[[], object]) -> BaseException | None:
+def attempt_now(work: Callable[[], T]) -> T | Raised:
     """The same for what is no coroutine."""
     try:
-        work()
+        return work()
     except BaseException as exc:  # noqa: BLE001 - the boundary, as above
-        return _single(exc)
-    return None
+        return Raised(_single(exc))
 
 
 def declared(exc: OperationError) -> Failure | None:

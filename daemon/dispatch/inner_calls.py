@@ -1,6 +1,6 @@
 """Calls from one operation to another, inside the daemon: the service's own authority, never the caller's.
 
-Such a call is a request like any other, with its own deadline and serial key, but its outcome goes to the handler that
+Such a call is a request like any other, with its own deadline and concurrency group, but its outcome goes to the handler that
 made it. It is ended with its parent unless it was told to continue.
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 
 from ...errors.failures import Failure
+from ..memory import SMALL
 from ..rpc.inflight import id_key
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class Request:
     `backlog` is the queue of the client that sent it; None for a call between operations. `parent` made the call and waits
     for it, where it is one between operations that ends with its caller. `context_host` is what its handler's context stands on.
 
+    `held` is how many bytes of the memory budget it takes, once it runs in decoded form.
+
     `ended_by` is why the outcome was delivered before the handler had one (cancelled, timed out, unavailable): the
     handler's own outcome is then dropped. It is set on the loop and read in worker threads.
     """
@@ -71,12 +74,13 @@ class Request:
         "deadline",
         "depth",
         "ended_by",
+        "group",
+        "held",
         "key",
         "limit",
         "parent",
         "requester",
         "scope",
-        "serial_key",
         "spec",
         "stopped",
     )
@@ -99,12 +103,13 @@ class Request:
         self.ended_by: Failure | None = None
         self.limit: float | None = None
         self.deadline: float | None = None
-        self.serial_key: object = None
+        self.group: object = None
         self.scope: anyio.CancelScope | None = None
         self.stopped: threading.Event | None = None
         self.children: list[Endable] | None = None
         self.parent: CurrentRequest | None = None
         self.depth = 0
+        self.held = 0
 
     @property
     def name(self) -> str:
@@ -118,12 +123,12 @@ class Request:
         Subscriptions don't, nor what only waits, or a handful of watchers would stop all calls. Calls between operations
         don't either: their caller has a place already, and would wait for ever for a second one.
         """
-        return self.backlog is not None and self.spec.mode != "stream" and not self.spec.waits
+        return self.backlog is not None and self.spec.mode != "stream" and not self.spec.only_waits
 
-    def waits_for(self, serial_key: object) -> bool:
-        """Whether this call was made, directly or not, by one that holds the key and waits for it."""
+    def is_inside(self, group: object) -> bool:
+        """Whether this call was made, directly or not, by one of that concurrency group, which waits for it."""
         caller = self.parent
-        while caller is not None and caller.serial_key != serial_key:
+        while caller is not None and caller.group != group:
             caller = caller.parent
         return caller is not None
 
@@ -154,6 +159,11 @@ class Request:
     def size(self) -> int:
         """Bytes that are held while the request waits."""
         return self.call.size
+
+    @property
+    def heavy(self) -> bool:
+        """Whether its decoded form may take so much that the memory budget is asked before it runs."""
+        return self.call.size > SMALL
 
     def end(self, failure: Failure) -> None:
         """Deliver a failure now and tell the handler to stop, and its children too. Only the first reason counts."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, final
 
-from ...errors.failures import Failure, Internal, InvalidRequest
-from ...errors.wire import encode_error
+from ...errors.failures import Failure, Internal, InvalidRequest, Overloaded
+from ...errors.wire import encode_error_response
+from ..memory import SMALL, MemoryBudget
 from ..rpc import envelope
 from ..rpc.envelope import Call
 from ..rpc.inflight import Inflight, id_key
@@ -40,8 +41,9 @@ class Output(Protocol):
 class Responder:
     """One per client. The `Requester` of all requests that it sends."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Output, memory: MemoryBudget) -> None:
         self._output = output
+        self._memory = memory
         self._inflight: Inflight[Request] = Inflight()
         self._streams: dict[Request, ReplyStream] = {}
 
@@ -71,6 +73,8 @@ class Responder:
             if not isinstance(outcome, bytes):
                 note_failure(call.method, None, outcome)
             return
+        if isinstance(outcome, bytes) and len(outcome) > SMALL and not self._has_memory(request, outcome):
+            outcome = Overloaded()
         ended = request.ended_by is not None
         if not self._inflight.settle(request, hold=stream is not None and not ended):
             return
@@ -78,7 +82,7 @@ class Responder:
             response = envelope.encode_result(call.id, outcome)
         else:
             note_failure(call.method, call.id, outcome)
-            response = envelope.encode_error(call.id, encode_error(outcome))
+            response = encode_error_response(call.id, outcome)
         if stream is None:
             self._output.post(response)
         elif ended:
@@ -86,6 +90,10 @@ class Responder:
             self._output.post(response)
         else:
             stream.finish(response, lambda: self._inflight.release(request))
+
+    def _has_memory(self, request: Request, result: bytes) -> bool:
+        """Whether a large result may wait for the client. That of a mutation always may: refused, it would be tried again."""
+        return self._memory.fits(len(result)) or request.spec.kind != "query"
 
     def sink_of(self, request: Request) -> EventSink:
         stream = self._output.open_stream(request.call.id or envelope.NULL_ID)
@@ -124,4 +132,4 @@ class Responder:
 
     def error(self, call_id: bytes, failure: Failure) -> None:
         """Send an error for something that is in the log already."""
-        self._output.post(envelope.encode_error(call_id, encode_error(failure)))
+        self._output.post(encode_error_response(call_id, failure))

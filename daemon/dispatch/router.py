@@ -41,7 +41,7 @@ class Router:
             if not isinstance(forwarded, tuple):
                 return forwarded
             call, spec = forwarded
-        if not self._access.trusting:
+        if not self._access.unrestricted:
             refusal = self._refusal(call, spec)
             if refusal is not None:
                 return refusal

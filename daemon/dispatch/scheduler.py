@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Final, final
 import msgspec
 
 from ...errors.failures import Failure, Overloaded, TimedOut
+from ..memory import MemoryBudget, decoded_size
 from ..operations.context import Context
-from ..operations.spec import DefaultTimeout, OperationSpec
+from ..operations.spec import OperationSpec
 from ..rpc.request_log import note_unanswered
 from . import execution
+from .concurrency_groups import ConcurrencyGroups
 from .deadlines import Deadlines
 from .request import Outcome, Request
-from .serial import SerialKeys
 from .starvation import StarvationWatch
 from .task_pool import TaskPool
 from .thread_pool import ThreadPool
@@ -62,8 +63,12 @@ class Scheduler:
         thread_limit: int,
         ordered: bool,
         request_timeout: float | None,
+        memory: MemoryBudget,
         notify_loop: Callable[[], None],
     ) -> None:
+        self._memory = memory
+        memory.on_room.append(self.pump)
+        self._heavy = 0
         self._limits = (1,) if ordered else (limit, thread_limit)
         self._running = [0 for _ in self._limits]
         self._ready: tuple[dict[Backlog[Request], None], ...] = tuple({} for _ in self._limits)
@@ -71,12 +76,12 @@ class Scheduler:
         self._clients: list[Client] = []
         self._requests: dict[Request, None] = {}
         self._inner: deque[Request] = deque()
-        self._serial = SerialKeys()
+        self._groups = ConcurrencyGroups()
         self._present: Counter[str] = Counter()
         self._streams = 0
         self._pumping = False
         self._deadlines = Deadlines(lambda request: self._end_late(request, TimedOut()))
-        self._starvation = StarvationWatch(self._serial, lambda request: self._end_late(request, Overloaded()))
+        self._starvation = StarvationWatch(self._groups, lambda request: self._end_late(request, Overloaded()))
         self._tasks = TaskPool(self._perform_in_task, self.flush)
         self.threads: Final = ThreadPool(thread_limit, perform=self._perform, finish=self._finish, notify=notify_loop)
 
@@ -124,32 +129,35 @@ class Scheduler:
     def submit(self, request: Request) -> None:
         """Run it when its turn comes, and have the outcome delivered to its requester."""
         spec = request.spec
-        self._submit(request, None if spec.lane is None else execution.serial_key(spec, request.call))
+        self._submit(request, None if spec.concurrency_group is None else execution.group_of(spec, request.call))
 
     def submit_inner(self, request: Request) -> None:
         """The same for a call between operations.
 
-        Raises `RuntimeError` for one that would wait for a serial key which a caller that waits for it holds.
+        Raises `RuntimeError` for one that would wait in a concurrency group for a caller that waits for it.
         """
-        key = execution.serial_key(request.spec, request.call)
-        if key is not None and request.waits_for(key):
-            raise RuntimeError(f"{request.spec.name} is called by a call that holds its serial key")
+        group = execution.group_of(request.spec, request.call)
+        if group is not None and request.is_inside(group):
+            raise RuntimeError(
+                f"{request.spec.name} is called by a call of its own concurrency group, for which it would wait"
+            )
         if self.at_limit(request.spec) or (request.spec.mode == "thread" and self.threads.exhausted):
             request.end(Overloaded())
         else:
-            self._submit(request, key)
+            self._submit(request, group)
 
-    def _submit(self, request: Request, serial_key: Hashable) -> None:
+    def _submit(self, request: Request, group: Hashable) -> None:
         spec, backlog = request.spec, request.backlog
         self._requests[request] = None
         if spec.limit is not None or spec.mode == "stream":
             self._count(spec, 1)
-        request.serial_key = serial_key
+        request.group = group
+        self._memory.add("requests", request.size)
         if backlog is not None:
             backlog.add(request)
-        if serial_key is None or self._serial.acquire(request):
+        if group is None or self._groups.enter(request):
             self._make_ready(request)
-        if spec.waits:
+        if spec.only_waits:
             self._starvation.watch(request)
         self.pump()
 
@@ -176,7 +184,7 @@ class Scheduler:
             "streams": self._streams,
             "ready": sum(map(len, self._ready)) + len(self._inner),
             "limited": sum(self._present.values()),
-            "serial_keys": len(self._serial),
+            "groups": len(self._groups),
             "deadlines": len(self._deadlines),
             "tasks_waiting": len(self._tasks),
             **self.threads.counts(),
@@ -211,6 +219,8 @@ class Scheduler:
             for backlog in ready:
                 if backlog.output.congested or (taken and backlog.first(kind).takes_a_place):
                     continue
+                if backlog.first(kind).heavy and not self._has_memory(backlog.first(kind)):
+                    continue
                 request = backlog.take(kind)
                 if not backlog.ready(kind):
                     del ready[backlog]
@@ -218,6 +228,16 @@ class Scheduler:
                     ready[backlog] = ready.pop(backlog)  # behind the other clients
                 return request
         return None
+
+    def _has_memory(self, request: Request) -> bool:
+        """Whether a heavy request may start, or be refused: it waits only for heavy ones that will soon end."""
+        if not request.held:
+            request.held = decoded_size(request.call.params, request.size)
+        if not self._memory.fits(request.held - request.size) and request.ended_by is None:
+            if self._heavy:
+                return False
+            request.end(Overloaded())
+        return True
 
     def _make_ready(self, request: Request) -> None:
         if request.backlog is None:
@@ -229,10 +249,13 @@ class Scheduler:
 
     def _start(self, request: Request) -> None:
         spec = request.spec
-        limit = self._request_timeout if isinstance(spec.timeout, DefaultTimeout) else spec.timeout
+        limit = self._request_timeout if isinstance(spec.timeout, msgspec.UnsetType) else spec.timeout
         if spec.mode == "inline":
             limit = None  # nothing could interrupt it
         request.limit = limit
+        if request.heavy:
+            self._memory.add("requests", request.held - request.size)
+            self._heavy += _ends_soon(spec)
         self._running[self._kind(spec)] += request.takes_a_place
         if limit is not None:
             self._deadlines.add(request, limit)
@@ -244,11 +267,14 @@ class Scheduler:
             self._finish(request, self._perform(request))
 
     def _finish(self, request: Request, outcome: Outcome) -> None:
-        if request.spec.waits:
+        if request.spec.only_waits:
             self._starvation.on_end(request)
         self._running[self._kind(request.spec)] -= request.takes_a_place
         if request.limit is not None:
             self._deadlines.remove(request, request.limit)
+        if request.heavy:
+            self._memory.add("requests", request.size - request.held)
+            self._heavy -= _ends_soon(request.spec)
         if request.ended_by is None:
             request.requester.deliver(request, outcome)
         else:
@@ -259,12 +285,13 @@ class Scheduler:
     def _leave(self, request: Request) -> None:
         spec, backlog = request.spec, request.backlog
         del self._requests[request]
+        self._memory.add("requests", -request.size)
         if spec.limit is not None or spec.mode == "stream":
             self._count(spec, -1)
         if backlog is not None:
             backlog.open -= 1
-        if request.serial_key is not None:
-            following = self._serial.release(request)
+        if request.group is not None:
+            following = self._groups.leave(request)
             if following is not None:
                 self._make_ready(following)
 
@@ -278,6 +305,16 @@ class Scheduler:
         request.end(failure)
         self.flush()
 
+    async def _has_room(self, request: Request) -> bool:
+        """Wait until the client has read enough of what it has; False when the request was ended meanwhile."""
+        assert request.backlog is not None
+        try:
+            while request.backlog.output.congested and request.ended_by is None:
+                await request.backlog.output.wait_for_room()
+        except BaseException:  # noqa: BLE001 - the boundary: ended, or the daemon is; either way its task goes on to the next
+            return False
+        return True
+
     # -- running -----------------------------------------------------------------------------------------------
 
     @staticmethod
@@ -289,15 +326,23 @@ class Scheduler:
         return request.ended_by or execution.run(request.spec, request.call, self._context(request))
 
     async def _perform_in_task(self, request: Request) -> None:
+        if request.backlog is not None and request.backlog.output.congested and not await self._has_room(request):
+            return self._finish(request, request.ended_by or Overloaded())
         if request.ended_by is not None:  # while it waited for a task
             return self._finish(request, request.ended_by)
         match request.spec.mode:
             case "async":
-                self._finish(request, await execution.run_async(request, self._context(request), self.flush))
+                context = self._context(request)
+                self._finish(request, await execution.run_async(request, context, self._memory, self.flush))
             case "stream":
-                sink = request.requester.sink_of(request)
-                self._finish(request, await execution.run_stream(request, self._context(request), sink, self.flush))
+                context, sink = self._context(request), request.requester.sink_of(request)
+                self._finish(request, await execution.run_stream(request, context, sink, self._memory, self.flush))
             case "thread":
                 self.threads.submit(request)
             case "inline":
                 self._finish(request, self._perform(request))
+
+
+def _ends_soon(spec: OperationSpec) -> bool:
+    """Whether others may wait for the memory that it holds: a subscription or a call that only waits may last for ever."""
+    return spec.mode != "stream" and not spec.only_waits

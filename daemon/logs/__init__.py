@@ -1,25 +1,25 @@
-"""The daemon's own logs: events with fields, to stderr or a file, never to stdout, scrubbed and never in the way."""
+"""The daemon's own logs: scrubbed events with fields, to stderr or a file, never to stdout, never blocking a caller."""
 
-from .hooks import install_hooks, install_logging, install_structlog, loop_exception_handler, uninstall_hooks
+from .hooks import capture_logging, capture_structlog, install_hooks, loop_exception_handler, uninstall_hooks
 from .levels import AnyLevel, Level, parse_level
 from .logger import Logger, log
 from .sink import LogSettings
-from .writer import FLUSH_SECONDS, Logs, start, stray
+from .writer import LOG_FLUSH_SECONDS, LogWriter, log_stray_output, start_logging
 
 __all__ = [
-    "FLUSH_SECONDS",
+    "LOG_FLUSH_SECONDS",
     "AnyLevel",
     "Level",
     "LogSettings",
+    "LogWriter",
     "Logger",
-    "Logs",
+    "capture_logging",
+    "capture_structlog",
     "install_hooks",
-    "install_logging",
-    "install_structlog",
     "log",
+    "log_stray_output",
     "loop_exception_handler",
     "parse_level",
-    "start",
-    "stray",
+    "start_logging",
     "uninstall_hooks",
 ]

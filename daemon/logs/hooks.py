@@ -1,8 +1,8 @@
-"""Closes the side doors: what Python and libraries would write to stderr by themselves becomes events.
+"""Turns what Python and libraries would write to stderr by themselves into log events.
 
-Each door is closed once its module is there, since importing `logging` or structlog only for this would cost the
-start-up more than it gives: call `install_hooks` again after something large was imported, such as the user's code.
-Every door's function returns what opens it again.
+A module is hooked once it is loaded, since importing `logging` or structlog only for this would make the start slower.
+So call `install_hooks` again after importing something large, such as the user's code. Each function in `_HOOKS`
+returns the function that removes its hook.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias
 
-from .contain import contained
 from .logger import log
+from .safe_call import safe_call
 
 if TYPE_CHECKING:
     import asyncio
@@ -25,43 +25,43 @@ _undo: Final[dict[str, Undo]] = {}
 
 
 def install_hooks() -> None:
-    """Closes every door whose module is loaded and that is still open. May be called as often as there is reason to."""
-    for module in _DOORS:
+    """Hook every module of `_HOOKS` that is loaded and not hooked yet. May be called any number of times."""
+    for module in _HOOKS:
         if module in sys.modules:
-            _close(module)
+            _install(module)
 
 
-def install_logging() -> None:
-    """Sends the records of the standard library's `logging` here as events `python.log`. Imports `logging`.
+def capture_logging() -> None:
+    """Log the records of the standard library's `logging` as events `python.log`. Imports `logging`.
 
-    The root logger's level follows ours. Handlers that write to stdout or stderr leave the root logger; others stay.
+    The root logger takes our level. Handlers that write to stdout or stderr are removed from it; others stay.
     """
-    _close("logging")
+    _install("logging")
 
 
-def install_structlog() -> None:
-    """Makes `structlog.get_logger()` in users' code log here, unless they have configured it. Imports structlog."""
-    _close("structlog")
+def capture_structlog() -> None:
+    """Make `structlog.get_logger()` in users' code log here, unless they have configured it. Imports structlog."""
+    _install("structlog")
 
 
 def uninstall_hooks() -> None:
-    """Puts everything back as it was found, the last first."""
+    """Restore everything, the last hook first."""
     while _undo:
         _, undo = _undo.popitem()
         undo()
 
 
 def loop_exception_handler(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """For `loop.set_exception_handler`: an exception that nobody awaits is the event `loop.exception`."""
+    """For `loop.set_exception_handler`: logs an exception that nobody awaits as `loop.exception`."""
     log.error("loop.exception", message=str(context.get("message", "")), exc=context.get("exception"))
 
 
-def _close(module: str) -> None:
+def _install(module: str) -> None:
     if module not in _undo:
-        _undo[module] = _DOORS[module]()
+        _undo[module] = _HOOKS[module]()
 
 
-def _sys_door() -> Undo:
+def _hook_sys() -> Undo:
     before, before_unraisable = sys.excepthook, sys.unraisablehook
 
     def undo() -> None:
@@ -79,12 +79,12 @@ def _uncaught(kind: type[BaseException], exc: BaseException, trace: TracebackTyp
 
 
 def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
-    """Names the type of the object only: keeping the object would bring it back to life."""
+    """Logs only the type of the object: a reference would resurrect an object that is being destroyed."""
     where = type(unraisable.object).__qualname__
     log.error("python.unraisable", where=where, message=unraisable.err_msg, exc=unraisable.exc_value)
 
 
-def _threading_door() -> Undo:
+def _hook_threading() -> Undo:
     import threading
 
     before = threading.excepthook
@@ -97,12 +97,12 @@ def _threading_door() -> Undo:
 
 
 def _uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
-    if not issubclass(args.exc_type, SystemExit):  # which ends a thread in silence, as without this hook
+    if not issubclass(args.exc_type, SystemExit):  # it ends a thread silently, as it does without this hook
         name = None if args.thread is None else args.thread.name
         log.error("python.uncaught", thread=name, exc=args.exc_value)
 
 
-def _warnings_door() -> Undo:
+def _hook_warnings() -> Undo:
     import warnings
 
     before = warnings.showwarning
@@ -115,10 +115,10 @@ def _warnings_door() -> Undo:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        if file is not None:  # somebody asked for it there
+        if file is not None:  # the caller has chosen where to write it
             before(message, category, filename, lineno, file, line)
             return
-        text = contained(lambda: str(message), lambda fault: "")  # a warning's text may be code of its own
+        text = safe_call(lambda: str(message), lambda fault: "")  # a warning's `__str__` may be foreign code
         log.warning("python.warning", category=category.__name__, message=text, where=f"{filename}:{lineno}")
 
     def undo() -> None:
@@ -128,23 +128,23 @@ def _warnings_door() -> Undo:
     return undo
 
 
-def _logging_door() -> Undo:
-    from .stdlib_bridge import join_logging
+def _hook_logging() -> Undo:
+    from .stdlib_bridge import redirect_logging
 
-    return join_logging()
-
-
-def _structlog_door() -> Undo:
-    from .structlog_bridge import join_structlog
-
-    return join_structlog()
+    return redirect_logging()
 
 
-_DOORS: Final[dict[str, Callable[[], Undo]]] = {
-    "sys": _sys_door,
-    "threading": _threading_door,
-    "warnings": _warnings_door,
-    "logging": _logging_door,
-    "structlog": _structlog_door,
+def _hook_structlog() -> Undo:
+    from .structlog_bridge import redirect_structlog
+
+    return redirect_structlog()
+
+
+_HOOKS: Final[dict[str, Callable[[], Undo]]] = {
+    "sys": _hook_sys,
+    "threading": _hook_threading,
+    "warnings": _hook_warnings,
+    "logging": _hook_logging,
+    "structlog": _hook_structlog,
 }
-"""By the module whose door it is."""
+"""By the module that is hooked."""

@@ -1,6 +1,6 @@
-"""What every line has in any form: its head, its end, its priority. And the line for what can't be rendered.
+"""The parts of a log line that all forms share, and the line for an event that can't be rendered.
 
-Needs neither structlog nor the scrubber, so that it works when they don't.
+Needs neither structlog nor the scrubber, so that it works when they fail.
 """
 
 from __future__ import annotations
@@ -11,34 +11,38 @@ from datetime import UTC, datetime
 from typing import Final
 
 from .levels import LEVELS
-from .queue import Event
+from .queue import LogEvent
 from .sink import Form
 
-_MAX_WORD: Final = 64
+_MAX_NAME: Final = 64
 
 _PRIORITY: Final = {10: "<7>", 20: "<6>", 30: "<4>", 40: "<3>"}
 """sd-daemon(3): debug, info, warning, err."""
 
 
-def head(event: Event) -> dict[str, str]:
-    """When (ISO 8601 in UTC, milliseconds), how grave, what: the first three fields of every line."""
+def standard_fields(event: LogEvent) -> dict[str, str]:
+    """The first three fields of every line: time (ISO 8601 in UTC, milliseconds), level, event."""
     when = datetime.fromtimestamp(event.when, UTC).isoformat(timespec="milliseconds")
     return {"timestamp": when.removesuffix("+00:00") + "Z", "level": LEVELS[event.rank], "event": event.name}
 
 
-def finished(text: str, form: Form, event: Event) -> bytes:
-    """The bytes of a line whose text is rendered: priority, text, line end, in UTF-8 whatever the text holds."""
+def encode_line(text: str, form: Form, event: LogEvent) -> bytes:
+    """The bytes of a rendered line: priority, text and line end, in UTF-8 whatever the text holds."""
     priority = _PRIORITY[event.rank] if form == "journald" else ""
     return f"{priority}{text}\n".encode("utf-8", "backslashreplace")
 
 
-def minimal_line(event: Event, form: Form, fault: BaseException) -> bytes:
-    """The line for an event that can't be rendered: none of its fields, only that it was and why they are missing."""
-    entry = {**head(event), "event": word(event.name), "unrendered": word(type(fault).__name__)}
+def fallback_line(event: LogEvent, form: Form, fault: BaseException) -> bytes:
+    """The line for an event that can't be rendered: without its fields, but with the type of the exception."""
+    entry = {
+        **standard_fields(event),
+        "event": safe_name(event.name),
+        "unrendered": safe_name(type(fault).__name__),
+    }
     text = json.dumps(entry) if form == "json" else " ".join(f"{key}={value}" for key, value in entry.items())
-    return finished(text, form, event)
+    return encode_line(text, form, event)
 
 
-def word(text: str) -> str:
-    """`text` as a name that needs no quoting in any form: ASCII letters, digits, `_`, `.` and `-`, cut to 64."""
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", text[:_MAX_WORD]) or "_"
+def safe_name(text: str) -> str:
+    """`text` as a name that needs no quotes in any form: ASCII letters, digits, `_`, `.` and `-`, at most 64."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", text[:_MAX_NAME]) or "_"

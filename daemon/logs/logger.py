@@ -1,7 +1,7 @@
-"""`log`, the one object that the daemon logs through. Decides by level and hands over; never renders, never waits.
+"""`log`, the object that the daemon logs through. Compares levels and queues events; never renders, never waits.
 
-It may be called from any thread and from signal handlers, before `start` (what happens then is kept, bounded) and after
-`close` (what happens then is dropped). It never raises.
+Any thread and any signal handler may call it: before `start_logging` events are kept, up to a bound, and after
+`LogWriter.close` they are dropped. It never raises.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from .levels import LEVELS, RANK, AnyLevel, Level, parse_level
-from .queue import Backlog
+from .queue import LogQueue
 
 _DEBUG, _INFO, _WARN, _ERROR = LEVELS
 
@@ -19,47 +19,46 @@ _DEBUG, _INFO, _WARN, _ERROR = LEVELS
 class Logger:
     """Events with fields. A field `exc` that holds an exception is rendered as its traceback, scrubbed.
 
-    Fields are rendered later and by another thread: hand over plain values. Containers are copied, other objects must
-    not change.
+    Another thread renders the fields later: pass plain values. Containers are copied; other objects must not change.
     """
 
-    __slots__ = ("_followers", "_threshold", "backlog", "level")
+    __slots__ = ("_level_listeners", "_threshold", "level", "queue")
 
     def __init__(self) -> None:
-        self.backlog = Backlog()
+        self.queue = LogQueue()
         self.level: Level = "info"
-        """The level in force. Until `start` decides, events from info on are kept."""
+        """The current level. Until `start_logging` sets it, events from info on are kept."""
         self._threshold = _INFO
-        self._followers: list[Callable[[int], None]] = []
+        self._level_listeners: list[Callable[[int], None]] = []
 
     def debug(self, event: str, /, **fields: object) -> None:
         if self._threshold <= _DEBUG:
-            self.backlog.put(_DEBUG, event, fields)
+            self.queue.put(_DEBUG, event, fields)
 
     def info(self, event: str, /, **fields: object) -> None:
         if self._threshold <= _INFO:
-            self.backlog.put(_INFO, event, fields)
+            self.queue.put(_INFO, event, fields)
 
     def warning(self, event: str, /, **fields: object) -> None:
         if self._threshold <= _WARN:
-            self.backlog.put(_WARN, event, fields)
+            self.queue.put(_WARN, event, fields)
 
     def error(self, event: str, /, **fields: object) -> None:
         if self._threshold <= _ERROR:
-            self.backlog.put(_ERROR, event, fields)
+            self.queue.put(_ERROR, event, fields)
 
     def record(self, level: AnyLevel, event: str, fields: dict[str, object], *, when: float | None = None) -> None:
-        """Logs an event whose level is data. `fields` belongs to the log from here on; `when` is its epoch time."""
+        """Log an event whose level is data. The log owns `fields` from now on; `when` is the event's epoch time."""
         rank = RANK[level]
         if self._threshold <= rank:
-            self.backlog.put(rank, event, fields, when)
+            self.queue.put(rank, event, fields, when)
 
-    def wants(self, level: AnyLevel) -> bool:
-        """Whether an event of this level would be kept: ask before collecting fields that cost something."""
+    def is_enabled_for(self, level: AnyLevel) -> bool:
+        """Whether events of this level are logged. Ask before collecting fields that are expensive."""
         return self._threshold <= RANK[level]
 
     def set_level(self, name: str) -> Level:
-        """Changes the level at once, for every thread. Takes any case and `warning`; returns the level's own name.
+        """Change the level at once, for every thread. Accepts any case and `warning`; returns the level's own name.
 
         Raises `ValueError` for any other name and then changes nothing.
         """
@@ -67,15 +66,15 @@ class Logger:
         if level is None:
             raise ValueError("the level must be one of debug, info, warn, error")
         self.level, self._threshold = level, RANK[level]
-        for follower in self._followers:
-            follower(self._threshold)
+        for listener in self._level_listeners:
+            listener(self._threshold)
         return level
 
-    def follow(self, follower: Callable[[int], None]) -> Callable[[], None]:
-        """Calls `follower` with the threshold's number now and after every change, until the result is called."""
-        self._followers.append(follower)
-        follower(self._threshold)
-        return lambda: self._followers.remove(follower)
+    def on_level(self, listener: Callable[[int], None]) -> Callable[[], None]:
+        """Call `listener` with the level's number, now and after every change. The result removes the listener."""
+        self._level_listeners.append(listener)
+        listener(self._threshold)
+        return lambda: self._level_listeners.remove(listener)
 
 
 log: Final = Logger()

@@ -1,9 +1,9 @@
-"""The bounded backlog between whoever logs and the one thread that writes. Never blocks, never formats, never raises.
+"""The bounded queue between the threads that log and the one that writes. Never blocks, never formats, never raises.
 
-There is no lock, so that a signal handler, a destructor or a thread that is stopped half-way can't hold anybody up:
-`deque.append` and `deque.popleft` are atomic, and the counters are changed where CPython doesn't switch threads. On a
-build without the global lock a counter may lose an update under contention: sizes are approximate anyway and are set
-right whenever the backlog runs empty.
+There is no lock, so that nothing can wait here: a signal handler, a destructor or a thread that was stopped half-way
+could otherwise block all others. `deque.append` and `deque.popleft` are atomic, and CPython does not switch threads
+where the counters change. On a build without the global lock a counter may lose an update under contention: sizes are
+approximate anyway, and are corrected whenever the queue runs empty.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import Final, final
 
 import msgspec
 
-from .snapshot import take
+from .field_copy import copy_fields
 
 MAX_EVENTS: Final = 4096
-"""About a second of a busy debug log, and no memory to speak of."""
+"""About a second of a busy debug log, and little memory."""
 
 MAX_BYTES: Final = 2 * 1024 * 1024
-"""Approximate size of all events that wait. The last one accepted may reach beyond it."""
+"""Approximate size of all queued events. The last one accepted may exceed it."""
 
 EVENT_BYTES: Final = 128
-"""What an event costs beside its fields."""
+"""The size of an event without its fields."""
 
 
-class Event(msgspec.Struct, frozen=True):
-    """One event as it happened: `when` in seconds since the epoch, `refused` events before it."""
+class LogEvent(msgspec.Struct, frozen=True):
+    """One event. `when` is its time in seconds since the epoch, `refused` counts the events refused before it."""
 
     when: float
     rank: int
@@ -39,45 +39,46 @@ class Event(msgspec.Struct, frozen=True):
     size: int
 
 
-def _nobody() -> None:
-    """Who is roused while no writer is attached."""
+def _no_writer() -> None:
+    """The wake-up call while no writer is attached."""
 
 
 @final
-class Backlog:
-    """Events in the order of their `put`. When full it refuses the newest and counts it in `refused`."""
+class LogQueue:
+    """Events in the order of their `put`. A full queue refuses the newest event and counts it in `refused`."""
 
-    __slots__ = ("_bytes", "_events", "_rouse", "idle", "open", "refused", "writer")
+    __slots__ = ("_bytes", "_events", "_wake", "open", "refused", "writer", "writer_idle")
 
     def __init__(self) -> None:
-        self._events: deque[Event] = deque()
+        self._events: deque[LogEvent] = deque()
         self._bytes = 0
-        self._rouse: Callable[[], None] = _nobody
-        self.idle = False
-        """The writer is not looking: whoever puts must rouse it."""
+        self._wake: Callable[[], None] = _no_writer
+        self.writer_idle = False
+        """The writer waits: `put` must wake it."""
         self.open = True
         self.refused = 0
-        """How many events were turned away since the writer was attached."""
+        """How many events were refused since the writer was attached."""
         self.writer = 0
-        """The writer's thread. What it causes itself, such as a warning while it renders, is ignored: it never ends."""
+        """The writer's thread. Events that it causes itself, such as warnings while it renders, are ignored: they would
+        never end."""
 
     def __len__(self) -> int:
         return len(self._events)
 
     def put(self, rank: int, name: str, fields: dict[str, object], when: float | None = None) -> None:
-        """Takes one event, or counts it as refused. `fields` belongs to the backlog from here on."""
+        """Queue one event, or count it as refused. The queue owns `fields` from now on."""
         if get_ident() == self.writer:
             return
         if not self.open or len(self._events) >= MAX_EVENTS or self._bytes >= MAX_BYTES:
             self.refused += 1
             return
-        size = take(fields) + EVENT_BYTES
+        size = copy_fields(fields) + EVENT_BYTES
         self._bytes += size
-        self._events.append(Event(time() if when is None else when, rank, name, fields, self.refused, size))
-        if self.idle:
-            self._rouse()
+        self._events.append(LogEvent(time() if when is None else when, rank, name, fields, self.refused, size))
+        if self.writer_idle:
+            self._wake()
 
-    def get(self) -> Event | None:
+    def get(self) -> LogEvent | None:
         """The oldest event, or None. For the writer alone."""
         try:
             event = self._events.popleft()
@@ -90,30 +91,30 @@ class Backlog:
     @property
     def attached(self) -> bool:
         """Whether there is a writer."""
-        return self._rouse is not _nobody
+        return self._wake is not _no_writer
 
-    def attach(self, rouse: Callable[[], None], *, rank: int) -> None:
-        """From here on `rouse` is called when the writer must wake. Events below `rank` that waited are forgotten."""
+    def attach(self, wake: Callable[[], None], *, rank: int) -> None:
+        """Attach the writer: from now on `wake` is called when it is idle. Queued events below `rank` are discarded."""
         for _ in range(len(self._events)):
             event = self._events.popleft()
             if event.rank >= rank:
                 self._events.append(event)
-        self._rouse, self.open, self.idle = rouse, True, True
+        self._wake, self.open, self.writer_idle = wake, True, True
         if self._events:
-            rouse()
+            wake()
 
-    def shut(self) -> None:
-        """From here on every event is refused; those that wait can still be read."""
+    def close(self) -> None:
+        """Refuse every event from now on. Queued events can still be read."""
         self.open = False
 
     def detach(self) -> int:
-        """Forgets the writer and what waits; returns how many events were refused or forgotten since `attach`."""
-        self._rouse, self.idle = _nobody, False
+        """Detach the writer and clear the queue. Returns how many events were refused or cleared since `attach`."""
+        self._wake, self.writer_idle = _no_writer, False
         lost = self.refused + len(self._events)
-        self.forget()
+        self.clear()
         return lost
 
-    def forget(self) -> None:
-        """Empties the backlog without a word: a forked child inherits events that its parent writes."""
+    def clear(self) -> None:
+        """Empty the queue without counting: a forked child has copies of events that its parent writes."""
         self._events.clear()
         self._bytes = self.refused = 0

@@ -1,8 +1,7 @@
-"""Turns an event into one scrubbed line. Imported and run by the writer's thread alone, since it loads structlog.
+"""Renders an event as one scrubbed line. Only the writer thread imports and runs it, since it loads structlog.
 
-In this order: scrub every field; cut it and scrub what is left; render; scrub the line. What a caller
-sent can neither end a line, nor colour it, nor look like a field of its own: values are quoted and whatever is not
-printable is escaped in every form.
+The order: scrub every field, cut it and scrub the rest, render, scrub the line. Data of a caller can't end a line, colour
+it or look like a field: in every form values are quoted, and what is not printable is escaped.
 """
 
 from __future__ import annotations
@@ -15,27 +14,27 @@ from typing import Final, final
 
 from ...errors.redaction import load_environment, scrub, scrub_exception, scrub_fields
 from ...errors.redaction.marks import CUT, REDACTED
-from .line import finished, head, word
-from .queue import Event
+from .line import encode_line, safe_name, standard_fields
+from .queue import LogEvent
 from .sink import Form
 
 MAX_FIELD: Final = 8 * 1024
-"""Characters of one field, nested values together; what is longer is scrubbed, cut and scrubbed again."""
+"""Characters of one field, nested values included. A longer one is scrubbed, cut and scrubbed again."""
 
 _TRACEBACK_HEAD: Final = 2 * 1024
-"""Characters that are kept of the beginning of a traceback that is too long."""
+"""How many characters of the beginning of a too long traceback are kept."""
 
 _FIRST: Final = ("method", "id")
 
-_TAKEN: Final = frozenset({"timestamp", "level", "event", "stack", "exception", "exc_info"})
-"""Names that the line or structlog's renderers use; a caller's field of such a name gets an underscore."""
+_RESERVED: Final = frozenset({"timestamp", "level", "event", "stack", "exception", "exc_info"})
+"""Names that the line or structlog's renderers use. A field of such a name gets an underscore."""
 
 _BARE: Final = re.compile(r'[^\s="\\]+')
 
 
 @final
 class Renderer:
-    """Renders for one sink. Making one loads the scrubber's environment and structlog: tens of milliseconds."""
+    """Renders for one sink. Its constructor loads the scrubber's environment and structlog: tens of milliseconds."""
 
     def __init__(self, form: Form, *, color: bool, environ: Mapping[str, str]) -> None:
         load_environment(environ)
@@ -43,14 +42,14 @@ class Renderer:
         self._plain = _text_renderer(form, color=False)
         self._colored = _text_renderer(form, color=True) if color and form == "console" else None
 
-    def line(self, event: Event) -> bytes:
-        """The line with its end. Raises whatever a value's own code raises; `line.minimal_line` is for that."""
-        entry: dict[str, object] = {**head(event), **_fields(event.fields)}
+    def line(self, event: LogEvent) -> bytes:
+        """The line with its end. Raises what a value's own code raises; `line.fallback_line` serves then."""
+        entry: dict[str, object] = {**standard_fields(event), **_fields(event.fields)}
         text = self._json(entry) if self._form == "json" else self._text(entry)
-        return finished(text, self._form, event)
+        return encode_line(text, self._form, event)
 
     def _text(self, entry: dict[str, object]) -> str:
-        shown = {key: _Shown(_show(value)) for key, value in entry.items()}
+        shown = {key: _Verbatim(_quote(value)) for key, value in entry.items()}
         text = self._plain(shown)
         safe = scrub(text)
         if safe != text:
@@ -61,9 +60,9 @@ class Renderer:
         text = self._plain(entry)
         safe = scrub(text)
         if safe != text and not _is_json(safe):
-            # Quotes and escapes made something look like a secret, and cutting it out broke them: no text stays.
+            # With its quotes and escapes, something looks like a secret, and removing it breaks the JSON: remove all text.
             return self._plain(
-                {name: value if name in _TAKEN else _without_text(value) for name, value in entry.items()}
+                {name: value if name in _RESERVED else _without_text(value) for name, value in entry.items()}
             )
         return safe
 
@@ -81,7 +80,7 @@ def _without_text(value: object) -> object:
 
 
 def _text_renderer(form: Form, *, color: bool) -> Callable[[Mapping[str, object]], str]:
-    """structlog's renderer for a form. It changes the mapping that it is given, so that it gets a copy."""
+    """structlog's renderer for a form. It changes the mapping that it gets, so it gets a copy."""
     from structlog.dev import ConsoleRenderer
     from structlog.processors import JSONRenderer, KeyValueRenderer
 
@@ -98,7 +97,7 @@ def _text_renderer(form: Form, *, color: bool) -> Callable[[Mapping[str, object]
 
 
 def _fields(fields: Mapping[str, object]) -> dict[str, object]:
-    """The fields as they may be seen: scrubbed, cut, under names that forge nothing, the telling ones first."""
+    """The fields scrubbed and cut, under names that can't be taken for the line's own; `method` and `id` first."""
     rest = {name: _id(value) if name == "id" else value for name, value in fields.items()}
     exc = fields.get("exc")
     if exc is None or isinstance(exc, BaseException):
@@ -113,7 +112,7 @@ def _fields(fields: Mapping[str, object]) -> dict[str, object]:
 
 
 def _id(value: object) -> object:
-    """A request's id may come as the bytes of its JSON text: a string or a number then, floats as they were written."""
+    """A request's id, which may come as the bytes of its JSON text. A float stays as it is written."""
     try:
         return json.loads(value, parse_float=str) if isinstance(value, bytes) else value
     except ValueError:
@@ -121,12 +120,12 @@ def _id(value: object) -> object:
 
 
 def _key(name: str) -> str:
-    clean = word(name)
-    return f"{clean}_" if clean in _TAKEN else clean
+    clean = safe_name(name)
+    return f"{clean}_" if clean in _RESERVED else clean
 
 
 def _cut(value: object) -> object:
-    """A value whose text is too long as a whole becomes the beginning of that text: single texts are cut already."""
+    """A container whose text is too long becomes the beginning of that text. Strings are cut already."""
     if isinstance(value, dict | list):
         text = _compact(value)
         return scrub(text, cap=MAX_FIELD) if len(text) > MAX_FIELD else _finite(value)
@@ -134,7 +133,7 @@ def _cut(value: object) -> object:
 
 
 def _finite(value: object) -> object:
-    """JSON has no NaN and no infinities: they become text."""
+    """NaN and infinities as strings: JSON can't represent them."""
     match value:
         case float() if not math.isfinite(value):
             return str(value)
@@ -147,7 +146,7 @@ def _finite(value: object) -> object:
 
 
 def _cut_traceback(text: str) -> str:
-    """Whole lines from the beginning and, mostly, from the end, where the exception is named."""
+    """Whole lines from the beginning and, for the most part, from the end, which names the exception."""
     if len(text) <= MAX_FIELD:
         return text
     head = text[:_TRACEBACK_HEAD].rpartition("\n")[0]
@@ -159,8 +158,8 @@ def _compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-class _Shown(str):
-    """Text that is rendered as it stands: structlog's renderers take the `repr` of every value."""
+class _Verbatim(str):
+    """Text that is rendered unchanged: structlog's renderers print the `repr` of every value."""
 
     __slots__ = ()
 
@@ -168,8 +167,8 @@ class _Shown(str):
         return str.__str__(self)
 
 
-def _show(value: object) -> str:
-    """One value on a line of text: a plain word as it is, anything else in double quotes with what is odd escaped."""
+def _quote(value: object) -> str:
+    """One value on a line of text: a plain word unchanged, anything else in double quotes and escaped."""
     text = value if isinstance(value, str) else _compact(value)
     if _BARE.fullmatch(text) and text.isprintable():
         return text
@@ -178,7 +177,7 @@ def _show(value: object) -> str:
 
 
 def _escape(text: str) -> str:
-    """Control characters, line and paragraph separators, direction marks and lone surrogates as Python escapes."""
+    """Escape control characters, line and paragraph separators, direction marks and lone surrogates, as Python does."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

@@ -1,6 +1,6 @@
-"""Where lines go and in which form: chosen once at the start, written by the writer's thread alone.
+"""Where log lines go and in which form: chosen once at the start, used by the writer thread alone.
 
-Never stdout. Never raises because nobody reads: a descriptor that is gone makes the sink silent.
+Never writes to stdout. Never raises when nobody reads: a broken descriptor makes the sink silent.
 """
 
 from __future__ import annotations
@@ -17,77 +17,77 @@ from .levels import Level
 
 Form: TypeAlias = Literal["console", "keyvalue", "json", "journald"]
 
-Kind: TypeAlias = Literal["terminal", "journal", "file", "stream"]
+SinkKind: TypeAlias = Literal["terminal", "journal", "file", "stream"]
 
-DEFAULTS: Final[dict[Kind, tuple[Form, Level]]] = {
+DEFAULTS: Final[dict[SinkKind, tuple[Form, Level]]] = {
     "terminal": ("console", "info"),
     "journal": ("journald", "info"),
     "file": ("keyvalue", "info"),  # named by the user
     "stream": ("keyvalue", "warn"),  # editors paint every line on a server's stderr as an error
 }
-"""The form and the level of each kind of sink, where the user names none."""
+"""The default form and level of each kind of sink."""
 
-_PASSING: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""Faults after which a later line may succeed. After any other the sink is silent for good."""
+_TEMPORARY: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Errors after which a later line may succeed. After any other the sink stays silent."""
 
 
 class LogSettings(msgspec.Struct, frozen=True):
-    """What the user asked for. None and `auto` leave the choice to what the sink is and to the environment."""
+    """The user's settings. None and `auto` leave the choice to the kind of sink and to the environment."""
 
     level: str | None = None
     format: Literal["auto", "console", "keyvalue", "json", "journald"] = "auto"
     file: str | None = None
-    """As `--log-file` or `DISCREET_LOG` says; None or empty: stderr."""
+    """The value of `--log-file` or `DISCREET_LOG`; None or empty for stderr."""
     color: bool | None = None
 
 
 @final
 class Sink:
-    """One descriptor of its own. `write` is for one thread at a time and may block as long as nobody reads."""
+    """Owns one descriptor. `write` is for one thread at a time and may block as long as nobody reads."""
 
-    def __init__(self, fd: int, *, kind: Kind, name: str) -> None:
+    def __init__(self, fd: int, *, kind: SinkKind, name: str) -> None:
         self._fd = fd
-        self._torn = False
-        self.kind: Kind = kind
+        self._line_cut = False
+        self.kind: SinkKind = kind
         self.name = name
         self.silent = fd < 0
 
     def write(self, line: bytes) -> bool:
-        """Writes a whole line and says whether it did. Never raises `OSError`."""
-        rest = memoryview(b"\n" + line if self._torn else line)
+        """Write a whole line. Returns whether it was written. Never raises `OSError`."""
+        rest = memoryview(b"\n" + line if self._line_cut else line)
         while rest and not self.silent:
             try:
                 rest = rest[os.write(self._fd, rest) :]
             except BlockingIOError:
-                self._wait()
+                self._wait_writable()
             except OSError as fault:
-                self._torn = self._torn or len(rest) < len(line)
-                self.silent = fault.errno not in _PASSING
+                self._line_cut = self._line_cut or len(rest) < len(line)
+                self.silent = fault.errno not in _TEMPORARY
                 return False
-        self._torn = False
+        self._line_cut = False
         return not self.silent
 
-    def _wait(self) -> None:
-        """Until the reader makes room: whoever shares stderr may have made it non-blocking."""
-        import select  # a rare case, so not at start-up
+    def _wait_writable(self) -> None:
+        """Wait until the reader makes room: a process that shares stderr may have made it non-blocking."""
+        import select  # late: a rare case
 
         poll = select.poll()
         poll.register(self._fd, select.POLLOUT)
         poll.poll()
 
     def close(self) -> None:
-        """Gives the descriptor back; later writes do nothing."""
+        """Close the descriptor. Later writes do nothing."""
         fd, self._fd, self.silent = self._fd, -1, True
         if fd >= 0:
-            with suppress(OSError):  # gone already: nothing to give back
+            with suppress(OSError):  # closed by somebody else
                 os.close(fd)
 
 
 def open_sink(settings: LogSettings, stderr_fd: int, environ: Mapping[str, str]) -> tuple[Sink, str | None]:
-    """The sink that the settings ask for, and the fault for which it is not the file that they name.
+    """The sink that the settings ask for. If their file can't be used: stderr, and the errno's name, such as `EACCES`.
 
-    `stderr_fd` is duplicated, so that the caller may close it. A file that is stdout or stderr by another name means
-    stderr. The fault is an errno's name such as `EACCES`.
+    `stderr_fd` is duplicated, so that the caller may close it. A file that is stdout or stderr under another name means
+    stderr.
     """
     if not settings.file:
         return _open_stderr(stderr_fd, environ), None
@@ -97,14 +97,14 @@ def open_sink(settings: LogSettings, stderr_fd: int, environ: Mapping[str, str])
         return _open_stderr(stderr_fd, environ), errno.errorcode.get(fault.errno or 0, "OSError")
     except ValueError:  # a null character in the name
         return _open_stderr(stderr_fd, environ), "EINVAL"
-    if not _is_standard(fd):
+    if not _is_standard_stream(fd):
         return Sink(fd, kind="file", name=settings.file), None
     os.close(fd)
     return _open_stderr(stderr_fd, environ), None
 
 
 def _open_file(path: str) -> int:
-    """Appends; a new file is for its owner alone. A FIFO that nobody reads is refused (ENXIO) instead of waited for."""
+    """Open for appending. A new file is private to its owner. A FIFO without a reader raises ENXIO instead of blocking."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_NONBLOCK", 0)
     fd = os.open(path, flags, 0o600)
     if hasattr(os, "O_NONBLOCK"):
@@ -112,8 +112,8 @@ def _open_file(path: str) -> int:
     return fd
 
 
-def _is_standard(fd: int) -> bool:
-    """Such as `/dev/stderr`. What 1 and 2 are now may lead back into the logs, and 1 must never be written."""
+def _is_standard_stream(fd: int) -> bool:
+    """Whether it is stdout or stderr, as `/dev/stderr` is: both may now lead back into the logs."""
     opened = os.fstat(fd)
     for standard in (1, 2):
         with suppress(OSError):  # closed by the parent
@@ -135,13 +135,13 @@ def _open_stderr(stderr_fd: int, environ: Mapping[str, str]) -> Sink:
 
 
 def _is_journal(fd: int, environ: Mapping[str, str]) -> bool:
-    """systemd.exec(5), JOURNAL_STREAM: `device:inode` of what systemd connected; a redirected stderr doesn't match."""
+    """Whether systemd's journal reads it. JOURNAL_STREAM is `device:inode` of the stream it opened (systemd.exec(5))."""
     status = os.fstat(fd)
     return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
 def wants_color(settings: LogSettings, sink: Sink, environ: Mapping[str, str]) -> bool:
-    """As the user says; else on a terminal that can, unless NO_COLOR is set and not empty (no-color.org)."""
+    """The user's choice; by default on a terminal that supports colours, unless NO_COLOR is set (no-color.org)."""
     if settings.color is not None:
         return settings.color
     return sink.kind == "terminal" and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"

@@ -1,4 +1,4 @@
-"""Leads the standard library's `logging` into our backlog. Imports `logging`, so it is imported late."""
+"""Redirects the standard library's `logging` to our log. Imports `logging`, so it is imported late."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import sys
 from collections.abc import Callable
 from typing import final
 
-from .contain import contained
 from .levels import level_of_number
 from .logger import log
+from .safe_call import safe_call
 
 
 @final
-class Forwarder(logging.Handler):
-    """Turns each record into the event `python.log`. Its text is made at once, since the arguments may change later."""
+class ForwardingHandler(logging.Handler):
+    """Logs each record as the event `python.log`. Formats it at once, since its arguments may change later."""
 
     def emit(self, record: logging.LogRecord) -> None:
         level = level_of_number(record.levelno)
-        if not log.wants(level):
+        if not log.is_enabled_for(level):
             return
-        message = contained(record.getMessage, lambda fault: f"<unformattable: {type(fault).__name__}>")
+        message = safe_call(record.getMessage, lambda fault: f"<unformattable: {type(fault).__name__}>")
         exc = record.exc_info[1] if record.exc_info else None
         fields: dict[str, object] = {"logger": record.name, "message": message, "exc": exc}
         log.record(level, "python.log", fields, when=record.created)
@@ -29,18 +29,18 @@ class Forwarder(logging.Handler):
         """Prints nothing: the base class would write the record and a traceback to stderr."""
 
 
-def join_logging() -> Callable[[], None]:
-    """Makes the root logger forward and lets nothing of `logging` print by itself; the result undoes it."""
+def redirect_logging() -> Callable[[], None]:
+    """Make the root logger forward its records, and keep `logging` from printing anything. The result undoes it."""
     root = logging.getLogger()
     before = root.handlers[:], root.level, logging.raiseExceptions, logging.lastResort
-    forwarder = Forwarder()
+    forwarder = ForwardingHandler()
     root.handlers[:] = [handler for handler in root.handlers if not _prints(handler)] + [forwarder]
     logging.raiseExceptions = False
     logging.lastResort = forwarder
-    unfollow = log.follow(root.setLevel)
+    remove_listener = log.on_level(root.setLevel)
 
     def undo() -> None:
-        unfollow()
+        remove_listener()
         root.handlers[:], level, logging.raiseExceptions, logging.lastResort = before
         root.setLevel(level)
 
@@ -48,6 +48,6 @@ def join_logging() -> Callable[[], None]:
 
 
 def _prints(handler: logging.Handler) -> bool:
-    """A plain handler on stdout or stderr, as `basicConfig` makes it: its lines would come twice."""
+    """Whether it is a plain handler on stdout or stderr, as `basicConfig` makes it: its lines would appear twice."""
     outputs = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
     return type(handler) is logging.StreamHandler and any(handler.stream is output for output in outputs)

@@ -1,7 +1,7 @@
-"""The thread that alone renders and writes, from `start` to `close`. Whoever logs never waits for it.
+"""The thread that renders and writes log lines, from `start_logging` to `close`. Callers of the log never wait for it.
 
-The thread begins with the first accepted event: a quiet run pays neither for it nor for the imports of rendering. It
-may block in a write for as long as nobody reads stderr, and holds nothing meanwhile that a logging call needs.
+The thread starts with the first accepted event: a quiet run pays neither for it nor for the imports of rendering. It
+may block in a write for as long as nobody reads stderr; it then holds nothing that a logging call needs.
 
 `_thread` and not `threading`: starting a `threading.Thread` takes locks and waits, which a signal handler or a
 destructor that happens to log the first event must not do.
@@ -16,40 +16,40 @@ from collections.abc import Mapping
 from time import time
 from typing import TYPE_CHECKING, Final, final
 
-from .contain import contained
 from .levels import RANK
 from .logger import Logger, log
-from .queue import Event
+from .queue import LogEvent
+from .safe_call import safe_call
 from .sink import DEFAULTS, Form, LogSettings, Sink, open_sink, wants_color
 
 if TYPE_CHECKING:
     from .render import Renderer
 
-HEAD_START_SECONDS: Final = 0.1
-"""How long the first line waits: loading the renderers competes with what the daemon loads for its first reply."""
+FIRST_LINE_DELAY_SECONDS: Final = 0.1
+"""The delay of the first line: loading the renderers competes with what the daemon loads for its first reply."""
 
-FLUSH_SECONDS: Final = 0.5
+LOG_FLUSH_SECONDS: Final = 0.5
 """How long `close` waits for lines to be written: part of the drain window of 2 s."""
 
 
-def start(
+def start_logging(
     settings: LogSettings, stderr_fd: int, environ: Mapping[str, str], *, version: str = "", logger: Logger = log
-) -> Logs:
-    """Decides on sink, form and level, logs `daemon.started`, and lets what was logged before come out.
+) -> LogWriter:
+    """Choose sink, form and level, log `daemon.started`, and begin to write, earlier events first.
 
     `stderr_fd` is duplicated. `environ` is copied; it holds NO_COLOR, TERM, JOURNAL_STREAM and the secrets to scrub.
-    A file that can't be written is a warning on stderr. Raises `ValueError` for an unknown level and
-    `RuntimeError` when the logs are started already.
+    A file that can't be written causes a warning on stderr. Raises `ValueError` for an unknown level, and `RuntimeError`
+    if logging has been started already.
     """
-    if logger.backlog.attached:
-        raise RuntimeError("the logs have been started already")
+    if logger.queue.attached:
+        raise RuntimeError("logging has been started already")
     if settings.level is not None:
         logger.set_level(settings.level)
     sink, fault = open_sink(settings, stderr_fd, environ)
     form, level = DEFAULTS[sink.kind]
     if settings.level is None:
         logger.set_level(level)
-    logs = Logs(
+    writer = LogWriter(
         logger,
         sink,
         form=form if settings.format == "auto" else settings.format,
@@ -59,17 +59,17 @@ def start(
     logger.info("daemon.started", version=version, pid=os.getpid(), log_level=logger.level, sink=sink.name)
     if fault is not None:
         logger.warning("logs.file_unusable", file=settings.file, reason=fault)
-    return logs
+    return writer
 
 
 @final
-class Logs:
-    """The running logs. Close them last: nothing that happens afterwards is seen, an uncaught exception included."""
+class LogWriter:
+    """Writes the events of a logger. Close it last: later events, uncaught exceptions included, are not seen."""
 
     def __init__(self, logger: Logger, sink: Sink, *, form: Form, color: bool, environ: Mapping[str, str]) -> None:
         self.sink_name = sink.name
         """`stderr`, `journal`, or the file's name."""
-        self._backlog = logger.backlog
+        self._queue = logger.queue
         self._sink = sink
         self._form: Form = form
         self._color = color
@@ -77,118 +77,113 @@ class Logs:
         self._renderer: Renderer | None = None
         self._closing = False
         self._dropped: int | None = None
-        self._lost = 0  # accepted, but the sink did not take them
-        self._said = 0  # how many lost or refused ones `logs.dropped` has told of
-        self._in_hand = 0
-        self._begin_anew()
-        self._backlog.attach(self._rouse, rank=RANK[logger.level])
+        self._lost = 0  # accepted by the queue, but not by the sink
+        self._reported = 0  # dropped events that `logs.dropped` has reported
+        self._writing = 0  # 1 while an event is being written
+        self._create_locks()
+        self._queue.attach(self._wake_thread, rank=RANK[logger.level])
         atexit.register(self.close)
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._forked)
+            os.register_at_fork(after_in_child=self._after_fork)
 
-    def _begin_anew(self) -> None:
-        self._begun = _thread.allocate_lock()  # taken: there is, or was, a thread
+    def _create_locks(self) -> None:
+        self._started = _thread.allocate_lock()  # held: the thread has been started
         self._wake = _thread.allocate_lock()  # released: there may be something to do
-        self._done = _thread.allocate_lock()  # released: the thread has ended
-        self._hurry = _thread.allocate_lock()  # released: there is no time for a head start
+        self._ended = _thread.allocate_lock()  # released: the thread has ended
+        self._no_delay = _thread.allocate_lock()  # released: write the first line now
         self._wake.acquire()
-        self._done.acquire()
-        self._hurry.acquire()
+        self._ended.acquire()
+        self._no_delay.acquire()
 
-    def close(self, timeout: float = FLUSH_SECONDS) -> int:
-        """Writes what waits, for `timeout` seconds at most, and ends. Later events are dropped.
+    def close(self, timeout: float = LOG_FLUSH_SECONDS) -> int:
+        """Write what is queued, for at most `timeout` seconds, and end. Later events are dropped.
 
-        Returns how many events nobody will see: refused by a full backlog, not taken by the sink, or left over. A
-        second call changes nothing and returns the same.
+        Returns how many events were dropped: refused by a full queue, not taken by the sink, or left over. A second
+        call changes nothing and returns the same.
         """
         if self._dropped is not None:
             return self._dropped
         atexit.unregister(self.close)
-        self._backlog.shut()
+        self._queue.close()
         self._closing = True
-        if self._begun.acquire(blocking=False):
+        if self._started.acquire(blocking=False):
             self._sink.close()  # nothing was ever written
-            self._done.release()
+            self._ended.release()
         else:
-            self._nudge()
-        if self._done.acquire(timeout=max(timeout, 0.0)):
-            self._done.release()  # for whoever else closes at the same time
-        self._dropped = self._lost + self._in_hand + self._backlog.detach()
+            _release(self._no_delay)
+            _release(self._wake)
+        if self._ended.acquire(timeout=max(timeout, 0.0)):
+            self._ended.release()  # for another thread that closes at the same time
+        self._dropped = self._lost + self._writing + self._queue.detach()
         return self._dropped
 
-    def _rouse(self) -> None:
-        """Called by whoever logs: wakes the thread, or begins it."""
-        self._backlog.idle = False
-        if self._begun.acquire(blocking=False):
-            self._begin()
+    def _wake_thread(self) -> None:
+        """Wake the thread, or start it. Called in the thread that logs."""
+        self._queue.writer_idle = False
+        if self._started.acquire(blocking=False):
+            self._start_thread()
         else:
-            self._nudge()
+            _release(self._wake)
 
-    def _nudge(self) -> None:
-        try:
-            self._wake.release()
-        except RuntimeError:
-            return  # somebody else has just done it
-
-    def _begin(self) -> None:
+    def _start_thread(self) -> None:
         # `threading` takes the thread that imports it for the main thread, and the interpreter's end waits for that one.
-        # So it is loaded here, in the thread that logs, before the writer's imports come to it.
+        # So the thread that logs imports it, before the writer's imports do.
         __import__("threading")
         try:
             _thread.start_new_thread(self._run, ())
         except RuntimeError:  # no more threads, or the interpreter is ending: the next event tries again
-            self._begun.release()
-            self._backlog.idle = True
+            self._started.release()
+            self._queue.writer_idle = True
 
-    def _forked(self) -> None:
-        """In a forked child: no thread came along, and what waits is the parent's to write."""
+    def _after_fork(self) -> None:
+        """In a forked child there is no thread, and the queued events are the parent's to write."""
         if self._dropped is None:
-            self._begin_anew()
-            self._backlog.forget()
-            self._backlog.idle = True
+            self._create_locks()
+            self._queue.clear()
+            self._queue.writer_idle = True
 
     def _run(self) -> None:
-        self._backlog.writer = _thread.get_ident()
-        self._hurry.acquire(timeout=HEAD_START_SECONDS)
+        self._queue.writer = _thread.get_ident()
+        self._no_delay.acquire(timeout=FIRST_LINE_DELAY_SECONDS)
         while self._dropped is None:  # else `close` has stopped waiting for this thread
-            event = self._backlog.get()
+            event = self._queue.get()
             if event is not None:
                 self._write(event)
                 continue
-            self._say_dropped(self._backlog.refused)
+            self._report_dropped(self._queue.refused)
             if self._closing:
                 break
-            self._backlog.idle = True
-            if not len(self._backlog) and not self._closing:
+            self._queue.writer_idle = True
+            if not len(self._queue) and not self._closing:
                 self._wake.acquire()
-        self._backlog.writer = 0
+        self._queue.writer = 0
         self._sink.close()
-        self._done.release()
+        self._ended.release()
 
-    def _write(self, event: Event) -> None:
-        self._in_hand = 1
-        self._say_dropped(event.refused)
+    def _write(self, event: LogEvent) -> None:
+        self._writing = 1
+        self._report_dropped(event.refused)
         self._lost += not self._put(event)
-        self._in_hand = 0
+        self._writing = 0
 
-    def _say_dropped(self, refused: int) -> None:
-        """Says it where the gap is: `refused` is the count when the next line's event happened."""
-        missing = refused + self._lost - self._said
-        if missing > 0 and self._put(Event(time(), RANK["warn"], "logs.dropped", {"count": missing}, refused, 0)):
-            self._said += missing
+    def _report_dropped(self, refused: int) -> None:
+        """Report dropped events where they are missing. `refused` is the queue's count at the next line's event."""
+        missing = refused + self._lost - self._reported
+        if missing > 0 and self._put(LogEvent(time(), RANK["warn"], "logs.dropped", {"count": missing}, refused, 0)):
+            self._reported += missing
 
-    def _put(self, event: Event) -> bool:
+    def _put(self, event: LogEvent) -> bool:
         return not self._sink.silent and self._sink.write(self._line(event))
 
-    def _line(self, event: Event) -> bytes:
-        """No fault of a value's own code, nor of the renderers, may end this thread."""
-        from .line import minimal_line  # late, for `json` and `datetime`
+    def _line(self, event: LogEvent) -> bytes:
+        """The event's line. No exception of a value's own code, nor of the renderers, may end this thread."""
+        from .line import fallback_line  # late, for `json` and `datetime`
 
-        return contained(
-            lambda: self._rendered(event), lambda fault: minimal_line(event, self._form, fault), BaseException
+        return safe_call(
+            lambda: self._render(event), lambda fault: fallback_line(event, self._form, fault), BaseException
         )
 
-    def _rendered(self, event: Event) -> bytes:
+    def _render(self, event: LogEvent) -> bytes:
         if self._renderer is None:
             from .render import Renderer  # late, for structlog and the scrubber's tables
 
@@ -196,6 +191,14 @@ class Logs:
         return self._renderer.line(event)
 
 
-def stray(stream: str, text: str) -> None:
-    """For `framing.guard`: what something wrote to stdout or stderr past the daemon, as an event of its own."""
+def _release(lock: _thread.LockType) -> None:
+    """Release a lock that another thread may have released already."""
+    try:
+        lock.release()
+    except RuntimeError:
+        return
+
+
+def log_stray_output(stream: str, text: str) -> None:
+    """For `framing.stray_output`: log what was written to stdout or stderr past the daemon, as `<stream>.stray`."""
     log.warning(f"{stream}.stray", text=text)

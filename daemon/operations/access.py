@@ -1,8 +1,8 @@
-"""Who calls, and what they may call. Decides; never sees params, and never logs a credential.
+"""Who calls, and what the caller may call. Never sees params, and never logs a credential.
 
-An operation's rule names scopes: all of some, and any of others. A caller is an identity with scopes; a provider turns
-the text of `serviceParams.authorization` into one. Without a provider every caller is the process that spawned the
-daemon, with the scopes of the setting `scope`.
+An operation's rule names scopes that a caller needs. A caller is an identity with scopes: an identity provider makes it
+of the text of `serviceParams.authorization`. Without a provider every caller is the process that spawned the daemon,
+with the scopes of the setting `scope`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """A caller. `subject` names it for handlers and logs, never with a credential; `scopes` None means every scope."""
+    """A caller. `subject` names it for handlers and logs and holds no credential. `scopes` is None for every scope."""
 
     subject: str
     scopes: frozenset[str] | None = frozenset()
@@ -30,7 +30,7 @@ PARENT: Final = Identity("parent", None)
 
 
 class AccessRule(msgspec.Struct, frozen=True):
-    """The scopes that an operation asks for. An empty rule lets everyone in, with or without an identity."""
+    """The scopes that a caller needs: all of `all_of`, and one of `any_of`. An empty rule allows every caller."""
 
     all_of: frozenset[str] = frozenset()
     any_of: frozenset[str] = frozenset()
@@ -40,7 +40,7 @@ class AccessRule(msgspec.Struct, frozen=True):
         return not (self.all_of or self.any_of)
 
     def allows(self, identity: Identity | None) -> bool:
-        """Whether a caller (None: nobody in particular) satisfies the rule."""
+        """Whether a caller satisfies the rule. None is a caller without accepted credentials."""
         if self.open:
             return True
         if identity is None:
@@ -50,9 +50,9 @@ class AccessRule(msgspec.Struct, frozen=True):
 
 
 class IdentityProvider(Protocol):
-    """Turns credentials into identities. One object for the daemon's life, used on the event loop only.
+    """Turns credentials into identities. One object for the daemon's lifetime, used on the event loop only.
 
-    `schemes` and `realm` are told to callers who come without credentials.
+    Callers whose credentials are missing or not accepted get `schemes` and `realm` with the error.
     """
 
     @property
@@ -62,42 +62,42 @@ class IdentityProvider(Protocol):
     def realm(self) -> str: ...
 
     def resolve(self, authorization: str) -> Identity | None:
-        """Who this is; None for credentials that are not accepted. Called for every request, so it must not block."""
+        """The caller; None for credentials that are not accepted. It is called for every request and must not block."""
         ...
 
 
 @final
 class Access:
-    """Checks calls against rules. `parent` is who calls where there is no provider."""
+    """Checks calls against rules. Without a provider, `parent` is the caller."""
 
     def __init__(self, parent: Identity, provider: IdentityProvider | None = None) -> None:
         self._parent = parent
         self.provider: Final = provider
-        self._guests: CallerSecrets | None = None
-        self.trusting: Final = provider is None and parent.scopes is None
-        """True where every caller may do everything, so that nothing needs to be asked."""
+        self._caller_secrets: CallerSecrets | None = None
+        self.unrestricted: Final = provider is None and parent.scopes is None
+        """Every caller may call everything: no check is needed."""
 
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:
-        """Who sent a request with this metadata."""
+        """The sender of a request with this metadata; None where its credentials are missing or not accepted."""
         if self.provider is None:
             return self._parent
         authorization = metadata.get("authorization")
         identity = None if authorization is None else self.provider.resolve(authorization)
         if authorization is not None and identity is not None:
-            self._conceal(authorization)
+            self._register_secret(authorization)
         return identity
 
-    def _conceal(self, authorization: str) -> None:
-        """Credentials that are accepted are worth something: the logs must not hold them, whoever repeats them."""
-        if self._guests is None:
+    def _register_secret(self, authorization: str) -> None:
+        """Keep accepted credentials out of the logs, also where a handler repeats them."""
+        if self._caller_secrets is None:
             from ...errors.redaction.caller_secrets import CallerSecrets  # late: only daemons with a provider need it
 
-            self._guests = CallerSecrets()
-        self._guests.conceal(authorization.strip().partition(" ")[2].strip() or authorization)
+            self._caller_secrets = CallerSecrets()
+        self._caller_secrets.add(authorization.strip().partition(" ")[2].strip() or authorization)
 
     def refusal(self, rule: AccessRule, metadata: Mapping[str, str]) -> Failure | None:
-        """Why this call may not be made; None where it may."""
-        if self.trusting or rule.open:
+        """Why this call is refused; None where it is allowed."""
+        if self.unrestricted or rule.open:
             return None
         identity = self.identify(metadata)
         if rule.allows(identity):
@@ -108,7 +108,7 @@ class Access:
 
 
 class Token(msgspec.Struct, frozen=True):
-    """One static token: whose it is, its SHA-256 in hexadecimal, and its scopes."""
+    """One static token: the caller that it stands for, its SHA-256 in hexadecimal, and the caller's scopes."""
 
     subject: str
     digest: str
@@ -117,7 +117,7 @@ class Token(msgspec.Struct, frozen=True):
 
 @final
 class StaticTokens:
-    """Bearer tokens that are known by their digests only, compared in constant time."""
+    """An identity provider for bearer tokens. It knows their digests only, and compares in constant time."""
 
     schemes: Sequence[str] = ("bearer",)
 
@@ -126,7 +126,7 @@ class StaticTokens:
         self.realm = realm
 
     def resolve(self, authorization: str) -> Identity | None:
-        import hashlib  # late: only daemons with tokens need them
+        import hashlib  # late: only daemons with tokens need these two
         import hmac
 
         scheme, _, credential = authorization.strip().partition(" ")
@@ -134,16 +134,16 @@ class StaticTokens:
             return None
         digest = hashlib.sha256(credential.strip().encode("utf-8", "surrogatepass")).hexdigest()
         found: Identity | None = None
-        for token in self._tokens:  # all of them, so that the time tells nothing about which one matched
+        for token in self._tokens:  # all of them, so that the time does not reveal which one matched
             if hmac.compare_digest(digest, token.digest):
                 found = Identity(token.subject, token.scopes)
         return found
 
 
 def parse_token(text: str) -> Token:
-    """Read `SUBJECT:SHA256[:SCOPE+SCOPE…]`. Raises `ValueError` that says what a token looks like, without the text."""
+    """The token that `SUBJECT:SHA256[:SCOPE+SCOPE…]` declares. Raises `ValueError`, whose message omits the text."""
     subject, _, rest = text.partition(":")
     digest, _, scopes = rest.partition(":")
     if not subject or len(digest) != 64 or set(digest.lower()) - set("0123456789abcdef"):
-        raise ValueError("a token is SUBJECT:SHA256[:SCOPE+SCOPE], with the SHA-256 of the token in 64 hex digits")
+        raise ValueError("a token must be SUBJECT:SHA256[:SCOPE+SCOPE], with the SHA-256 of the token in 64 hex digits")
     return Token(subject, digest.lower(), frozenset(filter(None, scopes.split("+"))))

@@ -85,7 +85,7 @@ class CurrentRequest(Protocol):
 
     ended_by: Failure | None
     deadline: float | None
-    serial_key: object
+    group: object
     parent: CurrentRequest | None
 
     @property
@@ -236,11 +236,19 @@ class Context:
 
         Waits as `notify` does, and may be awaited either way.
         """
+        token = self._progress_token()
+        if token is None:
+            return _NOTHING_SENT
+        return self._host.notify("$/progress", _Progress(token, value))
+
+    def _progress_token(self) -> str | int | None:
         if self._token is msgspec.UNSET:
             self._token = _progress_token(self._call)
-        if self._token is None:
-            return _NOTHING_SENT
-        return self._host.notify("$/progress", _Progress(self._token, value))
+        return self._token
+
+    def _forget_params(self) -> None:
+        """Read what the context needs of the call's params, which are about to be dropped. For the daemon."""
+        self._progress_token()
 
     @overload
     async def call(self, name: str, params: object = None, *, type: type[T], continue_running: bool = False) -> T: ...

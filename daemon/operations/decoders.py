@@ -1,8 +1,7 @@
-"""Decodes the input of one request into the values of a handler's parameters.
+"""Decodes the params of one request into the arguments of a handler. Never passes on a message of msgspec.
 
-A good object is one pass of msgspec, which parses and checks at once. What msgspec refuses is read once more at
-leisure: given by position, or wrong only where a key is repeated, it is still good; else `faults` says what is wrong.
-msgspec's own words go nowhere.
+A valid object takes one pass of msgspec, which parses and checks at once. A text that msgspec refuses is read a second
+time: params by position and repeated keys are still valid. Otherwise `input_errors` finds out what is wrong.
 """
 
 from __future__ import annotations
@@ -15,31 +14,31 @@ from msgspec import UNSET, Raw, UnsetType
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
-from .msgspec_errors import REFUSALS
+from .msgspec_errors import DECODE_ERRORS
 
-Values: TypeAlias = tuple[Any, ...]
+Arguments: TypeAlias = tuple[Any, ...]
 
-ASIDE: Final = ("_meta", "workDoneToken", "partialResultToken")
-"""Members that say how a request is followed, not what it asks (MCP's metadata, LSP's tokens): taken anywhere."""
+META_MEMBERS: Final = ("_meta", "workDoneToken", "partialResultToken")
+"""Members that every request may have beside its params: MCP's metadata, and LSP's tokens for progress and results."""
 
 _encode: Final = msgspec.json.Encoder().encode
-_read: Final = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | None).decode
+_read_raw: Final = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | None).decode
 
 
-class Decode(Protocol):
-    """Input as values, in the order of `InputModel.names`, and last the dict of further members if it has a `rest`.
+class InputDecoder(Protocol):
+    """Params as arguments, in the order of `InputModel.names`; last the dict of extra members, if the handler has one.
 
     `raw` is an object, an array in the order of the signature, `null` or None (no params). Raises `FailureError`
     that carries `InvalidParams`, whose path begins with `prefix`.
     """
 
-    def __call__(self, raw: Raw | bytes | None, prefix: str = "") -> Values: ...
+    def __call__(self, raw: Raw | bytes | None, prefix: str = "") -> Arguments: ...
 
 
 def input_struct(
     name: str, fields: list[Any], module: str, *, base: type[msgspec.Struct] | None = None
 ) -> type[msgspec.Struct]:
-    """A struct type whose instances hold the input of one call. Raises what `msgspec.defstruct` raises."""
+    """A struct type whose instances hold the params of one call. Raises what `msgspec.defstruct` raises."""
     return msgspec.defstruct(
         name,
         fields,
@@ -48,44 +47,44 @@ def input_struct(
         kw_only=True,
         frozen=True,
         forbid_unknown_fields=True,
-        gc=False,  # lives for one call and is in no cycle
+        gc=False,  # lives for one call and is in no reference cycle
     )
 
 
-def decode_named(struct: type[msgspec.Struct], names: tuple[str, ...]) -> Decode:
-    """For an `input_struct` with the fields `names`; no other members but those of `ASIDE`."""
-    aside = [(name, Raw, Raw()) for name in ASIDE if name not in names]
-    read = msgspec.json.Decoder(input_struct(struct.__name__, aside, struct.__module__, base=struct)).decode
+def named_decoder(struct: type[msgspec.Struct], names: tuple[str, ...]) -> InputDecoder:
+    """For an `input_struct` with the fields `names`. Refuses every other member except those of `META_MEMBERS`."""
+    meta = [(name, Raw, Raw()) for name in META_MEMBERS if name not in names]
+    read = msgspec.json.Decoder(input_struct(struct.__name__, meta, struct.__module__, base=struct)).decode
     astuple = msgspec.structs.astuple
     count = len(names)
 
-    def decode(raw: Raw | bytes | None, prefix: str = "") -> Values:
+    def decode(raw: Raw | bytes | None, prefix: str = "") -> Arguments:
         try:
             return astuple(read(b"{}" if raw is None else raw))[:count]
-        except REFUSALS:
-            pass  # and forget msgspec's words: an exception raised in here would carry them
+        except DECODE_ERRORS:
+            pass  # and drop msgspec's exception: one raised in here would carry its message
         return astuple(_read_again(read, struct, names, raw, prefix))[:count]
 
     return decode
 
 
-def decode_rest(rest: Any, taken: set[str]) -> Decode:
-    """For members of any name but the `taken`, all of the type `rest`: gives one dict."""
-    tp: Any = dict[str, rest]  # a type made at run time is none to a type checker
+def extra_decoder(extra: Any, taken: set[str]) -> InputDecoder:
+    """For `**params: T` alone: members of any name except the `taken`, all of the type `extra`, as one dict."""
+    tp: Any = dict[str, extra]  # a type made at run time is none to a type checker
     read = msgspec.json.Decoder(tp).decode
-    left_out = () if rest is Any or rest is object else ASIDE
+    left_out = () if extra is Any or extra is object else META_MEMBERS
 
-    def decode(raw: Raw | bytes | None, prefix: str = "") -> Values:
+    def decode(raw: Raw | bytes | None, prefix: str = "") -> Arguments:
         try:
             given = read(b"{}" if raw is None else raw)
-        except REFUSALS:
+        except DECODE_ERRORS:
             given = None
         if given is None:
             given = _read_again(read, tp, (), raw, prefix)
         for name in left_out:
             given.pop(name, None)
         if not taken.isdisjoint(given):
-            from .input_errors import unknown_member  # late: see `_refusal`
+            from .input_errors import unknown_member  # late: see `_input_error`
 
             raise FailureError(unknown_member(prefix, min(taken & given.keys()), ()))
         return (given,)
@@ -93,14 +92,14 @@ def decode_rest(rest: Any, taken: set[str]) -> Decode:
     return decode
 
 
-def decode_both(struct: type[msgspec.Struct], names: tuple[str, ...], others: Decode) -> Decode:
-    """For named members as `decode_named`, and further ones as `others` (of `decode_rest`) decodes them."""
-    named = decode_named(struct, names)
+def named_and_extra_decoder(struct: type[msgspec.Struct], names: tuple[str, ...], extras: InputDecoder) -> InputDecoder:
+    """For named members as `named_decoder` takes them, and all others as `extras`, an `extra_decoder`, takes them."""
+    named = named_decoder(struct, names)
 
-    def decode(raw: Raw | bytes | None, prefix: str = "") -> Values:
+    def decode(raw: Raw | bytes | None, prefix: str = "") -> Arguments:
         given = _members(struct, names, raw, prefix)
         own = {name: given.pop(name) for name in names if name in given}
-        return named(_encode(own), prefix) + others(_encode(given), prefix)
+        return named(_encode(own), prefix) + extras(_encode(given), prefix)
 
     return decode
 
@@ -109,23 +108,23 @@ def _read_again(
     read: Callable[[bytes], Any], tp: Any, names: tuple[str, ...], raw: Raw | bytes | None, prefix: str
 ) -> Any:
     given = _members(tp, names, raw, prefix)
-    for name in ASIDE:
+    for name in META_MEMBERS:
         if name not in names:
             given.pop(name, None)
     text = _encode(given)
     try:
         return read(text)
-    except REFUSALS:
+    except DECODE_ERRORS:
         pass
-    raise _refusal(tp, text, prefix)
+    raise _input_error(tp, text, prefix)
 
 
 def _members(tp: Any, names: tuple[str, ...], raw: Raw | bytes | None, prefix: str) -> dict[str, Raw]:
-    """The input's members by name, whichever way they came; of a repeated name the last."""
+    """The params by name, whether sent by name or by position. Of a repeated name the last value counts."""
     given: dict[str, Raw] | list[Raw] | None | UnsetType = UNSET
     try:
-        given = _read(b"null" if raw is None else raw)
-    except REFUSALS:
+        given = _read_raw(b"null" if raw is None else raw)
+    except DECODE_ERRORS:
         pass
     match given:
         case None | []:
@@ -137,10 +136,10 @@ def _members(tp: Any, names: tuple[str, ...], raw: Raw | bytes | None, prefix: s
         case list() if names:
             raise FailureError(InvalidParams(prefix or "$", f"at most {len(names)} params", "array"))
         case _:
-            raise _refusal(tp, raw or b"", prefix)
+            raise _input_error(tp, raw or b"", prefix)
 
 
-def _refusal(tp: Any, raw: Raw | bytes, prefix: str) -> FailureError:
-    from .input_errors import find_fault  # late: neither a start nor a good request needs it
+def _input_error(tp: Any, raw: Raw | bytes, prefix: str) -> FailureError:
+    from .input_errors import find_input_error  # late: neither the start nor a valid request needs it
 
-    return FailureError(find_fault(tp, raw, prefix=prefix))
+    return FailureError(find_input_error(tp, raw, prefix=prefix))

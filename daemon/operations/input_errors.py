@@ -1,8 +1,8 @@
-"""Finds the first fault of a JSON text against a type, and says it in declared facts.
+"""Finds the first value in a JSON text that does not fit a type. Never repeats keys or values of the caller.
 
-The walk goes down one level at a time: of the values that an object or array holds, the first that msgspec refuses
-is the way to the fault. What is said of it comes from the type alone. msgspec's own messages echo keys and values
-and are never looked at; of the text, only a plain word that the caller misspelt may be repeated (`_plain`).
+The search goes down one level at a time: of the values that an object or array holds, it enters the first that msgspec
+refuses. The result is made of declared names and type phrases alone. msgspec's own messages quote keys and values and
+are never read. The one exception is a plain word that the caller misspelt (`_is_plain`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from msgspec import Raw
 from msgspec import inspect as types
 
 from ...errors.failures import InvalidParams
-from .msgspec_errors import REFUSALS
-from .type_phrases import Fielded, Slotted, accepted, annotation, kinds, members, phrase, slots
+from .msgspec_errors import DECODE_ERRORS
+from .type_phrases import accepted_values, describe_type
+from .type_shapes import ObjectLike, TupleLike, json_kinds, object_members, to_annotation, tuple_items, without_metadata
 
-# Opening a level reads it twice and makes an object of every value in it, for each of which a comma stands. What a
-# walk may spend in all keeps the worst 10 MiB at about half a second; then the level reached is what is named.
 _WORK: Final = 64 * 1024 * 1024
+"""The work budget of one search, in bytes: about half a second for the worst text of 10 MiB. A level is read twice, and
+each value in it (one per comma) costs `_WORK_PER_VALUE` more. When the budget is used up, the level reached is named."""
 _WORK_PER_VALUE: Final = 32
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-]{1,32}")
@@ -42,18 +43,18 @@ _UNREADABLE: Final = {
 }
 
 
-class _Place(msgspec.Struct, frozen=True):
-    """A value that its type refuses, and the declared path to it."""
+class _Mismatch(msgspec.Struct, frozen=True):
+    """A value that does not fit its type, and the declared path to it."""
 
     type: types.Type
     text: bytes
     path: str
 
-    def member(self, name: str, node: types.Type, text: Raw) -> _Place:
-        return _Place(node, bytes(text), _member_path(self.path, name))
+    def member(self, name: str, node: types.Type, text: Raw) -> _Mismatch:
+        return _Mismatch(node, bytes(text), _member_path(self.path, name))
 
-    def item(self, index: int, node: types.Type, text: Raw) -> _Place:
-        return _Place(node, bytes(text), _item_path(self.path, index))
+    def item(self, index: int, node: types.Type, text: Raw) -> _Mismatch:
+        return _Mismatch(node, bytes(text), _item_path(self.path, index))
 
 
 def _member_path(path: str, name: str) -> str:
@@ -64,183 +65,181 @@ def _item_path(path: str, index: int) -> str:
     return f"{path or '$'}[{index}]"
 
 
-# A place further in, the fault itself, or None when it is this very value that does not fit.
-_Next: TypeAlias = _Place | InvalidParams | None
+_Finding: TypeAlias = _Mismatch | InvalidParams | None
+"""A mismatch further down, the finished error, or None where this very value does not fit."""
 
 
-def find_fault(tp: Any, raw: bytes | Raw, *, prefix: str = "") -> InvalidParams:
-    """The first fault of the JSON text `raw` against `tp`, any annotation that msgspec decodes.
+def find_input_error(tp: Any, raw: bytes | Raw, *, prefix: str = "") -> InvalidParams:
+    """What is wrong with the JSON text `raw` as a value of `tp`, any annotation that msgspec decodes.
 
-    To be called when msgspec has refused `raw`; it then always answers, and names the whole (`$`, or `prefix`) where
-    nothing better is known. `param` is the path in declared names, with `prefix` before it: members by name,
-    places of arrays by index from 0, entries of a mapping as `*`, since their keys are the caller's. Members come in
-    the order of the text, missing ones after them. `received` is `string`, `number`, `boolean`, `null`, `array`,
-    `object`, `missing`, `unknown field`, or a plain word that is not in the closed list `accepted` (for a text that
-    is no JSON at all, which no envelope lets through, also `malformed`).
+    Call it when msgspec has refused `raw`. It always returns an error; where nothing better is known, for the whole
+    (`$`, or `prefix`). `param` is the path in declared names, with `prefix` before it: members by name, items of arrays
+    by index from 0, entries of a mapping as `*`, since their keys are the caller's. Members come in the order of the
+    text, missing ones after them. `received` is `string`, `number`, `boolean`, `null`, `array`, `object`, `missing`,
+    `unknown field`, or a plain word that is not in the closed list `accepted`; for a text that is no JSON at all, which
+    no envelope lets through, also `malformed`.
 
-    Raises nothing of its own; what a type's own `__post_init__` raises beside `ValueError` and `TypeError` passes.
+    Raises nothing itself. An exception of a type's own `__post_init__` passes, unless it is a `ValueError` or `TypeError`.
     """
-    place = _Place(types.type_info(tp), bytes(raw), prefix)
+    mismatch = _Mismatch(types.type_info(tp), bytes(raw), prefix)
     work = _WORK
     while True:
-        work -= len(place.text) + _WORK_PER_VALUE * place.text.count(b",")
-        found = _look(place) if work >= 0 else None
+        work -= len(mismatch.text) + _WORK_PER_VALUE * mismatch.text.count(b",")
+        found = _descend(mismatch) if work >= 0 else None
         match found:
-            case _Place():
-                place = found
+            case _Mismatch():
+                mismatch = found
             case InvalidParams():
                 return found
             case None:
-                return _misfit(place)
+                return _type_error(mismatch)
 
 
-def _look(place: _Place) -> _Next:
-    node = place.type
+def _descend(mismatch: _Mismatch) -> _Finding:
+    node = mismatch.type
     if isinstance(node, types.Metadata):
-        return _Place(node.type, place.text, place.path)
-    if _kind(place.text) not in kinds(node):
+        return _Mismatch(node.type, mismatch.text, mismatch.path)
+    if _kind(mismatch.text) not in json_kinds(node):
         return None
     try:
-        return _inside(place)
+        return _descend_into_kind(mismatch)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _unreadable(place)
+        return _unreadable(mismatch)
 
 
-def _inside(place: _Place) -> _Next:
-    match place.type:
+def _descend_into_kind(mismatch: _Mismatch) -> _Finding:
+    match mismatch.type:
         case types.UnionType() as node:
-            return _in_union(place, node)
+            return _in_union(mismatch, node)
         case types.CollectionType() as node:
-            return _in_collection(place, node)
+            return _in_collection(mismatch, node)
         case types.TupleType() | types.NamedTupleType() as node:
-            return _in_slots(place, node)
+            return _in_tuple(mismatch, node)
         case types.StructType(array_like=True) as node:
-            return _in_slots(place, node)
+            return _in_tuple(mismatch, node)
         case types.StructType() | types.DataclassType() | types.TypedDictType() as node:
-            return _in_members(place, node)
+            return _in_members(mismatch, node)
         case types.DictType() as node:
-            return _in_entries(place, node)
+            return _in_entries(mismatch, node)
         case types.AnyType() | types.CustomType(cls=builtins.object):
-            return _in_anything(place)
+            return _in_anything(mismatch)
         case types.RawType() | types.FloatType(gt=None, ge=None, lt=None, le=None, multiple_of=None):
-            return _unreadable(place)
+            return _unreadable(mismatch)
         case _:
             return None
 
 
 def _refuser(node: types.Type) -> Callable[[Raw | bytes], bool]:
-    """Tells whether msgspec refuses a text for this type."""
-    decode = msgspec.json.Decoder(annotation(node)).decode
+    """A function that tells whether msgspec refuses a text for this type."""
+    decode = msgspec.json.Decoder(to_annotation(node)).decode
 
     def refuses(text: Raw | bytes) -> bool:
         try:
             decode(text)
-        except REFUSALS:
+        except DECODE_ERRORS:
             return True
         return False
 
     return refuses
 
 
-def _in_anything(place: _Place) -> _Next:
-    """Even what may be anything is refused for a number beyond every number type, or for its depth."""
+def _in_anything(mismatch: _Mismatch) -> _Finding:
+    """Where every value is allowed, msgspec still refuses numbers out of range and values nested too deeply."""
     anything = types.AnyType()
-    found: _Next = None
-    if _kind(place.text) == "array":
-        found = _in_collection(place, types.ListType(anything))
-    elif _kind(place.text) == "object":
-        found = _in_entries(place, types.DictType(anything, anything))
-    return found or _unreadable(place)
+    found: _Finding = None
+    if _kind(mismatch.text) == "array":
+        found = _in_collection(mismatch, types.ListType(anything))
+    elif _kind(mismatch.text) == "object":
+        found = _in_entries(mismatch, types.DictType(anything, anything))
+    return found or _unreadable(mismatch)
 
 
-def _in_collection(place: _Place, node: types.CollectionType) -> _Next:
+def _in_collection(mismatch: _Mismatch, node: types.CollectionType) -> _Finding:
     refuses = _refuser(node.item_type)
-    for index, text in enumerate(_values(place)):
+    for index, text in enumerate(_values(mismatch)):
         if refuses(text):
-            return place.item(index, node.item_type, text)
+            return mismatch.item(index, node.item_type, text)
     return None
 
 
-def _in_slots(place: _Place, node: Slotted) -> _Next:
-    values = _values(place)
-    for index, slot in enumerate(slots(node)):
+def _in_tuple(mismatch: _Mismatch, node: TupleLike) -> _Finding:
+    values = _values(mismatch)
+    for index, item in enumerate(tuple_items(node)):
         if index < len(values):
-            if _refuser(slot.type)(values[index]):
-                return place.item(index, slot.type, values[index])
-        elif slot.required:
-            return _missing(_item_path(place.path, index), slot.type)
+            if _refuser(item.type)(values[index]):
+                return mismatch.item(index, item.type, values[index])
+        elif item.required:
+            return _missing(_item_path(mismatch.path, index), item.type)
     return None
 
 
-def _in_entries(place: _Place, node: types.DictType) -> _Next:
+def _in_entries(mismatch: _Mismatch, node: types.DictType) -> _Finding:
     refuses = _refuser(node.value_type)
     refuses_key = _refuser(types.DictType(node.key_type, types.AnyType()))
-    for key, text in _named_values(place).items():
+    for key, text in _named_values(mismatch).items():
         if refuses_key(msgspec.json.encode({key: None})):
-            return InvalidParams(place.path or "$", phrase(node), "unknown field", accepted(node.key_type))
+            return InvalidParams(
+                mismatch.path or "$", describe_type(node), "unknown field", accepted_values(node.key_type)
+            )
         if refuses(text):
-            return place.member("*", node.value_type, text)
+            return mismatch.member("*", node.value_type, text)
     return None
 
 
-def _in_members(place: _Place, node: Fielded) -> _Next:
-    declared = members(node)
-    given = _named_values(place)
+def _in_members(mismatch: _Mismatch, node: ObjectLike) -> _Finding:
+    declared = object_members(node)
+    given = _named_values(mismatch)
     strict = isinstance(node, types.StructType) and node.forbid_unknown_fields
     for name, text in given.items():
         field = declared.get(name)
         if field is None:
             if strict:
-                return unknown_member(place.path, name, tuple(declared))
+                return unknown_member(mismatch.path, name, tuple(declared))
         elif _refuser(field.type)(text):
-            return place.member(name, field.type, text)
+            return mismatch.member(name, field.type, text)
     for name, field in declared.items():
         if field.required and name not in given:
-            return _missing(_member_path(place.path, name), field.type)
-    return InvalidParams(place.path or "$", "valid object", "object")  # by a rule that the type checks itself
+            return _missing(_member_path(mismatch.path, name), field.type)
+    return InvalidParams(mismatch.path or "$", "valid object", "object")  # refused by the type's own `__post_init__`
 
 
-def _in_union(place: _Place, node: types.UnionType) -> _Next:
-    """The member that the value was meant for: the only one of its JSON type, or the one whose tag it bears."""
-    if accepted(node) is not None:
+def _in_union(mismatch: _Mismatch, node: types.UnionType) -> _Finding:
+    """The member that the value was meant for: the only one of its JSON type, or the one whose tag it has."""
+    if accepted_values(node) is not None:
         return None
-    kind = _kind(place.text)
-    meant = [member for member in map(_bare, node.types) if kind in kinds(member)]
+    kind = _kind(mismatch.text)
+    meant = [member for member in map(without_metadata, node.types) if kind in json_kinds(member)]
     if len(meant) == 1:
-        return _Place(meant[0], place.text, place.path)
+        return _Mismatch(meant[0], mismatch.text, mismatch.path)
     tagged = [member for member in meant if isinstance(member, types.StructType) and member.tag is not None]
-    return _by_tag(place, tagged) if tagged else None
+    return _by_tag(mismatch, tagged) if tagged else None
 
 
-def _bare(node: types.Type) -> types.Type:
-    return _bare(node.type) if isinstance(node, types.Metadata) else node
-
-
-def _by_tag(place: _Place, tagged: list[types.StructType]) -> _Next:
+def _by_tag(mismatch: _Mismatch, tagged: list[types.StructType]) -> _Finding:
     tags = types.LiteralType(tuple(member.tag for member in tagged if member.tag is not None))
-    name = tagged[0].tag_field or ""  # msgspec wants it to be the same in all members
+    name = tagged[0].tag_field or ""  # msgspec requires the same field in all members
     if tagged[0].array_like:
-        found = next((place.item(0, tags, text) for text in _values(place)), None)
-        path = _item_path(place.path, 0)
+        found = next((mismatch.item(0, tags, text) for text in _values(mismatch)), None)
+        path = _item_path(mismatch.path, 0)
     else:
-        given = _named_values(place)
-        found = place.member(name, tags, given[name]) if name in given else None
-        path = _member_path(place.path, name)
+        given = _named_values(mismatch)
+        found = mismatch.member(name, tags, given[name]) if name in given else None
+        path = _member_path(mismatch.path, name)
     if found is None:
         return _missing(path, tags)
     for member in tagged:
         if not _refuser(types.LiteralType((member.tag,)))(found.text):
-            return _Place(member, place.text, place.path)
+            return _Mismatch(member, mismatch.text, mismatch.path)
     return found
 
 
-def _values(place: _Place) -> list[Raw]:
-    return msgspec.json.decode(place.text, type=list[Raw])
+def _values(mismatch: _Mismatch) -> list[Raw]:
+    return msgspec.json.decode(mismatch.text, type=list[Raw])
 
 
-def _named_values(place: _Place) -> dict[str, Raw]:
-    """Of a repeated key the last value."""
-    return msgspec.json.decode(place.text, type=dict[str, Raw])
+def _named_values(mismatch: _Mismatch) -> dict[str, Raw]:
+    """Of a repeated key the last value counts."""
+    return msgspec.json.decode(mismatch.text, type=dict[str, Raw])
 
 
 def _kind(text: bytes) -> str:
@@ -248,9 +247,9 @@ def _kind(text: bytes) -> str:
     return _KINDS.get(first[0], "malformed") if first else "missing"
 
 
-def _misfit(place: _Place) -> InvalidParams:
-    closed = accepted(place.type)
-    return InvalidParams(place.path or "$", phrase(place.type), _received(place.text, closed), closed)
+def _type_error(mismatch: _Mismatch) -> InvalidParams:
+    closed = accepted_values(mismatch.type)
+    return InvalidParams(mismatch.path or "$", describe_type(mismatch.type), _received(mismatch.text, closed), closed)
 
 
 def _received(text: bytes, closed: tuple[str, ...] | None) -> str:
@@ -258,31 +257,31 @@ def _received(text: bytes, closed: tuple[str, ...] | None) -> str:
     if closed is not None and kind == "string":
         try:
             word = msgspec.json.decode(text, type=str)
-        except REFUSALS:
+        except DECODE_ERRORS:
             return kind
-        if _plain(word):
+        if _is_plain(word):
             return word
     return kind
 
 
 def _missing(path: str, node: types.Type) -> InvalidParams:
-    return InvalidParams(path, phrase(node), "missing", accepted(node))
+    return InvalidParams(path, describe_type(node), "missing", accepted_values(node))
 
 
-def _unreadable(place: _Place) -> InvalidParams:
-    kind = _kind(place.text)
-    return InvalidParams(place.path or "$", _UNREADABLE.get(kind, phrase(place.type)), kind)
+def _unreadable(mismatch: _Mismatch) -> InvalidParams:
+    kind = _kind(mismatch.text)
+    return InvalidParams(mismatch.path or "$", _UNREADABLE.get(kind, describe_type(mismatch.type)), kind)
 
 
 def unknown_member(path: str, name: str, known: tuple[str, ...]) -> InvalidParams:
-    """An object's member that is none of `known`: refused by its name where that is a plain word, else unnamed."""
+    """The error for a member that is none of `known`. It names the member if its name is a plain word."""
     expected = "one of" if known else "no members"
-    where = _member_path(path, name) if _plain(name) else path
+    where = _member_path(path, name) if _is_plain(name) else path
     return InvalidParams(where or "$", expected, "unknown field", known or None)
 
 
-def _plain(word: str) -> bool:
-    """Whether the caller's own word may be repeated: short, of word characters, and no secret."""
+def _is_plain(word: str) -> bool:
+    """Whether a word of the caller may be repeated: short, of word characters, and no secret."""
     if not _PLAIN.fullmatch(word):
         return False
     from ...errors.redaction import finds_secret  # late: the rules cost start-up time

@@ -1,4 +1,4 @@
-"""Finds the types that JSON can neither hold nor fill, before a request meets them. Looks at types, never at values."""
+"""Finds types that JSON can't represent, before a request meets them. Looks at types, never at values."""
 
 from __future__ import annotations
 
@@ -8,24 +8,29 @@ from msgspec import Struct
 from msgspec import inspect as types  # msgspec has loaded it already
 
 
-def refuse_foreign(annotation: Any) -> None:  # Any: whatever a handler is annotated with
-    """Raises `TypeError` that names the first such type in `annotation` or in what it is made of."""
-    found = _foreign(types.type_info(annotation), set())
+def require_json_type(annotation: Any, what: str) -> None:  # Any: whatever a handler is annotated with
+    """Raises `TypeError` that names the first type in `annotation`, nested ones included, that JSON can't represent.
+
+    `what` begins the message: what the annotation is for.
+    """
+    found = _find_foreign(types.type_info(annotation), set())
     if found is not None:
-        raise TypeError(f"JSON can't hold a value of type {found.__name__}")
+        raise TypeError(
+            f"{what}: JSON can't represent the type {found.__name__}; use types that msgspec encodes, such as a Struct"
+        )
 
 
-def _foreign(node: object, seen: set[int]) -> type | None:
+def _find_foreign(node: object, seen: set[int]) -> type | None:
     if isinstance(node, types.CustomType) and node.cls is not object:
         return node.cls
-    if id(node) in seen:  # types may hold themselves
+    if id(node) in seen:  # recursive types
         return None
     seen.add(id(node))
     if isinstance(node, types.Type | types.Field):
         parts = [getattr(node, name) for name in _fields(node)]
     else:
         parts = list(node) if isinstance(node, tuple) else []
-    return next((found for part in parts if (found := _foreign(part, seen)) is not None), None)
+    return next((found for part in parts if (found := _find_foreign(part, seen)) is not None), None)
 
 
 def _fields(node: Struct) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""How msgspec says that a JSON text does not fit a type."""
+"""The exceptions by which msgspec refuses a JSON text."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from typing import Final
 
 import msgspec
 
-REFUSALS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError)
-"""The last two for values nested too deeply, and for those of a set that can't be in one. Their messages hold keys and
-values of the caller: they are never read, passed on or chained."""
+DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError)
+"""`RecursionError` is for values nested too deeply, `TypeError` for set items that can't be hashed. Their messages quote
+keys and values of the caller: never read them, pass them on or chain them."""

@@ -1,7 +1,7 @@
-"""A handler's signature as what its operation takes.
+"""Turns a handler's signature into the input of its operation. Never calls the handler.
 
-The parameters become the fields of a generated struct and of the decoder that fills them. All of it happens once, at
-the start, where a signature that can be no input is an error. Never calls the handler by itself.
+The parameters become the fields of a generated struct, and a decoder fills them. This happens once per handler, when it
+is declared: a signature that can't be filled from JSON is an error then.
 """
 
 from __future__ import annotations
@@ -15,63 +15,63 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from .context import Context
-from .decoders import Decode, Values, decode_both, decode_named, decode_rest, input_struct
-
-__all__ = ["InputModel", "Values", "build_input"]
+from .decoders import Arguments, InputDecoder, extra_decoder, input_struct, named_and_extra_decoder, named_decoder
 
 _Parameter: TypeAlias = inspect.Parameter
-_UNUSABLE: Final = (TypeError, NameError, AttributeError, SyntaxError, RuntimeError)  # of resolving, and of msgspec
+_ANNOTATION_ERRORS: Final = (TypeError, NameError, AttributeError, SyntaxError, RuntimeError)
+"""What resolving an annotation raises, and msgspec for a type that it can't decode."""
 
 
 class InputModel(msgspec.Struct, frozen=True):
-    """What an operation takes, made once per handler by `build_input`.
+    """The input of an operation, made once per handler by `build_input`.
 
-    `names` are the named parameters in the order of the signature, `type` is their struct type (for JSON Schema).
-    `rest` is the type of further members where the handler has `**params: T`, else None; where it has nothing but
-    `**params`, `type` is `dict[str, T]`. `context` says that the handler takes its context first, and `keywords` are
-    the names that it takes by keyword only.
+    `names` are the named parameters in the order of the signature, and `type` is their struct type (for JSON Schema).
+    `extra` is the type of further members where the handler has `**params: T`, else None; for a handler with nothing
+    but `**params`, `type` is `dict[str, T]`. `takes_context` says that the handler's first parameter is its context.
+    `keyword_only` are the names that it takes by keyword only.
     """
 
     type: Any
     names: tuple[str, ...]
-    rest: Any
-    context: bool
-    keywords: tuple[str, ...]
-    decode: Decode
+    extra: Any
+    takes_context: bool
+    keyword_only: tuple[str, ...]
+    decode: InputDecoder
 
-    def value(self, values: Values, name: str) -> Any:
-        """The value of one named parameter in what `decode` gave. Raises `ValueError` for a name not in `names`."""
-        return values[self.names.index(name)]
+    def value(self, arguments: Arguments, name: str) -> Any:
+        """The value of one named parameter in what `decode` returned. Raises `ValueError` for a name not in `names`."""
+        return arguments[self.names.index(name)]
 
-    def invoker(self, func: Callable[..., Any]) -> Callable[[Any, Values], Any]:
-        """`invoke(ctx, values)`: calls the handler with what `decode` gave, and with `ctx` first if it takes one.
+    def invoker(self, func: Callable[..., Any]) -> Callable[[Any, Arguments], Any]:
+        """`invoke(ctx, arguments)`: calls the handler with what `decode` returned, and with `ctx` first if it takes one.
 
         The result is the handler's own: a value, a coroutine, an asynchronous generator.
         """
-        with_context, with_rest = self.context, self.rest is not None
-        if not self.keywords and not with_rest:
-            return (lambda ctx, values: func(ctx, *values)) if with_context else (lambda _, values: func(*values))
-        count = len(self.names) - len(self.keywords)
-        places = tuple(enumerate(self.keywords, count))
+        with_context, with_extra = self.takes_context, self.extra is not None
+        if not self.keyword_only and not with_extra:
+            return (lambda ctx, arguments: func(ctx, *arguments)) if with_context else (lambda _, args: func(*args))
+        count = len(self.names) - len(self.keyword_only)
+        indexes = tuple(enumerate(self.keyword_only, count))
 
-        def invoke(ctx: Any, values: Values) -> Any:
-            by_name = {name: values[place] for place, name in places}
-            if with_rest:
-                by_name |= values[-1]
-            return func(ctx, *values[:count], **by_name) if with_context else func(*values[:count], **by_name)
+        def invoke(ctx: Any, arguments: Arguments) -> Any:
+            by_name = {name: arguments[index] for index, name in indexes}
+            if with_extra:
+                by_name |= arguments[-1]
+            positional = arguments[:count]
+            return func(ctx, *positional, **by_name) if with_context else func(*positional, **by_name)
 
         return invoke
 
 
 def build_input(func: Callable[..., Any], *, skip_context: bool | None = None) -> InputModel:
-    """Read the signature of `func`.
+    """The input that the signature of `func` describes.
 
-    With `skip_context` its first parameter is the context and no input; None means that it is if it is named `ctx`
-    or annotated `Context`. `**params: Any` (or `object`) takes every further member as it is; with any
-    other type, those of `ASIDE` are left out.
+    With `skip_context` the first parameter is the context and no input. None means: if it is named `ctx` or annotated
+    `Context`. `**params: Any` (or `object`) takes every further member; with any other type, the members of
+    `META_MEMBERS` are left out.
 
-    Raises `ValueError`, in one line that names the handler and the parameter: an annotation that is missing, can't
-    be resolved or can't come from JSON; a positional-only parameter; `*args`.
+    Raises `ValueError` with one line that names the handler, the parameter and the remedy, for an annotation that is
+    missing, can't be resolved or can't be decoded from JSON, for a positional-only parameter, and for `*args`.
     """
     where = getattr(func, "__qualname__", type(func).__name__)
     parameters = list(inspect.signature(func).parameters.values())
@@ -85,12 +85,12 @@ def build_input(func: Callable[..., Any], *, skip_context: bool | None = None) -
     keywords = tuple(parameter.name for parameter in named if parameter.kind is _Parameter.KEYWORD_ONLY)
     struct = _struct(func, named, hints)
     if len(named) == len(inputs):
-        return InputModel(struct, names, None, context, keywords, decode_named(struct, names))
-    rest = hints[inputs[-1].name]
-    others = decode_rest(rest, _taken(func, parameters) - set(names))
+        return InputModel(struct, names, None, context, keywords, named_decoder(struct, names))
+    extra = hints[inputs[-1].name]
+    extras = extra_decoder(extra, _positional_names(func, parameters) - set(names))
     if not named:
-        return InputModel(dict[str, rest], names, rest, context, keywords, others)  # type: ignore[valid-type]
-    return InputModel(struct, names, rest, context, keywords, decode_both(struct, names, others))
+        return InputModel(dict[str, extra], names, extra, context, keywords, extras)  # type: ignore[valid-type]
+    return InputModel(struct, names, extra, context, keywords, named_and_extra_decoder(struct, names, extras))
 
 
 def _takes_context(func: Callable[..., Any], parameters: list[_Parameter]) -> bool:
@@ -98,36 +98,36 @@ def _takes_context(func: Callable[..., Any], parameters: list[_Parameter]) -> bo
         return bool(parameters)
     try:
         return _resolved(func, parameters[0]) is Context
-    except _UNUSABLE:  # imported for type checkers only, or else `_type_of` will say what is wrong
+    except _ANNOTATION_ERRORS:  # imported for type checkers only; `_type_of` reports any other error
         return str(parameters[0].annotation).rpartition(".")[2] == Context.__name__
 
 
 def _check_context(where: str, first: list[_Parameter]) -> None:
     if not first or first[0].kind not in (_Parameter.POSITIONAL_ONLY, _Parameter.POSITIONAL_OR_KEYWORD):
-        raise ValueError(f"{where}: the context must be the first positional parameter")
+        raise ValueError(f"{where}: the context must be the first positional parameter, as in `def f(ctx, …)`")
 
 
 def _type_of(where: str, func: Callable[..., Any], parameter: _Parameter) -> Any:
     what = f"{where}: parameter {parameter.name!r}"
     if parameter.kind is _Parameter.POSITIONAL_ONLY:
-        raise ValueError(f"{what} is positional-only, but params come by name")
+        raise ValueError(f"{what} is positional-only, but params come by name; remove the / behind it")
     if parameter.kind is _Parameter.VAR_POSITIONAL:
-        raise ValueError(f"{what} takes any number of values, but params come by name")
+        raise ValueError(f"{what} takes any number of values, but params come by name; annotate a list instead")
     if parameter.name.startswith("__"):
-        raise ValueError(f"{what} can't begin with two underscores")
+        raise ValueError(f"{what} can't begin with two underscores; rename it")
     if parameter.annotation is _Parameter.empty:
-        raise ValueError(f"{what} has no annotation")
+        raise ValueError(f"{what} has no annotation; annotate it with the type of the param")
     try:
         hint = _resolved(func, parameter)
         msgspec.json.Decoder(hint)
-    except _UNUSABLE as error:
+    except _ANNOTATION_ERRORS as error:
         reason = " ".join(str(error).split())
-        raise ValueError(f"{what} has an annotation that can't be used: {reason}") from error
+        raise ValueError(f"{what} has an annotation that can't be decoded from JSON: {reason}") from error
     return hint
 
 
 def _resolved(func: Callable[..., Any], parameter: _Parameter) -> Any:
-    """One annotation by itself: that of the context often exists for type checkers only."""
+    """One annotation, resolved by itself: the context's own is often imported for type checkers only."""
 
     def holder() -> None: ...
 
@@ -137,7 +137,7 @@ def _resolved(func: Callable[..., Any], parameter: _Parameter) -> Any:
 
 
 def _source(func: Callable[..., Any]) -> Callable[..., Any]:
-    """The function that is written down, behind wrappers, partial calls and callable objects."""
+    """The function behind wrappers, partial calls and callable objects: the one with code and globals."""
     source = inspect.unwrap(func)
     while isinstance(source, functools.partial):
         source = inspect.unwrap(source.func)
@@ -157,7 +157,7 @@ def _struct(func: Callable[..., Any], named: list[_Parameter], hints: dict[str, 
 
 
 def _default(value: Any) -> Any:
-    """A default that no call can change for the next one."""
+    """The default of a field; copied for each call where a handler could change it."""
     mutable = isinstance(value, (list, dict, set, bytearray)) and len(value) > 0  # msgspec itself copies empty ones
     if mutable or (isinstance(value, msgspec.Struct) and not value.__struct_config__.frozen):
         import copy  # late: few signatures need it
@@ -166,8 +166,8 @@ def _default(value: Any) -> Any:
     return value
 
 
-def _taken(func: Callable[..., Any], parameters: Iterable[_Parameter]) -> set[str]:
-    """Names that can't be passed on by `**`, because they are already filled by position: the context, `self`."""
+def _positional_names(func: Callable[..., Any], parameters: Iterable[_Parameter]) -> set[str]:
+    """Names that extra members can't have, because the handler takes them by position: the context, `self`, params."""
     code = getattr(_source(func), "__code__", None)
     own = code.co_varnames[code.co_posonlyargcount : code.co_argcount] if code else ()
     return {*own} | {p.name for p in parameters if p.kind is _Parameter.POSITIONAL_OR_KEYWORD}

@@ -1,4 +1,4 @@
-"""Operations by name. Built once at start; a lookup costs the same however many there are."""
+"""Operations by name, for lookup. Built once at start; a lookup costs the same however many there are. Runs nothing."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .service import DeclarationError, Service
 from .spec import OperationSpec
 
 
-class Late(msgspec.Struct, frozen=True):
-    """Operations that are made when one of them is first looked for: their names, and what makes them all."""
+class LazyOperations(msgspec.Struct, frozen=True):
+    """Operations that are made when one of them is first looked up: their names, and the function that makes them."""
 
     names: frozenset[str]
     load: Callable[[], Iterable[OperationSpec]]
@@ -20,14 +20,17 @@ class Late(msgspec.Struct, frozen=True):
 
 @final
 class Registry:
-    """Every operation that the daemon hosts. Raises `DeclarationError`, one line for all that is wrong."""
+    """Every operation that the daemon hosts.
 
-    __slots__ = ("_by_name", "_late")
+    Raises `DeclarationError` where names are declared twice or used but not declared: one line for all of them.
+    """
 
-    def __init__(self, services: Iterable[Service], late: Late | None = None) -> None:
+    __slots__ = ("_by_name", "_lazy")
+
+    def __init__(self, services: Iterable[Service], lazy: LazyOperations | None = None) -> None:
         self._by_name: dict[str, OperationSpec] = {}
-        self._late = late
-        reserved = frozenset[str]() if late is None else late.names
+        self._lazy = lazy
+        reserved = frozenset[str]() if lazy is None else lazy.names
         duplicates: dict[str, None] = {}
         used: dict[str, None] = {}
         for service in services:
@@ -38,8 +41,11 @@ class Registry:
                 self._by_name[spec.name] = spec
         unknown = [name for name in used if name not in self._by_name]
         faults = [
-            f"{what}: {', '.join(names)}"
-            for what, names in (("declared more than once", duplicates), ("used but not declared", unknown))
+            f"{fault}: {', '.join(names)}"
+            for fault, names in (
+                ("operations declared more than once", duplicates),
+                ("operations in uses=[…] that no service declares", unknown),
+            )
             if names
         ]
         if faults:
@@ -48,32 +54,32 @@ class Registry:
     @property
     def names(self) -> frozenset[str]:
         """The names of all operations, those included that have not been made yet."""
-        late = frozenset[str]() if self._late is None else self._late.names
-        return late | self._by_name.keys()
+        lazy = frozenset[str]() if self._lazy is None else self._lazy.names
+        return lazy | self._by_name.keys()
 
     def get(self, name: str) -> OperationSpec | None:
-        """The operation of this exact name, internal ones too."""
-        if self._late is not None and name in self._late.names:
+        """The operation of this exact name, internal ones included; None if there is none."""
+        if self._lazy is not None and name in self._lazy.names:
             self.load()
         return self._by_name.get(name)
 
     def find(self, method: str) -> OperationSpec | None:
-        """The operation that a caller on the wire may name so; a leading slash is accepted and dropped."""
+        """The external operation that a request's `method` names; None if there is none. One leading slash is ignored."""
         spec = self._by_name.get(method)
         if spec is None:
             spec = self.get(method.removeprefix("/"))
         return spec if spec is None or spec.visibility == "external" else None
 
     def __iter__(self) -> Iterator[OperationSpec]:
-        """In the order in which they were declared."""
+        """All operations, in the order of declaration."""
         self.load()
         return iter(self._by_name.values())
 
     def __len__(self) -> int:
-        return len(self._by_name) + (0 if self._late is None else len(self._late.names))
+        return len(self._by_name) + (0 if self._lazy is None else len(self._lazy.names))
 
     def load(self) -> None:
-        """Make the late operations now, if that has not happened."""
-        late, self._late = self._late, None
-        if late is not None:
-            self._by_name.update((spec.name, spec) for spec in late.load())
+        """Make the lazy operations now. A second call does nothing."""
+        lazy, self._lazy = self._lazy, None
+        if lazy is not None:
+            self._by_name.update((spec.name, spec) for spec in lazy.load())

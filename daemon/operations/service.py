@@ -1,4 +1,4 @@
-"""How users write operations: typed functions, decorated.
+"""How authors declare operations: typed functions with a decorator of a `Service`. Checks declarations, runs nothing.
 
 files = Service("files")
 
@@ -14,35 +14,39 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, final, get_args, get_origin, get_type_hints
 
+from msgspec import UNSET
+
 from ...errors.exceptions import OperationError
 from .access import AccessRule
-from .json_types import refuse_foreign
+from .json_types import require_json_type
 from .params import build_input
-from .spec import DEFAULT_TIMEOUT, DefaultTimeout, Kind, Mode, OperationSpec, Timeout, Visibility, output_check
+from .spec import HandlerMode, OperationKind, OperationSpec, Timeout, Visibility, output_check
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _NAME = re.compile(r"[$A-Za-z_][\w.$-]*(?:/[\w.$-]+)*", re.ASCII)
-_LIST_RULE = "is a list of strings, not one string"
-_NAME_RULE = "a name is letters, digits and _ . $ - with / between its parts"
+_LIST_RULE = 'must be a list of strings, such as ["files:read"], not one string'
+_NAME_RULE = "a name consists of letters, digits and _ . $ -, with a single / between its parts, such as files/read"
 
 
 class DeclarationError(Exception):
-    """A service is declared wrongly; the message is one line that names the operation and what to change."""
+    """A service is declared wrongly. The message is one line: the operation, what is wrong, and what to write instead."""
 
 
-class Options(TypedDict, total=False):
-    """What a decorator takes, all of it optional.
+class OperationOptions(TypedDict, total=False):
+    """What the decorators of `Service` take. All of it is optional.
 
-    `name` replaces the function's name. `errors` are the only typed errors that the handler may raise. `timeout` is
-    in seconds, None for no deadline; without it the daemon's setting holds. A plain `def` runs in a worker thread;
-    `inline=True` promises that it never blocks and runs it on the event loop. `serial=True` runs the operation one
-    at a time, in order; `keyed="param"` one at a time per value of that param. `visibility="internal"` hides it from
-    the wire. `scopes` are needed all, of `any_scope` one is enough. `limit` is how many calls may be in the daemon at
-    once; one more is refused with OVERLOADED. `description` replaces the first paragraph of the docstring.
-    `at_once=True`, for inline handlers, runs a call the moment it is read, before what waits and also when the daemon
-    has been told to end.
+    `name` replaces the function's name, `description` the first paragraph of its docstring. `errors` are the typed
+    errors that the handler may raise, and no others. `timeout` is in seconds, None for no deadline; without it the
+    daemon's setting `request-timeout` applies.
+
+    A plain `def` runs in a worker thread. `inline=True` promises that it never blocks, and runs it on the event loop.
+    `serial=True` runs one call of the operation at a time, in the order of arrival; `keyed="param"` runs one call at a
+    time for each value of that param. `limit` is how many calls may be in the daemon, running or waiting; one more is
+    refused with OVERLOADED.
+
+    A caller needs all of `scopes`, and one of `any_scope`. `visibility="internal"` hides the operation from the wire.
     """
 
     name: str
@@ -56,20 +60,18 @@ class Options(TypedDict, total=False):
     any_scope: Sequence[str]
     limit: int
     description: str
-    at_once: bool
 
 
 @final
 class Service:
-    """A namespace of operations. `Service("files")` names its operations `files/<function>`, `Service("")` just
-    `<function>`.
+    """A namespace of operations: those of `Service("files")` are called `files/<function>`, of `Service("")` `<function>`.
 
-    `uses` names the operations of this or other services that its handlers may call through their context; those
-    calls are checked against `authority`, the service's own scopes, never against the caller's. `capabilities` names
-    the credentials that its handlers find in `ctx.capabilities`. `announces` is merged into the capabilities that
-    `initialize` answers with: what a client of LSP must hear before it uses a method (`{"hoverProvider": True}`).
+    `uses` names the operations, of any service in the daemon, that its handlers may call with `ctx.call`. These calls
+    are checked against `authority`, the service's own scopes, never against the caller's. `capabilities` names the
+    credentials that its handlers find in `ctx.capabilities`. `announces` is added to the capabilities that `initialize`
+    answers with, which LSP's clients read before they use a method (`{"hoverProvider": True}`).
 
-    Raises `DeclarationError` where a service or one of its operations is declared wrongly.
+    Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
     """
 
     def __init__(
@@ -95,28 +97,37 @@ class Service:
         self.announces = dict(announces or {})
         self.operations: list[OperationSpec] = []
 
-    def query(self, *misplaced: object, **options: Unpack[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-        """Declare an operation that only reads and may be repeated. Returns the function unchanged. See `Options`."""
+    def query(
+        self, *misplaced: object, **options: Unpack[OperationOptions]
+    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        """Declare an operation that only reads and may be repeated. See `OperationOptions`.
+
+        Returns the function unchanged.
+        """
         return self._declare("query", misplaced, options)
 
-    def mutation(self, *misplaced: object, **options: Unpack[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-        """Declare an operation that changes something. Returns the function unchanged. See `Options`."""
+    def mutation(
+        self, *misplaced: object, **options: Unpack[OperationOptions]
+    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        """Declare an operation that changes something. See `OperationOptions`. Returns the function unchanged."""
         return self._declare("mutation", misplaced, options)
 
     def subscription(
-        self, *misplaced: object, **options: Unpack[Options]
+        self, *misplaced: object, **options: Unpack[OperationOptions]
     ) -> Callable[[Callable[P, R]], Callable[P, R]]:
         """Declare an operation that sends events: an asynchronous generator, annotated `AsyncIterator[T]`.
 
-        Returns the function unchanged. See `Options`; without `timeout` it has no deadline.
+        See `OperationOptions`; without `timeout` it has no deadline. Returns the function unchanged.
         """
         return self._declare("subscription", misplaced, options)
 
     def _declare(
-        self, kind: Kind, misplaced: tuple[object, ...], options: Options
+        self, kind: OperationKind, misplaced: tuple[object, ...], options: OperationOptions
     ) -> Callable[[Callable[P, R]], Callable[P, R]]:
         if misplaced:
-            raise DeclarationError(f"service {self.namespace!r}: write @service.{kind}(), with its parentheses")
+            raise DeclarationError(
+                f"service {self.namespace!r}: @service.{kind} has no parentheses; write @service.{kind}()"
+            )
 
         def register(func: Callable[P, R]) -> Callable[P, R]:
             verb = options.get("name") or func.__name__
@@ -129,15 +140,17 @@ class Service:
 
         return register
 
-    def _specify(self, name: str, kind: Kind, func: Callable[..., Any], options: Options) -> OperationSpec:
+    def _specify(
+        self, name: str, kind: OperationKind, func: Callable[..., Any], options: OperationOptions
+    ) -> OperationSpec:
         if not _NAME.fullmatch(name):
             raise ValueError(_NAME_RULE)
-        mode = _mode(kind, func, options)
-        _check(options, mode)
+        mode = _mode_of(kind, func, options)
+        _check_options(options, mode)
         model = build_input(func)
-        refuse_foreign(model.type)
+        require_json_type(model.type, "a param")
         returns = _returns(func, kind)
-        refuse_foreign(returns)
+        require_json_type(returns, "an event" if kind == "subscription" else "the result")
         return OperationSpec(
             name=name,
             kind=kind,
@@ -146,29 +159,26 @@ class Service:
             invoke=model.invoker(func),
             returns=returns,
             output=output_check(returns),
-            errors=_checked(options.get("errors", ())),
+            errors=_check_errors(options.get("errors", ())),
             description=options.get("description") or _description(func),
-            timeout=options.get("timeout", None if kind == "subscription" else DEFAULT_TIMEOUT),
-            lane=_lane(options, model.names),
+            timeout=options.get("timeout", None if kind == "subscription" else UNSET),
+            concurrency_group=_concurrency_group(options, model.names),
             visibility=options.get("visibility", "external"),
             access=AccessRule(frozenset(options.get("scopes", ())), frozenset(options.get("any_scope", ()))),
             limit=options.get("limit"),
             uses=self.uses,
             authority=self.authority,
-            at_once=options.get("at_once", False),
         )
 
 
-def _mode(kind: Kind, func: Callable[..., Any], options: Options) -> Mode:
+def _mode_of(kind: OperationKind, func: Callable[..., Any], options: OperationOptions) -> HandlerMode:
     inline = options.get("inline", False)
     generator = inspect.isasyncgenfunction(func)
     if generator != (kind == "subscription") or inspect.isgeneratorfunction(func):
-        raise TypeError(f"a {kind} is {_HANDLERS[kind]}")
+        raise TypeError(f"a {kind} must be {_HANDLERS[kind]}")
     coroutine = inspect.iscoroutinefunction(func)
     if inline and (coroutine or generator):
-        raise TypeError("inline=True is for plain functions; a coroutine runs on the loop anyway")
-    if options.get("at_once") and not inline:
-        raise TypeError("at_once=True needs inline=True")
+        raise TypeError("inline=True is for a plain `def`; an `async def` runs on the event loop anyway, so remove it")
     if generator:
         return "stream"
     if coroutine:
@@ -176,64 +186,65 @@ def _mode(kind: Kind, func: Callable[..., Any], options: Options) -> Mode:
     return "inline" if inline else "thread"
 
 
-def _check(options: Options, mode: Mode) -> None:
-    """What type checkers say of the options, and what they can't: an option that nobody reads protects nobody."""
-    unknown = options.keys() - Options.__annotations__.keys()
+def _check_options(options: OperationOptions, mode: HandlerMode) -> None:
+    """Checks the options' names too: a misspelt `scopes` would leave an operation open."""
+    known = OperationOptions.__annotations__
+    unknown = options.keys() - known.keys()
     if unknown:
-        raise TypeError(f"there is no option {', '.join(sorted(unknown))}")
+        raise TypeError(f"unknown option {', '.join(sorted(unknown))}; the options are {', '.join(known)}")
     for name in ("scopes", "any_scope"):
         if isinstance(options.get(name), str):
             raise TypeError(f"{name} {_LIST_RULE}")
     if options.get("visibility", "external") not in get_args(Visibility):
-        raise ValueError(f"visibility is one of {', '.join(get_args(Visibility))}")
+        raise ValueError(f"visibility must be one of {', '.join(get_args(Visibility))}")
     limit = options.get("limit")
     if limit is not None and not (isinstance(limit, int) and limit > 0):
-        raise ValueError("limit is a number of calls, 1 or more")
+        raise ValueError("limit must be a number of calls, 1 or more")
     timeout = options.get("timeout")
-    if timeout is not None and not isinstance(timeout, DefaultTimeout):
+    if timeout is not None and timeout is not UNSET:
         if not (isinstance(timeout, int | float) and timeout > 0):
-            raise ValueError("timeout is a number of seconds above 0, or None")
+            raise ValueError("timeout must be a number of seconds above 0, or None for no deadline")
         if mode == "inline":
-            raise ValueError("an inline handler has no deadline: nothing could interrupt it")
+            raise ValueError("timeout and inline exclude each other, since nothing can interrupt an inline handler")
 
 
-_HANDLERS: dict[Kind, str] = {
-    "query": "a function or coroutine with one result, no generator",
-    "mutation": "a function or coroutine with one result, no generator",
-    "subscription": "an asynchronous generator (`async def` with `yield`)",
+_HANDLERS: dict[OperationKind, str] = {
+    "query": "a function without `yield`, since it has one result; for a stream of events write @service.subscription()",
+    "mutation": "a function without `yield`, since it has one result; for a stream of events write @service.subscription()",
+    "subscription": "an asynchronous generator: write `async def` with `yield`, annotated AsyncIterator[T]",
 }
 
 
-def _returns(func: Callable[..., Any], kind: Kind) -> Any:
-    """The type of the result, or of the events. A missing annotation promises nothing."""
+def _returns(func: Callable[..., Any], kind: OperationKind) -> Any:
+    """The type of the result, or of one event; Any without an annotation."""
     returns = get_type_hints(func, include_extras=True).get("return", Any)
     if kind != "subscription" or returns is Any:
         return returns
     if get_origin(returns) not in (AsyncIterator, AsyncGenerator, AsyncIterable):
-        raise TypeError("a subscription returns AsyncIterator[T], with the type of its events")
+        raise TypeError("a subscription must be annotated AsyncIterator[T], where T is the type of its events")
     return get_args(returns)[0]
 
 
-def _lane(options: Options, names: tuple[str, ...]) -> Literal[True] | str | None:
+def _concurrency_group(options: OperationOptions, names: tuple[str, ...]) -> Literal[True] | str | None:
     keyed = options.get("keyed")
     if options.get("serial"):
         if keyed is not None:
-            raise ValueError("serial and keyed exclude each other")
+            raise ValueError("serial and keyed exclude each other; keep one of them")
         return True
     if keyed is not None and keyed not in names:
-        raise ValueError(f"keyed={keyed!r} names no param of the handler")
+        raise ValueError(f"keyed={keyed!r} names no param of the handler; its params are: {', '.join(names) or 'none'}")
     return keyed
 
 
-def _checked(errors: Sequence[type[OperationError]]) -> tuple[type[OperationError], ...]:
+def _check_errors(errors: Sequence[type[OperationError]]) -> tuple[type[OperationError], ...]:
     if isinstance(errors, type):
-        raise TypeError(f"errors=[…] takes a list, such as [{errors.__name__}]")
+        raise TypeError(f"errors must be a list; write errors=[{errors.__name__}]")
     codes: set[str] = set()
     for cls in errors:
         if not (isinstance(cls, type) and issubclass(cls, OperationError) and hasattr(cls, "definition")):
-            raise TypeError(f"errors=[…] takes subclasses of OperationError with a code, not {cls!r}")
+            raise TypeError(f"errors must hold subclasses of OperationError that have a code, not {cls!r}")
         if cls.definition.code in codes:
-            raise ValueError(f"error code {cls.definition.code} is declared twice")
+            raise ValueError(f"errors holds the code {cls.definition.code} twice; give each class a code of its own")
         codes.add(cls.definition.code)
     return tuple(errors)
 

@@ -1,4 +1,4 @@
-"""One operation as data: its name, kind, contract, and how its handler is run."""
+"""One operation as data: its name, kind, contract, and how its handler is run. Runs nothing."""
 
 from __future__ import annotations
 
@@ -6,23 +6,19 @@ from collections.abc import Callable, Hashable
 from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from ...errors.exceptions import OperationError
 from .access import AccessRule
-from .params import InputModel, Values
+from .decoders import Arguments
+from .params import InputModel
 
-Kind: TypeAlias = Literal["query", "mutation", "subscription"]
-Mode: TypeAlias = Literal["inline", "async", "thread", "stream", "forward"]
+OperationKind: TypeAlias = Literal["query", "mutation", "subscription"]
+HandlerMode: TypeAlias = Literal["inline", "async", "thread", "stream", "forward"]
 Visibility: TypeAlias = Literal["external", "internal"]
 
-
-class DefaultTimeout(msgspec.Struct, frozen=True):
-    """The operation has no deadline of its own: the daemon's setting holds."""
-
-
-DEFAULT_TIMEOUT: Final = DefaultTimeout()
-
-Timeout: TypeAlias = float | None | DefaultTimeout
+Timeout: TypeAlias = float | UnsetType | None
+"""Seconds; None for no deadline; UNSET where the daemon's setting `request-timeout` applies."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -39,76 +35,84 @@ class Forward(msgspec.Struct, frozen=True):
 class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     """What the registry knows of an operation.
 
-    `mode` says how the handler runs: on the loop at once (`inline`, it never blocks), as a coroutine (`async`), in a
-    worker thread, or as an asynchronous generator (`stream`); `forward` is no handler but tells, as a `Forward`, which other
-    operation a call is meant for. `invoke(ctx, values)` calls it with what `input.decode`
-    gave. `returns` is the type of its result, or of one event; `output` checks it where encoding alone would not
-    prove it. `timeout` is in seconds, None for no deadline. `lane` runs it one at a time: True for all of its calls, a
-    param's name for those with the same value of it. `limit` is how many may be in the daemon at once. `uses` are the
-    operations that it may call, with the scopes of `authority`. `at_once` is for the way out itself. `waits` is for what
-    does nothing but wait: it takes no place among the requests that run at the same time, but one of those that its lane is
-    wide. Who finds them all taken waits while others come to their end, and is refused when none does.
+    `mode` says how the handler runs: on the event loop without a task (`inline`: it never blocks), as a coroutine
+    (`async`), in a worker thread (`thread`), or as an asynchronous generator (`stream`). A `forward` is no handler: it
+    returns, as a `Forward`, the operation that the call is meant for. `invoke(ctx, arguments)` calls it with what
+    `input.decode` returned. `returns` is the type of the result, or of one event. `output` checks an encoded result against
+    that type; it is None where every JSON text is valid.
+
+    `concurrency_group` says which calls exclude each other: None for none, True for all calls of the operation, a
+    param's name for those with an equal value of it. At most `concurrency_limit` calls of one group run at a time; the
+    others wait. `limit` is how many calls may be in the daemon, running or waiting; one more is refused.
+
+    `uses` are the operations that the handler may call, with the scopes of `authority`.
+
+    Two fields are for operations of the daemon itself. `immediate` runs an inline handler as soon as its request is
+    read, before all that waits and also while the daemon shuts down. `only_waits` marks a handler that does nothing but
+    wait: it does not count towards `max-concurrency`. When the group of such a call is full, the call waits while other
+    calls of the group make progress, and is refused when none does.
     """
 
     name: str
-    kind: Kind
-    mode: Mode
+    kind: OperationKind
+    mode: HandlerMode
     input: InputModel
-    invoke: Callable[[Any, Values], Any]
+    invoke: Callable[[Any, Arguments], Any]
     returns: Any
     output: Callable[[bytes], object] | None
     errors: tuple[type[OperationError], ...]
     description: str
-    timeout: Timeout = DEFAULT_TIMEOUT
-    lane: Literal[True] | str | None = None
+    timeout: Timeout = UNSET
+    concurrency_group: Literal[True] | str | None = None
+    concurrency_limit: int = 1
     visibility: Visibility = "external"
     access: AccessRule = AccessRule()
     limit: int | None = None
     uses: frozenset[str] = frozenset()
     authority: frozenset[str] = frozenset()
-    at_once: bool = False
-    waits: bool = False
-    width: int = 1
+    immediate: bool = False
+    only_waits: bool = False
 
     @property
     def namespace(self) -> str:
-        """What stands before the last part of the name; empty where there is nothing."""
+        """The name without its last part; empty for a name of one part."""
         return self.name.rpartition("/")[0]
 
-    def described_params(self) -> list[str]:
-        """The params for people, in order: `level: string`, `limit?: integer` where it may be left out."""
-        from msgspec import inspect  # late: only those who ask pay for it
+    def describe_params(self) -> list[str]:
+        """The params for people, in the order of the signature: `level: string`, or `limit?: integer` if optional."""
+        from msgspec import inspect  # late: only `describeMethods` needs it
 
-        from .type_phrases import members, phrase
+        from .type_phrases import describe_type
+        from .type_shapes import object_members
 
         node = inspect.type_info(self.input.type)
         if not isinstance(node, inspect.StructType):
             return []
         return [
-            f"{name}{'' if field.required else '?'}: {phrase(field.type)}"
-            for name, field in members(node).items()
+            f"{name}{'' if field.required else '?'}: {describe_type(field.type)}"
+            for name, field in object_members(node).items()
             if name in self.input.names
         ]
 
-    def described_result(self) -> str:
+    def describe_result(self) -> str:
         """The result's type for people."""
         from msgspec import inspect  # late, as above
 
-        from .type_phrases import phrase
+        from .type_phrases import describe_type
 
-        return phrase(inspect.type_info(self.returns))
+        return describe_type(inspect.type_info(self.returns))
 
-    def lane_of(self, args: Values) -> Hashable:
-        """Which calls must not run beside this one: those with an equal lane. Only where `lane` is not None."""
-        if not isinstance(self.lane, str):
+    def group_of(self, arguments: Arguments) -> Hashable:
+        """The concurrency group of a call with these arguments. Only where `concurrency_group` is not None."""
+        if not isinstance(self.concurrency_group, str):
             return self.name
-        return self.name, _encode(self.input.value(args, self.lane))
+        return self.name, _encode(self.input.value(arguments, self.concurrency_group))
 
     def encode_output(self, result: object) -> bytes:
         """The result as JSON text, checked against the declared type.
 
-        Raises `TypeError`, `ValueError` or `RecursionError` for what JSON can't hold and `msgspec.ValidationError`
-        for what was not declared.
+        Raises `TypeError`, `ValueError` or `RecursionError` for a value that JSON can't represent, and
+        `msgspec.ValidationError` for one of another type than declared.
         """
         encoded = _encode(result)
         if self.output is not None:
@@ -117,9 +121,9 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
 
 
 def output_check(returns: Any) -> Callable[[bytes], object] | None:
-    """What proves that a JSON text is of a declared type, by raising where it is not; None where every text is.
+    """A function that raises for a JSON text that is not of the declared type; None where every text is.
 
-    Raises `TypeError` for a type that can't be checked.
+    Raises `TypeError` for a type that msgspec can't decode.
     """
     if returns in (Any, object, msgspec.Raw):
         return None
@@ -130,9 +134,9 @@ def output_check(returns: Any) -> Callable[[bytes], object] | None:
 
 
 _CONTAINERS: Final = {dict: b"{", list: b"["}
-"""Types of which the first byte proves everything, when what they hold may be anything."""
+"""The first byte of a container's JSON text. It is the whole check where the items may be anything."""
 
 
-def _require(declared: bool) -> None:
-    if not declared:
+def _require(valid: bool) -> None:
+    if not valid:
         raise msgspec.ValidationError

@@ -92,6 +92,17 @@ def watch_parent() -> ProcessWatch | None:
     return None if pid in INIT_PIDS else ProcessWatch(pid, is_parent=True)
 
 
+def parent_has_gone() -> bool:
+    """Whether the process that started us had ended before we could look, so that init has adopted us. POSIX.
+
+    Init as the starter (systemd, a container's entry point) gives us a process group of our own, or its own one. A shell or
+    an editor that has gone leaves its group.
+    """
+    if sys.platform == "win32" or os.getppid() != 1:
+        return False
+    return os.getpgid(0) not in (os.getpid(), 0, 1)
+
+
 def watch_client(pid: int) -> ProcessWatch | None:
     """A process that the client named as its own (`initialize.processId`, `--parent-pid`).
 

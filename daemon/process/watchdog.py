@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable
+from time import monotonic, sleep
 from typing import Final, final
 
 GRACE_SECONDS: Final = 0.25
@@ -15,29 +17,35 @@ SWITCH_SECONDS: Final = 0.0005
 
 @final
 class Watchdog:
-    """Once armed, ends the process after `window` seconds with the status that `last_words()` returns.
+    """Once armed, ends the process `window` seconds later with the status that `last_words()` returns.
 
-    `last_words()` runs in the watchdog's thread; it flushes what it can within its own bound.
+    Its thread stands from `start` on: at the end there may be none left to start. `last_words()` runs in it and flushes
+    what it can within its own bound.
     """
 
     def __init__(self, window: float, last_words: Callable[[], int]) -> None:
         self._window = window
         self._last_words = last_words
-        self._armed = False
+        self._ends_at: float | None = None
+        self._armed = allocate_lock()
+        self._armed.acquire()
+
+    def start(self) -> None:
+        """Start the thread. Raises `RuntimeError` where none can be had."""
+        start_new_thread(self._wait, ())
 
     def arm(self) -> None:
         """Start the clock. Later calls change nothing. May be called in a signal handler."""
-        if self._armed:
+        if self._ends_at is not None:
             return
-        self._armed = True
+        self._ends_at = monotonic() + self._window + GRACE_SECONDS
         import sys  # late: needed at the end only
-        import threading
 
         sys.setswitchinterval(SWITCH_SECONDS)
-        threading.Thread(target=self._wait, name="discreet-watchdog", daemon=True).start()
+        self._armed.release()
 
     def _wait(self) -> None:
-        import time
-
-        time.sleep(self._window + GRACE_SECONDS)
+        self._armed.acquire()
+        assert self._ends_at is not None
+        sleep(max(0.0, self._ends_at - monotonic()))
         os._exit(self._last_words())

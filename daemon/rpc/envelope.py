@@ -12,9 +12,12 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from ...errors.failures import InvalidRequest, ParseFailure
-from .text import fault_of_text, scan_members, why_no_json
+from .text import encoding_failure, parse_failure, scan_envelope
 
 NULL_ID: Final = b"null"
+
+CANCEL_REQUEST: Final = "$/cancelRequest"
+"""The notification that cancels a request, in both directions."""
 
 
 class Call(msgspec.Struct, gc=False):
@@ -103,10 +106,10 @@ def decode(body: bytes) -> Message:
     except msgspec.ValidationError:
         return _diagnose(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return NoJson(why_no_json(body))
+        return NoJson(parse_failure(body))
     except RecursionError:
         return _too_deep(body)
-    if not (body.isascii() and _BACKSLASH not in body) and (failure := fault_of_text(body)):
+    if not (body.isascii() and _BACKSLASH not in body) and (failure := encoding_failure(body)):
         return NoJson(failure)
     params = envelope.params
     call_id = None if envelope.id is UNSET else bytes(envelope.id)
@@ -157,7 +160,7 @@ def _malformed(call_id: bytes | None) -> Message:
 
 def _diagnose(body: bytes) -> Message:
     """JSON of another shape than a call's: a response, a batch, or a broken envelope. The text may still be broken."""
-    if failure := fault_of_text(body):
+    if failure := encoding_failure(body):
         return NoJson(failure)
     try:
         members = _decode_members(body)
@@ -194,15 +197,15 @@ def _is_json(body: bytes) -> bool:
     except msgspec.DecodeError:
         return False
     except RecursionError:
-        return scan_members(body).complete
+        return scan_envelope(body).complete
     return True
 
 
 def _too_deep(body: bytes) -> Message:
     """Nested deeper than the decoder goes (RFC 8259 section 9 allows a limit): answered under its id if it has one."""
-    if failure := fault_of_text(body):
+    if failure := encoding_failure(body):
         return NoJson(failure)
-    scan = scan_members(body)
+    scan = scan_envelope(body)
     if not scan.complete:
         return NoJson(ParseFailure("invalid-json"))
     if scan.is_array:
@@ -217,11 +220,6 @@ def _too_deep(body: bytes) -> Message:
 def encode_result(call_id: bytes, result: bytes) -> bytes:
     """A response; both arguments are JSON texts."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (call_id, result)
-
-
-def encode_error(call_id: bytes, error: bytes) -> bytes:
-    """An error response; both arguments are JSON texts."""
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (call_id, error)
 
 
 def encode_notification(method: str, params: object) -> bytes:

@@ -12,7 +12,7 @@ from ..rpc.envelope import Call, Reply
 def note_failure(method: str | None, call_id: bytes | None, failure: Failure) -> None:
     """A call failed, or bytes were no call. `method` and `call_id` where they are known."""
     row = row_of(failure)
-    if not log.wants(row.log_level):
+    if not log.is_enabled_for(row.log_level):
         return
     fields: dict[str, object] = {"code": row.code, "failure": row.protocol_code}
     if method is not None:
@@ -29,13 +29,13 @@ def note_failure(method: str | None, call_id: bytes | None, failure: Failure) ->
 
 def note_unanswered(call: Call) -> None:
     """A handler ended after its request was answered (cancelled, timed out); its outcome is dropped."""
-    if log.wants("debug"):
+    if log.is_enabled_for("debug"):
         log.debug("result.dropped", method=call.method, id=call.id)
 
 
 def note_fault(fault: Fault) -> None:
     """Bytes were lost. The log says how many and where, never what they were."""
-    if log.wants("warning"):
+    if log.is_enabled_for("warning"):
         code = row_of(fault.failure).code
         log.warning("frame.dropped", code=code, reason=fault.failure.reason, size=fault.size, offset=fault.offset)
 
@@ -47,7 +47,7 @@ def note_timeout(size: int) -> None:
 
 def note_reply(reply: Reply) -> None:
     """A response to no request of ours."""
-    if log.wants("debug"):
+    if log.is_enabled_for("debug"):
         log.debug("response.unmatched", id=reply.id)
 
 

@@ -1,7 +1,7 @@
-"""What the JSON decoder does not check, or can't reach: text encoding, and the id behind 100,000 brackets.
+"""Checks JSON text where the decoder can't: its encoding, and envelopes that are nested too deeply. Decodes no values.
 
-RFC 8259 section 8.1 asks for UTF-8, section 8.2 warns of unpaired surrogates; the decoder validates neither where it
-skips a value unread. Everything here is linear and recurses nowhere.
+RFC 8259 section 8.1 requires UTF-8, and section 8.2 warns of unpaired surrogates. The decoder validates neither in values
+that it skips. Everything here takes linear time and does not recurse.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ _INVALID_UTF8 = ParseFailure("invalid-utf8")
 _INVALID_JSON = ParseFailure("invalid-json")
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]").search
-"""Where half a character may be escaped; one pass of this costs less than a look for each spelling."""
+"""The escape of a surrogate. One search with this costs less than one for each notation."""
 
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F])|.)", re.DOTALL)
-"""One escape of a JSON string, a surrogate pair taken as one; group 1 is a half without its other half."""
+"""One escape of a JSON string; a surrogate pair counts as one. Group 1 is an unpaired surrogate."""
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]++|[\]}]++|[:,]|[^\s"\[\]{}:,]+', re.DOTALL)
-"""The lexical units of JSON, loosely: strings, brackets, separators, and runs of anything else."""
+"""The tokens of JSON, roughly: strings, brackets, separators, and runs of anything else."""
 
 
-def fault_of_text(body: bytes) -> ParseFailure | None:
-    """`invalid-utf8` for bytes that are no UTF-8 and for escapes of half a character; None when neither is there."""
+def encoding_failure(body: bytes) -> ParseFailure | None:
+    """`invalid-utf8` for bytes that are not UTF-8 and for escapes of unpaired surrogates; None if there are none."""
     if not body.isascii():
         try:
             body.decode()
@@ -37,13 +37,13 @@ def fault_of_text(body: bytes) -> ParseFailure | None:
     return None
 
 
-def why_no_json(body: bytes) -> ParseFailure:
-    """The reason for a text that the decoder refused: its encoding if that is broken, else its grammar."""
-    return fault_of_text(body) or _INVALID_JSON
+def parse_failure(body: bytes) -> ParseFailure:
+    """Why the decoder refused a text: its encoding if that is invalid, else its grammar."""
+    return encoding_failure(body) or _INVALID_JSON
 
 
-class Scan(msgspec.Struct):
-    """What can be told of a text too deep to decode: whether its brackets close, and the members of its top object."""
+class ScannedEnvelope(msgspec.Struct):
+    """What is known of a text that is nested too deeply to decode. `complete`: all its brackets are closed."""
 
     complete: bool
     is_array: bool
@@ -51,8 +51,8 @@ class Scan(msgspec.Struct):
     has_method: bool
 
 
-def scan_members(body: bytes) -> Scan:
-    """Walk the tokens with a depth counter. The last `id` wins, as with every decoder here."""
+def scan_envelope(body: bytes) -> ScannedEnvelope:
+    """Read the members of the top object by a depth counter over the tokens. Of a repeated `id` the last one counts."""
     depth = 0
     key = previous = b""
     found: bytes | None = None
@@ -72,4 +72,4 @@ def scan_members(body: bytes) -> Scan:
         elif depth == 1 and mark == b'"' and previous[-1:] in (b"{", b","):
             key = token
         previous = token
-    return Scan(depth == 0 and previous[-1:] in (b"]", b"}"), first == b"[", found, method)
+    return ScannedEnvelope(depth == 0 and previous[-1:] in (b"]", b"}"), first == b"[", found, method)

@@ -1,6 +1,6 @@
-"""What an operation promises, as a document: its schemas, errors and rules, as `services/schema` and snapshots show it.
+"""An operation's contract as a document: schemas, errors and access, for `services/schema` and for snapshots.
 
-Derives everything from the operation's specification. Decides nothing and never sees a payload.
+Derives everything from the operation's `OperationSpec`. Never sees a payload.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ...errors.codes import GrpcStatus, grpc_of_http
 from ...errors.definitions import ErrorDefinition
 from ..operations.access import AccessRule
 from ..operations.params import InputModel
-from ..operations.spec import DefaultTimeout, OperationSpec, Visibility
+from ..operations.spec import OperationSpec, Visibility
 from .json_schema import JsonSchema, json_schema
 
 SNAPSHOT_FORMAT: Final = 1
-"""The form of the snapshot document; another number is another form."""
+"""The version of the snapshot's format. Increment it with every incompatible change."""
 
 _INDENT: Final = 2
 
@@ -37,19 +37,19 @@ class ErrorSchema(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class AccessSchema(msgspec.Struct, frozen=True, rename="camel"):
-    """The scopes that a caller needs: all of some and, unless empty, any of others; sorted."""
+    """The scopes that a caller needs, sorted: all of `all_of` and, unless it is empty, one of `any_of`."""
 
     all_of: tuple[str, ...] = ()
     any_of: tuple[str, ...] = ()
 
 
 class OperationSchema(msgspec.Struct, frozen=True, rename="camel"):
-    """An operation's specification for the wire.
+    """An operation's contract as callers see it.
 
-    `input_schema` describes params by name, without the members that any request may carry (`_meta`, `workDoneToken`,
-    `partialResultToken`); by position they come in the order of its properties. `output_schema` describes the result.
-    `timeout` is in seconds, None for no deadline, left out where the daemon's setting holds. `access` is left out
-    where everyone may call.
+    `input_schema` describes params by name, without the members that every request may have (`META_MEMBERS`). Params by
+    position come in the order of its properties. `output_schema` describes the result, or one event. `timeout` is in
+    seconds, None for no deadline, and left out where the daemon's setting applies. `access` is left out where every
+    caller is allowed.
     """
 
     name: str
@@ -65,50 +65,50 @@ class OperationSchema(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """All operations that callers can reach, by name and in the order of their names. `discreet` is `SNAPSHOT_FORMAT`."""
+    """The contracts of all external operations, by name and in the order of names. `discreet` is `SNAPSHOT_FORMAT`."""
 
     discreet: Literal[1]
     operations: dict[str, OperationSchema]
 
 
 def operation_schema(spec: OperationSpec) -> OperationSchema:
-    """The specification of one operation. Every schema in it is a document of its own."""
+    """The contract of one operation. Each schema in it is a document of its own: no reference leads out of it."""
     return OperationSchema(
         name=spec.name,
-        namespace=spec.name.rpartition("/")[0],
+        namespace=spec.namespace,
         kind=spec.kind,
         visibility=spec.visibility,
         description=spec.description,
         input_schema=_input(spec.input),
         output_schema=json_schema(spec.returns),
         error_schemas=tuple(_error(cls.definition) for cls in spec.errors),
-        timeout=UNSET if isinstance(spec.timeout, DefaultTimeout) else spec.timeout,
+        timeout=spec.timeout,
         access=UNSET if spec.access.open else _access(spec.access),
     )
 
 
 def snapshot(specs: Iterable[OperationSpec]) -> Snapshot:
-    """The external ones of these operations. Equal declarations give equal snapshots, in any order."""
+    """A snapshot of the external ones of these operations. Their order makes no difference."""
     external = (spec for spec in specs if spec.visibility == "external")
     return Snapshot(1, {spec.name: operation_schema(spec) for spec in sorted(external, key=lambda spec: spec.name)})
 
 
 def snapshot_text(document: Snapshot) -> bytes:
-    """A snapshot as JSON to keep and to compare: indented, every member in its place, a line end at the end."""
+    """A snapshot as JSON for a file: indented, members in a fixed order, a line end at the end."""
     return msgspec.json.format(msgspec.json.encode(document), indent=_INDENT) + b"\n"
 
 
 def read_snapshot(text: bytes) -> Snapshot:
-    """The snapshot that `snapshot_text` wrote. Raises `ValueError` for any other text or form."""
+    """The snapshot that `snapshot_text` wrote. Raises `ValueError` for any other text or format."""
     try:
         return msgspec.json.decode(text, type=Snapshot)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise ValueError("no snapshot of operations, or one of another form") from None
+        raise ValueError("not a snapshot of operations, or one of another format") from None
 
 
 def _input(model: InputModel) -> JsonSchema:
-    rest: Any = model.rest if model.names else None  # without named params the type itself is a dict
-    return json_schema(model.type, rest=rest, titled=False)
+    extra: Any = model.extra if model.names else None  # without named params the type itself is a dict
+    return json_schema(model.type, extra=extra, titled=False)
 
 
 def _error(definition: ErrorDefinition) -> ErrorSchema:

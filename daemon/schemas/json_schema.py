@@ -1,7 +1,7 @@
-"""Types as JSON Schema 2020-12: what msgspec's decoder takes for a type, and nothing else.
+"""Types as JSON Schema 2020-12: a schema accepts the values that msgspec's decoder accepts for the type.
 
-A schema speaks of values, a decoder reads texts: a number is taken if one of its spellings is. `docs/schemas.md` lists
-where a schema can't say what the decoder does. Owns single documents; knows nothing of operations or of payloads.
+A schema describes values, but a decoder reads texts: a number is accepted if one of its notations is. `docs/schemas.md`
+lists where a schema can't say what the decoder does. Knows nothing of operations and never sees a payload.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import inspect as types
 
-from ..operations.type_phrases import Fielded, Slotted, slots
+from ..operations.type_shapes import ObjectLike, TupleLike, required_length, tuple_items, without_metadata
 from .patterns import to_ecma
 
 JsonSchema: TypeAlias = dict[str, Any]
-"""One schema as JSON: the edge where Python's types end."""
+"""One schema as JSON."""
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 PYTHON_PATTERN: Final = "x-python-pattern"
-"""A keyword of ours, for patterns that only Python can read: validators pass over it, comparisons see it change."""
+"""Our own keyword for patterns that ECMA 262 can't express. Validators ignore it; comparisons report its changes."""
 
 _BASE64: Final = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _DURATION: Final = (  # days to seconds, as msgspec reads and writes it; a fraction only in the last part
@@ -33,7 +33,7 @@ _DURATION: Final = (  # days to seconds, as msgspec reads and writes it; a fract
     r"(?:[Tt](?=\d)(?:\d+(?:\.\d+(?=[Hh]$))?[Hh])?(?:\d+(?:\.\d+(?=[Mm]$))?[Mm])?(?:\d+(?:\.\d+)?[Ss])?)?$"
 )
 _BYTES: Final[JsonSchema] = {"type": "string", "contentEncoding": "base64", "pattern": _BASE64}
-_LEAVES: Final[dict[type[types.Type], JsonSchema]] = {  # what is neither here nor written below takes anything
+_LEAVES: Final[dict[type[types.Type], JsonSchema]] = {  # a type that is neither here nor handled below accepts anything
     types.NoneType: {"type": "null"},
     types.BoolType: {"type": "boolean"},
     types.IntType: {"type": "integer"},
@@ -63,22 +63,24 @@ _BOUNDS: Final = {
     "multiple_of": "multipleOf",
 }
 _LENGTHS: Final = {"min_length": "min{}", "max_length": "max{}"}
-_UNHASHABLE_FREE: Final[JsonSchema] = {"type": ["string", "number", "boolean", "null"]}
-_GENERATED_DOCS: Final = re.compile(r"An enumeration\.|\w+\(.*\)", re.DOTALL)  # by enum, dataclass, NamedTuple
+_HASHABLE: Final[JsonSchema] = {"type": ["string", "number", "boolean", "null"]}
+_GENERATED_DOCS: Final = re.compile(
+    r"An enumeration\.|\w+\(.*\)", re.DOTALL
+)  # docstrings written by enum, dataclass, NamedTuple
 _DICTS: Final = (types.DictType, getattr(types, "FrozenDictType", types.DictType))  # the latter since msgspec 0.21
 
 
-def json_schema(tp: Any, *, rest: Any = None, titled: bool = True) -> JsonSchema:
+def json_schema(tp: Any, *, extra: Any = None, titled: bool = True) -> JsonSchema:
     """The schema of a type as a document of its own: `$schema` first, `$defs` last, and no reference out of it.
 
-    `rest` is the type of further members of an object, None where the type itself rules. Without `titled` the
-    document has no `title`: the name of a generated type says nothing. Members keep their order.
+    `extra` is the type of undeclared members of an object; None leaves them as the type itself has them. With
+    `titled=False` the document has no `title`, for generated types whose name says nothing. Members keep their order.
     """
     writer = _Writer()
     node = types.type_info(tp)
     body = writer.body(node)
-    if rest is not None:
-        body["additionalProperties"] = writer.write(types.type_info(rest)) or True
+    if extra is not None:
+        body["additionalProperties"] = writer.write(types.type_info(extra)) or True
     if not titled:
         body.pop("title", None)
     definitions = {"$defs": dict(sorted(writer.definitions.items()))} if writer.definitions else {}
@@ -86,14 +88,14 @@ def json_schema(tp: Any, *, rest: Any = None, titled: bool = True) -> JsonSchema
 
 
 class _Writer:
-    """Writes the schemas of one document, and gathers its named types."""
+    """Writes the schemas of one document, and collects its named types in `definitions`."""
 
     def __init__(self) -> None:
         self.definitions: dict[str, JsonSchema] = {}
         self._names: dict[Any, str] = {}
 
     def write(self, node: types.Type) -> JsonSchema:
-        """The schema of a type; a reference for a type with a name."""
+        """The schema of a type; for a named type a reference."""
         match node:
             case types.Metadata():
                 return self.write(node.type) | (node.extra_json_schema or {})
@@ -109,7 +111,7 @@ class _Writer:
                 return self.body(node)
 
     def body(self, node: types.Type) -> JsonSchema:
-        """The schema of a type in full."""
+        """The schema of a type itself, without a reference to it."""
         match node:
             case types.Metadata():
                 return self.body(node.type) | (node.extra_json_schema or {})
@@ -120,11 +122,11 @@ class _Writer:
             case types.EnumType():
                 return _named(node.cls) | _enum(node.cls)
             case types.StructType() if node.array_like:
-                return _named(node.cls) | self._slots(node, closed=node.forbid_unknown_fields)
+                return _named(node.cls) | self._tuple(node, closed=node.forbid_unknown_fields)
             case types.NamedTupleType():
-                return _named(node.cls) | self._slots(node, closed=True)
+                return _named(node.cls) | self._tuple(node, closed=True)
             case types.TupleType():
-                return self._slots(node, closed=True)
+                return self._tuple(node, closed=True)
             case types.StructType() | types.DataclassType() | types.TypedDictType():
                 return _named(node.cls) | self._object(node)
             case types.CollectionType():
@@ -135,7 +137,7 @@ class _Writer:
                 return _leaf(node)
 
     def _define(self, node: Any) -> str:  # Any: the nodes that have a class
-        """The name of a type in this document. It is taken before the type is written, which may refer to itself."""
+        """The name of a type in this document. It is assigned before the type is written, which may refer to itself."""
         if node.cls in self._names:
             return self._names[node.cls]
         own = getattr(node.cls, "__name__", None) or repr(node.cls)
@@ -159,11 +161,11 @@ class _Writer:
         for member, tag_field in zip(union.types, tag_fields, strict=True):
             schema = self.write(member)
             if several and tag_field:
-                schema["required"] = [tag_field]  # alone, a struct may come without its tag
+                schema["required"] = [tag_field]  # outside of a union, a struct may omit its tag
             written += schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
         return written
 
-    def _object(self, node: Fielded) -> JsonSchema:
+    def _object(self, node: ObjectLike) -> JsonSchema:
         properties: dict[str, JsonSchema] = {}
         if isinstance(node, types.StructType) and node.tag_field is not None:
             properties[node.tag_field] = {"enum": [node.tag]}
@@ -177,10 +179,10 @@ class _Writer:
             schema["additionalProperties"] = False
         return schema
 
-    def _slots(self, node: Slotted, *, closed: bool) -> JsonSchema:
-        places = slots(node)
+    def _tuple(self, node: TupleLike, *, closed: bool) -> JsonSchema:
+        items = tuple_items(node)
         fields = () if isinstance(node, types.TupleType) else node.fields
-        written = [self.write(place.type) for place in places]
+        written = [self.write(item.type) for item in items]
         for index, field in enumerate(reversed(fields), 1):  # from the end: a tag comes before the fields
             written[-index] |= _default(field)
         schema: JsonSchema = {"type": "array"}
@@ -188,14 +190,14 @@ class _Writer:
             schema["prefixItems"] = written
         if closed:
             schema["items"] = False
-        least = max((index for index, place in enumerate(places, 1) if place.required), default=0)
+        least = required_length(items)
         return schema | ({"minItems": least} if least else {})
 
     def _items(self, node: types.CollectionType) -> JsonSchema | bool:
-        """True is written out: an array-like struct without it ignores what it does not declare."""
+        """True is written out, since a missing `items` means that undeclared items are ignored."""
         hashed = isinstance(node, types.SetType | types.FrozenSetType)
-        if hashed and isinstance(_bare(node.item_type), types.AnyType):
-            return _UNHASHABLE_FREE
+        if hashed and isinstance(without_metadata(node.item_type), types.AnyType):
+            return _HASHABLE
         return self.write(node.item_type) or True
 
     def _dict(self, node: Any) -> JsonSchema:  # Any: one of `_DICTS`
@@ -205,7 +207,7 @@ class _Writer:
         return {"type": "object"} | names | values | _lengths(node, "Properties")
 
     def _keys(self, node: types.Type) -> JsonSchema | bool:
-        """Keys are strings; those of another type are read as its JSON text."""
+        """Keys are strings; keys of another type are read as its JSON text."""
         match node:
             case types.Metadata():
                 return self._keys(node.type)
@@ -249,7 +251,7 @@ def _limits(node: Any, names: Iterable[tuple[str, str]]) -> JsonSchema:  # Any: 
 
 
 def _lengths(node: Any, unit: str, of: Callable[[int], int] = int) -> JsonSchema:  # Any: as above
-    """A set counts distinct items; an array without duplicates has as many."""
+    """For a set this is exact only without duplicates: msgspec counts its distinct items."""
     limits = _limits(node, ((name, keyword.format(unit)) for name, keyword in _LENGTHS.items()))
     return {keyword: of(limit) for keyword, limit in limits.items()}
 
@@ -263,7 +265,7 @@ def _pattern(pattern: str | None) -> JsonSchema:
 
 def _enum(cls: type[enum.Enum]) -> JsonSchema:
     if cls._missing_.__func__ is not enum.Enum._missing_.__func__:  # type: ignore[attr-defined]
-        # It makes members of other values: flags of their sums.
+        # The enum accepts more values than those of its members, as flags do.
         return {"type": "string" if all(isinstance(member.value, str) for member in cls) else "integer"}
     return {"enum": [member.value for member in cls]}
 
@@ -283,7 +285,7 @@ def _default(field: types.Field) -> JsonSchema:
 
 
 def _named(cls: Any) -> JsonSchema:
-    """A type's title, and the first paragraph of a docstring of its own."""
+    """A type's name as the title, and the first paragraph of its own docstring as the description."""
     plain = getattr(cls, "__origin__", cls)
     doc = inspect.cleandoc(plain.__dict__.get("__doc__") or "").split("\n\n")[0]
     described = {} if not doc or _GENERATED_DOCS.fullmatch(doc) else {"description": " ".join(doc.split())}
@@ -291,9 +293,5 @@ def _named(cls: Any) -> JsonSchema:
 
 
 def _tag_field(node: types.Type) -> str | None:
-    bare = _bare(node)
-    return bare.tag_field if isinstance(bare, types.StructType) and not bare.array_like else None
-
-
-def _bare(node: types.Type) -> types.Type:
-    return _bare(node.type) if isinstance(node, types.Metadata) else node
+    plain = without_metadata(node)
+    return plain.tag_field if isinstance(plain, types.StructType) and not plain.array_like else None

@@ -1,6 +1,6 @@
-"""One JSON Schema taken apart: where a reference leads, which types it takes, whether a scalar fits.
+"""What the keywords of one JSON Schema mean: references, expand_any_of, types, bounds, and whether a scalar is accepted.
 
-Knows the keywords that `json_schema` writes, and one schema at a time. What it can't decide it leaves to see.
+Knows the keywords that `json_schema` writes. Keywords that it can't combine are kept, so that callers see them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ ANNOTATIONS: Final = frozenset(
 NUMERIC: Final = frozenset({"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf"})
 
 
-def resolve(schema: Any, document: JsonSchema) -> JsonSchema:  # Any: a schema may be a boolean
-    """The schema behind a reference and around it, as an object. A reference out of the document stays as it is."""
+def dereference(schema: Any, document: JsonSchema) -> JsonSchema:  # Any: a schema may be a boolean
+    """The schema with its reference replaced by what it refers to. A reference out of the document stays."""
     if isinstance(schema, bool):
         return {} if schema else {"enum": []}
     if "$ref" not in schema:
@@ -30,12 +30,12 @@ def resolve(schema: Any, document: JsonSchema) -> JsonSchema:  # Any: a schema m
     target = document.get("$defs", {}).get(name)
     rest = {keyword: value for keyword, value in schema.items() if keyword not in ANNOTATIONS | {"$ref"}}
     if target is None:
-        return {"$ref": schema["$ref"], **rest}  # not ours: an unknown keyword
-    return both(resolve(target, document), rest)
+        return {"$ref": schema["$ref"], **rest}  # `$ref` then counts as an unknown keyword
+    return intersect(dereference(target, document), rest)
 
 
-def both(one: JsonSchema, other: Any) -> JsonSchema:  # Any: a schema may be a boolean
-    """What both take. Where they speak of the same, it is kept as a keyword that nothing can be compared with."""
+def intersect(one: JsonSchema, other: Any) -> JsonSchema:  # Any: a schema may be a boolean
+    """A schema that accepts what both accept. Where both have a keyword and differ, `allOf` holds the second one."""
     if isinstance(other, bool):
         return one if other else {"enum": []}
     merged = dict(one)
@@ -49,45 +49,47 @@ def both(one: JsonSchema, other: Any) -> JsonSchema:  # Any: a schema may be a b
     return merged
 
 
-def branches(schema: JsonSchema) -> Iterator[JsonSchema]:
-    """The alternatives of an `anyOf`, each with what stands beside it."""
+def expand_any_of(schema: JsonSchema) -> Iterator[JsonSchema]:
+    """The alternatives of an `anyOf`, each together with the keywords beside it."""
     rest = {word: value for word, value in schema.items() if word not in ANNOTATIONS | {"anyOf"}}
     for branch in schema["anyOf"]:
         yield {"allOf": [rest, branch]} if rest else branch
 
 
-def parts(schema: JsonSchema) -> Iterator[JsonSchema]:
-    """The schema by single values, or by single types."""
+def cases(schema: JsonSchema) -> Iterator[JsonSchema]:
+    """The schema split into one schema per value of its `enum`, or per type."""
     if "enum" in schema:
         yield from ({"enum": [value]} for value in schema["enum"])
         return
-    for kind in sorted(types_of(schema) - ({"integer"} if "number" in types_of(schema) else set())):
+    for kind in sorted(json_types(schema) - ({"integer"} if "number" in json_types(schema) else set())):
         yield schema | {"type": kind}
 
 
-def types_of(schema: JsonSchema) -> frozenset[str]:
-    """The JSON types that the schema lets through; a number may always be an integer."""
+def json_types(schema: JsonSchema) -> frozenset[str]:
+    """The JSON types that the schema accepts; `number` includes `integer`."""
     stated = schema.get("type", _ALL_TYPES)
     kinds = frozenset({stated} if isinstance(stated, str) else stated)
     return kinds | {"integer"} if "number" in kinds else kinds
 
 
-def bound(schema: JsonSchema, keyword: str, strict: str, sign: int) -> tuple[float, int] | None:
-    """The tighter of the two bounds on one side, as something that grows the more the schema takes."""
+def tightest_bound(schema: JsonSchema, keyword: str, strict: str, sign: int) -> tuple[float, int] | None:
+    """The tighter of the two bounds on one side; None without one. It compares greater the more the schema accepts."""
     stated = [(sign * schema[name], weight) for name, weight in ((keyword, 1), (strict, 0)) if name in schema]
     return min(stated, default=None)
 
 
-def takes(schema: JsonSchema, value: Any) -> bool:  # Any: a value of an enum
-    """Whether a scalar value fits; False where it can't be told."""
+def accepts(schema: JsonSchema, value: Any) -> bool:  # Any: a value of an enum
+    """Whether the schema accepts a scalar value; False where that can't be decided."""
     match value:
         case bool() | None:
-            fits = ("null" if value is None else "boolean") in types_of(schema)
+            fits = ("null" if value is None else "boolean") in json_types(schema)
         case int() | float():
             exact = {name: schema[name] for name in NUMERIC if name in schema}
-            fits = ("integer" if isinstance(value, int) else "number") in types_of(schema) and _in_bounds(exact, value)
+            fits = ("integer" if isinstance(value, int) else "number") in json_types(schema) and _in_bounds(
+                exact, value
+            )
         case str():
-            fits = "string" in types_of(schema) and _fits_text(schema, value)
+            fits = "string" in json_types(schema) and _fits_text(schema, value)
         case _:
             fits = False
     return fits and ("enum" not in schema or any(value == one and type(value) is type(one) for one in schema["enum"]))
@@ -109,10 +111,10 @@ def _fits_text(schema: JsonSchema, value: str) -> bool:
         return False
     try:
         return re.search(schema.get("pattern", ""), value) is not None
-    except re.error:  # a spelling that only ECMA 262 knows
+    except re.error:  # a syntax that only ECMA 262 has
         return False
 
 
-def shown(value: Any) -> str:  # Any: whatever stands in a schema
-    """A piece of a schema in a message."""
+def to_json(value: Any) -> str:  # Any: whatever stands in a schema
+    """A part of a schema as messages show it."""
     return msgspec.json.encode(value).decode()

@@ -1,8 +1,7 @@
-"""A Python pattern as ECMA 262 spells it, which is what JSON Schema means by `pattern`.
+"""Translates Python's regular expressions to ECMA 262, the syntax of JSON Schema's `pattern`. Never runs a pattern.
 
-Both search, both know look-around. They read alike what is made here for strings of printable ASCII; beyond, they
-differ: `\\d`, `\\w` and `\\b` know all of Unicode in Python only, and Python's `$` also stands before a last line end.
-Knows one pattern at a time and never runs it.
+For strings of printable ASCII, the translation matches the same. For others the two differ: `\\d`, `\\w` and `\\b` include
+all of Unicode only in Python, and Python's `$` also matches before a final line end.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<plain>.)",
     re.DOTALL,
 )
-_MEMBER: Final = re.compile(
+_SET_ITEM: Final = re.compile(
     r"(?P<low>\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)|.)(?:-(?P<high>\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)|.))?",
     re.DOTALL,
 )
@@ -30,15 +29,15 @@ _ANCHORS: Final = {"\\A": "^", "\\Z": "$"}
 _GROUPS: Final = frozenset({"(", "(?:", "(?=", "(?!", "(?<=", "(?<!"})
 
 
-class _Untold(Exception):
-    """What only Python can say."""
+class _Untranslatable(Exception):
+    """ECMA 262 has no equivalent."""
 
 
 def to_ecma(pattern: str) -> str | None:
-    """The pattern for ECMA 262 with its `u` flag; None where it says what that can't.
+    """The pattern for ECMA 262 with its `u` flag; None where that has no equivalent.
 
-    Translated are anchors, escapes and counts, `(?i)` at the beginning, for ASCII, and named groups, which become plain
-    ones: so Python can read what this writes. Raises `re.error` for what is no pattern.
+    Translated are anchors, escapes, counts, `(?i)` at the beginning (for ASCII), and named groups, which become numbered
+    ones. The result is a valid Python pattern too. Raises `re.error` for an invalid pattern.
     """
     numbers = re.compile(pattern).groupindex
     flags = _FLAGS.match(pattern)
@@ -46,9 +45,9 @@ def to_ecma(pattern: str) -> str | None:
     body = pattern[flags.end() :] if flags else pattern
     try:
         if not letters <= set("aiu"):
-            raise _Untold
+            raise _Untranslatable
         return "".join(_token(match, numbers, any_case="i" in letters) for match in _TOKEN.finditer(body))
-    except _Untold:
+    except _Untranslatable:
         return None
 
 
@@ -63,7 +62,7 @@ def _token(match: re.Match[str], numbers: Mapping[str, int], *, any_case: bool) 
             return _group(text, numbers, any_case=any_case)
         case "count":
             if text == "{,}" or (len(text) > 1 and text.endswith("+")):  # possessive
-                raise _Untold
+                raise _Untranslatable
             return text.replace("{,", "{0,")
         case _ if any_case and text.isascii() and text.isalpha():
             return f"[{text}{text.swapcase()}]"
@@ -80,7 +79,7 @@ def _escape(text: str, *, any_case: bool) -> str:
     if letter in "xu123456789" and not any_case:
         return text
     if letter.isalnum():
-        raise _Untold
+        raise _Untranslatable
     return letter
 
 
@@ -91,31 +90,31 @@ def _group(text: str, numbers: Mapping[str, int], *, any_case: bool) -> str:
         return "("
     if text.startswith("(?P=") and not any_case:
         return f"(?:\\{numbers[text[4:-1]]})"
-    raise _Untold
+    raise _Untranslatable
 
 
 def _set(text: str, *, any_case: bool) -> str:
     opening = "[^" if text.startswith("[^") else "["
-    members = (_member(member, any_case=any_case) for member in _MEMBER.finditer(text[len(opening) : -1]))
+    members = (_set_item(member, any_case=any_case) for member in _SET_ITEM.finditer(text[len(opening) : -1]))
     return f"{opening}{''.join(members)}]"
 
 
-def _member(member: re.Match[str], *, any_case: bool) -> str:
+def _set_item(member: re.Match[str], *, any_case: bool) -> str:
     low, high = member["low"], member["high"]
     if high is None:
         both = low + low.swapcase() if any_case and low.isascii() and low.isalpha() else low
-        return "".join(map(_single, both)) if both != low else _single(low)
-    ends = f"{_single(low)}-{_single(high)}"
+        return "".join(map(_set_character, both)) if both != low else _set_character(low)
+    ends = f"{_set_character(low)}-{_set_character(high)}"
     if not any_case:
         return ends
     if low.isdigit() and high.isdigit():
         return ends
     if (low + high).isascii() and (low + high).isalpha() and low.islower() == high.islower():
         return f"{ends}{low.swapcase()}-{high.swapcase()}"
-    raise _Untold
+    raise _Untranslatable
 
 
-def _single(text: str) -> str:
+def _set_character(text: str) -> str:
     if len(text) == 1:
         return f"\\{text}" if text in "[]-" else text
     letter = text[1]
@@ -124,5 +123,5 @@ def _single(text: str) -> str:
     if letter in "xu":
         return text
     if letter.isalnum():
-        raise _Untold
+        raise _Untranslatable
     return letter

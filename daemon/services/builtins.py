@@ -18,6 +18,9 @@ SHUTDOWN_MESSAGE = "Shutting down gracefully"
 
 LOG_LEVELS = ("debug", "info", "warn", "error")
 
+_IMMEDIATE = frozenset({"shutdown", "exit"})
+"""They run before all requests that wait, and also while the daemon shuts down."""
+
 
 class Life(Protocol):
     """What a client may do to the daemon that it speaks to."""
@@ -104,13 +107,13 @@ def builtins(surface: Surface, life: Life) -> Service:
         except ValueError:
             raise FailureError(InvalidParams("level", "one of", "string", LOG_LEVELS)) from None
 
-    @service.mutation(inline=True, at_once=True)
+    @service.mutation(inline=True)
     def shutdown() -> ShutdownResult:
         """End the daemon when the requests that run have been answered."""
         life.begin_shutdown()
         return ShutdownResult(SHUTDOWN_MESSAGE)
 
-    @service.mutation(inline=True, name="exit", at_once=True)
+    @service.mutation(inline=True, name="exit")
     def exit_() -> None:
         """End the daemon; sent as a notification, after `shutdown` where there is time for it."""
         life.exit()
@@ -124,10 +127,13 @@ def builtins(surface: Surface, life: Life) -> Service:
     def describe_methods() -> list[MethodDescription]:
         """List the methods with their params and results."""
         return [
-            MethodDescription(spec.name, spec.described_params(), spec.described_result())
-            for spec in _external(surface)
+            MethodDescription(spec.name, spec.describe_params(), spec.describe_result()) for spec in _external(surface)
         ]
 
+    service.operations = [
+        msgspec.structs.replace(spec, immediate=True) if spec.name in _IMMEDIATE else spec
+        for spec in service.operations
+    ]
     return service
 
 

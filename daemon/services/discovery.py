@@ -12,7 +12,7 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import MethodNotFound
 from ..operations.context import Context
 from ..operations.service import Service
-from ..operations.spec import Forward, Kind, OperationSpec
+from ..operations.spec import Forward, OperationKind, OperationSpec
 
 NO_INPUT: Final = msgspec.Raw(b"null")
 
@@ -32,7 +32,7 @@ class Listed(msgspec.Struct, frozen=True):
 
     name: str
     namespace: str
-    kind: Kind
+    kind: OperationKind
     description: str
 
 
@@ -82,8 +82,8 @@ def rpc_discovery(catalogue: DiscoveryHost) -> Service:
     @service.query(inline=True, name="rpc.discover")
     def discover(ctx: Context) -> Any:  # Any: an OpenRPC document
         """Describe everything that the caller may call as an OpenRPC document."""
-        from ..schemas.openrpc import document  # late: only those who ask pay for it
+        from ..schemas.openrpc import openrpc_document  # late: only those who ask pay for it
 
-        return document(catalogue.offered(ctx), version=catalogue.version)
+        return openrpc_document(catalogue.offered(ctx), version=catalogue.version)
 
     return service

@@ -1,7 +1,7 @@
-"""Settings: one table, read from flags, the environment and a file."""
+"""The settings of `discreet serve`: one table, and values from flags, the environment and a file."""
 
 from .option import Option, UsageError
-from .resolution import Resolved, load, resolve
+from .resolution import Resolved, load_settings, resolve_settings
 from .table import OPTIONS, Settings
 
-__all__ = ["OPTIONS", "Option", "Resolved", "Settings", "UsageError", "load", "resolve"]
+__all__ = ["OPTIONS", "Option", "Resolved", "Settings", "UsageError", "load_settings", "resolve_settings"]

@@ -1,4 +1,4 @@
-"""Settings out of the command line: the flags of `serve`, built from the table."""
+"""Reads settings from the command line. The flags of `serve` are built from the table."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,12 +6,12 @@ from typing import Any, Final, NoReturn
 
 from msgspec import Struct
 
-from .option import Given, Option, UsageError
-from .sources import nearest
+from .option import Option, RawValue, UsageError
+from .sources import closest_match
 from .table import OPTIONS
 
 _WIDTH: Final = 100
-"""Columns of help text. Fixed, because asking the terminal costs an import, and so that help reads the same anywhere."""
+"""Columns of the help text. Fixed, so that help looks the same everywhere, and asking the terminal costs an import."""
 
 _METAVARS: Final = {
     "integer": "N",
@@ -25,7 +25,7 @@ _METAVARS: Final = {
 
 
 class Flag(Struct, frozen=True):
-    """What completion and documentation have to know of one flag. No `value` means that it takes none."""
+    """A flag, for completion and documentation. `value` is empty for a flag that takes none."""
 
     names: tuple[str, ...]
     help: str
@@ -39,10 +39,10 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 class FlagParser(argparse.ArgumentParser):
-    """argparse, which raises `UsageError` where it would exit, and takes no shortened flags.
+    """argparse, but it raises `UsageError` instead of exiting, and accepts no abbreviated flags.
 
-    Flags and positional arguments may stand in any order. Where `command` has a default, the words behind the first `--`
-    are a command line of somebody else's, and become `command` as they are.
+    Flags and positional arguments may come in any order. If `command` has a default, the words after the first `--` are
+    another program's command line: they become `command` unchanged.
     """
 
     def __init__(self, prog: str, usage: str, **texts: Any) -> None:
@@ -51,7 +51,7 @@ class FlagParser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        """A command line that cannot be read."""
+        """Raise `UsageError`; argparse itself would exit."""
         raise UsageError(message)
 
     def read(self, argv: Sequence[str]) -> argparse.Namespace:
@@ -67,13 +67,13 @@ class FlagParser(argparse.ArgumentParser):
         for word in unknown:
             name = word.partition("=")[0]
             if name.startswith("-"):
-                meant = nearest(name, [known for flag in self.flags() for known in flag.names])
+                meant = closest_match(name, [known for flag in self.flags() for known in flag.names])
                 raise UsageError(f"{name}: unknown flag; nearest: {meant}")
             raise UsageError(f"{word}: one argument too many")
         return args
 
     def words(self) -> tuple[str, ...]:
-        """What positional arguments may be, where that is a closed list."""
+        """The accepted words of positional arguments with a closed list."""
         return tuple(
             str(word) for action in self._actions if not action.option_strings for word in action.choices or ()
         )
@@ -87,39 +87,39 @@ class FlagParser(argparse.ArgumentParser):
                 yield Flag(tuple(action.option_strings), action.help or "", value, tuple(map(str, choices)))
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of `serve` to a parser. Values stay text, so that each source gives the same messages."""
+def add_setting_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `serve` to a parser. Values stay text, so that errors are the same for each source."""
     groups: dict[str, argparse._ArgumentGroup] = {}
     for option in OPTIONS:
-        title = option.detail.group
+        title = option.info.group
         if title not in groups:
             groups[title] = parser.add_argument_group(title)
         _add(groups[title], option)
-    parser.add_argument("--stdio", action="store_true", help="accepted, as editors send it; stdio is all there is")
+    parser.add_argument("--stdio", action="store_true", help="accepted and ignored: editors send it")
 
 
-def from_flags(args: argparse.Namespace) -> dict[str, Given]:
-    """What the command line sets, by field."""
-    found: dict[str, Given] = {}
+def from_flags(args: argparse.Namespace) -> dict[str, RawValue]:
+    """The settings of the command line, by field."""
+    found: dict[str, RawValue] = {}
     for option in OPTIONS:
         value = getattr(args, option.field)
-        if option.kind == "apps" and "" in value:  # an empty variable of a shell, quoted
+        if option.kind == "apps" and "" in value:  # such as an empty shell variable in quotes
             raise UsageError(f"{option.flag}: expected {option.expected}")
         if isinstance(value, list):
             value = " ".join(value) if value or option.kind == "words" else None
         if value is not None:
-            source = "/".join((option.flag, *option.detail.other_flags))
-            found[option.field] = Given(value, source, typed=option.kind == "switch")
+            source = "/".join((option.flag, *option.info.flag_aliases))
+            found[option.field] = RawValue(value, source, typed=option.kind == "switch")
     return found
 
 
-def to_argv(given: Mapping[str, Given]) -> list[str]:
-    """A command line that gives the same."""
+def to_argv(values: Mapping[str, RawValue]) -> list[str]:
+    """A command line that sets the same."""
     argv: list[str] = []
     for option in OPTIONS:
-        if option.field not in given:
+        if option.field not in values:
             continue
-        text = str(given[option.field].value)
+        text = str(values[option.field].value)
         match option.kind:
             case "switch":
                 argv.append(option.flag)
@@ -131,13 +131,13 @@ def to_argv(given: Mapping[str, Given]) -> list[str]:
 
 
 def _add(group: "argparse._ArgumentGroup", option: Option) -> None:
-    help_text = f"{option.detail.help} (default: {option.default_text})".replace("%", "%%")
-    names = (option.flag, *option.detail.other_flags)
+    help_text = f"{option.info.help} (default: {option.default_text})".replace("%", "%%")
+    names = (option.flag, *option.info.flag_aliases)
     match option.kind:
         case "apps":
             group.add_argument(option.field, nargs="*", metavar=option.flag, help=help_text)
         case "switch":
-            group.add_argument(*names, dest=option.field, action="store_true", default=None, help=option.detail.help)
+            group.add_argument(*names, dest=option.field, action="store_true", default=None, help=option.info.help)
         case "words":
             group.add_argument(*names, dest=option.field, action="append", metavar="WORD", help=help_text)
         case kind:

@@ -1,4 +1,4 @@
-"""What one setting is, and how what a user wrote becomes a value of it. Knows no setting by name."""
+"""One setting: its names, its type, and how a user's text becomes its value. Knows no setting by name."""
 
 import os
 from types import NoneType
@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, TypeAlias, assert_never, final, get_args
 
 from msgspec import Struct
 
-Kind: TypeAlias = Literal[
+OptionKind: TypeAlias = Literal[
     "switch", "integer", "seconds", "choice", "directory", "file", "words", "apps", "object", "store"
 ]
 
@@ -14,7 +14,7 @@ PREFIX: Final = "DISCREET_"
 MEMORY: Final = "memory"
 SQLITE: Final = "sqlite:"
 _LONGEST_INTEGER: Final = 18
-"""Digits. More than any limit here needs, and far from where `int` itself refuses."""
+"""Digits: more than any setting needs, and far below the limit of `int` itself."""
 _SWITCH_WORDS: Final = {"1": True, "true": True, "yes": True, "on": True} | {
     "0": False,
     "false": False,
@@ -25,30 +25,30 @@ _SWITCH_WORDS: Final = {"1": True, "true": True, "yes": True, "on": True} | {
 
 @final
 class UsageError(Exception):
-    """What the user gave cannot be used. `str()` is one sentence for a person; the exit status is 2."""
+    """A flag, variable or settings file is wrong. `str()` is one sentence for the user; the exit status is 2."""
 
 
-class Detail(Struct, frozen=True, kw_only=True):
-    """What a setting's type cannot say. Stands in the `Annotated[...]` of its field."""
+class OptionInfo(Struct, frozen=True, kw_only=True):
+    """What the type of a setting does not say. Part of the `Annotated[...]` of its field."""
 
     group: str
     help: str
     unit: str = ""
-    least: float = 0
-    most: float = 0
-    kind: Kind | None = None
-    """Where the type leaves it open: a string is a `directory` or a `file`, a tuple holds `words` or `apps`."""
+    minimum: float = 0
+    maximum: float = 0
+    kind: OptionKind | None = None
+    """Needed where the type is ambiguous: a string is a `directory` or a `file`, a tuple holds `words` or `apps`."""
     key: str = ""
-    """The name that users write, when it is not the field's."""
+    """The name that users write, if it is not the field's."""
     variable: str = ""
-    """The environment variable, when it is not made from the key."""
-    presence: str = ""
-    """Another environment variable; set to anything but nothing it turns the switch on."""
-    other_flags: tuple[str, ...] = ()
+    """The environment variable, if it is not made from the key."""
+    presence_variable: str = ""
+    """Another environment variable: any value that is not empty turns the switch on."""
+    flag_aliases: tuple[str, ...] = ()
     none_word: str = ""
-    """The word for None; zero means it too."""
+    """The word for None. Zero means None too."""
     default_text: str = ""
-    """The default in words, where the value does not tell."""
+    """The default in words, where its value would not explain itself."""
 
 
 class Option(Struct, frozen=True, kw_only=True):
@@ -56,39 +56,39 @@ class Option(Struct, frozen=True, kw_only=True):
 
     field: str
     key: str
-    kind: Kind
+    kind: OptionKind
     choices: tuple[str, ...]
     default: Any  # of the field's type
-    detail: Detail
+    info: OptionInfo
 
     @property
     def flag(self) -> str:
-        """The flag; for the positional argument its name in the help."""
+        """The flag; for the positional argument, its name in the help."""
         return "APP" if self.kind == "apps" else f"--{self.key}"
 
     @property
     def variable(self) -> str:
         """The environment variable."""
-        return self.detail.variable or PREFIX + self.key.replace("-", "_").upper()
+        return self.info.variable or PREFIX + self.key.replace("-", "_").upper()
 
     @property
     def default_text(self) -> str:
-        """The default as the documentation says it."""
-        if self.detail.default_text:
-            return self.detail.default_text
+        """The default as the documentation shows it."""
+        if self.info.default_text:
+            return self.info.default_text
         return str(self.default).lower() if self.kind == "switch" else str(self.default).removesuffix(".0")
 
     @property
     def expected(self) -> str:
-        """What a value has to be, as a phrase that follows "expected"."""
-        reach = f"from {self.detail.least:.15g} to {self.detail.most:.15g}"
+        """What a value must be, as a phrase that follows "expected"."""
+        bounds = f"from {self.info.minimum:.15g} to {self.info.maximum:.15g}"
         match self.kind:
             case "switch":
                 return "true or false"
             case "integer":
-                return f"a whole number {reach}"
+                return f"a whole number {bounds}"
             case "seconds":
-                return f"seconds {reach}" + (f", or {self.detail.none_word}" if self.detail.none_word else "")
+                return f"seconds {bounds}" + (f", or {self.info.none_word}" if self.info.none_word else "")
             case "choice":
                 return f"one of {', '.join(self.choices)}"
             case "directory":
@@ -108,31 +108,31 @@ class Option(Struct, frozen=True, kw_only=True):
 
     def in_range(self, number: float) -> bool:
         """Whether a number is within the setting's limits; false for NaN."""
-        return self.detail.least <= number <= self.detail.most
+        return self.info.minimum <= number <= self.info.maximum
 
 
-class Given(Struct, frozen=True):
-    """A value as some source gave it: as text, which still has to be read, or `typed`."""
+class RawValue(Struct, frozen=True):
+    """A value as a source has it: text that is still to be parsed, or, with `typed`, a value of TOML."""
 
     value: object
     source: str
     typed: bool = False
 
 
-def option_of(field: str, annotation: object, default: object) -> Option:
-    """The row that `field: Annotated[type, Detail(...)] = default` makes."""
-    declared, detail = get_args(annotation)
+def option_from_field(field: str, annotation: object, default: object) -> Option:
+    """The row of the field `field: Annotated[type, OptionInfo(...)] = default`."""
+    declared, info = get_args(annotation)
     union = get_args(declared) if NoneType in get_args(declared) else (declared,)
     plain = next(member for member in union if member is not NoneType)
     choices = get_args(plain) if get_origin(plain) is Literal else ()
-    plain_kinds: dict[object, Kind] = {bool: "switch", int: "integer", float: "seconds"}
-    kind: Kind = detail.kind or ("choice" if choices else plain_kinds[plain])
-    key = detail.key or field.replace("_", "-")
-    return Option(field=field, key=key, kind=kind, choices=choices, default=default, detail=detail)
+    plain_kinds: dict[object, OptionKind] = {bool: "switch", int: "integer", float: "seconds"}
+    kind: OptionKind = info.kind or ("choice" if choices else plain_kinds[plain])
+    key = info.key or field.replace("_", "-")
+    return Option(field=field, key=key, kind=kind, choices=choices, default=default, info=info)
 
 
-def value_of(option: Option, given: Given, directory: str) -> object:  # noqa: C901, PLR0912 - a table, one line a kind
-    """The checked value, paths made absolute.
+def parse_value(option: Option, given: RawValue, directory: str) -> object:  # noqa: C901, PLR0912 - a table, one line a kind
+    """The checked value, with absolute paths.
 
     Raises `UsageError`, which names the source and what was expected, never the value.
     """
@@ -141,8 +141,8 @@ def value_of(option: Option, given: Given, directory: str) -> object:  # noqa: C
         case "switch", bool():
             return value
         case _, bool():
-            pass  # a bool is an int to Python, but no number to a user
-        case "seconds", 0 | option.detail.none_word if option.detail.none_word:
+            pass  # Python counts a bool as an int
+        case "seconds", 0 | option.info.none_word if option.info.none_word:
             return None
         case "integer", int() if option.in_range(value):
             return value
@@ -172,12 +172,12 @@ def value_of(option: Option, given: Given, directory: str) -> object:  # noqa: C
 
 
 def absolute(path: str, directory: str) -> str:
-    """The path seen from the directory. Links and `..` stay as they are: only the file system can resolve them."""
+    """The path relative to the directory. Links and `..` are kept: only the file system can resolve them."""
     return directory if path == os.curdir else os.path.join(directory, path)
 
 
-def _read(kind: Kind, text: str) -> object:
-    """The typed value that a text stands for; the text itself where it stands for none."""
+def _read(kind: OptionKind, text: str) -> object:
+    """The value that a text stands for; the text itself where it stands for none."""
     match kind:
         case "switch":
             return _SWITCH_WORDS.get(text.lower(), text)

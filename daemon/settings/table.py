@@ -1,23 +1,20 @@
-"""The one table of settings. Flags, variables, keys, help, completion and documentation derive from it.
+"""The table of settings. Flags, variables, keys, help, completion and documentation derive from it.
 
-A field is a row: its type, its default, and what `Detail` adds. The annotations are read when this module is
-imported, so `from __future__ import annotations` must not stand here.
+A field is a row: its type, its default, and what `OptionInfo` adds. The annotations are evaluated when this module is
+imported, so it must not use `from __future__ import annotations`.
 """
 
 from typing import Annotated, Final, Literal, TypeAlias, final
 
 from msgspec import Struct
 
-from .option import MEMORY, Detail, Option, option_of
+from .option import MEMORY, Option, OptionInfo, option_from_field
 
-Framing: TypeAlias = Literal["content-length", "newline", "auto"]
-LogLevel: TypeAlias = Literal["debug", "info", "warn", "error"]
-LogFormat: TypeAlias = Literal["auto", "console", "keyvalue", "json", "journald"]
-Backend: TypeAlias = Literal["asyncio", "trio"]
+FramingSetting: TypeAlias = Literal["content-length", "newline", "auto"]
 
-_SERVED: Final = "what is served"
-_WIRE: Final = "the wire"
-_LIFE: Final = "time and life"
+_SERVICES: Final = "services"
+_PROTOCOL: Final = "protocol"
+_LIFECYCLE: Final = "time-outs and lifecycle"
 _LOGS: Final = "logs"
 
 _DAY: Final = 86_400.0
@@ -26,41 +23,41 @@ _MIB: Final = 1024 * 1024
 
 @final
 class Settings(Struct, frozen=True, kw_only=True):
-    """What `discreet serve` runs with. Paths that `load` gives are absolute; times are in seconds, sizes in bytes."""
+    """The settings of `discreet serve`. Times are in seconds, sizes in bytes; `load_settings` makes paths absolute."""
 
     apps: Annotated[
         tuple[str, ...],
-        Detail(
-            group=_SERVED,
+        OptionInfo(
+            group=_SERVICES,
             kind="apps",
-            help="a service to host, as pkg.module:service; several may be given",
+            help="a service to host, as pkg.module:service; may be repeated",
             default_text="the built-in fs service",
         ),
     ] = ()
     root: Annotated[
         str,
-        Detail(
-            group=_SERVED,
+        OptionInfo(
+            group=_SERVICES,
             kind="directory",
             help="the directory that the fs service serves; nothing outside it is reachable",
             default_text="the working directory",
         ),
     ] = "."
-    allow_write: Annotated[bool, Detail(group=_SERVED, help="let the fs service write under the root")] = False
+    allow_write: Annotated[bool, OptionInfo(group=_SERVICES, help="let the fs service write below the root")] = False
     scopes: Annotated[
         tuple[str, ...] | None,
-        Detail(
-            group=_SERVED,
+        OptionInfo(
+            group=_SERVICES,
             kind="words",
             key="scope",
-            help="a scope that callers have; may be repeated, and an empty one grants none",
+            help="a scope that callers have; may be repeated; an empty one grants no scope",
             default_text="all scopes",
         ),
     ] = None
     tokens: Annotated[
         tuple[str, ...] | None,
-        Detail(
-            group=_SERVED,
+        OptionInfo(
+            group=_SERVICES,
             kind="words",
             key="token",
             help="a bearer token that is accepted, as SUBJECT:SHA256[:SCOPE+SCOPE]; may be repeated",
@@ -69,8 +66,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = None
     identity: Annotated[
         str | None,
-        Detail(
-            group=_SERVED,
+        OptionInfo(
+            group=_SERVICES,
             kind="object",
             help="an identity provider of your own, as pkg.module:object, instead of tokens",
             default_text="none",
@@ -78,8 +75,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = None
     capabilities: Annotated[
         tuple[str, ...] | None,
-        Detail(
-            group=_SERVED,
+        OptionInfo(
+            group=_SERVICES,
             kind="words",
             key="capability",
             help="a credential for handlers that declare it, as NAME=FILE; may be repeated",
@@ -88,122 +85,144 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = None
     store: Annotated[
         str,
-        Detail(
-            group=_SERVED, kind="store", help="where the agent keeps its tasks: memory, or sqlite:PATH to outlive it"
+        OptionInfo(
+            group=_SERVICES, kind="store", help="where the agent keeps its tasks: memory, or sqlite:PATH to outlive it"
         ),
     ] = MEMORY
     push_private: Annotated[
-        bool, Detail(group=_SERVED, help="let push notifications go to private and loopback addresses")
+        bool, OptionInfo(group=_SERVICES, help="allow push notifications to private and loopback addresses")
     ] = False
     framing: Annotated[
-        Framing,
-        Detail(group=_WIRE, help="how messages are told apart; auto goes by the first byte, { or [ means newline"),
+        FramingSetting,
+        OptionInfo(
+            group=_PROTOCOL, help="how messages are separated; auto chooses by the first byte: { or [ means newline"
+        ),
     ] = "content-length"
     ordered: Annotated[
-        bool, Detail(group=_WIRE, help="answer requests one after the other, in the order they came")
+        bool, OptionInfo(group=_PROTOCOL, help="run requests one at a time, in the order of arrival")
     ] = False
     max_concurrency: Annotated[
         int,
-        Detail(
-            group=_WIRE,
+        OptionInfo(
+            group=_PROTOCOL,
             unit="requests",
-            least=1,
-            most=100_000,
+            minimum=1,
+            maximum=100_000,
             help="how many requests may run on the event loop at the same time",
         ),
     ] = 1024
     max_threads: Annotated[
         int,
-        Detail(
-            group=_WIRE,
+        OptionInfo(
+            group=_PROTOCOL,
             unit="threads",
-            least=1,
-            most=1000,
+            minimum=1,
+            maximum=1000,
             help="how many requests may run in worker threads at the same time",
         ),
     ] = 64
     max_call_depth: Annotated[
         int,
-        Detail(
-            group=_WIRE,
+        OptionInfo(
+            group=_PROTOCOL,
             unit="calls",
-            least=1,
-            most=10_000,
+            minimum=1,
+            maximum=10_000,
             help="how deep operations may call each other",
         ),
     ] = 64
     max_message_bytes: Annotated[
         int,
-        Detail(group=_WIRE, unit="bytes", least=1, most=1024 * _MIB, help="the largest body of a message that is read"),
+        OptionInfo(
+            group=_PROTOCOL,
+            unit="bytes",
+            minimum=1,
+            maximum=1024 * _MIB,
+            help="the largest message body that is accepted",
+        ),
     ] = 10 * _MIB
     max_header_bytes: Annotated[
         int,
-        Detail(group=_WIRE, unit="bytes", least=64, most=_MIB, help="the largest header block that is read"),
+        OptionInfo(
+            group=_PROTOCOL, unit="bytes", minimum=64, maximum=_MIB, help="the largest header block that is accepted"
+        ),
     ] = 8192
+    max_memory: Annotated[
+        int,
+        OptionInfo(
+            group=_PROTOCOL,
+            unit="bytes",
+            minimum=16 * _MIB,
+            maximum=1024 * 1024 * _MIB,
+            help="what requests, replies, events and tasks may take in memory together",
+        ),
+    ] = 512 * _MIB
     frame_timeout: Annotated[
         float,
-        Detail(
-            group=_WIRE,
+        OptionInfo(
+            group=_PROTOCOL,
             unit="seconds",
-            least=0.01,
-            most=_DAY,
-            help="how long a message may take from its first byte to its last",
+            minimum=0.01,
+            maximum=_DAY,
+            help="the time limit from the first byte of a message to its last",
         ),
     ] = 30.0
     request_timeout: Annotated[
         float | None,
-        Detail(
-            group=_LIFE,
+        OptionInfo(
+            group=_LIFECYCLE,
             unit="seconds",
-            least=0.001,
-            most=_DAY,
+            minimum=0.001,
+            maximum=_DAY,
             none_word="none",
-            help="how long a query or mutation may run; 0 or none means no limit",
+            help="the deadline of a query or mutation; 0 or none means no deadline",
         ),
     ] = 30.0
     drain_timeout: Annotated[
         float,
-        Detail(
-            group=_LIFE,
+        OptionInfo(
+            group=_LIFECYCLE,
             unit="seconds",
-            least=0,
-            most=3600,
-            help="how long running requests get to finish when the daemon ends",
+            minimum=0,
+            maximum=3600,
+            help="how long the daemon waits at its end for running requests",
         ),
     ] = 2.0
     parent_pid: Annotated[
         int | None,
-        Detail(
-            group=_LIFE,
-            least=1,
-            most=2**32 - 1,
-            other_flags=("--clientProcessId",),
-            help="end when this process is gone",
+        OptionInfo(
+            group=_LIFECYCLE,
+            minimum=1,
+            maximum=2**32 - 1,
+            flag_aliases=("--clientProcessId",),
+            help="end when this process has ended",
             default_text="the process that started the daemon",
         ),
     ] = None
     reload: Annotated[
-        bool, Detail(group=_LIFE, help="start anew when files of the services change; the client notices nothing")
+        bool,
+        OptionInfo(group=_LIFECYCLE, help="restart when files of the services change; the connection stays open"),
     ] = False
     backend: Annotated[
-        Backend, Detail(group=_LIFE, help="the event loop; trio has to be installed (advanced, for tests)")
+        Literal["asyncio", "trio"],
+        OptionInfo(group=_LIFECYCLE, help="the event loop; trio must be installed (advanced, for tests)"),
     ] = "asyncio"
     log_level: Annotated[
-        LogLevel | None,
-        Detail(
-            group=_LOGS, help="the least level that is logged", default_text="warn when stderr is a pipe, else info"
+        Literal["debug", "info", "warn", "error"] | None,
+        OptionInfo(
+            group=_LOGS, help="the lowest level that is logged", default_text="warn when stderr is a pipe, else info"
         ),
     ] = None
     log_format: Annotated[
-        LogFormat,
-        Detail(
+        Literal["auto", "console", "keyvalue", "json", "journald"],
+        OptionInfo(
             group=_LOGS,
-            help="the form of a log line; auto is console on a terminal, journald under systemd, else keyvalue",
+            help="the form of a log line; auto means console on a terminal, journald under systemd, else keyvalue",
         ),
     ] = "auto"
     log_file: Annotated[
         str | None,
-        Detail(
+        OptionInfo(
             group=_LOGS,
             kind="file",
             variable="DISCREET_LOG",
@@ -211,14 +230,14 @@ class Settings(Struct, frozen=True, kw_only=True):
             default_text="stderr",
         ),
     ] = None
-    """Empty when stderr was asked for by name (`-`), None when nothing was."""
-    no_color: Annotated[bool, Detail(group=_LOGS, presence="NO_COLOR", help="no colours, not even on a terminal")] = (
-        False
-    )
+    """Empty for an explicit stderr (`-`), None if not set."""
+    no_color: Annotated[
+        bool, OptionInfo(group=_LOGS, presence_variable="NO_COLOR", help="no colours, not even on a terminal")
+    ] = False
 
 
 OPTIONS: Final[tuple[Option, ...]] = tuple(
-    option_of(field, Settings.__annotations__[field], getattr(Settings(), field))
+    option_from_field(field, Settings.__annotations__[field], getattr(Settings(), field))
     for field in Settings.__struct_fields__
 )
-"""The rows, in the order in which documentation lists them."""
+"""The rows, in the order of the documentation."""

@@ -1,8 +1,8 @@
-"""Keeps secrets, paths and account names out of logs and out of declared details."""
+"""Keeps secrets, paths and account names out of logs and out of the details of declared errors."""
 
+from .limits import ScrubLimits
 from .scrubber import (
     Scrubber,
-    ScrubLimits,
     finds_secret,
     load_environment,
     register,

@@ -1,4 +1,4 @@
-"""Secrets that callers bring: so many of them are known at a time that nobody's crowd out the program's own."""
+"""Registers the secrets that callers send, within a bound of their own, so that they never displace the program's own."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from typing import Final, final
 
 from .scrubber import register, unregister
 
-MOST: Final = 256
-"""Secrets of one kind of caller that the scrubber knows at the same time."""
+MAX_CALLER_SECRETS: Final = 256
+"""Secrets that one `CallerSecrets` keeps registered."""
 
 
 @final
 class CallerSecrets:
-    """A bounded part of what the scrubber knows. Of too many, those that were not met for longest are forgotten."""
+    """At most `MAX_CALLER_SECRETS` registered secrets. Past that the least recently used one is unregistered."""
 
     def __init__(self) -> None:
         self._secrets: dict[str, None] = {}
 
-    def conceal(self, secret: str) -> None:
-        """From now on the logs don't hold it."""
+    def add(self, secret: str) -> None:
+        """Redact this secret from now on, or mark it as just used."""
         if secret not in self._secrets:
             register(secret)
         self._secrets[secret] = self._secrets.pop(secret, None)
-        if len(self._secrets) > MOST:
+        if len(self._secrets) > MAX_CALLER_SECRETS:
             oldest = next(iter(self._secrets))
             del self._secrets[oldest]
             unregister(oldest)

@@ -1,35 +1,40 @@
-"""What stands where something was removed, and how later rounds recognise it. Never depends on the text around it."""
+"""The marks that replace removed text, and how later rounds recognise them. Never depends on the surrounding text."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import TypeAlias
+
+Replace: TypeAlias = Callable[[str], str]
+"""Gets one secret and returns what replaces it."""
 
 REDACTED = "<redacted>"
-"""Stands for a secret."""
+"""Replaces a secret."""
 
 CUT = "<cut>"
-"""Stands for text that was dropped unread: past a limit, past the work budget, past the depth."""
+"""Replaces text that was removed unread: past a limit, past the work budget, past the nesting depth."""
 
 PATH = "<path>"
-"""Stands for the directories of a path; `/` and the last part follow it."""
+"""Replaces the directories of a path; `/` and the last part follow."""
 
 USER = "<user>"
-"""Stands for the name of the account or of its home directory."""
+"""Replaces the name of an account or of its home directory."""
 
-ANY = r"<(?:redacted|cut|path|user)>"
-"""The pattern of every mark, for patterns that must treat a mark as one character."""
+ANY_MARK = r"<(?:redacted|cut|path|user)>"
+"""Matches every mark. For patterns that treat a mark as one character."""
 
-_MARKS = re.compile(ANY)
+_MARKS = re.compile(ANY_MARK)
 _SCHEMES = frozenset(
     {"bearer", "basic", "digest", "token", "apikey", "negotiate", "ntlm", "oauth", "hawk", "api", "key", "jwt"}
 )
 _WORD = re.compile(r"[^\W_]+")
 _RARE = re.compile(r"[!@#$%^&+?]")
-_RARE_PUNCTUATION = 4  # characters: fewer of them close a sentence or a bracket, so many make a password
+_RARE_PUNCTUATION = 4  # characters: fewer close a sentence or a bracket, this many make a password
 
 
-def nothing_left(value: str) -> bool:
-    """Whether a value holds marks, punctuation and names of auth schemes only, so that there is nothing to hide."""
+def nothing_to_redact(value: str) -> bool:
+    """Whether a value holds only marks, punctuation and names of authentication schemes."""
     if "<" not in value:
         return _WORD.search(value) is None and len(_RARE.findall(value)) < _RARE_PUNCTUATION
     rest = _MARKS.sub(" ", value)

@@ -1,121 +1,124 @@
-"""The layers in their order over one text, line by line, within a work budget, until a round changes nothing."""
+"""Runs the layers over one text, in order, line by line, until a round changes nothing. Never exceeds the work budget."""
 
 from __future__ import annotations
 
-from .layers.entropy import RUN_LENGTH, scrub_runs
-from .layers.known import KnownSecrets
-from .layers.manifests import scrub_manifests
-from .layers.names import scrub_names, scrub_names_above
-from .layers.paths import Paths
+from .layers.entropy import MIN_RUN_LENGTH, scrub_random_runs
+from .layers.known_secrets import KnownSecrets
+from .layers.kubernetes import scrub_kubernetes_secrets
+from .layers.names import scrub_named_values, scrub_values_below
+from .layers.paths import PathScrubber
 from .layers.prefilter import Prefilter
-from .layers.shapes import Shape, length_rules, literal_rules, scrub_pem
-from .layers.words import STEMS
+from .layers.sensitivity import SENSITIVE_STEMS
+from .layers.token_formats import RuleScrubber, length_rules, literal_rules, scrub_pem
+from .limits import ScrubLimits
 from .marks import CUT
-from .scrubber import ScrubLimits
 from .work_budget import BudgetExhaustedError, WorkBudget
 
-_ROUNDS = 6  # of one line or text; two are the rule: one that changes it and one that confirms
-_CUT_BACK = 256  # characters: how far back a cut looks for white space, so that no secret is cut in two
+_MAX_ROUNDS = 6  # over one line or text; two are usual: one that changes it and one that confirms
+_CUT_BACK = 256  # characters: how far back a cut looks for white space, so that it splits no secret
 
-_NAMES = "names"  # wakes layer 2
+_NAMES_LAYER = "names"  # stands for layer 2 among the rules of the prefilter
 
 
 class Pipeline:
-    """The five layers, with the secrets and names that were made known."""
+    """The five layers, with the registered secrets and the known account names."""
 
     def __init__(self, known: KnownSecrets, limits: ScrubLimits, *, fast: bool = True) -> None:
         self._known = known
         self._limits = limits
-        self.paths = Paths()
-        literals: list[tuple[str, Shape | str]] = [(stem, _NAMES) for stem in STEMS]
+        self.paths = PathScrubber()
+        literals: list[tuple[str, RuleScrubber | str]] = [(stem, _NAMES_LAYER) for stem in SENSITIVE_STEMS]
         literals += literal_rules()
-        self._prefilter: Prefilter[Shape | str] = Prefilter(literals, automaton=fast)
-        self._long = length_rules()
+        self._prefilter: Prefilter[RuleScrubber | str] = Prefilter(literals, automaton=fast)
+        self._length_rules = length_rules()
 
     def scrub(self, text: str, *, cap: int | None = None) -> str:
-        """All layers; at most `cap` characters."""
+        """Run all layers. With `cap`, return at most that many characters."""
         most = self._limits.characters
         limit = most if cap is None else min(most, 16 * cap + _CUT_BACK)
-        scrubbed = self._settle(_shorten(text, limit), paths=True)
+        scrubbed = self._scrub_until_stable(_truncate(text, limit), paths=True)
         if cap is None:
             return scrubbed
-        for margin in (0, 4 * len(CUT), cap // 2):  # a round can lengthen what it shortens: the next one gets less
+        for margin in (0, 4 * len(CUT), cap // 2):  # scrubbing may lengthen the shortened text: the next try cuts more
             if len(scrubbed) <= cap:
                 return scrubbed
-            scrubbed = self._settle(_shorten(scrubbed, cap - margin), paths=True)
+            scrubbed = self._scrub_until_stable(_truncate(scrubbed, cap - margin), paths=True)
         return scrubbed if len(scrubbed) <= cap else CUT
 
     def scrub_secrets(self, text: str) -> tuple[str, int]:
-        """Layers 1 to 4, and the number of replacements."""
-        work = self._work(text)
-        return self._settle(_shorten(text, self._limits.characters), work, paths=False), work.hits
+        """Run layers 1 to 4; returns the text and the number of replacements."""
+        work = self._new_budget(text)
+        scrubbed = self._scrub_until_stable(_truncate(text, self._limits.characters), work, paths=False)
+        return scrubbed, work.replacements
 
-    def _work(self, text: str) -> WorkBudget:
+    def _new_budget(self, text: str) -> WorkBudget:
         return WorkBudget(self._limits.steps, min(len(text), self._limits.characters))
 
-    def _settle(self, text: str, work: WorkBudget | None = None, *, paths: bool) -> str:
-        """Rounds over the whole text until one changes nothing; cut where that does not come to an end."""
-        work = work or self._work(text)
-        settled: set[str] = set()  # lines that a round over them alone leaves as they are
-        for _ in range(_ROUNDS):
+    def _scrub_until_stable(self, text: str, work: WorkBudget | None = None, *, paths: bool) -> str:
+        """Repeat rounds over the whole text until one changes nothing. Returns `CUT` if the rounds run out."""
+        work = work or self._new_budget(text)
+        stable: set[str] = set()  # lines that a round over the line alone leaves unchanged
+        for _ in range(_MAX_ROUNDS):
             before = text
-            text = self._blocks(text, work)
+            text = self._scrub_blocks(text, work)
             if "\n" in text:
-                text = "\n".join([self._settle_line(line, settled, work, paths=paths) for line in text.split("\n")])
+                text = "\n".join(
+                    [self._scrub_line_until_stable(line, stable, work, paths=paths) for line in text.split("\n")]
+                )
             else:
-                text = self._settle_line(text, settled, work, paths=paths)
+                text = self._scrub_line_until_stable(text, stable, work, paths=paths)
             if text == before:
                 return text
         return CUT
 
-    def _blocks(self, text: str, work: WorkBudget) -> str:
-        """What may take more than one line: known secrets, PEM blocks, manifests, values below their names."""
+    def _scrub_blocks(self, text: str, work: WorkBudget) -> str:
+        """Scrub what may span lines: known secrets, PEM blocks, Kubernetes Secrets, values on the line below their name."""
         try:
             text = self._known.scrub(text, work.replace)
             if "BEGIN" in text:
                 text = scrub_pem(text, work.replace)
             if "kind" in text:
-                text = scrub_manifests(text, work.replace)
-            return scrub_names_above(text, lower(text), work) if "\n" in text else text
+                text = scrub_kubernetes_secrets(text, work.replace)
+            return scrub_values_below(text, lower(text), work) if "\n" in text else text
         except BudgetExhaustedError:
             return CUT
 
-    def _settle_line(self, line: str, settled: set[str], work: WorkBudget, *, paths: bool) -> str:
-        if line in settled:
+    def _scrub_line_until_stable(self, line: str, stable: set[str], work: WorkBudget, *, paths: bool) -> str:
+        if line in stable:
             return line
         try:
-            for _ in range(_ROUNDS):
+            for _ in range(_MAX_ROUNDS):
                 before = line
-                line = self._line(line, work, paths=paths)
+                line = self._scrub_line(line, work, paths=paths)
                 if line == before:
                     break
             else:
                 line = CUT
         except BudgetExhaustedError:
             line = CUT
-        settled.add(line)
+        stable.add(line)
         return line
 
-    def _line(self, line: str, work: WorkBudget, *, paths: bool) -> str:
+    def _scrub_line(self, line: str, work: WorkBudget, *, paths: bool) -> str:
         replace = work.replace
         low = lower(line)
-        for rule in self._prefilter.awake(line, low):
-            line = scrub_names(line, low, work) if isinstance(rule, str) else rule.scrub(line, replace)
-        if (longest := max(map(len, line.split()), default=0)) >= RUN_LENGTH:
-            for length, shape in self._long:
+        for rule in self._prefilter.matching_rules(line, low):
+            line = scrub_named_values(line, low, work) if isinstance(rule, str) else rule.scrub(line, replace)
+        if (longest := max(map(len, line.split()), default=0)) >= MIN_RUN_LENGTH:
+            for length, rule in self._length_rules:
                 if longest >= length:
-                    line = shape.scrub(line, replace)
-            line = scrub_runs(line, replace)
+                    line = rule.scrub(line, replace)
+            line = scrub_random_runs(line, replace)
         return self.paths.scrub(line) if paths else line
 
 
 def lower(text: str) -> str:
-    """Lower case, character for character: the one letter that would become two is spelt with one."""
+    """Lower case of the same length: the one letter whose lower case is two characters (U+0130) becomes `i`."""
     return text.lower() if text.isascii() else text.replace("\u0130", "i").lower()
 
 
-def _shorten(text: str, limit: int) -> str:
-    """At most `limit` characters with the mark at the end, cut at white space where there is some nearby."""
+def _truncate(text: str, limit: int) -> str:
+    """At most `limit` characters, with the mark at the end. Cuts at white space if there is some nearby."""
     if len(text) <= limit:
         return text
     kept = text[: max(0, limit - len(CUT))]

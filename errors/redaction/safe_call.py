@@ -1,4 +1,4 @@
-"""Calls code that is not ours: `__repr__`, `__str__`, `__iter__`, properties. A log line must not fail for it."""
+"""Calls foreign code such as `__repr__`, `__str__`, `__iter__` and properties. Never raises."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TypeVar
 ResultT = TypeVar("ResultT")
 
 
-def guarded(call: Callable[[], ResultT]) -> ResultT | None:
-    """What the call returns, None where it fails in any way."""
+def call_or_none(call: Callable[[], ResultT]) -> ResultT | None:
+    """The call's result, or None if it raises an `Exception`."""
     try:
         return call()
-    except Exception:  # noqa: BLE001 - foreign code may raise anything, and there is nobody to tell
+    except Exception:  # noqa: BLE001 - foreign code may raise anything, and writing a log line must not fail
         return None

@@ -1,4 +1,4 @@
-"""The scrubber: its layers in their order, the work budget, and the promise that a second round changes nothing.
+"""The public scrubber: registered secrets, one pipeline, and one method for each kind of input.
 
 Cheap to import: the layers, and with them every pattern, are loaded by the first text that needs them.
 """
@@ -7,42 +7,31 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import TYPE_CHECKING, final
 
-from .layers.known import KnownSecrets
+from .layers.known_secrets import KnownSecrets
+from .limits import MAX_FIELD_CHARACTERS, ScrubLimits
 
 if TYPE_CHECKING:
-    from .environment import Environment
+    from .environment import SensitiveValues
     from .pipeline import Pipeline
-
-FIELD_CHARACTERS = 8192
-"""What is kept of one field of a log event (8 KiB)."""
-
-
-class ScrubLimits(NamedTuple):
-    """What one call may cost."""
-
-    characters: int = 8 * 1024 * 1024
-    """What is read of one text; the rest is cut."""
-    steps: int = 4096
-    """Looks and replacements in one text, besides one for each twelve characters of it."""
 
 
 @final
 class Scrubber:
     """Removes secrets and paths from texts and values. Safe to use from any thread.
 
-    Every method is total: no input raises, whatever its size or its characters. What the work budget does not cover
-    is removed (`<cut>`), never let through. Scrubbing what is already scrubbed changes nothing.
+    Every method is total: no input raises, whatever its size or its characters. Text that the work budget does not
+    cover is replaced by `<cut>`, never let through. Scrubbing a scrubbed text changes nothing.
     """
 
     def __init__(self, *, limits: ScrubLimits = ScrubLimits(), fast: bool = True) -> None:  # noqa: B008 - immutable
-        """`fast=False` keeps to the prefilter in plain Python even where `ahocorasick_rs` is installed."""
+        """`fast=False` uses the prefilter in plain Python even where `ahocorasick_rs` is installed."""
         self._limits = limits
         self._fast = fast
         self._known = KnownSecrets()
         self._lock = threading.Lock()
-        self._environments: list[Environment] = []
+        self._environments: list[SensitiveValues] = []
         self._built: Pipeline | None = None
 
     @property
@@ -55,16 +44,16 @@ class Scrubber:
         with self._lock:
             if self._built is None:
                 pipeline = Pipeline(self._known, self._limits, fast=self._fast)
-                for environment in self._environments:
-                    pipeline.paths.learn(users=environment.users, homes=environment.homes)
+                for found in self._environments:
+                    pipeline.paths.add_names(users=found.users, homes=found.homes)
                 self._built = pipeline
             return self._built
 
     def register(self, secret: str) -> None:
-        """Hide this value from now on, in plain, JSON, URL, base64 and `repr` spelling, and each of its lines.
+        """Redact this value from now on, as plain text, JSON, URL, base64 and `repr`, and each of its lines.
 
-        Values of fewer than 8 characters and common words are ignored: hiding them would hide the log. At most 1,024
-        values are kept; beyond that the first one registered is forgotten.
+        Values of fewer than 8 characters and common words are ignored: redacting them would make logs unreadable. At
+        most 1,024 values are kept; past that the one registered first is forgotten.
         """
         self._known.add(secret)
 
@@ -73,46 +62,46 @@ class Scrubber:
         self._known.discard(secret)
 
     def load_environment(self, environ: Mapping[str, str]) -> None:
-        """Register the values of variables whose names tell, and learn the names of the account and its home."""
-        from .environment import read
+        """Register the secrets of an environment, and redact its account names and home directories from now on."""
+        from .environment import find_sensitive_values
 
-        environment = read(environ)
-        for secret in environment.secrets:
+        found = find_sensitive_values(environ)
+        for secret in found.secrets:
             self._known.add(secret)
         with self._lock:
-            self._environments.append(environment)
+            self._environments.append(found)
             if self._built is not None:
-                self._built.paths.learn(users=environment.users, homes=environment.homes)
+                self._built.paths.add_names(users=found.users, homes=found.homes)
 
     def scrub(self, text: str, *, cap: int | None = None) -> str:
-        """All layers over one text. With `cap`, at most that many characters: scrubbed, cut, and scrubbed again."""
+        """The text without secrets and paths. With `cap`, at most that many characters: scrubbed, cut, scrubbed again."""
         return self._pipeline.scrub(text, cap=cap)
 
     def scrub_secrets(self, text: str) -> tuple[str, int]:
-        """The text without secrets, paths as they are, and how many were removed."""
+        """The text without secrets but with its paths, and the number of replacements."""
         return self._pipeline.scrub_secrets(text)
 
     def finds_secret(self, text: str) -> bool:
-        """Whether any layer, that for paths included, would change the text."""
+        """Whether `scrub` would change the text. A path counts too."""
         return self._pipeline.scrub(text) != text
 
-    def scrub_fields(self, value: object, *, cap: int = FIELD_CHARACTERS) -> object:
-        """A scrubbed copy of any value as dicts, lists, texts, numbers, booleans and None; `cap` is for each text."""
-        from .values import Copier
+    def scrub_fields(self, value: object, *, cap: int = MAX_FIELD_CHARACTERS) -> object:
+        """A scrubbed copy of any value, of dicts, lists, texts, numbers, booleans and None only; `cap` is for each text."""
+        from .values import ValueScrubber
 
-        return Copier(self._pipeline, cap=cap).copy(value)
+        return ValueScrubber(self._pipeline, cap=cap).scrub(value)
 
     def scrub_details(self, value: object) -> tuple[object, int]:
-        """A JSON value without secrets in its texts, and how many were removed; the value itself when there were none."""
-        from .values import scrub_details
+        """A JSON value without secrets in its texts, and the number of replacements; without any, the same object."""
+        from .values import scrub_json
 
-        return scrub_details(self._pipeline, value)
+        return scrub_json(self._pipeline, value)
 
     def scrub_exception(self, exc: BaseException) -> str:
-        """The traceback of an exception and of all it came from, scrubbed and bounded, without source and locals."""
-        from .tracebacks import render
+        """The scrubbed traceback of an exception, its causes and contexts; at most 16 KiB, no source lines, no locals."""
+        from .tracebacks import render_exception
 
-        return render(exc, self._pipeline)
+        return render_exception(exc, self._pipeline)
 
 
 DEFAULT = Scrubber()

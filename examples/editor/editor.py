@@ -10,11 +10,11 @@ from msgspec import Struct
 
 from discreet import Context, OperationError, Service
 
-text_document = Service("textDocument", description="Open documents, as the Language Server Protocol speaks of them.")
+text_document = Service("textDocument", description="Open documents, as in the Language Server Protocol.")
 
 
 class Position(Struct, frozen=True):
-    """A place in a document: lines from 0, and UTF-16 code units from 0 in the line."""
+    """A position in a document: line from 0, and UTF-16 code unit in the line from 0."""
 
     line: int
     character: int
@@ -25,20 +25,20 @@ class Range(Struct, frozen=True):
     end: Position
 
 
-class Identifier(Struct, frozen=True):
-    """A document. Versions and whatever else editors add are not asked for."""
+class DocumentIdentifier(Struct, frozen=True):
+    """A document. Other members that editors send, such as versions, are ignored."""
 
     uri: str
 
 
-class Item(Struct, frozen=True):
+class DocumentItem(Struct, frozen=True):
     """A document with its text."""
 
     uri: str
     text: str
 
 
-class Change(Struct, frozen=True):
+class ContentChange(Struct, frozen=True):
     """The whole new text of a document."""
 
     text: str
@@ -70,15 +70,15 @@ documents: dict[str, list[str]] = {}
 
 
 @text_document.mutation(inline=True, name="didOpen")
-def did_open(ctx: Context, textDocument: Item) -> None:  # noqa: N803 - LSP's name
-    """Take a document's text, and tell what is wrong with it."""
+def did_open(ctx: Context, textDocument: DocumentItem) -> None:  # noqa: N803 - LSP's name
+    """Store a document's text and publish its diagnostics."""
     documents[textDocument.uri] = textDocument.text.splitlines()
     _publish(ctx, textDocument.uri)
 
 
 @text_document.mutation(inline=True, name="didChange", errors=[NotOpen])
-def did_change(ctx: Context, textDocument: Identifier, contentChanges: list[Change]) -> None:  # noqa: N803
-    """Take a document's new text."""
+def did_change(ctx: Context, textDocument: DocumentIdentifier, contentChanges: list[ContentChange]) -> None:  # noqa: N803
+    """Store a document's new text and publish its diagnostics."""
     _lines(textDocument.uri)
     if contentChanges:
         documents[textDocument.uri] = contentChanges[-1].text.splitlines()
@@ -86,29 +86,29 @@ def did_change(ctx: Context, textDocument: Identifier, contentChanges: list[Chan
 
 
 @text_document.mutation(inline=True, name="didClose")
-def did_close(textDocument: Identifier) -> None:  # noqa: N803
+def did_close(textDocument: DocumentIdentifier) -> None:  # noqa: N803
     """Forget a document."""
     documents.pop(textDocument.uri, None)
 
 
 @text_document.query(inline=True, errors=[NotOpen])
-def hover(textDocument: Identifier, position: Position, **more: Any) -> Hover | None:  # noqa: N803
-    """Tell how often the word at a place stands in the document; null where no word is."""
+def hover(textDocument: DocumentIdentifier, position: Position, **more: Any) -> Hover | None:  # noqa: N803
+    """Count the occurrences of the word at a position; null if there is no word."""
     found = _word_at(_lines(textDocument.uri), position)
     if found is None:
         return None
-    word, place = found
-    count = len([*_places(documents[textDocument.uri], word)])
-    return Hover(f"`{word}`: {count} times", place)
+    word, found_range = found
+    count = len([*_occurrences(documents[textDocument.uri], word)])
+    return Hover(f"`{word}`: {count} times", found_range)
 
 
 @text_document.query(inline=True, errors=[NotOpen])
-def definition(textDocument: Identifier, position: Position, **more: Any) -> Location | None:  # noqa: N803
-    """Lead to where the word at a place stands first."""
+def definition(textDocument: DocumentIdentifier, position: Position, **more: Any) -> Location | None:  # noqa: N803
+    """Find the first occurrence of the word at a position."""
     found = _word_at(_lines(textDocument.uri), position)
     if found is None:
         return None
-    return Location(textDocument.uri, next(_places(documents[textDocument.uri], found[0])))
+    return Location(textDocument.uri, next(_occurrences(documents[textDocument.uri], found[0])))
 
 
 def _lines(uri: str) -> list[str]:
@@ -131,13 +131,13 @@ def _word_at(lines: list[str], position: Position) -> tuple[str, Range] | None:
         return None
     line = lines[position.line]
     for match in re.finditer(r"\w+", line):
-        place = _range(position.line, line, *match.span())
-        if place.start.character <= position.character <= place.end.character:
-            return match[0], place
+        found = _range(position.line, line, *match.span())
+        if found.start.character <= position.character <= found.end.character:
+            return match[0], found
     return None
 
 
-def _places(lines: list[str], word: str) -> Iterator[Range]:
+def _occurrences(lines: list[str], word: str) -> Iterator[Range]:
     for number, line in enumerate(lines):
         for match in re.finditer(rf"\b{re.escape(word)}\b", line):
             yield _range(number, line, *match.span())
@@ -148,5 +148,5 @@ def _range(number: int, line: str, start: int, end: int) -> Range:
 
 
 def _units(text: str) -> int:
-    """The length in UTF-16 code units, as LSP counts unless told otherwise."""
+    """The length in UTF-16 code units, LSP's default."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2

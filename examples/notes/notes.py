@@ -1,4 +1,4 @@
-"""Notes in memory: queries, mutations, declared errors, one lane per note, and a subscription to all changes."""
+"""Notes in memory: queries, mutations, declared errors, edits one at a time per note, and a subscription to changes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from msgspec import Meta, Struct
 
 from discreet import OperationError, Service
 
-notes = Service("notes", description="Short texts, and what became of them.")
+notes = Service("notes", description="Short texts and their versions.")
 
 Text = Annotated[str, Meta(min_length=1, max_length=10_000)]
 
 
 class Note(Struct, frozen=True):
-    """A note. `version` counts its texts from 1."""
+    """A note. `version` counts its edits from 1."""
 
     id: int
     text: str
@@ -37,8 +37,8 @@ class EditConflict(OperationError, code="EDIT_CONFLICT", http_status=409):
     version: int
 
 
-class TaskIndex:
-    """Every version of every note, in the order of the changes, and who waits for the next one."""
+class NoteStore:
+    """Every version of every note, in the order of the changes."""
 
     def __init__(self) -> None:
         self.history: list[Note] = []
@@ -65,42 +65,42 @@ class TaskIndex:
         await changed.wait()
 
 
-shelf = TaskIndex()
+store = NoteStore()
 
 
 @notes.query(inline=True)
 def search(text: str = "") -> list[Note]:
-    """List the notes that hold a text, all of them without one."""
-    return [note for note in shelf.all().values() if text in note.text]
+    """List the notes that contain a text; all notes by default."""
+    return [note for note in store.all().values() if text in note.text]
 
 
 @notes.query(inline=True, errors=[NoSuchNote])
 def read(id: int) -> Note:
     """Read one note."""
-    return shelf.find(id)
+    return store.find(id)
 
 
 @notes.mutation(inline=True)
 def add(text: Text) -> Note:
     """Add a note."""
-    return shelf.put(Note(len(shelf.all()) + 1, text))
+    return store.put(Note(len(store.all()) + 1, text))
 
 
 @notes.mutation(errors=[NoSuchNote, EditConflict], keyed="id")
 async def edit(id: int, text: Text, version: int) -> Note:
-    """Give a note another text; `version` is the one that the caller has read."""
-    note = shelf.find(id)
-    await checkpoint()  # where a store would be asked: edits of this note wait, those of others don't
+    """Replace the text of a note. `version` is the one that the caller has read."""
+    note = store.find(id)
+    await checkpoint()  # as a database would: meanwhile other edits of this note wait, and those of other notes run
     if note.version != version:
         raise EditConflict(id=id, version=note.version)
-    return shelf.put(Note(id, text, version + 1))
+    return store.put(Note(id, text, version + 1))
 
 
 @notes.subscription()
 async def changes(since: int = 0) -> AsyncIterator[Note]:
-    """Follow the changes, from the first one or from a later one on, for as long as the caller listens."""
+    """Follow the changes from number `since` on, for as long as the caller listens."""
     while True:
-        while since < len(shelf.history):
-            yield shelf.history[since]
+        while since < len(store.history):
+            yield store.history[since]
             since += 1
-        await shelf.wait()
+        await store.wait()

@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
-from notes import EditConflict, NoSuchNote, Note, notes, shelf
+from notes import EditConflict, NoSuchNote, Note, notes, store
 
 from discreet.client import OperationFailed, Peer
 from discreet.testing import Example, check_contract, in_memory, spawned
@@ -16,7 +16,7 @@ Serving = Callable[[], AbstractAsyncContextManager[Peer]]
 
 @pytest.fixture(params=["in memory", "spawned"])
 def serving(request: pytest.FixtureRequest) -> Serving:
-    shelf.history.clear()
+    store.history.clear()
     return (lambda: in_memory(notes)) if request.param == "in memory" else (lambda: spawned("notes:notes", cwd=HERE))
 
 
@@ -42,7 +42,7 @@ async def test_who_follows_the_changes_misses_none(serving: Serving) -> None:
 
 
 def test_the_contract_holds() -> None:
-    shelf.history.clear()
+    store.history.clear()
     report = check_contract(
         notes,
         examples=[

@@ -1,1 +1,1 @@
-"""Bytes in and out: descriptors, and a pair in memory."""
+"""Byte transports: over descriptors, and in memory."""

@@ -1,6 +1,6 @@
-"""What a descriptor is, and the two shapes in which the ways of reading and writing one are handed over.
+"""What a file descriptor is, and the two structs that tell how to read and write one. Knows no frames, no event loop.
 
-The ways themselves are in `polled` and `pump`; `ways` chooses. Knows no frames and no event loop.
+The functions that fill these structs are in `polled` and `threaded`; `stdio` chooses among them.
 """
 
 from __future__ import annotations
@@ -17,39 +17,44 @@ if TYPE_CHECKING:
     import socket
 
 READ_BYTES = 64 * 1024
-"""One read: what a pipe holds. Of a larger buffer every small request would pay the allocation (13 µs for 256 KiB)."""
+"""Bytes of one read: the capacity of a pipe. A larger buffer would cost every small request its allocation (13 µs for
+256 KiB)."""
 
 
 class StdoutClosed(Exception):
-    """There is no descriptor to send replies to: closed by the parent, or open for reading only."""
+    """There is no descriptor to send replies to: the parent closed it, or it is open for reading only."""
 
 
-class Inlet(msgspec.Struct, frozen=True):
-    """`get` returns bytes, b"" at the end, None when nothing is there; it may raise `OSError`."""
+class DescriptorReader(msgspec.Struct, frozen=True):
+    """`read` returns bytes, b"" at the end, None if there are none now; it may raise `OSError`.
 
-    get: Callable[[], bytes | None]
-    wait_on: int | socket.socket | None
-    close: Callable[[], None]
-
-
-class Outlet(msgspec.Struct, frozen=True):
-    """`put` returns how many bytes it took; it may raise `OSError`, `BlockingIOError` among them.
-
-    `finish` says that no more will come, as far as that can be said without `close`.
+    `wait_on` becomes readable when `read` is worth calling; None means that it always is.
     """
 
-    put: Callable[[memoryview], int]
+    read: Callable[[], bytes | None]
     wait_on: int | socket.socket | None
-    finish: Callable[[], None]
     close: Callable[[], None]
 
 
-def nothing() -> None:
-    """What `finish` and `close` do where there is nothing to do."""
+class DescriptorWriter(msgspec.Struct, frozen=True):
+    """`write` returns how many bytes it wrote; it may raise `OSError`, also `BlockingIOError`.
+
+    `wait_on` becomes writable when `write` is worth calling; None means that it always is. `shut_down` tells the reader
+    that no more will come, if that is possible without `close`.
+    """
+
+    write: Callable[[memoryview], int]
+    wait_on: int | socket.socket | None
+    shut_down: Callable[[], None]
+    close: Callable[[], None]
 
 
-ENDED = Inlet(get=bytes, wait_on=None, close=nothing)
-"""An input that has ended before it began."""
+def do_nothing() -> None:
+    """For a `shut_down` or `close` without an effect."""
+
+
+EMPTY_READER = DescriptorReader(read=bytes, wait_on=None, close=do_nothing)
+"""An input that is at its end from the start."""
 
 
 def is_open(fd: int) -> bool:
@@ -69,21 +74,21 @@ def require_output(fd: int) -> None:
         raise StdoutClosed("stdout is open for reading only: there is nowhere to send replies")
 
 
-def readable(fd: int) -> bool:
+def is_readable(fd: int) -> bool:
     """Whether the descriptor is open and may be read."""
     return is_open(fd) and _access_mode(fd) != os.O_WRONLY
 
 
-def always_ready(fd: int) -> bool:
-    """Regular files, block devices, directories (whose reads fail at once) and the null device."""
+def is_always_ready(fd: int) -> bool:
+    """Whether it is a regular file, a block device, a directory (its reads fail at once) or the null device."""
     found = os.fstat(fd)
     if stat.S_ISREG(found.st_mode) or stat.S_ISBLK(found.st_mode) or stat.S_ISDIR(found.st_mode):
         return True
     return stat.S_ISCHR(found.st_mode) and sys.platform != "win32" and found.st_rdev == os.stat(os.devnull).st_rdev
 
 
-def enlarge(fd: int, size: int) -> None:
-    """Give a pipe room for `size` bytes, if it is a pipe and the system lets us: a convenience that may be refused."""
+def enlarge_pipe(fd: int, size: int) -> None:
+    """Give a pipe a capacity of `size` bytes. Does nothing if it is no pipe or the system refuses."""
     if sys.platform == "linux":
         import fcntl
 
@@ -95,7 +100,7 @@ def enlarge(fd: int, size: int) -> None:
 
 
 def _access_mode(fd: int) -> int | None:
-    """O_RDONLY, O_WRONLY or O_RDWR; None where the system can't say."""
+    """O_RDONLY, O_WRONLY or O_RDWR; None if the system can't tell."""
     if sys.platform == "win32":
         return None
     import fcntl

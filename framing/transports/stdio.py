@@ -1,20 +1,70 @@
-"""A byte transport over two descriptors, whatever they are. Never parses, never logs, never blocks the loop.
+"""A byte transport over any two descriptors. Never parses, never logs, never blocks the event loop.
 
-`ways` chooses how each is read and written; this module adds the waiting and the ending.
+`open_reader` and `open_writer` choose how a descriptor is read and written: at once, by polling, or in a thread if
+nothing else works. `StdioTransport` adds waiting and closing.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, final
 
-from .choice import open_inlet, open_outlet
-from .descriptors import Inlet, Outlet, is_open, require_output
+from .descriptors import (
+    EMPTY_READER,
+    READ_BYTES,
+    DescriptorReader,
+    DescriptorWriter,
+    do_nothing,
+    is_always_ready,
+    is_open,
+    is_readable,
+    require_output,
+)
 from .interface import PeerGone, send_all
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Awaitable, Callable
+
+FILE_WRITE_BYTES = 1024 * 1024
+"""Bytes of one write to a regular file, so that other tasks run between two writes. The system would write any size."""
+
+
+def open_reader(fd: int) -> DescriptorReader:
+    """Choose how to read this descriptor, which stays the caller's. A closed or unreadable one is at its end."""
+    if not is_readable(fd):
+        return EMPTY_READER
+    if is_always_ready(fd):
+        return DescriptorReader(read=lambda: os.read(fd, READ_BYTES), wait_on=None, close=do_nothing)
+    if sys.platform != "win32":
+        from .polled import polled_reader  # late, as `threaded`: a process needs one of the two
+
+        if (reader := polled_reader(fd)) is not None:
+            return reader
+    from .threaded import threaded_reader
+
+    return threaded_reader(fd)
+
+
+def open_writer(fd: int) -> DescriptorWriter:
+    """Choose how to write this descriptor, which stays the caller's. Raises `StdoutClosed`."""
+    require_output(fd)
+    if is_always_ready(fd):
+        return DescriptorWriter(
+            write=lambda data: os.write(fd, data[:FILE_WRITE_BYTES]),
+            wait_on=None,
+            shut_down=do_nothing,
+            close=do_nothing,
+        )
+    if sys.platform != "win32":
+        from .polled import polled_writer
+
+        if (writer := polled_writer(fd)) is not None:
+            return writer
+    from .threaded import threaded_writer
+
+    return threaded_writer(fd)
 
 
 @final
@@ -22,12 +72,11 @@ class StdioTransport:
     """A `ByteTransport` that reads `stdin_fd` and writes `stdout_fd` (they may be the same).
 
     Every failure to read is the end of input: a terminal that hung up (EIO), a reset connection, a descriptor that was
-    never open. Every failure to write is `PeerGone`: a reader that went away, a full disk; what was cut can't be
-    mended. Both are final. Raises `StdoutClosed` when there is no output to begin with.
+    never open. Every failure to write is `PeerGone`: a reader that went away, a full disk; a frame that was cut can't be
+    completed. Both are final. Raises `StdoutClosed` if stdout is not open for writing.
 
     With `closefd` the transport owns the two descriptors and closes them. Without it they stay the caller's, and the
-    peer sees the end of what was sent when the caller closes them. `inlet` and `outlet` choose the ways; the defaults
-    choose well.
+    peer sees the end of the stream when the caller closes them. `reader` and `writer` open the descriptors.
     """
 
     def __init__(
@@ -36,26 +85,26 @@ class StdioTransport:
         stdout_fd: int,
         *,
         closefd: bool = True,
-        inlet: Callable[[int], Inlet] = open_inlet,
-        outlet: Callable[[int], Outlet] = open_outlet,
+        reader: Callable[[int], DescriptorReader] = open_reader,
+        writer: Callable[[int], DescriptorWriter] = open_writer,
     ) -> None:
         require_output(stdout_fd)
         self._owned = {fd for fd in (stdin_fd, stdout_fd) if closefd and is_open(fd)}
-        self._inlet = inlet(stdin_fd)
-        self._outlet = outlet(stdout_fd)
+        self._reader = reader(stdin_fd)
+        self._writer = writer(stdout_fd)
         self._stdin_fd = stdin_fd
         self._input_ended = False
         self._output_ended = False
         self._input_closed = False
         self._output_closed = False
         self._failure: OSError | None = None
-        self._waits = 0
+        self._waiters = 0
 
     def receive_nowait(self) -> bytes | None:
         if self._input_ended:
             return b""
         try:
-            chunk = self._inlet.get()
+            chunk = self._reader.read()
         except BlockingIOError:
             return None
         except OSError:
@@ -69,14 +118,14 @@ class StdioTransport:
 
         await checkpoint()
         while (chunk := self.receive_nowait()) is None:
-            await self._wait(wait_readable, self._inlet.wait_on)
+            await self._wait(wait_readable, self._reader.wait_on)
         return chunk
 
     def send_nowait(self, data: bytes | bytearray | memoryview) -> int:
         if self._output_ended:
             raise PeerGone from self._failure
         try:
-            return self._outlet.put(memoryview(data))
+            return self._writer.write(memoryview(data))
         except BlockingIOError:
             return 0
         except OSError as error:
@@ -87,7 +136,7 @@ class StdioTransport:
     async def wait_sendable(self) -> None:
         from anyio import wait_writable
 
-        await self._wait(wait_writable, None if self._output_ended else self._outlet.wait_on)
+        await self._wait(wait_writable, None if self._output_ended else self._writer.wait_on)
 
     async def send(self, data: bytes | bytearray | memoryview) -> None:
         await send_all(self, data)
@@ -96,10 +145,10 @@ class StdioTransport:
         if self._output_closed:
             return
         self._output_closed = self._output_ended = True
-        self._wake(self._outlet.wait_on)
+        self._wake(self._writer.wait_on)
         if self._owned:
-            self._outlet.finish()
-        self._outlet.close()
+            self._writer.shut_down()
+        self._writer.close()
         self._release(self._owned - {self._stdin_fd})
 
     def close(self) -> None:
@@ -107,8 +156,8 @@ class StdioTransport:
         if self._input_closed:
             return
         self._input_closed = self._input_ended = True
-        self._wake(self._inlet.wait_on)
-        self._inlet.close()
+        self._wake(self._reader.wait_on)
+        self._reader.close()
         self._release(self._owned)
 
     def _release(self, descriptors: set[int]) -> None:
@@ -122,19 +171,19 @@ class StdioTransport:
         from anyio import ClosedResourceError
         from anyio.lowlevel import checkpoint
 
-        if what is None:  # always ready: others get their turn, and the caller tries again
+        if what is None:  # always ready: let other tasks run, then the caller tries again
             await checkpoint()
             return
-        self._waits += 1
+        self._waiters += 1
         try:
             await until(what)
         except ClosedResourceError:
-            return  # `_wake`: the caller tries again and finds the end
+            return  # from `_wake`: the caller tries again and finds the end
         finally:
-            self._waits -= 1
+            self._waiters -= 1
 
     def _wake(self, what: int | socket.socket | None) -> None:
-        if self._waits and what is not None:  # somebody waits, so there is a loop
+        if self._waiters and what is not None:  # a task waits, so there is an event loop
             import anyio
 
             anyio.notify_closing(what)

@@ -1,7 +1,7 @@
-"""Makes a descriptor awaitable that no event loop can wait for: a thread copies between it and a socket pair.
+"""Reads and writes descriptors that can't be polled: a thread copies between the descriptor and a socket pair.
 
 For all of Windows, whose pipes and consoles can't be polled, and for odd devices elsewhere. It costs a copy and a thread's
-wake-up, so that nothing that can be polled comes here. The socket's buffers are the bound: a full one stops the copying,
+wake-up, so descriptors that can be polled never use it. The socket's buffers are bounded: a full one stops the copying,
 which is back-pressure.
 """
 
@@ -11,23 +11,23 @@ import os
 import select
 from typing import TYPE_CHECKING, final
 
-from .descriptors import READ_BYTES, Inlet, Outlet
+from .descriptors import READ_BYTES, DescriptorReader, DescriptorWriter
 
 if TYPE_CHECKING:
     from queue import Queue
 
-FLUSH_SECONDS = 0.5
-"""How long closing an outlet waits for bytes that were taken but are not written; part of the drain window."""
+CLOSE_FLUSH_SECONDS = 0.5
+"""How long closing a writer waits for bytes that the thread has not written yet; part of the drain window."""
 
 
-def pumped_inlet(fd: int) -> Inlet:
-    """Reads by a thread, which lives until the input ends. Failures of the descriptor are its end."""
+def threaded_reader(fd: int) -> DescriptorReader:
+    """Reads in a thread, which lives until the input ends. A failing descriptor is the end of input."""
     import socket
     import threading
 
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
-    copied = os.dup(fd)  # the thread's own: it can outlive the number that was given
+    copied = os.dup(fd)  # the thread's own: it may outlive the caller's descriptor
 
     def copy() -> None:
         with theirs:
@@ -35,16 +35,16 @@ def pumped_inlet(fd: int) -> Inlet:
                 while chunk := _read(copied):
                     theirs.sendall(chunk)
             except OSError:
-                return  # the input failed, or nobody wants it any more: closing `theirs` says so
+                return  # the input failed, or our end was closed; closing `theirs` tells the reader
             finally:
                 os.close(copied)
 
     threading.Thread(target=copy, name="discreet-stdin", daemon=True).start()
-    return Inlet(get=lambda: ours.recv(READ_BYTES), wait_on=ours, close=ours.close)
+    return DescriptorReader(read=lambda: ours.recv(READ_BYTES), wait_on=ours, close=ours.close)
 
 
-def pumped_outlet(fd: int) -> Outlet:
-    """Writes by a thread. `close` waits a bounded time for it; the descriptor's failure shows at a later `put`."""
+def threaded_writer(fd: int) -> DescriptorWriter:
+    """Writes in a thread. `close` waits for it, at most `CLOSE_FLUSH_SECONDS`. A failure raises from a later `write`."""
     import socket
     import threading
 
@@ -62,27 +62,27 @@ def pumped_outlet(fd: int) -> Outlet:
             finally:
                 os.close(copied)
 
-    def finish() -> None:
+    def shut_down() -> None:
         try:
             ours.shutdown(socket.SHUT_WR)
         except OSError:
-            return  # the thread has ended: there is nothing left to say
+            return  # the thread has ended
 
     def close() -> None:
-        finish()
-        thread.join(FLUSH_SECONDS)
+        shut_down()
+        thread.join(CLOSE_FLUSH_SECONDS)
         ours.close()
 
     thread = threading.Thread(target=copy, name="discreet-stdout", daemon=True)
     thread.start()
-    return Outlet(put=ours.send, wait_on=ours, finish=finish, close=close)
+    return DescriptorWriter(write=ours.send, wait_on=ours, shut_down=shut_down, close=close)
 
 
 def _read(fd: int) -> bytes:
     while True:
         try:
             return os.read(fd, READ_BYTES)
-        except BlockingIOError:  # somebody else made the description non-blocking; this thread may wait
+        except BlockingIOError:  # another process made the description non-blocking; this thread may wait
             select.select([fd], [], [])
 
 
@@ -96,10 +96,10 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 @final
-class PumpedInbox:
-    """Reads several pipes by a thread each; what has been read waits in a bounded queue."""
+class ThreadedPipeReader:
+    """Reads several pipes, each in a thread, through a bounded queue. Implements `stray_output.PipeReader`."""
 
-    settle = 0.05
+    empty_seconds = 0.05
 
     def __init__(self, *pipes: int) -> None:
         import threading
@@ -107,9 +107,9 @@ class PumpedInbox:
 
         self._arrived: Queue[tuple[int, bytes] | None] = Queue(maxsize=16)
         for fd in pipes:
-            threading.Thread(target=self._copy, args=(fd,), name="discreet-inbox", daemon=True).start()
+            threading.Thread(target=self._copy, args=(fd,), name="discreet-stray-pipe", daemon=True).start()
 
-    def take(self, timeout: float | None) -> list[tuple[int, bytes]]:
+    def read(self, timeout: float | None) -> list[tuple[int, bytes]]:
         from queue import Empty
 
         try:
@@ -122,11 +122,11 @@ class PumpedInbox:
         self._arrived.put(None)
 
     def close(self) -> None:
-        """Nothing: each thread ends with its pipe."""
+        """Does nothing: each thread ends with its pipe."""
 
     def _copy(self, fd: int) -> None:
         try:
             while chunk := os.read(fd, READ_BYTES):
                 self._arrived.put((fd, chunk))
         except OSError:
-            return  # closed under the thread: nobody wants what comes
+            return  # the pipe was closed

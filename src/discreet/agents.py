@@ -1,4 +1,4 @@
-"""What developers declare agents with: `from discreet.agents import Agent`."""
+"""The public API for agents: `from discreet.agents import Agent`. Defines nothing; imports each name on first use."""
 
 from __future__ import annotations
 
@@ -28,21 +28,14 @@ if TYPE_CHECKING:
         Skill,
         requires,
     )
+    from .daemon.agents.errors import InvalidStateTransition, NotCancelable
+    from .daemon.agents.interceptor import AgentCall, Interceptor
     from .daemon.agents.model.types import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
     from .daemon.agents.stores.interface import EventLog, TaskStore
-    from .daemon.agents.tasks.executor import (
-        AgentCall,
-        AgentExecutor,
-        Checks,
-        Interceptor,
-        InvalidStateTransition,
-        NotCancelable,
-        RequestContext,
-        Resumes,
-    )
+    from .daemon.agents.tasks.executor import AgentExecutor, RequestContext, SupportsCheck, SupportsResume
     from .daemon.agents.tasks.task_events import TaskEvents
 
-_HOMES = {
+_EXPORTS = {
     "agent": ("Agent",),
     "card.model": (
         "AgentCard",
@@ -67,20 +60,13 @@ _HOMES = {
         "requires",
     ),
     "tasks.task_events": ("TaskEvents",),
-    "tasks.executor": (
-        "AgentCall",
-        "AgentExecutor",
-        "Checks",
-        "Interceptor",
-        "InvalidStateTransition",
-        "NotCancelable",
-        "RequestContext",
-        "Resumes",
-    ),
+    "tasks.executor": ("AgentExecutor", "RequestContext", "SupportsCheck", "SupportsResume"),
+    "interceptor": ("AgentCall", "Interceptor"),
+    "errors": ("InvalidStateTransition", "NotCancelable"),
     "model.types": ("Artifact", "Message", "Part", "Role", "Task", "TaskState", "TaskStatus"),
     "stores.interface": ("EventLog", "TaskStore"),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
 
 __all__ = [
     "Agent",
@@ -92,7 +78,6 @@ __all__ = [
     "Artifact",
     "AuthorizationCode",
     "Capabilities",
-    "Checks",
     "ClientCredentials",
     "DeviceCode",
     "EventLog",
@@ -111,11 +96,12 @@ __all__ = [
     "Password",
     "Provider",
     "RequestContext",
-    "Resumes",
     "Role",
     "SecurityRequirement",
     "Signature",
     "Skill",
+    "SupportsCheck",
+    "SupportsResume",
     "Task",
     "TaskEvents",
     "TaskState",
@@ -125,11 +111,11 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:  # PEP 562: an executor alone need not load the card, nor a card the store
-    if name not in _HOME_OF:
+def __getattr__(name: str) -> Any:  # PEP 562: an executor alone does not load the card, nor a card the store
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(f".daemon.agents.{_HOME_OF[name]}", "discreet"), name)
+    value = getattr(import_module(f".daemon.agents.{_MODULE_OF[name]}", "discreet"), name)
     globals()[name] = value
     return value

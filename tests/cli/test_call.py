@@ -19,10 +19,10 @@ from msgspec import Raw
 from discreet.cli.exit_status import EXIT_OF_HTTP, MEANINGS, exit_status
 from discreet.cli.params import params_of
 from discreet.cli.verbs.call import add_arguments, request_of
-from discreet.client import ConnectionFailed, InvalidReply, Loss, RequestTimeout, StreamOverrun
-from discreet.client.errors import remote_error
+from discreet.client import ConnectionFailed, ConnectionLoss, InvalidReply, RequestTimeout, StreamOverrun
+from discreet.client.connection.error_replies import remote_error
 from discreet.daemon.settings import UsageError
-from discreet.errors import TABLE, DomainFailure, Internal
+from discreet.errors import ERROR_TABLE, DomainFailure, Internal
 from discreet.errors.wire import encode_error
 from support.programs import environment
 from support.waits import DEADLINE_SECONDS
@@ -194,12 +194,12 @@ def test_a_number_of_retries_that_is_none_is_wrong_usage(text: str) -> None:
 
 
 def test_every_row_of_the_table_of_errors_has_an_exit_status() -> None:
-    for row in TABLE:
+    for row in ERROR_TABLE:
         assert row.failure is DomainFailure or EXIT_OF_HTTP[row.http_status] in MEANINGS, row.protocol_code
 
 
 def test_the_errors_of_the_client_itself_have_an_exit_status() -> None:
-    errors = [ConnectionFailed(Loss("gone")), InvalidReply("?"), StreamOverrun("?"), RequestTimeout("m", 1.0)]
+    errors = [ConnectionFailed(ConnectionLoss("gone")), InvalidReply("?"), StreamOverrun("?"), RequestTimeout("m", 1.0)]
     assert [exit_status(error) for error in errors] == [10, 10, 10, 7]
     assert exit_status(remote_error(encode_error(DomainFailure("OUT_OF_STOCK", "None left", http_status=404)))) == 6
     assert exit_status(remote_error(encode_error(Internal()))) == 9

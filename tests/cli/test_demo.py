@@ -120,7 +120,7 @@ def test_the_wiretap_tells_frames_from_raw_bytes() -> None:
 
 
 async def _tapped() -> None:
-    from discreet.framing.transports.interface import memory_pair
+    from discreet.framing.transports.memory import memory_pair
 
     ours, theirs = memory_pair()
     wire = Wiretap(ours)

@@ -11,7 +11,7 @@ import pytest
 from discreet.cli.doctor_checks import CHECKS, QUIRKS, Finding, Surroundings, limits, log_sink, quirks, settings
 from discreet.cli.doctor_trial import Trial, first_stray_byte, judge, try_out
 from discreet.cli.main import main
-from discreet.daemon.settings import Resolved, Settings, resolve
+from discreet.daemon.settings import Resolved, Settings, resolve_settings
 
 
 def surroundings(chosen: Settings | None = None, **environ: str) -> Surroundings:
@@ -32,7 +32,7 @@ def test_no_check_fails_where_these_tests_run(check: Any) -> None:
 
 def test_each_setting_is_shown_with_its_source() -> None:
     environ = {"DISCREET_MAX_CONCURRENCY": "3", "DISCREET_SCOPE": "a b", "DISCREET_ELSEWHERE_BOT": "x"}
-    findings = list(settings(Surroundings(resolve({}, environ, "/"), environ)))
+    findings = list(settings(Surroundings(resolve_settings({}, environ, "/"), environ)))
     said = [finding.message for finding in findings if finding.status == "ok"]
     assert said == ["scope = a, b (from DISCREET_SCOPE)", "max-concurrency = 3 (from DISCREET_MAX_CONCURRENCY)"]
     assert [f.status for f in findings if "DISCREET_ELSEWHERE_BOT" in f.message] == ["warn"]

@@ -18,9 +18,15 @@ import pytest
 
 from discreet.cli.main import main
 from discreet.framing.encoder import encode_frame
-from discreet.recording.format import Closed, Ended, Lost, Noted, Recording, Said, read_recording
-from support.programs import environment, has_ended
-from support.waits import DEADLINE_SECONDS, wait_until
+from discreet.recording.format import (
+    ClosedEntry,
+    EndEntry,
+    MessageEntry,
+    OmittedEntry,
+    Recording,
+    StderrEntry,
+    read_recording,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="plays with POSIX pipes and signals")
 
@@ -72,7 +78,7 @@ class Session:
         return read_recording(self.file)
 
     def said(self) -> list[tuple[str, bytes]]:
-        return [(line.sender, bytes(line.message)) for line in self.recording.lines if isinstance(line, Said)]
+        return [(line.sender, bytes(line.message)) for line in self.recording.entries if isinstance(line, MessageEntry)]
 
 
 def _there(stream: IO[bytes] | None) -> IO[bytes]:
@@ -113,8 +119,14 @@ def test_a_session_with_the_daemon_is_recorded(tmp_path: Path) -> None:
         session.stdin.close()
         assert session.end() == 0
         assert session.said() == [("client", INITIALIZE), ("server", body)]
-        assert [type(line) for line in session.recording.lines] == [Said, Said, Closed, Closed, Ended]
-        assert all(a.ms <= b.ms for a, b in zip(session.recording.lines, session.recording.lines[1:], strict=False))
+        assert [type(line) for line in session.recording.entries] == [
+            MessageEntry,
+            MessageEntry,
+            ClosedEntry,
+            ClosedEntry,
+            EndEntry,
+        ]
+        assert all(a.ms <= b.ms for a, b in zip(session.recording.entries, session.recording.entries[1:], strict=False))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +145,7 @@ def test_a_session_with_the_daemon_is_recorded(tmp_path: Path) -> None:
 def test_any_bytes_pass_untouched(data: bytes, framing: str, tmp_path: Path) -> None:
     session, out, _ = record(tmp_path, python(ECHO), f"--framing={framing}", data=data)
     assert out == data
-    assert session.recording.ended == Ended(ms=session.recording.lines[-1].ms, status=0)
+    assert session.recording.end == EndEntry(ms=session.recording.entries[-1].ms, status=0)
 
 
 def test_each_byte_passes_at_once(tmp_path: Path) -> None:
@@ -158,7 +170,7 @@ def test_twenty_megabytes_reach_a_slow_reader_byte_for_byte(tmp_path: Path) -> N
         writer.join()
         assert received == data
         assert session.end() == 0
-        assert len(session.recording.lines) == 5
+        assert len(session.recording.entries) == 5
 
 
 def test_a_client_that_does_not_read_stops_the_server(tmp_path: Path) -> None:
@@ -217,7 +229,7 @@ def test_a_server_that_ends_ends_the_session_with_its_status(code: str, status: 
     with recorded(tmp_path, python(code)) as session:
         assert session.stdout.read() == b""
         assert session.end() == status
-        ended = session.recording.ended
+        ended = session.recording.end
         assert ended is not None and ended.status == (status if status < 128 else 128 - status)
 
 
@@ -226,7 +238,7 @@ def test_a_server_that_dies_within_a_frame_is_recorded_up_to_there(tmp_path: Pat
     with recorded(tmp_path, python(code)) as session:
         assert session.stdout.read() == b'Content-Length: 100\r\n\r\n{"jso'
         assert session.end() == 137
-        lost = [line for line in session.recording.lines if isinstance(line, Lost)]
+        lost = [line for line in session.recording.entries if isinstance(line, OmittedEntry)]
         assert [(line.sender, line.reason, line.size) for line in lost] == [("server", "length-mismatch", 5)]
 
 
@@ -279,14 +291,14 @@ def test_a_killed_recorder_leaves_whole_lines_and_a_server_without_input(tmp_pat
     assert kept.endswith(b"}\n")
     (tmp_path / "kept.jsonl").write_bytes(kept)
     recording = read_recording(tmp_path / "kept.jsonl")
-    assert [type(line) for line in recording.lines] == [Said, Said]
-    assert recording.ended is None
+    assert [type(line) for line in recording.entries] == [MessageEntry, MessageEntry]
+    assert recording.end is None
 
 
 def test_stderr_passes_through_and_is_not_recorded_unless_asked_for(tmp_path: Path) -> None:
     session, _, err = record(tmp_path, python("import os; os.write(2, b'\\xff no line end')"))
     assert err == b"\xff no line end"
-    assert not [line for line in session.recording.lines if isinstance(line, Noted)]
+    assert not [line for line in session.recording.entries if isinstance(line, StderrEntry)]
 
 
 def test_stderr_is_recorded_scrubbed_and_passes_as_it_is(tmp_path: Path) -> None:
@@ -297,7 +309,7 @@ def test_stderr_is_recorded_scrubbed_and_passes_as_it_is(tmp_path: Path) -> None
     session, _, err = record(tmp_path, python(code, line), "--stderr")
     text = os.fsencode(line) * 20_000 + b"last"
     assert err == text
-    notes = [line.text for line in session.recording.lines if isinstance(line, Noted)]
+    notes = [line.text for line in session.recording.entries if isinstance(line, StderrEntry)]
     assert len(notes) == 20_001 and notes[-1] == "last"
     assert GITHUB not in session.file.read_text()
 
@@ -343,7 +355,7 @@ def test_without_a_name_the_file_is_a_new_one_here(tmp_path: Path) -> None:
     )
     (file,) = tmp_path.glob("recording-*.jsonl")
     assert file.name.encode() in done.stderr
-    assert read_recording(file).ended is not None
+    assert read_recording(file).end is not None
 
 
 def test_words_behind_the_first_dashes_are_the_servers(tmp_path: Path) -> None:
@@ -369,7 +381,7 @@ def test_a_file_that_is_there_is_replaced_when_the_server_runs_and_not_before(tm
     session, _, _ = record(tmp_path, ["no-such-command-anywhere"])
     assert session.file.read_bytes() == b"kept" * 1000
     session, _, _ = record(tmp_path, python(""))
-    assert session.recording.ended is not None
+    assert session.recording.end is not None
 
 
 @pytest.mark.parametrize(

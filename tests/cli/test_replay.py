@@ -215,7 +215,7 @@ def test_a_server_that_can_not_be_started_has_a_status_of_its_own(folder: Path) 
 def test_wrong_usage_starts_nothing(
     argv: list[str], folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (folder / "s.jsonl").write_text('{"line":"start","ms":0,"version":1,"framing":"newline","command":[]}\n')
+    (folder / "s.jsonl").write_text('{"type":"start","ms":0,"version":1,"framing":"newline","command":[]}\n')
     monkeypatch.chdir(folder)
     assert main(["replay", *argv]) == 2
     said = capsys.readouterr()

@@ -75,7 +75,7 @@ def test_a_check_says_what_breaks_one_line_each_and_fails(tmp_path: Path) -> Non
     assert (done.returncode, done.stdout) == (1, "")
     assert [line for line in done.stderr.splitlines() if line.startswith("discreet: ")] == [
         "discreet: app/one input.b: is required",
-        "discreet: app/one output: string may come",
+        "discreet: app/one output: string may be received",
     ]
     again = schema(tmp_path, "app:app", "--check", "kept.json")
     assert (again.returncode, again.stdout) == (0, "")

@@ -1,4 +1,4 @@
-"""A peer wired to a server that the test plays by hand."""
+"""A peer connected to a server that the test controls."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import msgspec
 import pytest
 
 from discreet.client import Peer, attach
-from discreet.framing.transports.interface import MemoryTransport, memory_pair
-from support.waits import DEADLINE_SECONDS
+from discreet.framing.transports.memory import MemoryTransport, memory_pair
+
+DEADLINE_SECONDS = 20.0
+"""Bounds a test that hangs; no test waits for it."""
 
 
-class HandServer:
-    """The other end: reads the client's messages one by one and writes what it is told."""
+class FakeServer:
+    """Reads the client's messages one by one and writes what the test wants."""
 
     def __init__(self, transport: MemoryTransport) -> None:
         self.transport = transport
@@ -58,16 +60,16 @@ class HandServer:
         await self.reply(request, {"completed": True, "events": events})
 
 
-Wired: TypeAlias = Callable[..., AbstractAsyncContextManager[tuple[Peer, HandServer]]]
+Wired: TypeAlias = Callable[..., AbstractAsyncContextManager[tuple[Peer, FakeServer]]]
 
 
 @pytest.fixture
 def wired() -> Wired:
     @asynccontextmanager
-    async def wire(*, capacity: int = 65536, **options: Any) -> AsyncIterator[tuple[Peer, HandServer]]:
+    async def wire(*, capacity: int = 65536, **options: Any) -> AsyncIterator[tuple[Peer, FakeServer]]:
         ours, theirs = memory_pair(capacity)
         with anyio.fail_after(DEADLINE_SECONDS):
             async with attach(ours, **options) as peer:
-                yield peer, HandServer(theirs)
+                yield peer, FakeServer(theirs)
 
     return wire

@@ -1,4 +1,4 @@
-"""A server made with MCP's own SDK, for `test_client_peers`. Run by whichever Python has it."""
+"""A server made with MCP's own SDK, for `test_foreign_servers`. Run by whichever Python has it."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A server made with pygls, for `test_client_peers`. Run by whichever Python has pygls."""
+"""A server made with pygls, for `test_foreign_servers`. Run by whichever Python has pygls."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from pygls.protocol import JsonRPCRequestMessage, default_converter
 
 
 def plain() -> object:
-    """The default converter makes named tuples of JSON objects; this one leaves them alone."""
+    """The default converter makes named tuples of JSON objects; this one keeps them."""
     converter = default_converter()
     converter.register_structure_hook(JsonRPCRequestMessage, lambda message, cls: cls(**message))
     return converter

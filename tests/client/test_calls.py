@@ -67,7 +67,7 @@ async def test_service_params_travel_beside_the_params(wired: Any) -> None:
         assert await peer.call("m", service_params={"authorization": "Bearer x"}) is None
 
 
-async def test_answers_find_their_calls_in_any_order(wired: Any) -> None:
+async def test_answers_may_come_in_any_order(wired: Any) -> None:
     answers: dict[int, int] = {}
     async with wired() as (peer, server):
 
@@ -84,7 +84,7 @@ async def test_answers_find_their_calls_in_any_order(wired: Any) -> None:
     assert sorted(request["id"] for request in requests) == list(range(1, 51))
 
 
-async def test_a_raw_result_is_the_text_that_came(wired: Any) -> None:
+async def test_a_raw_result_is_the_undecoded_text(wired: Any) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
         async def serve() -> None:
@@ -110,13 +110,13 @@ async def test_errors_are_raised_as_their_own_class(wired: Any) -> None:
         assert (unknown.value.number, unknown.value.code, unknown.value.retryable) == (7, "INTERNAL", False)
 
 
-async def test_what_the_block_raises_leaves_it_unwrapped(wired: Any) -> None:
+async def test_an_exception_of_the_block_is_raised_unwrapped(wired: Any) -> None:
     with pytest.raises(KeyError):
         async with wired():
             raise KeyError
 
 
-async def test_details_have_their_declared_type_where_the_caller_knows_it(wired: Any) -> None:
+async def test_details_have_their_declared_type_if_the_caller_lists_it(wired: Any) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
         async def serve() -> None:
@@ -176,7 +176,7 @@ async def test_a_timeout_cancels_on_the_server_and_late_answers_are_ignored(wire
             assert await peer.call("quick") == "in time"
 
 
-async def test_the_connections_own_timeout_counts_where_the_call_has_none(wired: Any) -> None:
+async def test_the_default_timeout_applies_to_calls_that_set_none(wired: Any) -> None:
     async with wired(timeout=0.01) as (peer, _):
         with pytest.raises(RequestTimeout) as raised:
             await peer.call("slow")
@@ -215,7 +215,7 @@ async def test_cancelling_does_not_wait_for_a_server_that_does_not_read(wired: A
         server.transport.close()
 
 
-async def test_a_call_that_found_no_room_was_not_sent(wired: Any) -> None:
+async def test_a_call_that_found_the_write_queue_full_was_not_sent(wired: Any) -> None:
     async with wired(capacity=100) as (peer, server):
         with pytest.raises(RequestTimeout) as first:
             await peer.call("m", ["x" * 1_000_000], timeout=0.01)
@@ -231,7 +231,7 @@ async def test_notify_sends_no_id(wired: Any) -> None:
         assert await server.read() == {"jsonrpc": "2.0", "method": "exit", "params": {"now": True}}
 
 
-async def test_what_was_sent_last_still_arrives_when_the_block_is_left(wired: Any) -> None:
+async def test_the_last_message_still_arrives_after_the_block(wired: Any) -> None:
     async with wired() as (peer, server):
         await peer.notify("first")
         with anyio.CancelScope() as scope:
@@ -240,7 +240,7 @@ async def test_what_was_sent_last_still_arrives_when_the_block_is_left(wired: An
     assert (await server.read())["method"] == "first"
 
 
-async def test_raw_bytes_go_out_between_frames_and_errors_without_an_id_are_heard(wired: Any) -> None:
+async def test_raw_bytes_go_out_between_frames_and_errors_without_an_id_reach_their_handler(wired: Any) -> None:
     heard: list[RemoteError] = []
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
         peer.on_unidentified_error(heard.append)

@@ -1,4 +1,4 @@
-"""What a protocol adds to JSON-RPC: the handshake before everything else, its framing, its way to cancel, its numbers."""
+"""What a dialect adds to JSON-RPC: its handshake, its framing, its cancel notification, its error numbers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from discreet.client import (
     MCP,
     PLAIN,
     ConnectionFailed,
+    ConnectionLoss,
     Dialect,
     InternalError,
-    Loss,
     MethodNotFound,
     Peer,
     RequestTimeout,
@@ -29,24 +29,24 @@ from discreet.client import (
     blocking,
     connect,
 )
-from discreet.client.dialects import DIALECTS, initialize
-from discreet.client.errors import TaskNotFound, remote_error
+from discreet.client.connection.error_replies import remote_error
+from discreet.client.dialects import DIALECTS, initialize_handshake
+from discreet.client.errors import TaskNotFound
 from discreet.client.task_group import background_tasks
-from discreet.framing.transports.interface import MemoryTransport, memory_pair
-from support.waits import DEADLINE_SECONDS
+from discreet.framing.transports.memory import MemoryTransport, memory_pair
 
 pytestmark = pytest.mark.anyio
 
 LINES = Dialect(
     framing="newline",
-    handshake=initialize({"level": 1}, then="ready"),
+    handshake=initialize_handshake({"level": 1}, then="ready"),
     cancel="drop",
     cancel_member="which",
 )
 
 
 class LineServer:
-    """The other end, in lines."""
+    """A server with newline framing."""
 
     def __init__(self, transport: MemoryTransport) -> None:
         self._transport = transport
@@ -67,7 +67,7 @@ class LineServer:
 async def between(
     serve: Callable[[LineServer], Awaitable[None]], dialect: Dialect = LINES, **options: Any
 ) -> AsyncIterator[Peer]:
-    """A peer whose server does this."""
+    """A peer whose server behaves like that."""
     ours, theirs = memory_pair(65536)
     with anyio.fail_after(DEADLINE_SECONDS):
         async with background_tasks() as tasks:
@@ -106,7 +106,7 @@ async def test_a_handshake_that_is_refused_or_unanswered_is_a_failed_connection(
         assert isinstance(raised.value.__cause__, cause)
 
 
-async def test_a_handshake_of_ones_own_may_do_anything_a_peer_can() -> None:
+async def test_a_custom_handshake_may_use_the_whole_peer() -> None:
     welcome: list[object] = []
 
     async def greet(peer: Peer) -> None:
@@ -120,7 +120,7 @@ async def test_a_handshake_of_ones_own_may_do_anything_a_peer_can() -> None:
         assert welcome == [{"motd": "here"}]
 
 
-async def test_cancellations_are_in_the_dialects_words_in_both_directions() -> None:
+async def test_cancellations_use_the_dialects_notification_in_both_directions() -> None:
     seen: list[object] = []
     stopped = anyio.Event()
 
@@ -144,7 +144,7 @@ async def test_cancellations_are_in_the_dialects_words_in_both_directions() -> N
     assert seen == [True, -32800]
 
 
-def test_numbers_of_agents_errors_mean_nothing_in_other_protocols() -> None:
+def test_a2a_error_numbers_mean_nothing_in_other_protocols() -> None:
     error = b'{"code":-32001,"message":"Server overslept"}'
     assert {name: dialect.a2a for name, dialect in DIALECTS.items()} == {
         "plain": True,
@@ -158,7 +158,7 @@ def test_numbers_of_agents_errors_mean_nothing_in_other_protocols() -> None:
     assert (other.number, other.message, other.retryable) == (-32001, "Server overslept", False)
 
 
-async def test_an_error_is_read_as_the_dialect_means_it() -> None:
+async def test_an_error_number_is_read_as_the_dialect_defines_it() -> None:
     async def serve(server: LineServer) -> None:
         call = await server.read()
         await server.write(id=call["id"], error={"code": -32001, "message": "Request timed out"})
@@ -168,7 +168,7 @@ async def test_an_error_is_read_as_the_dialect_means_it() -> None:
             await peer.call("tools/call")
 
 
-def test_the_dialects_are_framed_as_their_protocols_say() -> None:
+def test_each_dialect_has_its_protocols_framing() -> None:
     assert [dialect.framing for dialect in (PLAIN, LSP, MCP, ACP)] == [
         "content-length",
         "content-length",
@@ -218,12 +218,12 @@ async def test_every_new_process_gets_its_handshake(tmp_path: Any) -> None:
             with pytest.raises(ConnectionFailed) as refused:
                 await peer.call("how")
             assert (refused.value.sent, refused.value.loss.gave_up) == (False, False)
-            assert refused.value.loss == Loss("the handshake failed: INTERNAL: not today")
+            assert refused.value.loss == ConnectionLoss("the handshake failed: INTERNAL: not today")
             with pytest.raises(ConnectionFailed) as over:
                 await peer.call("how")
             assert over.value.loss.gave_up
 
 
-def test_without_async_it_is_the_same(tmp_path: Any, anyio_backend: Any) -> None:
+def test_dialects_work_without_async(tmp_path: Any, anyio_backend: Any) -> None:
     with blocking.connect(COMMAND, dialect=LINES, cwd=tmp_path, backend=anyio_backend) as peer:
         assert peer.call("how", type=str) == "well"

@@ -1,4 +1,4 @@
-"""The client's exceptions: one per line of the table of errors, and total over whatever a server sends."""
+"""The client's exceptions: one per row of the error table, and one for anything else that a server sends."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import discreet.client
 from discreet.client import ClientError, InternalError, InvalidReply, OperationFailed, RemoteError
-from discreet.client.errors import CLASSES, remote_error
+from discreet.client.connection.error_replies import ERROR_CLASSES, remote_error
 from discreet.errors import (
-    TABLE,
+    ERROR_TABLE,
     AuthenticationRequired,
     Cancelled,
     DomainFailure,
@@ -74,7 +74,7 @@ class OtherFacts(OperationError, code="OUT_OF_STOCK"):
         (True, 0, "Internal error", True),
     ],
 )
-def test_nothing_of_an_error_of_another_make_is_lost(error: object, number: int, message: str, data: object) -> None:
+def test_a_foreign_error_keeps_everything(error: object, number: int, message: str, data: object) -> None:
     came = remote_error(msgspec.json.encode(error))
     assert isinstance(came, RemoteError)
     assert (came.number, came.message, came.data) == (number, message, data)
@@ -94,11 +94,11 @@ def test_nothing_of_an_error_of_another_make_is_lost(error: object, number: int,
         ),
     ],
 )
-def test_the_text_holds_number_and_data_where_the_code_does_not_say_them(error: object, text: str) -> None:
+def test_the_text_of_a_foreign_error_has_its_number_and_data(error: object, text: str) -> None:
     assert str(remote_error(msgspec.json.encode(error))) == text
 
 
-def test_the_text_of_an_error_has_an_end() -> None:
+def test_the_text_of_an_error_is_bounded() -> None:
     came = remote_error(msgspec.json.encode({"code": 7, "message": "no", "data": "x" * 1_000_000}))
     assert isinstance(came, RemoteError)
     assert len(str(came)) < 2_000
@@ -106,29 +106,29 @@ def test_the_text_of_an_error_has_an_end() -> None:
 
 
 def test_every_row_of_the_table_has_a_class_of_its_own() -> None:
-    assert set(CLASSES) == {row.failure for row in TABLE} == {type(failure) for failure in FAILURES}
-    assert len(set(CLASSES.values())) == len(CLASSES)
+    assert set(ERROR_CLASSES) == {row.failure for row in ERROR_TABLE} == {type(failure) for failure in FAILURES}
+    assert len(set(ERROR_CLASSES.values())) == len(ERROR_CLASSES)
 
 
 def test_every_class_is_exported_and_drawn_in_the_tree() -> None:
     exported = {name for name, value in vars(discreet.client).items() if isinstance(value, type)}
-    for cls in (*CLASSES.values(), *ClientError.__subclasses__()):
+    for cls in (*ERROR_CLASSES.values(), *ClientError.__subclasses__()):
         assert cls.__name__ in exported & set(discreet.client.__all__)
         assert f"─ {cls.__name__} " in f"{discreet.client.errors.__doc__} ".replace("\n", " ")
 
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
-def test_a_failure_comes_back_as_its_class_with_the_facts_of_the_table(failure: Failure) -> None:
+def test_a_failure_is_raised_as_its_class_with_the_tables_facts(failure: Failure) -> None:
     error = remote_error(encode_error(failure))
     row = row_of(failure)
-    assert type(error) is CLASSES[type(failure)]
+    assert type(error) is ERROR_CLASSES[type(failure)]
     assert isinstance(error, RemoteError)
     assert (error.code, error.number, error.retryable) == (row.protocol_code, row.code, row.retryable)
     assert error.message == row.message
     assert str(error).startswith(f"{row.protocol_code}: {row.message}")
 
 
-def test_the_facts_stand_in_the_text() -> None:
+def test_the_text_has_the_facts() -> None:
     texts = [str(remote_error(encode_error(failure))) for failure in FAILURES]
     for fact in (
         "invalid-json",
@@ -155,11 +155,11 @@ def test_the_facts_stand_in_the_text() -> None:
         ),
     )
 )
-def test_whatever_comes_as_an_error_is_an_exception(raw: bytes) -> None:
+def test_any_json_as_an_error_makes_an_exception(raw: bytes) -> None:
     assert isinstance(remote_error(raw, [OutOfStock]), RemoteError | InvalidReply)
 
 
-def test_data_of_any_server_is_there_as_it_came() -> None:
+def test_data_of_any_server_is_kept() -> None:
     def data_of(text: bytes) -> object:
         failed = remote_error(text)
         assert isinstance(failed, RemoteError)
@@ -170,11 +170,11 @@ def test_data_of_any_server_is_there_as_it_came() -> None:
     assert data_of(b'{"code":-32050,"message":"it rains","data":null}') is None
 
 
-def test_of_what_a_server_of_another_make_leaves_out_nothing_is_said() -> None:
+def test_a_foreign_error_with_missing_members_has_a_short_text() -> None:
     assert str(remote_error(b'{"code":-32602,"message":"name: must be text"}')) == "INVALID_INPUT: name: must be text"
 
 
-def test_what_is_not_recognised_is_internal_and_keeps_its_number() -> None:
+def test_an_unrecognised_error_is_internal_and_keeps_its_number() -> None:
     error = remote_error(b'{"code": -31999, "message": "Strange", "data": {"retryable": true}}')
     assert isinstance(error, InternalError)
     assert (error.number, error.message, error.retryable) == (-31999, "Strange", False)

@@ -1,4 +1,4 @@
-"""The client with servers that others made: pygls, vscode-jsonrpc, MCP's own SDK.
+"""The client with foreign servers: pygls, vscode-jsonrpc, MCP's own SDK.
 
 `DISCREET_INTEROP_PYTHON` is a Python that has pygls and mcp, `DISCREET_INTEROP` a folder with `node_modules` (`NODE_PATH` will do
 too). `DISCREET_INTEROP_REQUIRED=1` makes a missing peer a failure.
@@ -34,14 +34,12 @@ from discreet.client import (
     RetryPolicy,
     connect,
 )
-from discreet.client.dialects import initialize
-from support.requirements import missing
-from support.waits import DEADLINE_SECONDS
+from discreet.client.dialects import initialize_handshake
 
 HERE = Path(__file__).parent
 LARGE = "x" * 1_000_000 + "é→🙂"
 SHORT = 0.1
-"""Seconds that a call is given which is never answered."""
+"""The time-out, in seconds, of a call that is never answered."""
 
 
 @cache
@@ -105,7 +103,7 @@ def mcp() -> Open:
 
 
 async def tool(peer: Peer, name: str, given: dict[str, object] | None = None, **options: Any) -> Any:
-    """What an MCP server's tool gives."""
+    """The result of an MCP server's tool."""
     result = await peer.call("tools/call", {"name": name, "arguments": given or {}}, **options)
     return result["structuredContent"]
 
@@ -124,7 +122,7 @@ async def test_calls_of_any_size_and_many_at_once(lsp: Open) -> None:
     assert found == {number: number for number in range(200)}
 
 
-async def test_errors_keep_their_number_their_text_and_their_data(lsp: Open) -> None:
+async def test_errors_keep_their_number_message_and_data(lsp: Open) -> None:
     async with lsp() as peer:
         with pytest.raises(MethodNotFound):
             await peer.call("no/such", {})
@@ -135,7 +133,7 @@ async def test_errors_keep_their_number_their_text_and_their_data(lsp: Open) -> 
         assert (error.code, error.retryable) == ("INTERNAL", False)
 
 
-async def test_what_the_server_asks_and_tells(lsp: Open) -> None:
+async def test_requests_and_notifications_of_the_server(lsp: Open) -> None:
     told: list[object] = []
 
     async def answer(params: Any) -> object:
@@ -149,12 +147,12 @@ async def test_what_the_server_asks_and_tells(lsp: Open) -> None:
 
 
 async def until_cancelled(count: Callable[[], Any], wanted: int) -> None:
-    """Ask until the server has seen so many cancellations; the test's own deadline bounds it."""
+    """Ask until the server has seen so many cancellations. The test's own deadline bounds it."""
     while await count() != wanted:
         await anyio.lowlevel.checkpoint()
 
 
-async def test_a_timeout_and_a_left_scope_cancel_on_the_server(lsp: Open) -> None:
+async def test_a_timeout_and_a_cancelled_scope_cancel_on_the_server(lsp: Open) -> None:
     async with lsp() as peer:
         with pytest.raises(RequestTimeout):
             await peer.call("wait", {}, timeout=SHORT)
@@ -167,7 +165,7 @@ async def test_a_timeout_and_a_left_scope_cancel_on_the_server(lsp: Open) -> Non
         await until_cancelled(count, 2)
 
 
-async def test_much_on_stderr_holds_nobody_up(lsp: Open) -> None:
+async def test_much_output_on_stderr_delays_nothing(lsp: Open) -> None:
     lines: list[str] = []
     async with lsp(stderr=lines.append) as peer:
         await peer.call("chatter", {"lines": 100_000})
@@ -203,14 +201,14 @@ async def test_a_server_without_its_handshake_refuses(anyio_backend: Any) -> Non
 
 
 async def test_a_handshake_that_is_refused_is_a_failed_connection(mcp: Open) -> None:
-    unfit = msgspec.structs.replace(MCP, handshake=initialize({"protocolVersion": 7}))
+    unfit = msgspec.structs.replace(MCP, handshake=initialize_handshake({"protocolVersion": 7}))
     with pytest.raises(ConnectionFailed) as raised:
         async with mcp(dialect=unfit):
             pytest.fail("there is no peer")
     assert isinstance(raised.value.__cause__, InvalidParams | InternalError)
 
 
-async def test_an_mcp_server_is_called_in_lines(mcp: Open) -> None:
+async def test_an_mcp_server_is_called_with_newline_framing(mcp: Open) -> None:
     pings: list[object] = []
 
     async def pong(params: object) -> object:
@@ -228,7 +226,7 @@ async def test_an_mcp_server_is_called_in_lines(mcp: Open) -> None:
     assert len(pings) == 1
 
 
-async def test_an_mcp_server_is_told_of_cancellations_in_its_own_words(mcp: Open) -> None:
+async def test_an_mcp_server_gets_its_own_cancel_notification(mcp: Open) -> None:
     async with mcp() as peer:
         with pytest.raises(RequestTimeout):
             await tool(peer, "wait", timeout=SHORT)
@@ -241,7 +239,7 @@ async def _cancelled(peer: Peer) -> Any:
     return (await tool(peer, "cancelled"))["count"]
 
 
-async def test_an_mcp_server_that_died_is_started_with_a_new_handshake(mcp: Open) -> None:
+async def test_a_restarted_mcp_server_gets_a_new_handshake(mcp: Open) -> None:
     async with mcp(restart=RestartPolicy(initial=0.0)) as peer:
         with pytest.raises(ConnectionFailed):
             await tool(peer, "die")

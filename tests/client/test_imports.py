@@ -36,5 +36,5 @@ def test_the_blocking_client_loads_no_daemon_and_the_async_one_not_the_blocking_
     assert "discreet.client.blocking" not in loaded_by("import discreet.client")
 
 
-def test_everything_that_is_promised_is_there() -> None:
+def test_every_exported_name_exists() -> None:
     assert all(hasattr(discreet.client, name) for name in discreet.client.__all__)

@@ -1,4 +1,4 @@
-"""The client's promises over a live daemon, in both framings, with async and without; and over hostile servers."""
+"""The client with a live daemon, in both framings, with async and without; and with hostile servers."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def live(folder: Path, backend: Any, *, framing: Any = "content-length", **optio
 
 
 @pytest.mark.parametrize("framing", ["content-length", "newline"])
-def test_everything_that_a_daemon_offers(folder: Path, anyio_backend: str, framing: str) -> None:
+def test_every_kind_of_request_to_a_daemon(folder: Path, anyio_backend: str, framing: str) -> None:
     told: list[object] = []
     heard = threading.Event()
     with live(folder, anyio_backend, framing=framing, errors=[NoSuchThing], timeout=DEADLINE_SECONDS) as peer:
@@ -250,7 +250,7 @@ def test_a_query_survives_the_death_of_a_daemon_and_a_mutation_does_not(folder: 
 
 
 MOST_AHEAD = 250
-"""Events of 10 kB that a producer may be ahead: 32 that the daemon holds, as many that the client does, what is on its way
+"""How many events of 10 kB a producer may be ahead: 32 in the daemon, as many in the client, those in transit
 between them (pipes hold up to 1 MiB), and some for what is being read and written."""
 
 
@@ -378,10 +378,10 @@ while request := read():
 
 def test_the_options_are_those_of_the_async_client() -> None:
     taken = {name for name, it in inspect.signature(connect).parameters.items() if it.kind is it.KEYWORD_ONLY}
-    assert taken == blocking.Options.__optional_keys__
+    assert taken == blocking.ConnectOptions.__optional_keys__
 
 
-def test_each_method_of_the_async_peer_has_its_like_with_the_same_options() -> None:
+def test_each_method_of_the_async_peer_has_a_blocking_one_with_the_same_options() -> None:
     def named(peer: type) -> set[str]:
         return {name for name in vars(peer) if not name.startswith("_")}
 
@@ -390,10 +390,10 @@ def test_each_method_of_the_async_peer_has_its_like_with_the_same_options() -> N
 
     assert named(blocking.BlockingPeer) == named(Peer)
     assert taken(Peer.call) == {"type", *blocking.CallOptions.__optional_keys__}
-    assert taken(Peer.subscribe) == {"type", *blocking.StreamOptions.__optional_keys__}
+    assert taken(Peer.subscribe) == {"type", *blocking.SubscribeOptions.__optional_keys__}
 
 
-def test_behind_its_block_every_method_fails_at_once(anyio_backend: Any) -> None:
+def test_after_the_block_every_method_fails_at_once(anyio_backend: Any) -> None:
     with blocking.connect(hostile(ECHO), backend=anyio_backend) as peer:
         stream = peer.subscribe("s")
         assert peer.call("echo", [1]) == [1]
@@ -424,17 +424,17 @@ def test_leaving_the_block_ends_the_calls_of_other_threads(anyio_backend: Any) -
             waiting.result(DEADLINE_SECONDS)
 
 
-def test_what_the_block_raises_leaves_it_unwrapped(anyio_backend: Any) -> None:
+def test_an_exception_of_the_block_is_raised_unwrapped(anyio_backend: Any) -> None:
     with pytest.raises(KeyError), blocking.connect(hostile(ECHO), backend=anyio_backend):
         raise KeyError
 
 
-def test_what_cannot_be_run_is_a_failed_connection(anyio_backend: Any) -> None:
+def test_a_command_that_can_not_be_run_is_a_failed_connection(anyio_backend: Any) -> None:
     with pytest.raises(ConnectionFailed), blocking.connect(["/no/such/program"], backend=anyio_backend):
         pass
 
 
-def test_a_notification_handler_that_would_wait_for_its_own_loop_is_told(anyio_backend: Any) -> None:
+def test_a_notification_handler_that_uses_the_peer_is_refused(anyio_backend: Any) -> None:
     source = 'read(); write(frame(b\'{"jsonrpc":"2.0","method":"told"}\')); time.sleep(60)'
     told: list[BaseException] = []
     came = threading.Event()
@@ -454,7 +454,7 @@ def test_a_notification_handler_that_would_wait_for_its_own_loop_is_told(anyio_b
     assert "a thread of your own" in str(told[0])
 
 
-def test_a_forgotten_with_is_told() -> None:
+def test_a_forgotten_with_is_explained() -> None:
     with pytest.raises(AttributeError, match="with connect"):
         blocking.connect(hostile(ECHO)).call("m")  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -509,7 +509,7 @@ async def test_a_thousand_servers_leave_no_zombie_and_no_descriptor() -> None:
 
 
 def is_there(pid: int) -> bool:
-    """Whether a process of this number is a child of this one, dead or alive."""
+    """Whether the process with this id is a child of this one, dead or alive."""
     try:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:

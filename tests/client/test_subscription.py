@@ -26,7 +26,7 @@ class Tick(msgspec.Struct):
     at: int
 
 
-async def test_events_come_decoded_and_in_order_and_the_end_ends_the_loop(wired: Any) -> None:
+async def test_events_are_decoded_and_in_order_and_the_last_one_ends_the_loop(wired: Any) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
         async def serve() -> None:
@@ -53,7 +53,7 @@ async def test_a_stream_without_events_just_ends(wired: Any) -> None:
         assert [event async for event in stream] == []
 
 
-async def test_an_error_is_raised_behind_the_events_before_it(wired: Any) -> None:
+async def test_an_error_is_raised_after_the_events_before_it(wired: Any) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
         async def serve() -> None:
@@ -70,7 +70,7 @@ async def test_an_error_is_raised_behind_the_events_before_it(wired: Any) -> Non
             await anext(stream)
 
 
-async def test_a_call_subscribed_to_is_refused_by_the_server(wired: Any) -> None:
+async def test_subscribing_to_a_query_is_refused_by_the_server(wired: Any) -> None:
     refusal = {"code": -32600, "message": "Invalid Request", "data": {"reason": "invalid-operation-type"}}
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
@@ -83,7 +83,7 @@ async def test_a_call_subscribed_to_is_refused_by_the_server(wired: Any) -> None
 
 
 @pytest.mark.parametrize("result", [b"7", b"null", b'{"completed":"yes"}'])
-async def test_a_call_subscribed_to_that_has_run_brings_its_result_along(wired: Any, result: bytes) -> None:
+async def test_subscribing_to_a_query_that_ran_raises_with_its_result(wired: Any, result: bytes) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
         async def serve() -> None:
@@ -96,7 +96,7 @@ async def test_a_call_subscribed_to_that_has_run_brings_its_result_along(wired: 
 
 
 async def test_a_subscription_that_is_called_fails_and_is_cancelled(wired: Any) -> None:
-    """Its events would be lost without a word."""
+    """Its events would be lost silently."""
     async with wired() as (peer, server):
 
         async def serve() -> None:
@@ -128,7 +128,7 @@ async def test_a_gap_in_the_sequence_is_an_invalid_reply_and_cancels(wired: Any,
 
 
 @pytest.mark.parametrize("result", [{"completed": True, "events": 2}, {"completed": False, "events": 1}, None, "done"])
-async def test_an_end_that_does_not_add_up_is_an_invalid_reply(wired: Any, result: object) -> None:
+async def test_an_end_with_another_number_of_events_is_an_invalid_reply(wired: Any, result: object) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
         async def serve() -> None:
@@ -156,7 +156,7 @@ async def test_an_event_of_the_wrong_type_ends_the_stream_and_cancels(wired: Any
             await anext(peer.subscribe("s", type=Tick))
 
 
-async def test_events_that_came_before_the_loss_are_delivered_first(wired: Any) -> None:
+async def test_events_before_a_lost_connection_are_delivered_first(wired: Any) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
         async def serve() -> None:
@@ -215,7 +215,7 @@ async def test_leaving_the_block_of_a_stream_cancels_it_on_the_server(wired: Any
             await anext(stream)
 
 
-async def test_a_subscription_that_was_never_begun_sends_nothing(wired: Any) -> None:
+async def test_a_subscription_without_anext_sends_nothing(wired: Any) -> None:
     async with wired() as (peer, server):
         async with peer.subscribe("s"):
             pass
@@ -224,7 +224,7 @@ async def test_a_subscription_that_was_never_begun_sends_nothing(wired: Any) -> 
         assert (await server.read())["method"] == "only"
 
 
-async def test_a_consumer_that_walked_away_is_found_out_at_the_next_event(wired: Any) -> None:
+async def test_an_abandoned_stream_is_cancelled_at_its_next_event(wired: Any) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
         async def serve() -> None:
@@ -270,26 +270,26 @@ async def test_a_slow_consumer_slows_its_producer_and_loses_nothing(wired: Any) 
         stream = peer.subscribe("s", type=int)
         assert await anext(stream) == 1
         await anyio.wait_all_tasks_blocked()
-        assert sent < limits.EVENTS_HELD + 10
+        assert sent < limits.MAX_BUFFERED_EVENTS + 10
         assert [event async for event in stream] == list(range(2, 501))
 
 
-async def test_a_consumer_that_was_waiting_holds_the_reading_back_before_it_has_run() -> None:
-    """The reader may take in much before the loop comes to the consumer."""
-    waiting = limits.Pending()
+async def test_reading_pauses_at_a_full_stream_before_its_waiting_consumer_has_run() -> None:
+    """The reader may receive much before the consumer runs."""
+    waiting = limits.PendingRequests()
     stream = limits.PendingStream(1, 0)
     waiting.add(stream)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stream.next, lambda: None)
         await anyio.wait_all_tasks_blocked()
-        assert stream.awaited
-        for seq in range(1, limits.EVENTS_HELD + 1):
-            assert not waiting.reading_may_rest
+        assert stream.consumer_waits
+        for seq in range(1, limits.MAX_BUFFERED_EVENTS + 1):
+            assert not waiting.reading_may_pause
             stream.push(seq, msgspec.Raw(b"1"))
-        assert waiting.reading_may_rest
+        assert waiting.reading_may_pause
 
 
-async def test_a_call_is_answered_though_a_full_stream_lies_before_its_answer(wired: Any) -> None:
+async def test_a_call_is_answered_although_a_full_stream_comes_before_its_answer(wired: Any) -> None:
     async with wired(capacity=256) as (peer, server), anyio.create_task_group() as tasks:
 
         async def serve() -> None:

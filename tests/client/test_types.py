@@ -1,4 +1,4 @@
-"""What type checkers make of calls: a result has the type that was asked for, with async and without, in handlers too."""
+"""Static types of calls: a result has the requested type, with async and without, in handlers too."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def handle(ctx: Context) -> None:
 WRONG = {number for number, line in enumerate(PROGRAM.splitlines(), 1) if line.endswith("# wrong")}
 
 
-def test_results_have_the_type_that_was_asked_for(tmp_path: Path) -> None:
+def test_results_have_the_requested_type(tmp_path: Path) -> None:
     if importlib.util.find_spec("mypy") is None:
         pytest.skip("mypy is not installed")
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")

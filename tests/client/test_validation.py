@@ -1,4 +1,4 @@
-"""What callers hand in is checked before anything is started or sent, and the message says what is wrong and where."""
+"""Arguments are checked before anything is started or sent, and the message says what is wrong and where."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ class Item(msgspec.Struct):
         ({"a": msgspec.Raw(b"null"), "b": float("-inf")}, r"params\.b"),
     ],
 )
-def test_what_json_does_not_have_is_told_with_its_place(params: object, place: str) -> None:
+def test_values_that_json_can_not_hold_are_refused_with_their_path(params: object, place: str) -> None:
     with pytest.raises(ValueError, match=rf"^{place} "):
         encode_params(params)
 
 
-def test_params_without_end_are_refused() -> None:
+def test_params_nested_without_end_are_refused() -> None:
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(ValueError, match="nested"):
         encode_params(endless)
 
 
-def test_a_null_that_was_meant_is_sent() -> None:
+def test_an_intended_null_is_sent() -> None:
     params = {"a": None, "b": [Item("null")], "c": msgspec.Raw(b"null")}
     assert encode_params(params) == b'{"a":null,"b":[{"name":"null","price":null}],"c":null}'
 
 
 @pytest.mark.parametrize("timeout", [-1, float("nan"), "5"])
-def test_a_timeout_that_is_none_is_refused(timeout: object) -> None:
+def test_a_timeout_that_is_no_number_of_seconds_is_refused(timeout: object) -> None:
     with pytest.raises(ValueError, match="timeout"):
         check_timeout(timeout)
 
@@ -62,7 +62,7 @@ def test_a_timeout_that_is_none_is_refused(timeout: object) -> None:
         (["touch", "started"], {"timeout": "5"}, ValueError),
     ],
 )
-async def test_wrong_arguments_are_told_before_anything_is_started(
+async def test_wrong_arguments_are_refused_before_anything_is_started(
     command: Any, options: dict[str, Any], error: type[Exception], tmp_path: Path
 ) -> None:
     with pytest.raises(error):
@@ -72,14 +72,14 @@ async def test_wrong_arguments_are_told_before_anything_is_started(
 
 
 @pytest.mark.anyio
-async def test_a_text_is_no_command() -> None:
+async def test_a_string_is_no_command() -> None:
     with pytest.raises(TypeError, match="list of words"):
         async with spawn("cat"):
             pass
 
 
 @pytest.mark.anyio
-async def test_a_wrong_timeout_of_a_call_is_told_before_anything_is_sent(wired: Any) -> None:
+async def test_a_wrong_timeout_of_a_call_is_refused_before_anything_is_sent(wired: Any) -> None:
     async with wired() as (peer, server):
         with pytest.raises(ValueError, match="timeout"):
             await peer.call("m", timeout=-1)

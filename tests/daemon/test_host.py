@@ -16,7 +16,7 @@ from discreet.daemon.daemon import Daemon
 from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
-from discreet.framing.transports.interface import memory_pair
+from discreet.framing.transports.memory import memory_pair
 
 pytestmark = pytest.mark.anyio
 

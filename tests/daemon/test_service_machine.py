@@ -25,8 +25,7 @@ from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
 from discreet.framing.events import NEED_DATA, Frame, FrameLimits
 from discreet.framing.parser import parser_for
-from discreet.framing.transports.interface import MemoryTransport, memory_pair
-from support.waits import DEADLINE_SECONDS
+from discreet.framing.transports.memory import MemoryTransport, memory_pair
 
 Serving = Callable[..., AbstractAsyncContextManager[Any]]
 

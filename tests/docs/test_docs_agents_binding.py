@@ -17,14 +17,14 @@ from discreet.daemon.agents.model.types import Authentication, PushConfig
 from discreet.daemon.agents.push import delivery, notifier
 from discreet.daemon.agents.service import methods
 from discreet.daemon.agents.service.card_builder import stdio_interfaces
-from discreet.daemon.agents.service.request_handler import CANCEL_SECONDS
-from discreet.daemon.agents.stores.checks import MOST_PER_PAGE
-from discreet.daemon.agents.stores.interface import PushTarget, Query
+from discreet.daemon.agents.stores.checks import MAX_PAGE_SIZE
+from discreet.daemon.agents.stores.interface import PushTarget, TaskQuery
 from discreet.daemon.agents.tasks import event_buffer
+from discreet.daemon.agents.tasks.runner import CANCEL_SECONDS
 from discreet.daemon.connection.streams import MAX_UNDELIVERED
 from discreet.daemon.settings import Settings
 from discreet.errors import AuthenticationRequired, failures
-from discreet.errors.codes import TABLE
+from discreet.errors.codes import ERROR_TABLE
 from discreet.errors.failures import AgentFailure
 from discreet.errors.wire import encode_error
 from support.programs import environment
@@ -166,13 +166,13 @@ def test_the_transcripts_show_what_they_are_for() -> None:
 
 def test_the_methods_are_those_of_both_dialects() -> None:
     shown = rows("4. Methods")[2:]
-    assert tuple(row[1] for row in shown) == method_names.V10
-    assert tuple(row[2] for row in shown if row[2]) == method_names.V03
+    assert tuple(row[1] for row in shown) == method_names.V10_METHODS
+    assert tuple(row[2] for row in shown if row[2]) == method_names.V03_METHODS
 
 
 def test_the_errors_are_those_of_the_table() -> None:
     shown = rows("6. Errors")
-    agents = {row.failure: row for row in TABLE if issubclass(row.failure, AgentFailure)}
+    agents = {row.failure: row for row in ERROR_TABLE if issubclass(row.failure, AgentFailure)}
     told = [
         [
             f"{kind.__name__}Error",
@@ -194,7 +194,7 @@ def test_the_errors_are_those_of_the_table() -> None:
 
 def test_the_general_errors_are_those_of_the_table() -> None:
     shown = {(row[0], row[1], row[4], row[5]) for row in rows("6. Errors") if len(row) == 6 and row[0].startswith("−")}
-    known = {(f"−{-row.code}", row.message, str(row.http_status), row.grpc_status) for row in TABLE}
+    known = {(f"−{-row.code}", row.message, str(row.http_status), row.grpc_status) for row in ERROR_TABLE}
     assert len(shown) == 9
     assert shown <= known
 
@@ -222,7 +222,7 @@ def test_the_challenge_is_the_daemons() -> None:
 def test_the_headers_of_push_notifications_are_those_that_are_sent() -> None:
     config = PushConfig("https://example.com/", "c", "t", "token", Authentication("Bearer", "secret"))
     for column, dialect in enumerate(("1.0", "0.3"), start=1):
-        sent = dict(delivery.headers(PushTarget(config, dialect)))
+        sent = dict(delivery.request_headers(PushTarget(config, dialect)))
         shown = {row[0]: row[column] for row in rows("11. Push notifications") if row[0] in {*sent, "A2A-Version"}}
         assert {name for name, cell in shown.items() if cell} == sent.keys() - {"User-Agent"}
         assert shown["Content-Type"] == sent["Content-Type"]
@@ -233,15 +233,21 @@ def test_the_numbers_are_those_of_the_code() -> None:
     text = " ".join(PAGE.split())
     assert f"At most {MAX_UNDELIVERED} events of a stream" in text
     assert (
-        f"holds {event_buffer.MOST_EVENTS:,} events or {event_buffer.MOST_BYTES // 1024**2} MiB of one task in memory, {event_buffer.MOST_BYTES_IN_ALL // 1024**2} MiB of all"
+        f"holds {event_buffer.MAX_EVENTS:,} events or {event_buffer.MAX_BYTES // 1024**2} MiB of one task in memory, {event_buffer.MAX_TOTAL_BYTES // 1024**2} MiB of all"
         in text
     )
     assert f"takes at most {CANCEL_SECONDS:.0f} s" in text
-    assert f"gives {Query(scope='').size} tasks a page, or `pageSize` 1 to {MOST_PER_PAGE}" in text
-    assert f"tried {notifier.ATTEMPTS} times at most, with pauses of up to {notifier.INITIAL_SECONDS} s, 1 s" in text
-    assert f"up to {notifier.CAP_SECONDS:.0f} s), after {', '.join(map(str, sorted(delivery.REPEATABLE)))}, 5xx" in text
-    assert f"An attempt takes {delivery.Patience().total:.0f} s at most" in text
-    assert f"After {notifier.FAILURES} notifications in a row" in text
+    assert f"gives {TaskQuery(scope='').page_size} tasks a page, or `pageSize` 1 to {MAX_PAGE_SIZE}" in text
+    assert (
+        f"tried {notifier.MAX_ATTEMPTS} times at most, with pauses of up to {notifier.INITIAL_BACKOFF_SECONDS} s, 1 s"
+        in text
+    )
+    assert (
+        f"up to {notifier.MAX_BACKOFF_SECONDS:.0f} s), after {', '.join(map(str, sorted(delivery.RETRYABLE_STATUSES)))}, 5xx"
+        in text
+    )
+    assert f"An attempt takes {delivery.Timeouts().total:.0f} s at most" in text
+    assert f"After {notifier.MAX_FAILURES} notifications in a row" in text
     settings = Settings()
     assert f"at most {settings.max_message_bytes // 1024**2} MiB (`--max-message-bytes`)" in text
     assert f"Within {settings.drain_timeout:.0f} s (`--drain-timeout`)" in text

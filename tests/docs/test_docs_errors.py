@@ -3,7 +3,7 @@
 import runpy
 from pathlib import Path
 
-from discreet.errors.codes import TABLE
+from discreet.errors.codes import ERROR_TABLE
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "errors.md").read_text(encoding="utf-8")
@@ -15,5 +15,5 @@ def test_the_tables_of_the_page_are_those_of_the_table() -> None:
 
 
 def test_every_row_of_the_table_is_on_the_page() -> None:
-    for row in TABLE:
+    for row in ERROR_TABLE:
         assert f"| −{-row.code} | {row.message or 'its own'} |" in PAGE

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 FOLDERS = ("bench", "client", "daemon", "docs", "errors", "examples", "framing", "src", "tests", ".ci")
-MADE = {"node_modules", "__pycache__", "results"}
+MADE = {".git", "node_modules", "__pycache__", "results"}
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
@@ -54,6 +56,35 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
         if not found.exists() or (anchor and anchor not in anchors(found)):
             broken.append(target)
     assert broken == []
+
+
+def linked(page: Path) -> set[Path]:
+    targets = LINK.findall(CODE.sub("", page.read_text(encoding="utf-8")))
+    return {
+        (page.parent / target.partition("#")[0]).resolve() for target in targets if not re.match(r"[a-z]+:|#", target)
+    }
+
+
+def test_every_page_of_the_docs_is_linked_from_the_index() -> None:
+    pages = {page.resolve() for page in DOCS.glob("*.md")} - {(DOCS / "index.md").resolve()}
+    assert pages - linked(DOCS / "index.md") == set()
+
+
+def test_the_index_is_reached_from_the_readme() -> None:
+    assert (DOCS / "index.md").resolve() in linked(ROOT / "README.md")
+
+
+def test_the_web_site_has_the_groups_of_the_index() -> None:
+    nav = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
+    groups = {
+        title: [page for entry in pages for page in entry.values()]
+        for part in nav
+        for title, pages in part.items()
+        if isinstance(pages, list)
+    }
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    shown = {title: LINK.findall(text) for title, text in re.findall(r"^## (.+)\n([^#]*)", index, re.MULTILINE)}
+    assert groups == shown
 
 
 def test_the_pages_that_matter_are_read() -> None:

@@ -67,7 +67,12 @@ def test_a_command_of_the_readme_prints_what_is_shown(command: str, shown: str, 
 
 def test_the_readme_shows_commands_and_programs() -> None:
     assert len(sessions()) >= 6
-    assert [name[1] for block in blocks("python") if (name := FILE_NAMED.match(block))] == ["shop.py", "client.py"]
+    assert [name[1] for block in blocks("python") if (name := FILE_NAMED.match(block))] == [
+        "shop.py",
+        "client.py",
+        "noisy.py",
+        "test_shop.py",
+    ]
 
 
 def needs(program: str) -> pytest.MarkDecorator:

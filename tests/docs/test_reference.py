@@ -15,7 +15,7 @@ import discreet.testing
 from discreet import Context, Identity, OperationError, Service
 from discreet.client import Peer
 from discreet.daemon.operations.access import IdentityProvider
-from discreet.daemon.operations.service import Options
+from discreet.daemon.operations.service import OperationOptions
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
@@ -55,7 +55,7 @@ def test_every_public_attribute_has_its_row_and_no_row_is_of_another(title: str,
 
 
 def test_every_option_of_the_decorators_has_its_row() -> None:
-    assert rows(section("Options of the decorators")).keys() == set(Options.__annotations__)
+    assert rows(section("Options of the decorators")).keys() == set(OperationOptions.__annotations__)
 
 
 def test_every_param_of_a_service_has_its_row() -> None:

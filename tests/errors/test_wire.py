@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import (
-    TABLE,
+    ERROR_TABLE,
     AuthenticationRequired,
     Cancelled,
     ContentTypeNotSupported,
@@ -42,7 +42,7 @@ from discreet.errors import (
     row_of,
 )
 from discreet.errors.failures import ParseReason, RequestReason
-from discreet.errors.wire import encode_error, failure_of, read_error
+from discreet.errors.wire import decode_error, encode_error, encode_error_response, failure_of
 
 
 class FileNotFound(OperationError, code="FILE_NOT_FOUND", http_status=404):
@@ -186,16 +186,24 @@ def test_a_failure_becomes_its_row_of_the_table(failure: Failure, code: int, mes
 
 def test_every_member_of_the_union_is_covered_here_and_has_a_row() -> None:
     members = set(get_args(Failure))
-    assert {type(failure) for failure, *_ in EXPECTED} == members == {row.failure for row in TABLE}
+    assert {type(failure) for failure, *_ in EXPECTED} == members == {row.failure for row in ERROR_TABLE}
+
+
+def test_an_error_response_echoes_the_id_it_was_given() -> None:
+    assert json.loads(encode_error_response(b'"a"', MethodNotFound())) == {
+        "jsonrpc": "2.0",
+        "id": "a",
+        "error": {"code": -32601, "message": "Method not found"},
+    }
 
 
 @pytest.mark.parametrize("failure", [failure for failure, *_ in EXPECTED], ids=lambda failure: type(failure).__name__)
 def test_a_peer_reads_back_the_failure_that_was_sent(failure: Failure) -> None:
-    told, read = read_error(encode_error(failure))
+    decoded, read = decode_error(encode_error(failure))
     if isinstance(failure, DomainFailure):
         failure = msgspec.structs.replace(failure, http_status=500)  # statuses are for gateways and do not travel
     assert read == failure
-    assert told.code == row_of(failure).code
+    assert decoded.code == row_of(failure).code
 
 
 @given(
@@ -209,14 +217,14 @@ def test_a_peer_reads_back_the_failure_that_was_sent(failure: Failure) -> None:
     ).map(msgspec.json.encode)
 )
 def test_any_bytes_read_as_some_failure(raw: bytes) -> None:
-    _, failure = read_error(raw)
+    _, failure = decode_error(raw)
     assert isinstance(failure, get_args(Failure))
 
 
 @pytest.mark.parametrize("code", [-32010, -32099, 1, 0, -32604])
 def test_an_unknown_code_is_internal_and_keeps_its_number(code: int) -> None:
-    told, failure = read_error(msgspec.json.encode({"code": code, "message": "x", "data": {"a": 1}}))
-    assert (told.code, failure) == (code, Internal())
+    decoded, failure = decode_error(msgspec.json.encode({"code": code, "message": "x", "data": {"a": 1}}))
+    assert (decoded.code, failure) == (code, Internal())
     assert not row_of(failure).retryable
 
 
@@ -235,7 +243,7 @@ def test_an_unknown_code_is_internal_and_keeps_its_number(code: int) -> None:
     "data", [None, "text", {"of": "another make"}, [], [{"reason": 1}], [{"metadata": {"accepted": 1}}]]
 )
 def test_a_standard_number_keeps_its_meaning_whatever_data_comes_with_it(code: int, kind: type, data: Any) -> None:
-    _, failure = read_error(msgspec.json.encode({"code": code, "message": "x", "data": data}))
+    _, failure = decode_error(msgspec.json.encode({"code": code, "message": "x", "data": data}))
     assert isinstance(failure, kind)
 
 
@@ -247,14 +255,14 @@ def test_a_declared_error_brings_its_checked_details() -> None:
     assert row_of(failure).grpc_status == "NOT_FOUND"
 
 
-def test_defaults_of_facts_count_and_can_be_read_from_the_exception() -> None:
+def test_defaults_of_fields_count_and_can_be_read_from_the_exception() -> None:
     assert RateLimited().limit == 10
     assert RateLimited(limit=3).limit == 3
     assert error(failure_of(RateLimited(), [RateLimited]))["data"]["details"] == {"limit": 10}
     assert error(failure_of(RateLimited(), [RateLimited]))["message"] == "Slow down"
 
 
-def test_an_error_without_facts_has_no_details() -> None:
+def test_an_error_without_fields_has_no_details() -> None:
     assert error(failure_of(Bare(), [Bare])) == {
         "code": -32000, "message": "Bare", "data": {"code": "BARE", "retryable": False},
     }  # fmt: skip
@@ -277,7 +285,7 @@ def test_a_secret_in_details_is_replaced_but_a_path_stays() -> None:
     assert details["path"].startswith("/srv/data")
 
 
-def test_a_subclass_inherits_facts_but_has_to_be_declared_itself() -> None:
+def test_a_subclass_inherits_fields_but_has_to_be_declared_itself() -> None:
     class DeviceNotFound(FileNotFound, code="DEVICE_NOT_FOUND"):
         """The device does not exist."""
 
@@ -306,12 +314,12 @@ def test_a_wrong_declaration_fails_where_it_is_written(keywords: dict[str, Any])
         type(OperationError)("Wrong", (OperationError,), {}, **keywords)
 
 
-def test_a_fact_may_not_hide_what_exceptions_have() -> None:
+def test_a_field_may_not_hide_a_member_of_exceptions() -> None:
     with pytest.raises(TypeError, match="args"):
         type(OperationError)("Wrong", (OperationError,), {"__annotations__": {"args": str}}, code="X")
 
 
-def test_missing_and_unknown_facts_fail_at_the_raise() -> None:
+def test_missing_and_unknown_fields_fail_at_the_raise() -> None:
     with pytest.raises(TypeError):
         FileNotFound()  # type: ignore[call-arg]
     with pytest.raises(TypeError):
@@ -324,7 +332,7 @@ def test_an_error_survives_the_way_through_a_process_pool() -> None:
     assert copy.path == "a"
 
 
-def test_a_carrier_shows_no_facts_in_its_text() -> None:
+def test_the_text_of_a_failure_error_shows_no_facts() -> None:
     assert str(FailureError(InvalidParams("secret-name", "x", "y"))) == "InvalidParams"
 
 

@@ -16,7 +16,7 @@ import pytest
 from discreet.errors.failures import ParseFailure
 from discreet.framing.parser import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, Parser
 
-Step: TypeAlias = bytes | Literal["rest", "time-out", "end"]
+Step: TypeAlias = bytes | Literal["silence", "time-out", "end"]
 Drive: TypeAlias = Callable[[Parser, Iterable[Step]], list[Event]]
 EveryChunking: TypeAlias = Callable[[Callable[[], Parser], Iterable[Step]], list[Event]]
 Outline: TypeAlias = Callable[[Iterable[Event]], list[bytes | str]]
@@ -36,8 +36,8 @@ def run(parser: Parser, steps: Iterable[Step]) -> list[Event]:
     events: list[Event] = []
     for step in steps:
         match step:
-            case "rest":
-                parser.input_rested()
+            case "silence":
+                parser.input_fell_silent()
             case "time-out":
                 parser.frame_timed_out()
             case "end":

@@ -6,12 +6,12 @@ import anyio
 import pytest
 
 from discreet.errors import InvalidRequest, ParseFailure
-from discreet.framing.channel import OUTGOING_HIGH, Channel
+from discreet.framing.channel import HIGH_WATER_BYTES, Channel
 from discreet.framing.encoder import encode_frame
 from discreet.framing.events import END_OF_INPUT, NEED_DATA, Fault, Frame, FrameLimits
 from discreet.framing.parser import parser_for
-from discreet.framing.transports.interface import MemoryTransport, PeerGone, memory_pair
-from support.waits import DEADLINE_SECONDS
+from discreet.framing.transports.interface import PeerGone
+from discreet.framing.transports.memory import MemoryTransport, memory_pair
 
 pytestmark = pytest.mark.anyio
 
@@ -30,10 +30,10 @@ async def events(wire: Channel, count: int) -> list[object]:
     found: list[object] = []
     with anyio.fail_after(DEADLINE_SECONDS):
         while len(found) < count:
-            event = wire.next_nowait()
+            event = wire.next_event()
             if event is not NEED_DATA:
                 found.append(event)
-            elif (fault := await wire.fill()) is not None:
+            elif (fault := await wire.receive_more()) is not None:
                 found.append(fault)
     return found
 
@@ -53,7 +53,7 @@ async def test_faults_that_follow_each_other_are_one_loss_told_before_the_next_f
     assert isinstance(fault, Fault)
     assert fault.failure == InvalidRequest("malformed-header")
     assert frame == Frame(b"{}")
-    assert wire.next_nowait() is NEED_DATA
+    assert wire.next_event() is NEED_DATA
 
 
 async def test_a_loss_is_told_when_nothing_follows_it() -> None:
@@ -90,49 +90,27 @@ async def test_a_frame_that_takes_too_long_is_dropped_and_told() -> None:
     assert len(timeouts) == 1
 
 
-class Clock:
-    """Stands still until a test moves it on."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The clock by which frames are timed."""
-    clock = Clock()
-    monkeypatch.setattr("discreet.framing.channel.monotonic", clock)
-    return clock
-
-
-async def take_in(wire: Channel) -> None:
-    """Takes in what has been sent, finds no frame in it, and goes on waiting for a moment, which starts the frame's clock."""
-    assert wire.next_nowait() is NEED_DATA
-    while wire.fill_nowait():
-        assert wire.next_nowait() is NEED_DATA
-    with anyio.move_on_after(0.01):
-        await wire.fill()
-
-
-async def test_a_frame_is_timed_from_its_first_byte_not_from_that_of_an_earlier_one(clock: Clock) -> None:
-    wire, peer, timeouts = channel(frame_timeout=30)
-    for _ in range(4):
-        await peer.send(GOOD[:-1])
-        await take_in(wire)
-        clock.now += 20
-        await take_in(wire)
-        await peer.send(GOOD[-1:])
-        assert await events(wire, 1) == [Frame(b"{}")]
+async def test_a_frame_is_timed_from_its_first_byte_not_from_that_of_an_earlier_one() -> None:
+    wire, peer, timeouts = channel(frame_timeout=0.3)
+    with anyio.fail_after(5):
+        for _ in range(4):
+            await peer.send(GOOD[:-1])
+            assert wire.next_event() is NEED_DATA
+            await wire.receive_more()
+            await anyio.sleep(0.1)
+            await peer.send(GOOD[-1:])
+            assert await events(wire, 1) == [Frame(b"{}")]
     assert timeouts == []
 
 
 async def test_reading_that_paused_for_longer_than_the_deadline_takes_what_came_meanwhile(clock: Clock) -> None:
     wire, peer, timeouts = channel(frame_timeout=30)
     await peer.send(GOOD[:10])
-    await take_in(wire)
+    assert wire.next_event() is NEED_DATA
+    await wire.receive_more()
+    assert wire.next_event() is NEED_DATA
+    with anyio.move_on_after(0.01):
+        await wire.receive_more()  # the clock has begun
     await peer.send(GOOD[10:])
     clock.now += 60
     assert await events(wire, 1) == [Frame(b"{}")]
@@ -154,7 +132,7 @@ async def test_replies_go_out_in_order_in_as_few_writes_as_the_reader_allows() -
 
 async def test_much_that_waits_is_congestion_until_it_is_read() -> None:
     wire, peer, _ = channel()
-    wire.post(b"x" * OUTGOING_HIGH)
+    wire.post(b"x" * HIGH_WATER_BYTES)
     assert wire.congested
     while not wire.flush():
         assert peer.receive_nowait()

@@ -97,7 +97,7 @@ def test_each_byte_is_judged_by_the_grammar_of_names_and_values(octet: int) -> N
     assert (HeaderBlock(LIMIT).read(b"X: " + char, 0) is None) == (in_value or char == b"\r")
 
 
-def test_a_block_may_start_anywhere_in_a_chunk_and_ends_behind_its_blank_line() -> None:
+def test_a_block_may_start_anywhere_in_a_chunk_and_ends_after_its_blank_line() -> None:
     data = b"...Content-Length: 5\r\nX: y\r\n\r\nhello"
     block = HeaderBlock(LIMIT)
     assert block.read(data, 3) == 5

@@ -1,4 +1,4 @@
-"""What one parser leaves over puts another one in its place, at whatever byte the stream is cut."""
+"""The leftover of one parser brings another one into its state, wherever the stream is cut."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from discreet.framing.channel import Channel
 from discreet.framing.encoder import encode_frame
 from discreet.framing.events import Fault, Framing
 from discreet.framing.parser import NEED_DATA, Frame, FrameLimits, parser_for
-from discreet.framing.transports.interface import memory_pair
+from discreet.framing.transports.memory import memory_pair
 
 LIMITS = FrameLimits(max_body=120, max_header=80)
 
@@ -71,14 +71,14 @@ def test_a_channel_goes_on_with_what_another_one_received_and_had_not_sent() -> 
     first.post(b"2" * 50)
     assert not first.flush()
     theirs.send_nowait(f(b'{"id":1}') + f(b'{"id":2}')[:25])
-    assert first.fill_nowait()
+    assert first.receive_more_nowait()
     left = first.leftover()
     assert left is not None
     second = Channel(ours, parser_for("content-length", LIMITS), received=left, waiting=first.unsent_bytes())
     theirs.send_nowait(f(b'{"id":2}')[25:])
-    assert second.next_nowait() == Frame(b'{"id":1}')
-    assert second.fill_nowait()
-    assert second.next_nowait() == Frame(b'{"id":2}')
+    assert second.next_event() == Frame(b'{"id":1}')
+    assert second.receive_more_nowait()
+    assert second.next_event() == Frame(b'{"id":2}')
     sent = theirs.receive_nowait() or b""
     while not second.flush() or len(sent) < len(f(b"1" * 90) + f(b"2" * 50)):
         sent += theirs.receive_nowait() or b""
@@ -89,10 +89,10 @@ def test_a_channel_leaves_nothing_over_while_a_loss_waits_to_be_told() -> None:
     ours, theirs = memory_pair()
     channel = Channel(ours, parser_for("content-length", LIMITS))
     theirs.send_nowait(f(b"{]") + f(b'{"id":1}'))
-    assert channel.fill_nowait()
-    assert isinstance(channel.next_nowait(), Frame)
+    assert channel.receive_more_nowait()
+    assert isinstance(channel.next_event(), Frame)
     channel.refuse_body(ParseFailure("invalid-json"))
-    assert isinstance(channel.next_nowait(), Fault)
-    assert channel.leftover() is None  # the frame behind the loss is held
-    assert channel.next_nowait() == Frame(b'{"id":1}')
+    assert isinstance(channel.next_event(), Fault)
+    assert channel.leftover() is None  # the frame after the loss is held
+    assert channel.next_event() == Frame(b'{"id":1}')
     assert channel.leftover() == b""

@@ -90,10 +90,10 @@ layouts = st.tuples(st.booleans(), st.none() | st.integers(0, 3))
 
 
 @settings(max_examples=300, deadline=None)
-@given(value=containers, layout=layouts, size=st.integers(1, 40), behind=st.binary(max_size=9))
-def test_every_json_text_ends_with_its_last_byte(value: object, layout: Layout, size: int, behind: bytes) -> None:
+@given(value=containers, layout=layouts, size=st.integers(1, 40), after=st.binary(max_size=9))
+def test_every_json_text_ends_with_its_last_byte(value: object, layout: Layout, size: int, after: bytes) -> None:
     text = dumps(value, layout)
-    assert read(text + behind, size) == ("ended", len(text))
+    assert read(text + after, size) == ("ended", len(text))
 
 
 @settings(max_examples=300, deadline=None)
@@ -111,10 +111,10 @@ def dumps(value: object, layout: Layout) -> bytes:
 
 
 @settings(max_examples=300, deadline=None)
-@given(beginning=st.lists(st.sampled_from([b"{", b"[", b'"', b"\\", b"1", b",", b"x"]), max_size=8), behind=st.binary())
-def test_no_text_goes_on_behind_a_content_length_line(beginning: list[bytes], behind: bytes) -> None:
+@given(beginning=st.lists(st.sampled_from([b"{", b"[", b'"', b"\\", b"1", b",", b"x"]), max_size=8), after=st.binary())
+def test_no_text_goes_on_after_a_content_length_line(beginning: list[bytes], after: bytes) -> None:
     lexer = JsonLexer()
     lexer.feed(b"{" + b"".join(beginning))
     if lexer.unfinished:
-        lexer.feed(b"Content-Length: 5\r\n\r\n" + behind)
+        lexer.feed(b"Content-Length: 5\r\n\r\n" + after)
         assert lexer.phase == "broken"

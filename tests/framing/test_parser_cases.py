@@ -1,7 +1,7 @@
 """Section 1.1 of docs/protocol.md as a table: what a stream of bytes becomes, however it is cut into chunks.
 
-A case is a list of steps (bytes, "rest", "time-out", "end") and what comes out: the body of a frame, or the reason of a
-fault. Bodies that are no JSON come out as frames and are refused by whoever drives the parser. What doubt and time-outs lead
+A case is a list of steps (bytes, "silence", "time-out", "end") and the expected events: the body of a frame, or the reason of a
+fault. Bodies that are no JSON are returned as frames, and the test driver refuses them. What doubt and time-outs lead
 to stands in `test_parser_doubts`.
 """
 
@@ -70,7 +70,7 @@ MALFORMED_BLOCKS: dict[str, bytes] = {
     "utf-16": b"\xff\xfeC\x00o\x00n\x00\r\n\r\n",
     "brace-in-a-block": b'Content-Length: 8\r\n{"id":1}\r\n\r\n',
     "bracket-in-a-name": b"X[0]: 1\r\n\r\n",
-    "malformed-behind-a-bad-length": b"Content-Length: x\r\nno colon\r\n\r\n",
+    "malformed-after-a-bad-length": b"Content-Length: x\r\nno colon\r\n\r\n",
 }
 
 UNUSABLE_BLOCKS: dict[str, tuple[str, tuple[bytes, ...]]] = {
@@ -107,7 +107,7 @@ SKIPPED_BLOCKS: dict[str, tuple[str, tuple[bytes, ...]]] = {
 
 
 def cases() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
-    """Name, steps, what comes out."""
+    """Name, steps, expected events."""
     yield from frames()
     yield from header_faults()
     yield from unframed_texts()
@@ -122,8 +122,8 @@ def frames() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
     yield "body-at-the-limit", [f(b'"' + b"x" * 198 + b'"')], [b'"' + b"x" * 198 + b'"']
     escaped = b'["Content-Length: 10\\r\\n\\r\\n{\\"id\\":666}"]'
     yield "frame-in-a-string-stays-there", [f(escaped) + B], [escaped, TWO]
-    yield "a-rest-in-a-body-changes-nothing", [A[:-3], "rest", A[-3:] + B], [ONE, TWO]
-    yield "a-rest-in-a-block-changes-nothing", [A[:9], "rest", A[9:] + B], [ONE, TWO]
+    yield "silence-in-a-body-changes-nothing", [A[:-3], "silence", A[-3:] + B], [ONE, TWO]
+    yield "silence-in-a-block-changes-nothing", [A[:9], "silence", A[9:] + B], [ONE, TWO]
     for name, lines in GOOD_BLOCKS.items():
         yield f"good-block-{name}", [block(*lines) + ONE + B], [ONE, TWO]
 
@@ -146,7 +146,7 @@ def header_faults() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
         [block(b"Content-Type: x/y", b"Content-Length: 201") + b"x" * 201],
         ["oversize"],
     )
-    yield "a-rest-does-not-end-an-oversize-body", [oversize[:50], "rest", oversize[50:] + B], ["oversize", TWO]
+    yield "silence-does-not-end-an-oversize-body", [oversize[:50], "silence", oversize[50:] + B], ["oversize", TWO]
     large = b"X: " + b"x" * LIMITS.max_header + b"\r\n"
     yield "header-too-large", [large + b"Content-Length: 8\r\n\r\n" + B], ["header-too-large", TWO]
     yield "header-too-large-then-a-text", [large + b"\r\n" + EVIL + B], ["header-too-large", TWO]
@@ -159,12 +159,12 @@ def header_faults() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
         [b"X: " + b"x" * (LIMITS.max_header - 4) + b"\x00\r\n\r\n" + B],
         ["malformed-header", TWO],
     )
-    yield "malformed-and-a-rest", [b"no header", "rest", B], ["malformed-header", TWO]
-    yield "malformed-and-a-rest-after-the-line", [b"no header\r\n", "rest", B], ["malformed-header", TWO]
+    yield "malformed-and-silence", [b"no header", "silence", B], ["malformed-header", TWO]
+    yield "malformed-and-silence-after-the-line", [b"no header\r\n", "silence", B], ["malformed-header", TWO]
     yield "two-malformed", [b"a\r\n\r\nb\r\n\r\n" + B], ["malformed-header", "malformed-header", TWO]
     yield (
-        "a-text-after-a-rest-is-a-loss-of-its-own",
-        [b"a\r\n\r\n", "rest", EVIL + B],
+        "a-text-after-silence-is-a-loss-of-its-own",
+        [b"a\r\n\r\n", "silence", EVIL + B],
         [
             "malformed-header",
             "missing-content-length",
@@ -187,13 +187,13 @@ def unframed_texts() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
     yield "brackets-in-strings", [b'{"}]":"\\"}"}' + B], [missing, TWO]
     yield "escaped-frame-in-a-string", [b'{"a":"Content-Length: 10\\r\\n\\r\\n{}"}' + B], [missing, TWO]
     yield "not-quite-json", [b"{not: 'json'}" + B], [missing, TWO]
-    yield "rest-in-a-text", [b'{"a":[1', "rest", B], [missing, TWO]
-    yield "raw-frame-in-a-string", [b'{"a":"' + EVIL_FRAME + b'"}' + EVIL_FRAME, "rest", B], [missing, TWO]
-    yield "raw-frame-in-an-object", [b"{" + EVIL_FRAME + b"}" + EVIL_FRAME, "rest", B], [missing, TWO]
-    yield "raw-frames-with-braces", [b"{" + f(b"}}" + EVIL_FRAME) + EVIL_FRAME, "rest", B], [missing, TWO]
+    yield "silence-in-a-text", [b'{"a":[1', "silence", B], [missing, TWO]
+    yield "raw-frame-in-a-string", [b'{"a":"' + EVIL_FRAME + b'"}' + EVIL_FRAME, "silence", B], [missing, TWO]
+    yield "raw-frame-in-an-object", [b"{" + EVIL_FRAME + b"}" + EVIL_FRAME, "silence", B], [missing, TWO]
+    yield "raw-frames-with-braces", [b"{" + f(b"}}" + EVIL_FRAME) + EVIL_FRAME, "silence", B], [missing, TWO]
     yield (
-        "raw-frame-in-a-text-behind-a-block",
-        [b"x\r\n\r\n{" + EVIL_FRAME + EVIL_FRAME, "rest", B],
+        "raw-frame-in-a-text-after-a-block",
+        [b"x\r\n\r\n{" + EVIL_FRAME + EVIL_FRAME, "silence", B],
         [
             "malformed-header",
             "malformed-header",
@@ -204,20 +204,20 @@ def unframed_texts() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
 
 def ends() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
     yield "nothing", ["end"], []
-    yield "end-behind-a-frame", [A, "end", "end"], [ONE]
+    yield "end-after-a-frame", [A, "end", "end"], [ONE]
     yield "end-in-a-block", [A + B[:9], "end"], [ONE, "malformed-header"]
     yield "end-in-a-body", [A + B[:-1], "end"], [ONE, "length-mismatch"]
     yield "end-before-a-body", [block(b"Content-Length: 8"), "end"], ["length-mismatch"]
     yield "end-in-an-oversize-body", [f(BIG)[:99], "end"], ["oversize"]
     yield "end-in-a-malformed-block", [b"no header\r\n", "end"], ["malformed-header"]
-    yield "end-behind-a-malformed-block", [b"no header\r\n\r\n", "end"], ["malformed-header"]
+    yield "end-after-a-malformed-block", [b"no header\r\n\r\n", "end"], ["malformed-header"]
     yield "end-in-an-unframed-text", [b'{"a"', "end"], ["missing-content-length"]
-    yield "end-in-a-text-behind-a-block", [b'x\r\n\r\n{"a"', "end"], ["malformed-header"]
-    yield "end-in-doubt-behind-a-cut-body", [f(CUT), "end"], [CUT, "invalid-json"]
-    yield "end-in-doubt-behind-a-bad-body", [f(BAD), "end"], [BAD, "invalid-json"]
+    yield "end-in-a-text-after-a-block", [b'x\r\n\r\n{"a"', "end"], ["malformed-header"]
+    yield "end-in-doubt-after-a-cut-body", [f(CUT), "end"], [CUT, "invalid-json"]
+    yield "end-in-doubt-after-a-bad-body", [f(BAD), "end"], [BAD, "invalid-json"]
     yield "end-in-a-block-in-doubt", [f(CUT) + A[:9], "end"], [CUT, "invalid-json"]
     yield "end-in-a-cut-text", [f(CUT) + TAIL[:-1], "end"], [CUT, "invalid-json"]
-    yield "end-behind-a-cut-text", [f(CUT) + TAIL, "end"], [CUT, "invalid-json"]
+    yield "end-after-a-cut-text", [f(CUT) + TAIL, "end"], [CUT, "invalid-json"]
     yield "end-in-quarantine", [f(BAD) + b"junk", "end"], [BAD, "invalid-json", "invalid-json"]
 
 

@@ -22,7 +22,7 @@ FULL = b'"' + b"x" * 18 + b'"'
 
 
 def line_cases() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
-    """Name, steps, what comes out."""
+    """Name, steps, expected events."""
     yield "one-line", [ONE + b"\n"], [ONE]
     yield "two-lines", [ONE + b"\n" + TWO + b"\n"], [ONE, TWO]
     yield "crlf", [ONE + b"\r\n" + TWO + b"\r\n"], [ONE, TWO]
@@ -40,15 +40,15 @@ def line_cases() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
     yield "line-one-beyond-the-limit", [LONG + b"\n" + LONG + b"\r\n" + TWO + b"\n"], ["oversize", "oversize", TWO]
     yield "oversize-last-line", [LONG, "end"], ["oversize"]
     yield "oversize", [LONG * 3 + b"\n" + TWO + b"\n"], ["oversize", TWO]
-    yield "oversize-of-blanks-behind", [ONE + b" " * 30 + b"\n" + TWO + b"\n"], ["oversize", TWO]
+    yield "oversize-of-blanks-after", [ONE + b" " * 30 + b"\n" + TWO + b"\n"], ["oversize", TWO]
     yield "end-in-an-oversize-line", [LONG * 3, "end"], ["oversize"]
-    yield "rest-in-a-line", [ONE[:4], "rest", ONE[4:] + b"\n"], [ONE]
-    yield "rest-in-an-oversize-line", [LONG * 2, "rest", ONE + b"\n" + TWO + b"\n"], ["oversize", TWO]
+    yield "silence-in-a-line", [ONE[:4], "silence", ONE[4:] + b"\n"], [ONE]
+    yield "silence-in-an-oversize-line", [LONG * 2, "silence", ONE + b"\n" + TWO + b"\n"], ["oversize", TWO]
     yield "time-out-in-a-line", [ONE[:4], "time-out", ONE + b"\n" + TWO + b"\n"], ["length-mismatch", TWO]
-    yield "time-out-then-a-rest", [ONE[:4], "time-out", "rest", TWO + b"\n"], ["length-mismatch", TWO]
+    yield "time-out-then-silence", [ONE[:4], "time-out", "silence", TWO + b"\n"], ["length-mismatch", TWO]
     yield (
-        "time-out-then-a-rest-then-the-tail",
-        [ONE[:4], "time-out", "rest", ONE[4:] + b"\n" + TWO + b"\n"],
+        "time-out-then-silence-then-the-tail",
+        [ONE[:4], "time-out", "silence", ONE[4:] + b"\n" + TWO + b"\n"],
         [
             "length-mismatch",
             ONE[4:],
@@ -57,11 +57,11 @@ def line_cases() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
         ],
     )
     yield "time-out-then-the-end", [ONE[:4], "time-out", "end"], ["length-mismatch"]
-    yield "time-out-in-an-oversize-line", [LONG * 2, "time-out", "rest", TWO + b"\n"], ["oversize", TWO]
-    yield "time-out-twice", [ONE[:4], "time-out", "time-out", "rest", TWO + b"\n"], ["length-mismatch", TWO]
+    yield "time-out-in-an-oversize-line", [LONG * 2, "time-out", "silence", TWO + b"\n"], ["oversize", TWO]
+    yield "time-out-twice", [ONE[:4], "time-out", "time-out", "silence", TWO + b"\n"], ["length-mismatch", TWO]
     yield (
         "time-out-then-an-oversize-line",
-        [ONE[:4], "time-out", b"\n" + LONG * 2, "rest", ONE + b"\n" + TWO + b"\n"],
+        [ONE[:4], "time-out", b"\n" + LONG * 2, "silence", ONE + b"\n" + TWO + b"\n"],
         [
             "length-mismatch",
             "oversize",
@@ -78,13 +78,13 @@ def test_lines_give_these_frames_and_faults_in_any_chunks(
     assert outline(every_chunking(lambda: NewlineParser(LIMITS), steps)) == expected
 
 
-# (steps, state, mid_frame, wants_rest)
+# (steps, state, mid_frame, waits_for_silence)
 STATES: dict[str, tuple[list[Any], str, bool, bool]] = {
     "a line is due": ([b"\n "], "in-step", False, False),
     "in a line": ([ONE], "in-line", True, False),
     "in an oversize line": ([LONG * 2], "dropping", True, False),
-    "behind a time-out": ([ONE, "time-out"], "dropping", False, True),
-    "behind a time-out in an oversize line": ([LONG * 2, "time-out"], "dropping", False, True),
+    "after a time-out": ([ONE, "time-out"], "dropping", False, True),
+    "after a time-out in an oversize line": ([LONG * 2, "time-out"], "dropping", False, True),
 }
 
 
@@ -93,7 +93,7 @@ def test_silence_means_what_the_state_says(drive: Any, name: str) -> None:
     steps, *expected = STATES[name]
     parser = NewlineParser(LIMITS)
     drive(parser, steps)
-    assert [parser.state, parser.mid_frame, parser.wants_rest] == expected
+    assert [parser.state, parser.mid_frame, parser.waits_for_silence] == expected
 
 
 def test_an_oversize_line_is_not_held_and_restarts_the_frame_deadline(drive: Any) -> None:
@@ -137,8 +137,8 @@ FRAME = encode_frame(ONE, "content-length")
         ([FRAME], "content-length", [ONE]),
         ([b" \r\n\t" + FRAME], "content-length", [ONE]),
         ([b"\r", b"\n", FRAME + ONE + b"\n"], "content-length", [ONE, "missing-content-length"]),
-        ([b"junk\n", "rest", ONE], "content-length", ["malformed-header", "missing-content-length"]),
-        ([b'"text"\n', "rest"], "content-length", ["malformed-header"]),
+        ([b"junk\n", "silence", ONE], "content-length", ["malformed-header", "missing-content-length"]),
+        ([b'"text"\n', "silence"], "content-length", ["malformed-header"]),
         ([FRAME[:-1], "time-out", FRAME], "content-length", ["length-mismatch", ONE]),
         ([b" \r\n"], None, []),
         ([b"\n", "end"], None, []),
@@ -163,7 +163,7 @@ def test_before_the_choice_nothing_is_held_and_no_silence_means_anything() -> No
     parser = AutoParser(LIMITS)
     parser.receive_data(b" \r\n")
     assert parser.next_event() is NEED_DATA
-    assert (parser.pending, parser.mid_frame, parser.wants_rest, parser.progress) == (0, False, False, 0)
+    assert (parser.pending, parser.mid_frame, parser.waits_for_silence, parser.progress) == (0, False, False, 0)
 
 
 @pytest.mark.parametrize("framing", ["content-length", "newline", "auto"])

@@ -1,4 +1,4 @@
-"""What holds for any bytes: no surprise, no frame from inside a payload, no loss behind a rest, bounded work."""
+"""Properties for any bytes: only events, no frame from inside a payload, no loss after silence, bounded work."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ FRAGMENTS = [
     *(A, A[:-1], A[:7], EVIL_FRAME, f(b""), f(b"{]"), f(b'{"a":"x'), f(b"y" * 130), b"x" * 90),
 ]
 junk = st.lists(st.sampled_from(FRAGMENTS) | st.binary(max_size=12), max_size=12).map(b"".join)
-steps = st.lists(junk.filter(bool) | st.sampled_from(["rest", "time-out"]), max_size=8)
+steps = st.lists(junk.filter(bool) | st.sampled_from(["silence", "time-out"]), max_size=8)
 framings = st.sampled_from(["content-length", "newline", "auto"])
 
 
 @settings(max_examples=600, deadline=None)
-@given(framing=framings, before=steps, after=st.sampled_from([[], ["end"], ["end", "rest", "time-out", "end"]]))
+@given(framing=framings, before=steps, after=st.sampled_from([[], ["end"], ["end", "silence", "time-out", "end"]]))
 def test_any_bytes_give_frames_faults_or_a_need_for_more(drive: Any, framing: Any, before: Any, after: Any) -> None:
     parser = parser_for(framing, LIMITS)
     for step in before + after:
@@ -74,12 +74,12 @@ def test_chunks_never_matter(every_chunking: Any, framing: Any, before: Any) -> 
 
 @settings(max_examples=600, deadline=None)
 @given(before=steps)
-def test_every_frame_behind_a_rest_comes_out_once_whatever_came_before(drive: Any, outline: Any, before: Any) -> None:
+def test_every_frame_after_a_rest_comes_out_once_whatever_came_before(drive: Any, outline: Any, before: Any) -> None:
     parser = ContentLengthParser(LIMITS)
     drive(parser, before)
     while parser.mid_frame:
         drive(parser, ["time-out"])
-    drive(parser, ["rest"])
+    drive(parser, ["silence"])
     assert outline(drive(parser, [A + B])) == [ONE, TWO]
 
 
@@ -145,7 +145,7 @@ def test_a_length_that_is_too_short_is_one_loss_and_the_next_frame_comes(
 @given(data=st.data(), text=texts())
 def test_the_late_tail_of_a_body_that_timed_out_is_skipped(drive: Any, outline: Any, data: Any, text: bytes) -> None:
     size = data.draw(st.integers(0, len(text) - 1))
-    silence = data.draw(st.sampled_from([["time-out"], ["time-out", "rest"], ["time-out", "rest", "rest"]]))
+    silence = data.draw(st.sampled_from([["time-out"], ["time-out", "silence"], ["time-out", "silence", "silence"]]))
     begun = b"Content-Length: %d\r\n\r\n" % len(text) + text[:size]
     assert outline(drive(ContentLengthParser(FrameLimits()), [begun, *silence, text[size:] + B])) == [
         "length-mismatch",
@@ -171,11 +171,11 @@ def test_a_frame_inside_a_json_payload_never_runs(drive: Any, outline: Any, data
             stream = b"X: y\r\n\r\n" + text
         case _:
             stream = b"Content-Length: %d\r\n\r\n" % declared[wrap] + text
-    silence = data.draw(st.lists(st.sampled_from(["rest", "time-out"]), max_size=2))
+    silence = data.draw(st.lists(st.sampled_from(["silence", "time-out"]), max_size=2))
     at = data.draw(st.integers(0, len(stream)))
     halves = [half for half in (stream[:at], stream[at:]) if half]
     events = drive(
-        ContentLengthParser(FrameLimits(max_body=500_000)), [halves[0], *silence, *halves[1:], A, "rest", B, "end"]
+        ContentLengthParser(FrameLimits(max_body=500_000)), [halves[0], *silence, *halves[1:], A, "silence", B, "end"]
     )
     assert EVIL not in outline(events)
 
@@ -189,8 +189,8 @@ def test_a_raw_frame_inside_what_began_as_a_text_never_runs(
 ) -> None:
     beginning = before[: data.draw(st.integers(1, len(before) - 1))]
     raw = beginning + f(b"not json" + EVIL_FRAME) + b"".join(after)
-    assert EVIL not in outline(drive(ContentLengthParser(FrameLimits()), [raw, "rest", A, "end"]))
-    assert EVIL not in outline(drive(ContentLengthParser(FrameLimits()), [b"X: y\r\n\r\n" + raw, "rest", A, "end"]))
+    assert EVIL not in outline(drive(ContentLengthParser(FrameLimits()), [raw, "silence", A, "end"]))
+    assert EVIL not in outline(drive(ContentLengthParser(FrameLimits()), [b"X: y\r\n\r\n" + raw, "silence", A, "end"]))
 
 
 @settings(max_examples=200, deadline=None)

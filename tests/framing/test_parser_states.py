@@ -10,7 +10,7 @@ from discreet.errors.failures import ParseFailure
 from discreet.framing.content_length import ContentLengthParser
 from discreet.framing.encoder import encode_frame
 from discreet.framing.parser import NEED_DATA, Fault, Frame, FrameLimits
-from discreet.framing.states import State
+from discreet.framing.states import ParserState
 
 LIMITS = FrameLimits(max_body=200, max_header=128)
 
@@ -28,7 +28,7 @@ INPUTS: dict[str, Any] = {
     "junk": JUNK,
     "line end": b"\r\n",
     "no length": b"X: 1\r\n\r\n",
-    "rest": "rest",
+    "silence": "silence",
     "time-out": "time-out",
     "end": "end",
 }
@@ -36,8 +36,8 @@ INPUTS: dict[str, Any] = {
 MALFORMED, MISSING, INVALID = "malformed-header", "missing-content-length", "invalid-json"
 MISMATCH, TOO_LARGE = "length-mismatch", "oversize"
 
-# (what leads there, the state, {input: (what comes out, the state behind it)}); an input left out changes nothing.
-ROWS: dict[str, tuple[list[Any], State, dict[str, tuple[list[Any], State]]]] = {
+# (what leads there, the state, {input: (what comes out, the state after it)}); an input left out changes nothing.
+ROWS: dict[str, tuple[list[Any], ParserState, dict[str, tuple[list[Any], ParserState]]]] = {
     "in step": (
         [A],
         "in-step",
@@ -48,7 +48,7 @@ ROWS: dict[str, tuple[list[Any], State, dict[str, tuple[list[Any], State]]]] = {
             "no length": ([MISSING], "after-block"),
         },
     ),
-    "behind a faulty block": (
+    "after a faulty block": (
         [JUNK],
         "after-block",
         {
@@ -56,7 +56,7 @@ ROWS: dict[str, tuple[list[Any], State, dict[str, tuple[list[Any], State]]]] = {
             "text": ([], "in-step"),
             "junk": ([MALFORMED], "after-block"),
             "no length": ([MISSING], "after-block"),
-            "rest": ([], "in-step"),
+            "silence": ([], "in-step"),
             "end": ([], "in-step"),
         },
     ),
@@ -95,7 +95,7 @@ ROWS: dict[str, tuple[list[Any], State, dict[str, tuple[list[Any], State]]]] = {
             "frame": ([MALFORMED], "in-step"),
             "junk": ([MALFORMED], "after-block"),
             "no length": ([MALFORMED], "after-block"),
-            "rest": ([MALFORMED], "in-step"),
+            "silence": ([MALFORMED], "in-step"),
             "end": ([MALFORMED], "in-step"),
         },
     ),
@@ -106,22 +106,22 @@ ROWS: dict[str, tuple[list[Any], State, dict[str, tuple[list[Any], State]]]] = {
             "frame": ([], "quarantine"),
             "junk": ([], "quarantine"),
             "no length": ([], "quarantine"),
-            "rest": ([MISSING], "in-step"),
+            "silence": ([MISSING], "in-step"),
             "end": ([MISSING], "in-step"),
         },
     ),
-    "in an unframed text behind a faulty block": (
+    "in an unframed text after a faulty block": (
         [JUNK + b'{"a":1'],
         "unframed",
         {
             "frame": ([], "quarantine"),
             "junk": ([], "quarantine"),
             "no length": ([], "quarantine"),
-            "rest": ([], "in-step"),
+            "silence": ([], "in-step"),
             "end": ([], "in-step"),
         },
     ),
-    "in doubt behind a bad body": (
+    "in doubt after a bad body": (
         [BAD_FRAME],
         "doubt-whole",
         {
@@ -129,11 +129,11 @@ ROWS: dict[str, tuple[list[Any], State, dict[str, tuple[list[Any], State]]]] = {
             "text": ([], "quarantine"),
             "junk": ([], "quarantine"),
             "no length": ([], "quarantine"),
-            "rest": ([], "in-step"),
+            "silence": ([], "in-step"),
             "end": ([], "in-step"),
         },
     ),
-    "in doubt behind a cut body": (
+    "in doubt after a cut body": (
         [CUT_FRAME],
         "doubt-cut",
         {
@@ -141,11 +141,11 @@ ROWS: dict[str, tuple[list[Any], State, dict[str, tuple[list[Any], State]]]] = {
             "text": ([], "cut-text"),
             "junk": ([], "quarantine"),
             "no length": ([], "quarantine"),
-            "rest": ([INVALID], "in-step"),
+            "silence": ([INVALID], "in-step"),
             "end": ([INVALID], "in-step"),
         },
     ),
-    "in doubt behind a body that timed out": (
+    "in doubt after a body that timed out": (
         [CUT_BODY, "time-out"],
         "doubt-cut",
         {
@@ -153,12 +153,12 @@ ROWS: dict[str, tuple[list[Any], State, dict[str, tuple[list[Any], State]]]] = {
             "text": ([], "cut-text"),
             "junk": ([], "quarantine"),
             "no length": ([], "quarantine"),
-            "rest": ([MISMATCH], "doubt-cut"),
+            "silence": ([MISMATCH], "doubt-cut"),
             "end": ([MISMATCH], "in-step"),
         },
     ),
     "the same, reported": (
-        [CUT_BODY, "time-out", "rest"],
+        [CUT_BODY, "time-out", "silence"],
         "doubt-cut",
         {
             "frame": ([ONE], "in-step"),
@@ -168,7 +168,7 @@ ROWS: dict[str, tuple[list[Any], State, dict[str, tuple[list[Any], State]]]] = {
             "end": ([], "in-step"),
         },
     ),
-    "in doubt behind a whole text that timed out": (
+    "in doubt after a whole text that timed out": (
         [b"Content-Length: 60\r\n\r\n{}", "time-out"],
         "doubt-whole",
         {
@@ -179,7 +179,7 @@ ROWS: dict[str, tuple[list[Any], State, dict[str, tuple[list[Any], State]]]] = {
             "end": ([], "in-step"),
         },
     ),
-    "in a block in doubt behind a bad body": (
+    "in a block in doubt after a bad body": (
         [BAD_FRAME + b"Y: "],
         "in-block",
         {
@@ -188,12 +188,12 @@ ROWS: dict[str, tuple[list[Any], State, dict[str, tuple[list[Any], State]]]] = {
             "junk": ([], "quarantine"),
             "line end": ([], "in-block"),
             "no length": ([], "quarantine"),
-            "rest": ([INVALID], "in-step"),
+            "silence": ([INVALID], "in-step"),
             "time-out": ([], "quarantine"),
             "end": ([INVALID], "in-step"),
         },
     ),
-    "in a block in doubt behind a cut body": (
+    "in a block in doubt after a cut body": (
         [CUT_FRAME + b"1: "],
         "in-block",
         {
@@ -202,7 +202,7 @@ ROWS: dict[str, tuple[list[Any], State, dict[str, tuple[list[Any], State]]]] = {
             "junk": ([], "quarantine"),
             "line end": ([], "in-block"),
             "no length": ([], "quarantine"),
-            "rest": ([INVALID], "in-step"),
+            "silence": ([INVALID], "in-step"),
             "time-out": ([], "cut-text"),
             "end": ([INVALID], "in-step"),
         },
@@ -214,25 +214,25 @@ ROWS: dict[str, tuple[list[Any], State, dict[str, tuple[list[Any], State]]]] = {
             "frame": ([], "quarantine"),
             "junk": ([], "quarantine"),
             "no length": ([], "quarantine"),
-            "rest": ([INVALID], "in-step"),
+            "silence": ([INVALID], "in-step"),
             "end": ([INVALID], "in-step"),
         },
     ),
     "in the late rest of a body that timed out": (
-        [CUT_BODY, "time-out", "rest", b"[1"],
+        [CUT_BODY, "time-out", "silence", b"[1"],
         "cut-text",
         {
             "frame": ([], "quarantine"),
             "junk": ([], "quarantine"),
             "no length": ([], "quarantine"),
-            "rest": ([MISMATCH], "in-step"),
+            "silence": ([MISMATCH], "in-step"),
             "end": ([MISMATCH], "in-step"),
         },
     ),
     "in quarantine": (
         [BAD_FRAME + b"{"],
         "quarantine",
-        {"rest": ([INVALID], "in-step"), "end": ([INVALID], "in-step")},
+        {"silence": ([INVALID], "in-step"), "end": ([INVALID], "in-step")},
     ),
 }
 
@@ -254,7 +254,7 @@ def test_a_rest_is_wanted_where_it_changes_something_and_nowhere_else(drive: Any
     prefix, _, outcomes = ROWS[row]
     parser = ContentLengthParser(LIMITS)
     drive(parser, prefix)
-    assert parser.wants_rest == ("rest" in outcomes)
+    assert parser.waits_for_silence == ("silence" in outcomes)
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -276,16 +276,16 @@ def test_nothing_can_be_refused_where_no_frame_has_just_come(drive: Any, row: st
 
 def test_the_table_reaches_every_state() -> None:
     reached = {state for _, state, _ in ROWS.values()}
-    assert reached | {"reporting"} == set(get_args(State))
+    assert reached | {"reporting"} == set(get_args(ParserState))
 
 
-@pytest.mark.parametrize("given", ["rest", "time-out", "end", "frame"])
+@pytest.mark.parametrize("given", ["silence", "time-out", "end", "frame"])
 def test_a_fault_that_waits_to_be_read_comes_before_everything_else(drive: Any, outline: Any, given: str) -> None:
     parser = ContentLengthParser(LIMITS)
     parser.receive_data(BAD_FRAME)
     parser.next_event()
     parser.refuse_body(ParseFailure("invalid-utf8"))
-    assert (parser.state, parser.wants_rest, parser.mid_frame) == ("reporting", False, False)
+    assert (parser.state, parser.waits_for_silence, parser.mid_frame) == ("reporting", False, False)
     expected = ["invalid-utf8", ONE] if given == "frame" else ["invalid-utf8"]
     assert outline(drive(parser, [INPUTS[given]])) == expected
 
@@ -304,7 +304,7 @@ def test_silence_means_nothing_while_bytes_wait_to_be_read(
     parser = ContentLengthParser(LIMITS)
     drive(parser, [before])
     parser.receive_data(unread[:-1])
-    parser.input_rested()
+    parser.input_fell_silent()
     parser.frame_timed_out()
     assert outline(drive(parser, [unread[-1:]])) == expected
 

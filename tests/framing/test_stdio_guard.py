@@ -1,4 +1,4 @@
-"""Nothing but frames on stdout, nothing but the daemon on stdin, and nothing said beside them is lost."""
+"""Only frames go to stdout, only the daemon reads stdin, and stray output is passed on."""
 
 from __future__ import annotations
 
@@ -7,42 +7,29 @@ import os
 import pty
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from discreet.framing.stdio_guard import hint_for_tty
+from discreet.framing.stdio_guard import terminal_hint
 from discreet.framing.stray_output import (
-    AGE_SECONDS,
-    CUT_NOTE,
-    KEPT_TEXTS,
-    REST_SECONDS,
-    TEXT_BYTES,
-    Gatherer,
-    Inbox,
-    StrayReader,
-    Stream,
-    Voice,
+    MAX_HELD_TEXTS,
 )
-from discreet.framing.transports.polled import PolledInbox
-from discreet.framing.transports.threaded import PumpedInbox
-from support.waits import DEADLINE_SECONDS
+
+DEADLINE = 60
+"""Seconds; stops a test that hangs; no limit on speed."""
 
 BUFFERED = {"PYTHONUNBUFFERED": ""}
 """Python as users start it, whatever the test run's own environment says."""
 
 BEGIN = """
 import json, os, subprocess, sys
-from discreet.framing.stdio_guard import flush_text_streams, release, seize
-from discreet.framing.stray_output import StrayReader
+from discreet.framing.stdio_guard import flush_text_streams, redirect, restore
+from discreet.framing.stray_output import StrayOutputReader
 
-streams = seize()
-reader = StrayReader(streams.stray_out, streams.stray_err)
+streams = redirect()
+reader = StrayOutputReader(streams.stray_out, streams.stray_err)
 reader.start()
 texts = []
 
@@ -186,7 +173,7 @@ assert reader.drain(60)
 listen()
 report()
 """)
-    assert len(texts) == KEPT_TEXTS + 1
+    assert len(texts) == MAX_HELD_TEXTS + 1
 
 
 # -- the descriptors ------------------------------------------------------------------------------------------------
@@ -234,14 +221,14 @@ report(done.stdout.decode())
 def test_the_descriptors_have_one_owner() -> None:
     _, refused = run("""
 try:
-    seize()
+    redirect()
 except RuntimeError:
     report("refused")
 """)
     assert refused == "refused"
 
 
-def test_release_puts_everything_back_and_seize_may_follow() -> None:
+def test_restore_puts_everything_back_and_redirect_may_follow() -> None:
     before = """
 import os, sys
 def standing():
@@ -256,11 +243,11 @@ first, opened = standing(), count()
 changed = standing()[0] != first[0]
 print("held back", end="")
 assert reader.stop(60)
-release()
-release()
+restore()
+restore()
 facts = [standing() == first, changed, count() == opened]
-streams = seize()
-reader = StrayReader(streams.stray_out, streams.stray_err)
+streams = redirect()
+reader = StrayOutputReader(streams.stray_out, streams.stray_err)
 reader.start()
 report(facts)
 """,
@@ -272,10 +259,10 @@ report(facts)
 def test_a_terminal_gets_a_hint_of_one_line_and_nothing_else_does() -> None:
     controlling, controlled = pty.openpty()
     reading, writing = os.pipe()
-    hint = hint_for_tty(controlled)
+    hint = terminal_hint(controlled)
     assert hint is not None
     assert hint.splitlines() == [hint]
-    assert hint_for_tty(reading) is None
+    assert terminal_hint(reading) is None
     for fd in (controlling, controlled, reading, writing):
         os.close(fd)
 
@@ -295,180 +282,3 @@ print(*sorted(set(sys.modules) - before))
     heavy = {"anyio", "asyncio", "json", "logging", "pathlib", "socket", "structlog", "subprocess", "threading"}
     assert "discreet" in loaded
     assert not loaded & heavy
-
-
-# -- the reader of what is stray ----------------------------------------------------------------------------------------
-
-
-class Stray:
-    """A reader over two pipes, and the texts that it handed over."""
-
-    def __init__(self, inbox: Callable[[int, int], Inbox]) -> None:
-        self.stray_out, self.out = os.pipe()
-        self.stray_err, self.err = os.pipe()
-        self.texts: list[tuple[Stream, str]] = []
-        self._heard = threading.Condition()
-        self.reader = StrayReader(self.stray_out, self.stray_err, inbox=inbox)
-        self.reader.start()
-
-    def listen(self) -> None:
-        self.reader.deliver_to(self._hear)
-
-    def _hear(self, stream: Stream, text: str) -> None:
-        with self._heard:
-            self.texts.append((stream, text))
-            self._heard.notify_all()
-
-    def wait_for(self, count: int) -> list[tuple[Stream, str]]:
-        with self._heard:
-            assert self._heard.wait_for(lambda: len(self.texts) >= count, DEADLINE_SECONDS)
-            return self.texts
-
-    def end(self) -> None:
-        os.close(self.out)
-        os.close(self.err)
-        assert self.reader.stop(DEADLINE_SECONDS)
-        os.close(self.stray_out)
-        os.close(self.stray_err)
-
-
-@pytest.fixture(params=[PolledInbox, PumpedInbox])
-def stray(request: pytest.FixtureRequest) -> Iterator[Stray]:
-    made = Stray(request.param)
-    yield made
-    made.end()
-
-
-@pytest.fixture
-def polled_stray() -> Iterator[Stray]:
-    """Where there is polling, `drain` is exact; by threads it is a matter of time."""
-    made = Stray(PolledInbox)
-    yield made
-    made.end()
-
-
-def test_a_rest_ends_a_text_with_and_without_a_line_end(stray: Stray) -> None:
-    stray.listen()
-    os.write(stray.out, b"one\ntwo\n")
-    assert stray.wait_for(1) == [("stdout", "one\ntwo")]
-    os.write(stray.err, b"three")
-    assert stray.wait_for(2)[1:] == [("stderr", "three")]
-
-
-def test_one_closed_pipe_does_not_end_the_other(stray: Stray) -> None:
-    stray.listen()
-    os.write(stray.out, b"last words")
-    os.close(stray.out)
-    stray.out = os.dup(stray.err)  # for `end`
-    assert stray.wait_for(1) == [("stdout", "last words")]
-    os.write(stray.err, b"still here")
-    assert stray.wait_for(2)[1:] == [("stderr", "still here")]
-
-
-def test_drain_hands_over_what_is_there_and_waits_for_nobody(polled_stray: Stray) -> None:
-    polled_stray.listen()
-    os.write(polled_stray.out, b"a\n")
-    os.write(polled_stray.err, b"b")
-    assert polled_stray.reader.drain(DEADLINE_SECONDS)  # the writing ends are still open
-    assert sorted(polled_stray.texts) == [("stderr", "b"), ("stdout", "a")]
-    os.write(polled_stray.out, b"later")
-    assert polled_stray.reader.drain(DEADLINE_SECONDS)
-    assert polled_stray.texts[2:] == [("stdout", "later")]
-
-
-def test_texts_before_the_listener_are_kept_up_to_a_bound_and_the_rest_counted(polled_stray: Stray) -> None:
-    for number in range(KEPT_TEXTS + 3):
-        os.write(polled_stray.err, b"%d\n" % number)
-        assert polled_stray.reader.drain(DEADLINE_SECONDS)
-    polled_stray.listen()
-    assert polled_stray.texts[:KEPT_TEXTS] == [("stderr", str(number)) for number in range(KEPT_TEXTS)]
-    (stream, note), *more = polled_stray.texts[KEPT_TEXTS:]
-    assert (stream, more) == ("stderr", [])
-    assert note.startswith("[3 ")
-
-
-# -- texts ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_stream_is_heard_when_it_rests_and_at_least_once_in_a_while() -> None:
-    voice = Voice("stdout")
-    assert voice.due is None
-    now = 100.0
-    while now < 100 + AGE_SECONDS:  # it never rests
-        assert voice.feed(b"tick\n...", now) == []
-        assert voice.due_texts(now) == []
-        assert voice.due is not None
-        assert now < voice.due <= 100 + AGE_SECONDS
-        now += REST_SECONDS / 2
-    (aged,) = voice.due_texts(100 + AGE_SECONDS)
-    assert aged.endswith("...tick")
-    assert voice.due == now - REST_SECONDS / 2 + REST_SECONDS
-    assert voice.due_texts(voice.due) == ["..."]
-    assert voice.due is None
-
-
-def gather(*chunks: bytes) -> list[str]:
-    gatherer = Gatherer()
-    texts = [text for chunk in chunks for text in gatherer.feed(chunk)]
-    return texts + gatherer.give_all()
-
-
-@pytest.mark.parametrize(
-    ("written", "texts"),
-    [
-        (b"", []),
-        (b"\n\r\n\n", []),
-        (b"one", ["one"]),
-        (b"one\n", ["one"]),
-        (b"one\r\ntwo\rthree\n", ["one\ntwo\nthree"]),
-        (b"  indented\n\n  apart\n", ["  indented\n\n  apart"]),
-        (b"\xff\xc3\xa9", ["\\xffé"]),
-        (b"x" * TEXT_BYTES, ["x" * TEXT_BYTES]),
-        (b"x" * (TEXT_BYTES + 1), ["x" * TEXT_BYTES + CUT_NOTE]),
-        (b"x" * (TEXT_BYTES * 5) + b"\nnext", ["x" * TEXT_BYTES + CUT_NOTE, "next"]),
-        (b"short\n" + b"x" * TEXT_BYTES, ["short", "x" * TEXT_BYTES]),
-        (b"\n" * TEXT_BYTES + b"late", ["late"]),
-    ],
-)
-def test_texts_of_bytes(written: bytes, texts: list[str]) -> None:
-    assert gather(written) == texts
-    assert gather(*(written[at : at + 1000] for at in range(0, len(written), 1000))) == texts
-
-
-def test_lines_that_come_one_by_one_stay_together() -> None:
-    assert gather(b"Traceback:\n", b"  line 1\n", b"Error\n") == ["Traceback:\n  line 1\nError"]
-
-
-def test_whole_lines_can_be_given_without_the_one_that_is_being_written() -> None:
-    gatherer = Gatherer()
-    gatherer.feed(b"50%\r75%\r100")
-    assert gatherer.give_lines() == ["50%\n75%"]
-    assert gatherer.give_lines() == []
-    gatherer.feed(b"%\n")
-    assert gatherer.give_all() == ["100%"]
-    assert not gatherer.holds
-
-
-lines = st.lists(st.text("ab é", max_size=40).map(str.encode) | st.just(b"z" * (TEXT_BYTES - 1)), max_size=30)
-
-
-@given(lines, st.sampled_from([b"\n", b"\r", b"\r\n"]), st.lists(st.integers(1, 20_000)))
-def test_no_split_of_the_bytes_loses_a_line_or_grows_a_text(written: list[bytes], end: bytes, sizes: list[int]) -> None:
-    data = b"".join(line + end for line in written)
-    chunks: list[bytes] = []
-    for size in sizes:
-        chunks.append(data[:size])
-        data = data[size:]
-    texts = gather(*chunks, data)
-    assert [line for text in texts for line in text.split("\n") if line] == [line.decode() for line in written if line]
-    assert all(len(text.encode()) <= TEXT_BYTES for text in texts)
-
-
-@given(st.lists(st.binary(max_size=3) | st.just(b"q" * 5000)))
-def test_no_bytes_at_all_upset_the_gathering(chunks: list[bytes]) -> None:
-    gatherer = Gatherer()
-    for chunk in chunks:
-        for text in gatherer.feed(chunk):
-            assert text.strip("\n") == text != ""
-    assert len(gatherer.give_all()) <= 1
-    assert not gatherer.holds

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from discreet.daemon.schemas.documents import ErrorSchema, OperationSchema
@@ -100,6 +100,8 @@ TEXTS = st.text(st.characters(codec="utf-8") | st.sampled_from("\"'\\*/`\n\t "),
 
 
 @given(TEXTS, TEXTS)
+@example("TimeText", "TimeText")  # a name that the TypeScript module declares when a type needs it
+@example("", "str")
 @settings(max_examples=60)
 def test_no_text_of_a_server_can_leave_the_place_that_it_has(text: str, word: str) -> None:
     error = ErrorSchema("BAD", text, text, {"properties": {"a": {"description": text}}}, 500, "INTERNAL", False)
@@ -107,7 +109,9 @@ def test_no_text_of_a_server_can_leave_the_place_that_it_has(text: str, word: st
     hostile.input_schema["properties"][word] = {"type": "string", "description": text, "default": word}
     plain = operation("a/b", {"enum": ["x" * len(word)]}, text="Plain.", errors=(error,))
     tree, expected = ast.parse(python([hostile])), ast.parse(python([plain]))
-    assert [type(node) for node in tree.body] == [type(node) for node in expected.body]
+    # A member that is named like a builtin type hides it, so the module imports `builtins` as well.
+    statements = [type(node) for node in tree.body if ast.unparse(node) != "import builtins"]
+    assert statements == [type(node) for node in expected.body]
     literals = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     assert {word, text} <= literals
     outside = _without_comments_and_strings(typescript([hostile]))

@@ -108,7 +108,7 @@ def kill(child: Any) -> None:
 def rows(path: Path) -> dict[str, int]:
     """What the file says, without any daemon: states by task."""
     with closing(sqlite3.connect(path)) as connection:
-        return dict(connection.execute("SELECT id, ended IS NOT NULL FROM tasks").fetchall())
+        return dict(connection.execute("SELECT id, ended_ms IS NOT NULL FROM tasks").fetchall())
 
 
 def test_without_any_call_the_next_daemon_fails_what_a_killed_one_worked_on(serve: Spawn, app_directory: Path) -> None:

@@ -30,10 +30,10 @@ STUBBORN = (
 """They tell their number on stderr once a request has come. The second ignores the end of its input, and SIGTERM."""
 
 RECORDING = """\
-{"line":"start","ms":0,"version":1,"framing":"content-length","command":[]}
-{"line":"message","ms":1,"from":"client","message":{"jsonrpc":"2.0","id":1,"method":"m"}}
-{"line":"message","ms":2,"from":"server","message":{"jsonrpc":"2.0","id":1,"result":1}}
-{"line":"end","ms":3,"status":0}
+{"type":"start","ms":0,"version":1,"framing":"content-length","command":[]}
+{"type":"message","ms":1,"from":"client","message":{"jsonrpc":"2.0","id":1,"method":"m"}}
+{"type":"message","ms":2,"from":"server","message":{"jsonrpc":"2.0","id":1,"result":1}}
+{"type":"end","ms":3,"status":0}
 """
 
 LIBRARY = """

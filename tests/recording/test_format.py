@@ -1,4 +1,4 @@
-"""The file of a recorded session, and the places in messages that it and its readers name."""
+"""The file format of a recorded session, and paths into its messages."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from msgspec import Raw
 from discreet.client import json_path
 from discreet.recording.format import (
     VERSION,
-    Closed,
-    Ended,
-    Line,
-    Lost,
-    Noted,
+    ClosedEntry,
+    EndEntry,
+    Entry,
+    MessageEntry,
+    OmittedEntry,
     RecordingError,
     RecordingWriter,
-    Said,
-    Start,
+    StartEntry,
+    StderrEntry,
     create_file,
     read_recording,
 )
 
-START = Start(ms=0.0, version=VERSION, framing="newline", command=("discreet", "serve"))
-LINES: tuple[Line, ...] = (
-    Said(ms=1.5, sender="client", message=Raw(b'{"id":1e400}'), scrubbed={"params.token": 1}),
-    Said(ms=2.25, sender="server", message=Raw(b"[]")),
-    Lost(ms=3.0, sender="client", reason="malformed-header", size=12),
-    Closed(ms=4.0, sender="client"),
-    Noted(ms=5.0, text="a line"),
-    Ended(ms=6.0, status=-15),
+START = StartEntry(ms=0.0, version=VERSION, framing="newline", command=("discreet", "serve"))
+ENTRIES: tuple[Entry, ...] = (
+    MessageEntry(ms=1.5, sender="client", message=Raw(b'{"id":1e400}'), scrubbed={"params.token": 1}),
+    MessageEntry(ms=2.25, sender="server", message=Raw(b"[]")),
+    OmittedEntry(ms=3.0, sender="client", reason="malformed-header", size=12),
+    ClosedEntry(ms=4.0, sender="client"),
+    StderrEntry(ms=5.0, text="a line"),
+    EndEntry(ms=6.0, status=-15),
 )
 
 
-def written(path: Path, *lines: Line) -> Path:
+def written(path: Path, *lines: Entry) -> Path:
     fd = create_file(path)
     for line in lines:
         RecordingWriter(fd).write(line)
@@ -47,17 +47,17 @@ def written(path: Path, *lines: Line) -> Path:
     return path
 
 
-def test_what_was_written_is_read_again(tmp_path: Path) -> None:
-    recording = read_recording(written(tmp_path / "a.jsonl", START, *LINES))
-    assert (recording.start, recording.lines) == (START, LINES)
-    assert recording.ended == LINES[-1]
+def test_a_written_recording_is_read_back(tmp_path: Path) -> None:
+    recording = read_recording(written(tmp_path / "a.jsonl", START, *ENTRIES))
+    assert (recording.start, recording.entries) == (START, ENTRIES)
+    assert recording.end == ENTRIES[-1]
 
 
-def test_every_line_is_one_line(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.jsonl", START, *LINES)
-    assert path.read_bytes().count(b"\n") == 1 + len(LINES)
+def test_every_entry_is_one_line(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jsonl", START, *ENTRIES)
+    assert path.read_bytes().count(b"\n") == 1 + len(ENTRIES)
     assert path.read_bytes().splitlines()[1] == (
-        b'{"line":"message","ms":1.5,"from":"client","message":{"id":1e400},"scrubbed":{"params.token":1}}'
+        b'{"type":"message","ms":1.5,"from":"client","message":{"id":1e400},"scrubbed":{"params.token":1}}'
     )
 
 
@@ -67,19 +67,19 @@ def test_a_new_file_is_its_owners_only(tmp_path: Path) -> None:
     assert stat.S_IMODE(os.stat(path).st_mode) & 0o077 == 0
 
 
-def test_a_file_that_is_there_is_left_until_something_is_written(tmp_path: Path) -> None:
+def test_an_existing_file_keeps_its_content_until_something_is_written(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"x")
     os.close(create_file(path))
     assert path.read_bytes() == b"x"
 
 
-def test_a_recording_that_was_cut_off_is_good_up_to_there(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.jsonl", START, *LINES)
+def test_a_recording_that_was_cut_off_is_valid_up_to_there(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jsonl", START, *ENTRIES)
     path.write_bytes(path.read_bytes()[:-5])
     recording = read_recording(path)
-    assert recording.lines == LINES[:-1]
-    assert recording.ended is None
+    assert recording.entries == ENTRIES[:-1]
+    assert recording.end is None
 
 
 @pytest.mark.parametrize(
@@ -88,12 +88,12 @@ def test_a_recording_that_was_cut_off_is_good_up_to_there(tmp_path: Path) -> Non
         b"",
         b"{}\n",
         b"no json\n",
-        b'{"line":"end","ms":1,"status":0}\n',
-        b'{"line":"start","ms":0,"version":2,"framing":"newline","command":[],"other":1}\n',
-        b'{"line":"start","ms":0,"version":1,"framing":"newline","command":[]}\n\n',
-        b'{"line":"start","ms":0,"version":1,"framing":"newline","command":[]}\n{"line":"odd","ms":1}\n',
+        b'{"type":"end","ms":1,"status":0}\n',
+        b'{"type":"start","ms":0,"version":2,"framing":"newline","command":[],"other":1}\n',
+        b'{"type":"start","ms":0,"version":1,"framing":"newline","command":[]}\n\n',
+        b'{"type":"start","ms":0,"version":1,"framing":"newline","command":[]}\n{"type":"odd","ms":1}\n',
         b"\xff\xfe\n",
-        b'{"line":"start","ms":0,"version":1,"framing":"newline","command":[]}\n' * 2,
+        b'{"type":"start","ms":0,"version":1,"framing":"newline","command":[]}\n' * 2,
         b"[" * 100_000 + b"\n",
     ],
 )
@@ -104,17 +104,17 @@ def test_a_file_that_is_no_recording_is_refused(text: bytes, tmp_path: Path) -> 
         read_recording(path)
 
 
-@pytest.mark.parametrize("second", [b'{"line":"message","ms":1,"from":"client","message":"\xff"}', b'{"line":"start"}'])
-def test_what_is_wrong_is_told_with_its_line(second: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("second", [b'{"type":"message","ms":1,"from":"client","message":"\xff"}', b'{"type":"start"}'])
+def test_a_bad_line_is_reported_with_its_number(second: bytes, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_bytes(b'{"line":"start","ms":0,"version":1,"framing":"newline","command":[]}\n' + second + b"\n")
+    path.write_bytes(b'{"type":"start","ms":0,"version":1,"framing":"newline","command":[]}\n' + second + b"\n")
     with pytest.raises(RecordingError, match=r"a\.jsonl:2: "):
         read_recording(path)
 
 
-def test_members_of_later_writers_are_ignored(tmp_path: Path) -> None:
+def test_unknown_members_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_bytes(b'{"line":"start","ms":0,"version":1,"framing":"newline","command":[],"new":{"a":1}}\n')
+    path.write_bytes(b'{"type":"start","ms":0,"version":1,"framing":"newline","command":[],"new":{"a":1}}\n')
     assert read_recording(path).start.framing == "newline"
 
 
@@ -122,8 +122,8 @@ steps = st.lists(st.text(max_size=8) | st.integers(0, 1000), max_size=6).map(tup
 
 
 @given(steps)
-def test_every_place_has_a_spelling_that_is_read_again(path: json_path.Path) -> None:
-    assert json_path.read(json_path.show(path)) == path
+def test_every_path_is_parsed_back_from_its_text(path: json_path.Path) -> None:
+    assert json_path.parse_path(json_path.format_path(path)) == path
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ def test_every_place_has_a_spelling_that_is_read_again(path: json_path.Path) -> 
         ((0, "x"), "[0].x"),
     ],
 )
-def test_places_are_spelt_as_people_write_them(path: json_path.Path, text: str) -> None:
-    assert json_path.show(path) == text
+def test_paths_are_written_as_people_write_them(path: json_path.Path, text: str) -> None:
+    assert json_path.format_path(path) == text
 
 
 @pytest.mark.parametrize(
@@ -157,13 +157,13 @@ def test_places_are_spelt_as_people_write_them(path: json_path.Path, text: str) 
         ('result["*"]', ("result", "*"), True),
     ],
 )
-def test_patterns_name_places(pattern: str, path: json_path.Path, expected: bool) -> None:
-    assert json_path.matches(json_path.read_pattern(pattern), path) is expected
+def test_patterns_match_paths(pattern: str, path: json_path.Path, expected: bool) -> None:
+    assert json_path.matches(json_path.parse_pattern(pattern), path) is expected
 
 
 @pytest.mark.parametrize(
     "text", ["result..time", ".result", "result[", "result[x]", "result[-1]", "a b", '["unclosed', "***"]
 )
-def test_what_names_no_place_is_refused(text: str) -> None:
+def test_a_text_that_is_no_pattern_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
-        json_path.read_pattern(text)
+        json_path.parse_pattern(text)

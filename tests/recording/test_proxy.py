@@ -1,4 +1,4 @@
-"""The relay between a client and a child: every byte, both ends, on both event loops."""
+"""The relay between a client and a child: every byte, both ends of stream, on both event loops."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import anyio
 import pytest
 
 from discreet.client import EndBounds, ServerProcess, spawn
-from discreet.framing.transports.interface import MemoryTransport, PeerGone, memory_pair
-from discreet.recording.proxy import ClientEnds, relay
-from discreet.recording.recorder import Stream
-from support.waits import DEADLINE_SECONDS
+from discreet.framing.transports.interface import PeerGone
+from discreet.framing.transports.memory import MemoryTransport, memory_pair
+from discreet.recording.format import StreamName
+from discreet.recording.proxy import ClientStreams, relay
 
 pytestmark = [
     pytest.mark.anyio,
@@ -27,31 +27,31 @@ ECHO = "import os\nwhile data := os.read(0, 65536):\n while data: data = data[os
 
 
 class Wire:
-    """The client's ends of its two streams, and what the listener heard."""
+    """The client's ends of its two streams, and what the observer got."""
 
     def __init__(self) -> None:
         self.gone = False
-        self.heard: dict[Stream, bytes] = {"client": b"", "server": b""}
-        self.ended: list[Stream] = []
+        self.observed: dict[StreamName, bytes] = {"client": b"", "server": b""}
+        self.ended: list[StreamName] = []
         self.incoming, self.stdin = memory_pair()
         self.outgoing, self.stdout = memory_pair()
 
-    def listen(self, stream: Stream, data: bytes, *, rested: bool = False) -> None:
-        self.heard[stream] += data
+    def observe(self, stream: StreamName, data: bytes, *, rested: bool = False) -> None:
+        self.observed[stream] += data
         if not data:
             self.ended.append(stream)
 
 
 @asynccontextmanager
 async def relayed(code: str) -> AsyncIterator[tuple[Wire, ServerProcess]]:
-    """A session that must be over when the block is."""
+    """A session that must be over when the block ends."""
     wire = Wire()
-    ends = ClientEnds(wire.incoming, wire.outgoing, hung_up=lambda: wire.gone)
+    ends = ClientStreams(wire.incoming, wire.outgoing, hung_up=lambda: wire.gone)
     bounds = EndBounds(eof=0.2, terminate=1.0)
     with anyio.fail_after(DEADLINE_SECONDS):
         async with spawn([sys.executable, "-I", "-S", "-c", code], bounds=bounds) as server:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(partial(relay, ends, server, wire.listen, bounds=bounds))
+                tasks.start_soon(partial(relay, ends, server, wire.observe, bounds=bounds))
                 yield wire, server
             server.close()
 
@@ -63,7 +63,7 @@ async def read_all(transport: MemoryTransport) -> bytes:
     return bytes(data)
 
 
-async def test_every_byte_passes_in_both_directions_and_is_heard() -> None:
+async def test_every_byte_passes_in_both_directions_and_is_observed() -> None:
     data = bytes(range(256)) * 8192
     async with relayed(ECHO) as (wire, server), anyio.create_task_group() as tasks:
 
@@ -74,7 +74,7 @@ async def test_every_byte_passes_in_both_directions_and_is_heard() -> None:
         tasks.start_soon(send)
         assert await read_all(wire.stdout) == data
         assert await server.wait() == 0
-    assert wire.heard == {"client": data, "server": data}
+    assert wire.observed == {"client": data, "server": data}
     assert wire.ended == ["client", "server"]
 
 
@@ -83,13 +83,13 @@ async def test_a_server_that_ends_ends_the_session_though_the_client_stays() -> 
         assert await read_all(wire.stdout) == b"bye"
 
 
-async def test_a_client_that_reads_no_more_has_gone() -> None:
+async def test_a_client_that_reads_no_more_has_hung_up() -> None:
     async with relayed("import os\nwhile True: os.write(1, b'x' * 4096)") as (wire, _):
         assert await wire.stdout.receive()
         wire.stdout.close()
 
 
-async def test_a_client_that_ended_its_input_and_hung_up_has_gone() -> None:
+async def test_a_client_that_ended_its_input_and_hung_up_ends_the_session() -> None:
     async with relayed("import signal; signal.pause()") as (wire, server):
         wire.stdin.send_eof()
         wire.gone = True
@@ -106,13 +106,13 @@ async def test_a_server_that_reads_no_more_is_seen_by_the_client() -> None:
         os.kill(server.pid, signal.SIGTERM)
 
 
-async def test_a_server_that_stays_silent_behind_the_clients_end_is_ended() -> None:
+async def test_a_server_that_stays_silent_after_the_clients_end_is_terminated() -> None:
     async with relayed("import signal; signal.pause()") as (wire, server):
         wire.stdin.send_eof()
         assert await server.wait() == -signal.SIGTERM
 
 
-async def test_a_server_that_still_speaks_behind_the_clients_end_may_finish() -> None:
+async def test_a_server_that_still_writes_after_the_clients_end_may_finish() -> None:
     code = "import os, time\nos.read(0, 1)\nfor _ in range(8): time.sleep(0.05); os.write(1, b'.')"
     async with relayed(code) as (wire, server):
         wire.stdin.send_eof()

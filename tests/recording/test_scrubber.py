@@ -1,4 +1,4 @@
-"""Messages of a recording: no secret stays, nothing else goes, and what went can be put back by who knows it."""
+"""Scrubbing a message removes every secret and nothing else, and a replay can fill the secrets in again."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.client.json_path import read, value_at
+from discreet.client.json_path import parse_path, value_at
 from discreet.errors.redaction import register, unregister
 from discreet.errors.redaction.marks import REDACTED
 from discreet.recording.json_values import Json, dump, load
-from discreet.recording.scrubber import UNNUMBERED, MessageScrubber, removed_piece
+from discreet.recording.scrubber import UNNUMBERED, MessageScrubber, removed_text
 
 GITHUB = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3hJ6"
 KNOWN = "correct-horse-battery-staple-17"
 
 
 def scrubbed(message: object) -> tuple[object, dict[str, int]]:
-    """The message after scrubbing, as plain values, and what was removed."""
+    """The scrubbed message as plain values, and the numbers of the removed secrets by path."""
     result = MessageScrubber().scrub(load(json.dumps(message).encode()))
     return json.loads(dump(result.message)), dict(result.removed)
 
@@ -44,7 +44,7 @@ def scrubbed(message: object) -> tuple[object, dict[str, int]]:
         ({"secret": True, "password": None}, {"secret": True, "password": None}, []),
     ],
 )  # fmt: skip
-def test_secrets_go_by_name_shape_and_structure_and_nothing_else_does(
+def test_secrets_are_removed_by_name_shape_and_structure_and_nothing_else_is(
     params: object, expected: object, places: list[str]
 ) -> None:
     message, removed = scrubbed({"method": "m", "params": params})
@@ -64,7 +64,7 @@ def test_secrets_go_by_name_shape_and_structure_and_nothing_else_does(
         ({"credentials": {"a": ["one-of-them-1"]}}, "one-of-them-1"),
     ],
 )
-def test_a_secret_that_a_name_gave_away_is_hidden_wherever_it_is_said_again(told: object, secret: str) -> None:
+def test_a_secret_found_by_its_name_is_removed_wherever_it_occurs_later(told: object, secret: str) -> None:
     scrubber = MessageScrubber()
     (number,) = scrubber.scrub(load(json.dumps({"params": told}).encode())).removed.values()
     again = {"id": f"id-{secret}", "params": ["ann", secret], "note": f"it was {secret}.", secret: 1}
@@ -73,14 +73,14 @@ def test_a_secret_that_a_name_gave_away_is_hidden_wherever_it_is_said_again(told
     assert dict(result.removed) == {"params[1]": number, "note": number}
 
 
-def test_a_number_that_a_name_gave_away_is_hidden_as_one() -> None:
+def test_a_number_found_by_its_name_is_removed_later_too() -> None:
     scrubber = MessageScrubber()
     scrubber.scrub(load(b'{"otp":482913}'))
     assert dump(scrubber.scrub(load(b"[482913,1482913,482913.0]")).message) == b'["<redacted>",1482913,482913.0]'
 
 
 @pytest.mark.parametrize("told", [{"token": "interface"}, {"password": "abc"}, {"secret": "true"}, {"token": "$TOKEN"}])
-def test_what_is_too_common_stays_where_no_name_tells(told: dict[str, str]) -> None:
+def test_common_values_stay_where_no_name_marks_them(told: dict[str, str]) -> None:
     scrubber = MessageScrubber()
     scrubber.scrub(load(json.dumps(told).encode()))
     (value,) = told.values()
@@ -97,11 +97,11 @@ def test_what_is_too_common_stays_where_no_name_tells(told: dict[str, str]) -> N
         {"method": "initialize", "params": {"semanticTokens": {"formats": ["relative"], "tokenTypes": ["class"]}}},
     ],
 )
-def test_tokens_that_name_a_progress_or_are_words_of_a_language_stay(message: dict[str, Json]) -> None:
+def test_progress_tokens_and_language_tokens_stay(message: dict[str, Json]) -> None:
     assert scrubbed(message) == (message, {})
 
 
-def test_a_token_of_a_progress_that_is_a_secret_by_its_shape_goes() -> None:
+def test_a_progress_token_with_the_shape_of_a_secret_is_removed() -> None:
     message, removed = scrubbed({"method": "$/progress", "params": {"token": GITHUB}})
     assert GITHUB not in json.dumps(message)
     assert removed
@@ -138,11 +138,11 @@ def test_several_secrets_in_one_text_have_no_number() -> None:
         ("long", "<cut>", None),
     ],
 )
-def test_the_removed_piece_is_found(text: str, clean: str, piece: str | None) -> None:
-    assert removed_piece(text, clean) == piece
+def test_the_removed_text_is_recovered(text: str, clean: str, piece: str | None) -> None:
+    assert removed_text(text, clean) == piece
 
 
-def test_ids_that_look_like_secrets_go_and_stay_apart() -> None:
+def test_ids_that_look_like_secrets_are_replaced_and_stay_different() -> None:
     scrubber = MessageScrubber()
     other = GITHUB[:-1] + "x"
     ids = [scrubber.scrub({"id": found, "method": "m"}).message for found in (GITHUB, other, GITHUB)]
@@ -162,14 +162,14 @@ def test_a_secret_behind_a_repeated_member_does_not_stay() -> None:
     assert dump(MessageScrubber().scrub(load(text)).message) == b'{"note":"fine"}'
 
 
-def test_keys_that_are_secrets_go_and_stay_apart() -> None:
+def test_keys_that_are_secrets_are_replaced_and_stay_different() -> None:
     message, _ = scrubbed({GITHUB: 1, GITHUB[:-1] + "x": 2})
     assert isinstance(message, dict)
     assert sorted(message.values()) == [1, 2]
     assert "ghp_" not in json.dumps(message)
 
 
-def test_paths_go_where_that_is_wanted_and_cannot_be_put_back() -> None:
+def test_paths_are_removed_on_request_and_are_not_numbered() -> None:
     result = MessageScrubber(hide_paths=True).scrub({"params": {"uri": "file:///home/alice/x.py"}})
     assert "alice" not in str(result.message)
     assert result.removed == {"params.uri": UNNUMBERED}
@@ -196,14 +196,14 @@ def test_a_known_secret_stays_nowhere_and_scrubbing_twice_changes_nothing(value:
 
 
 @given(values)
-def test_every_place_that_is_named_exists(value: object) -> None:
+def test_every_reported_path_exists(value: object) -> None:
     result = MessageScrubber().scrub(load(json.dumps(value).encode()))
-    assert all(value_at(result.message, read(place)) is not None for place in result.removed)
+    assert all(value_at(result.message, parse_path(place)) is not None for place in result.removed)
 
 
 @pytest.mark.parametrize(
     "text", [b"NaN", b"[Infinity]", b"\xff", b"\xef\xbb\xbf1", "{}".encode("utf-16"), b"", b"1 2", b"[" * 200_000]
 )
-def test_what_is_no_json_is_refused(text: bytes) -> None:
+def test_text_that_is_no_json_is_refused(text: bytes) -> None:
     with pytest.raises((ValueError, RecursionError)):
         load(text)

@@ -38,19 +38,19 @@ def notes(title: str = "Milk") -> Service:
 
 
 SESSION = (
-    '{"line":"start","ms":0.0,"version":1,"framing":"newline","command":["discreet","serve"]}',
-    '{"line":"message","ms":1.0,"from":"client","message":{"jsonrpc":"2.0","id":"a","method":"notes/read","params":{"note":1}}}',
-    '{"line":"message","ms":1.5,"from":"client","message":{"jsonrpc":"2.0","id":"b","method":"notes/watch","params":{"to":2}}}',
-    '{"line":"message","ms":2.0,"from":"server","message":{"jsonrpc":"2.0","method":"stream/event","params":{"id":"b","seq":1,"value":0}}}',
-    '{"line":"message","ms":2.1,"from":"server","message":{"jsonrpc":"2.0","method":"stream/event","params":{"id":"b","seq":2,"value":1}}}',
-    '{"line":"message","ms":2.2,"from":"server","message":{"jsonrpc":"2.0","id":"b","result":{"completed":true,"events":2}}}',
-    '{"line":"message","ms":2.3,"from":"server","message":{"jsonrpc":"2.0","id":"a","result":{"id":1,"title":"Milk","at":4}}}',
-    '{"line":"message","ms":3.0,"from":"client","message":{"jsonrpc":"2.0","id":"c","method":"notes/confirm"}}',
-    '{"line":"message","ms":3.1,"from":"server","message":{"jsonrpc":"2.0","id":77,"method":"ask","params":{"what":"Milk"}}}',
-    '{"line":"message","ms":3.2,"from":"client","message":{"jsonrpc":"2.0","id":77,"result":"yes"}}',
-    '{"line":"message","ms":3.3,"from":"server","message":{"jsonrpc":"2.0","id":"c","result":"yes"}}',
-    '{"line":"closed","ms":4.0,"from":"client"}',
-    '{"line":"end","ms":5.0,"status":0}',
+    '{"type":"start","ms":0.0,"version":1,"framing":"newline","command":["discreet","serve"]}',
+    '{"type":"message","ms":1.0,"from":"client","message":{"jsonrpc":"2.0","id":"a","method":"notes/read","params":{"note":1}}}',
+    '{"type":"message","ms":1.5,"from":"client","message":{"jsonrpc":"2.0","id":"b","method":"notes/watch","params":{"to":2}}}',
+    '{"type":"message","ms":2.0,"from":"server","message":{"jsonrpc":"2.0","method":"stream/event","params":{"id":"b","seq":1,"value":0}}}',
+    '{"type":"message","ms":2.1,"from":"server","message":{"jsonrpc":"2.0","method":"stream/event","params":{"id":"b","seq":2,"value":1}}}',
+    '{"type":"message","ms":2.2,"from":"server","message":{"jsonrpc":"2.0","id":"b","result":{"completed":true,"events":2}}}',
+    '{"type":"message","ms":2.3,"from":"server","message":{"jsonrpc":"2.0","id":"a","result":{"id":1,"title":"Milk","at":4}}}',
+    '{"type":"message","ms":3.0,"from":"client","message":{"jsonrpc":"2.0","id":"c","method":"notes/confirm"}}',
+    '{"type":"message","ms":3.1,"from":"server","message":{"jsonrpc":"2.0","id":77,"method":"ask","params":{"what":"Milk"}}}',
+    '{"type":"message","ms":3.2,"from":"client","message":{"jsonrpc":"2.0","id":77,"result":"yes"}}',
+    '{"type":"message","ms":3.3,"from":"server","message":{"jsonrpc":"2.0","id":"c","result":"yes"}}',
+    '{"type":"closed","ms":4.0,"from":"client"}',
+    '{"type":"end","ms":5.0,"status":0}',
 )
 
 
@@ -71,7 +71,7 @@ def test_what_differs_is_told_and_asserted(session: Path) -> None:
     with pytest.raises(RecordingDiffers) as caught:
         replayed(session, notes("Eggs"))
     assert isinstance(caught.value, AssertionError)
-    places = {(found.where, found.place) for found in caught.value.verdict.differences}
+    places = {(found.message, found.path) for found in caught.value.verdict.differences}
     assert places == {
         ('notes/read id "a"', "result.title"),
         ('notes/read id "a"', "result.at"),

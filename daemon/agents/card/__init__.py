@@ -1,1 +1,1 @@
-"""The agent card, in both versions of A2A."""
+"""The agent card, in the JSON of A2A 1.0 and 0.3."""

@@ -1,8 +1,7 @@
-"""The agent card: what an agent tells of itself before anybody speaks to it (A2A 1.0, sections 4.4 and 4.5).
+"""The agent card, which describes an agent to its clients (A2A 1.0, sections 4.4 and 4.5). Holds data, derives nothing.
 
-These structs are at once the JSON of the 1.0 dialect. What the specification requires is always written, all else only
-where it was given (sections 5.7 and 8.4.1), so that a signature made over one writing holds for the next. Holds data,
-derives nothing.
+Encoded, these structs are the JSON of A2A 1.0. Required members are always written, other ones only if they are set
+(sections 5.7 and 8.4.1), so that a signature over the JSON holds whenever it is written again.
 """
 
 from __future__ import annotations
@@ -13,38 +12,38 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, Struct, field
 
-from ..model.types import JsonObject, Name, Wire
+from ..model.types import JsonObject, NonEmptyStr, WireStruct
 
 MediaType: TypeAlias = Annotated[str, Meta(pattern=r"^[^\s/;]+/[^\s/;]+(?:;.*)?$")]
 
 
-class AgentInterface(Wire, frozen=True, kw_only=True):
+class AgentInterface(WireStruct, frozen=True, kw_only=True):
     """One way to reach the agent (4.4.6). `protocol_version` is `1.0` or `0.3`."""
 
-    url: Name
-    protocol_binding: Name
-    protocol_version: Name
+    url: NonEmptyStr
+    protocol_binding: NonEmptyStr
+    protocol_version: NonEmptyStr
     tenant: str | None = None
 
 
-class Provider(Wire, frozen=True, kw_only=True):
-    """Who offers the agent (4.4.2)."""
+class Provider(WireStruct, frozen=True, kw_only=True):
+    """The organization that offers the agent (4.4.2)."""
 
-    organization: Name
-    url: Name
+    organization: NonEmptyStr
+    url: NonEmptyStr
 
 
-class Extension(Wire, frozen=True):
-    """An extension of the protocol (4.4.4). With `required` a client that does not name it is refused."""
+class Extension(WireStruct, frozen=True):
+    """An extension of the protocol (4.4.4). If it is `required`, clients that do not name it are refused."""
 
-    uri: Name
+    uri: NonEmptyStr
     description: str | None = None
     required: bool = False
     params: JsonObject | None = None
 
 
-class Capabilities(Wire, frozen=True, kw_only=True):
-    """What the agent can do beyond the core (4.4.3). None says nothing."""
+class Capabilities(WireStruct, frozen=True, kw_only=True):
+    """Optional capabilities of the agent (4.4.3). None leaves a capability out of the card."""
 
     streaming: bool | None = None
     push_notifications: bool | None = None
@@ -52,24 +51,24 @@ class Capabilities(Wire, frozen=True, kw_only=True):
     extended_agent_card: bool | None = None
 
 
-class Scopes(Wire, frozen=True):
-    """The scopes that a scheme has to grant; none where it has none."""
+class Scopes(WireStruct, frozen=True):
+    """The scopes that a scheme must grant; empty for schemes without scopes."""
 
     list: tuple[str, ...] = ()
 
 
-class SecurityRequirement(Wire, frozen=True):
-    """The schemes that are needed together, by their names. Of several requirements one is enough. See `requires`."""
+class SecurityRequirement(WireStruct, frozen=True):
+    """Schemes that are required together, by name. Of several requirements, a client meets one. See `requires`."""
 
     schemes: dict[str, Scopes] = field(default_factory=dict)
 
 
-class Skill(Wire, frozen=True, kw_only=True):
-    """Something that the agent does well (4.4.5). `input_modes` and `output_modes` replace the agent's own."""
+class Skill(WireStruct, frozen=True, kw_only=True):
+    """An ability of the agent (4.4.5). `input_modes` and `output_modes` replace those of the agent."""
 
-    id: Name
-    name: Name
-    description: Name
+    id: NonEmptyStr
+    name: NonEmptyStr
+    description: NonEmptyStr
     tags: tuple[str, ...]
     examples: tuple[str, ...] = ()
     input_modes: tuple[MediaType, ...] = ()
@@ -77,75 +76,75 @@ class Skill(Wire, frozen=True, kw_only=True):
     security_requirements: tuple[SecurityRequirement, ...] = ()
 
 
-class Signature(Wire, frozen=True, kw_only=True):
-    """A JWS over the card (4.4.7, 8.4). It is passed on as it is: made and checked elsewhere."""
+class Signature(WireStruct, frozen=True, kw_only=True):
+    """A JWS over the card (4.4.7, 8.4). It is neither made nor verified here."""
 
-    protected: Name
-    signature: Name
+    protected: NonEmptyStr
+    signature: NonEmptyStr
     header: JsonObject | None = None
 
 
-class ApiKey(Wire, frozen=True, kw_only=True):
-    """A key in a header, a query, or a cookie (4.5.2)."""
+class ApiKey(WireStruct, frozen=True, kw_only=True):
+    """An API key in a header, a query, or a cookie (4.5.2)."""
 
-    name: Name
+    name: NonEmptyStr
     location: Literal["query", "header", "cookie"]
     description: str | None = None
 
 
-class HttpAuth(Wire, frozen=True):
-    """A scheme of the `Authorization` header, such as `Bearer` (4.5.3). Over stdio: of `serviceParams.authorization`."""
+class HttpAuth(WireStruct, frozen=True):
+    """A scheme of the `Authorization` header, such as `Bearer` (4.5.3); over stdio, of `serviceParams.authorization`."""
 
-    scheme: Name
+    scheme: NonEmptyStr
     description: str | None = None
     bearer_format: str | None = None
 
 
-class AuthorizationCode(Wire, frozen=True, kw_only=True):
-    """4.5.8"""
+class AuthorizationCode(WireStruct, frozen=True, kw_only=True):
+    """The authorization code flow (4.5.8)."""
 
-    authorization_url: Name
-    token_url: Name
+    authorization_url: NonEmptyStr
+    token_url: NonEmptyStr
     scopes: dict[str, str]
     refresh_url: str | None = None
     pkce_required: bool = False
 
 
-class ClientCredentials(Wire, frozen=True, kw_only=True):
-    """4.5.9"""
+class ClientCredentials(WireStruct, frozen=True, kw_only=True):
+    """The client credentials flow (4.5.9)."""
 
-    token_url: Name
+    token_url: NonEmptyStr
     scopes: dict[str, str]
     refresh_url: str | None = None
 
 
-class Implicit(Wire, frozen=True, kw_only=True):
-    """Deprecated by the specification: use `AuthorizationCode` with PKCE."""
+class Implicit(WireStruct, frozen=True, kw_only=True):
+    """The implicit flow. Deprecated by the specification: use `AuthorizationCode` with PKCE."""
 
-    authorization_url: Name
+    authorization_url: NonEmptyStr
     scopes: dict[str, str]
     refresh_url: str | None = None
 
 
-class Password(Wire, frozen=True, kw_only=True):
-    """Deprecated by the specification: use `AuthorizationCode` with PKCE, or `DeviceCode`."""
+class Password(WireStruct, frozen=True, kw_only=True):
+    """The password flow. Deprecated by the specification: use `AuthorizationCode` with PKCE, or `DeviceCode`."""
 
-    token_url: Name
+    token_url: NonEmptyStr
     scopes: dict[str, str]
     refresh_url: str | None = None
 
 
-class DeviceCode(Wire, frozen=True, kw_only=True):
-    """4.5.10. The 0.3 dialect has no words for it."""
+class DeviceCode(WireStruct, frozen=True, kw_only=True):
+    """The device code flow (4.5.10), which A2A 0.3 can't express."""
 
-    device_authorization_url: Name
-    token_url: Name
+    device_authorization_url: NonEmptyStr
+    token_url: NonEmptyStr
     scopes: dict[str, str]
     refresh_url: str | None = None
 
 
-class OAuthFlows(Wire, frozen=True, kw_only=True):
-    """Exactly one flow (4.5.7). Raises `ValueError` for none and for several."""
+class OAuthFlows(WireStruct, frozen=True, kw_only=True):
+    """Exactly one flow (4.5.7). Raises `ValueError` for none or several."""
 
     authorization_code: AuthorizationCode | None = None
     client_credentials: ClientCredentials | None = None
@@ -154,10 +153,10 @@ class OAuthFlows(Wire, frozen=True, kw_only=True):
     device_code: DeviceCode | None = None
 
     def __post_init__(self) -> None:
-        _require_one(self)
+        _check_exactly_one(self)
 
 
-class OAuth2(Wire, frozen=True):
+class OAuth2(WireStruct, frozen=True):
     """OAuth 2.0 (4.5.4)."""
 
     flows: OAuthFlows
@@ -165,25 +164,25 @@ class OAuth2(Wire, frozen=True):
     oauth2_metadata_url: str | None = None
 
 
-class OpenIdConnect(Wire, frozen=True):
-    """OpenID Connect (4.5.5). The URL is that of the provider's metadata."""
+class OpenIdConnect(WireStruct, frozen=True):
+    """OpenID Connect (4.5.5). The URL is that of the provider's discovery document."""
 
-    open_id_connect_url: Name
+    open_id_connect_url: NonEmptyStr
     description: str | None = None
 
 
-class MutualTls(Wire, frozen=True):
-    """A certificate of the client's (4.5.6)."""
+class MutualTls(WireStruct, frozen=True):
+    """Mutual TLS: the client presents a certificate (4.5.6)."""
 
     description: str | None = None
 
 
 Scheme: TypeAlias = ApiKey | HttpAuth | OAuth2 | OpenIdConnect | MutualTls
-"""How callers can show who they are."""
+"""How a client can authenticate."""
 
 
-class SecurityScheme(Wire, frozen=True, kw_only=True):
-    """One `Scheme`, under the name of its kind (4.5.1). Raises `ValueError` for none and for several. See `named`."""
+class SecurityScheme(WireStruct, frozen=True, kw_only=True):
+    """One `Scheme`, in the member for its kind (4.5.1). Raises `ValueError` for none or several. See `wrap_scheme`."""
 
     api_key_security_scheme: ApiKey | None = None
     http_auth_security_scheme: HttpAuth | None = None
@@ -192,22 +191,22 @@ class SecurityScheme(Wire, frozen=True, kw_only=True):
     mtls_security_scheme: MutualTls | None = None
 
     def __post_init__(self) -> None:
-        _require_one(self)
+        _check_exactly_one(self)
 
     @property
     def scheme(self) -> Scheme:
-        """The one that is there."""
+        """The scheme that is set."""
         found: Scheme = next(value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None)
         return found
 
 
-class AgentCard(Wire, frozen=True, kw_only=True):
-    """The card (4.4.1). The first interface is the preferred one; the skills may be none."""
+class AgentCard(WireStruct, frozen=True, kw_only=True):
+    """The card (4.4.1). The first interface is the preferred one. `skills` may be empty."""
 
-    name: Name
-    description: Name
+    name: NonEmptyStr
+    description: NonEmptyStr
     supported_interfaces: tuple[AgentInterface, ...]
-    version: Name
+    version: NonEmptyStr
     capabilities: Capabilities
     default_input_modes: tuple[MediaType, ...]
     default_output_modes: tuple[MediaType, ...]
@@ -220,18 +219,18 @@ class AgentCard(Wire, frozen=True, kw_only=True):
     icon_url: str | None = None
 
 
-def scopes_of(requirement: SecurityRequirement) -> frozenset[str]:
-    """All scopes that a requirement asks for, of whichever scheme."""
+def required_scopes(requirement: SecurityRequirement) -> frozenset[str]:
+    """All scopes that a requirement asks for, of all its schemes."""
     return frozenset(scope for scopes in requirement.schemes.values() for scope in scopes.list)
 
 
 def requires(schemes: Mapping[str, Sequence[str]]) -> SecurityRequirement:
-    """The requirement of these schemes, all of them, each with these scopes: `requires({"bearer": ["files:read"]})`."""
+    """A requirement of all these schemes, each with its scopes: `requires({"bearer": ["files:read"]})`."""
     return SecurityRequirement({name: Scopes(tuple(scopes)) for name, scopes in schemes.items()})
 
 
-def named(scheme: Scheme) -> SecurityScheme:
-    """A scheme as it stands in a card."""
+def wrap_scheme(scheme: Scheme) -> SecurityScheme:
+    """The scheme in the form that a card holds. Raises `TypeError` for an object that is no scheme."""
     match scheme:
         case ApiKey():
             return SecurityScheme(api_key_security_scheme=scheme)
@@ -243,20 +242,20 @@ def named(scheme: Scheme) -> SecurityScheme:
             return SecurityScheme(open_id_connect_security_scheme=scheme)
         case MutualTls():
             return SecurityScheme(mtls_security_scheme=scheme)
-        case _:  # what users hand in, whatever they annotate
-            raise TypeError(f"a {type(scheme).__name__} is no security scheme")
+        case _:  # users may pass anything
+            raise TypeError(f"{type(scheme).__name__} is not a security scheme")
 
 
-def checked(card: AgentCard) -> AgentCard:
-    """The same card with every field of the type that it should be, however it was put together.
+def validate_card(card: AgentCard) -> AgentCard:
+    """A copy of the card in which every field has its declared type.
 
     Raises `TypeError` or `msgspec.ValidationError`, one line that names the field.
     """
     if not isinstance(card, AgentCard):
-        raise TypeError(f"a {type(card).__name__} is no AgentCard")
+        raise TypeError(f"{type(card).__name__} is not an AgentCard")
     return msgspec.json.decode(msgspec.json.encode(card), type=AgentCard)
 
 
-def _require_one(struct: Struct) -> None:
+def _check_exactly_one(struct: Struct) -> None:
     if sum(getattr(struct, name) is not None for name in struct.__struct_fields__) != 1:
-        raise ValueError(f"{type(struct).__name__} holds exactly one of {', '.join(struct.__struct_fields__)}")
+        raise ValueError(f"{type(struct).__name__} needs exactly one of {', '.join(struct.__struct_fields__)}")

@@ -1,7 +1,7 @@
-"""The agent card of the 0.3 dialect, made from the 1.0 card. Adds nothing and decides nothing of its own.
+"""Converts a 1.0 agent card to the JSON of A2A 0.3. Adds nothing of its own.
 
-What 0.3 has no words for is left out: tenants, `pkceRequired`, the device code flow. So are signatures: they were made
-over the JSON of 1.0, and would prove nothing of this one.
+Leaves out what 0.3 can't express: tenants, `pkceRequired`, the device code flow. Leaves out signatures too: they were made
+over the JSON of 1.0 and are not valid for this one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias, assert_never
 
 import msgspec
 
-from ..model.types import Wire
+from ..model.types import WireStruct
 from .model import (
     AgentCard,
     AgentInterface,
@@ -35,22 +35,22 @@ from .model import (
 
 PROTOCOL_VERSION: Final = "0.3.0"
 
-Requirement: TypeAlias = dict[str, tuple[str, ...]]
-"""Scopes by the name of their scheme."""
+SecurityRequirement03: TypeAlias = dict[str, tuple[str, ...]]
+"""Scopes by scheme name."""
 
 
-class Interface03(Wire, frozen=True):
+class Interface03(WireStruct, frozen=True):
     url: str
     transport: str
 
 
-class Capabilities03(Wire, frozen=True):
+class Capabilities03(WireStruct, frozen=True):
     streaming: bool | None = None
     push_notifications: bool | None = None
     extensions: tuple[Extension, ...] = ()
 
 
-class Skill03(Wire, frozen=True):
+class Skill03(WireStruct, frozen=True):
     id: str
     name: str
     description: str
@@ -58,55 +58,55 @@ class Skill03(Wire, frozen=True):
     examples: tuple[str, ...] = ()
     input_modes: tuple[str, ...] = ()
     output_modes: tuple[str, ...] = ()
-    security: tuple[Requirement, ...] = ()
+    security: tuple[SecurityRequirement03, ...] = ()
 
 
-class ApiKey03(Wire, frozen=True, tag_field="type", tag="apiKey"):
+class ApiKey03(WireStruct, frozen=True, tag_field="type", tag="apiKey"):
     name: str
     location: Literal["query", "header", "cookie"] = msgspec.field(name="in")
     description: str | None = None
 
 
-class HttpAuth03(Wire, frozen=True, tag_field="type", tag="http"):
+class HttpAuth03(WireStruct, frozen=True, tag_field="type", tag="http"):
     scheme: str
     description: str | None = None
     bearer_format: str | None = None
 
 
-class AuthorizationCode03(Wire, frozen=True):
+class AuthorizationCode03(WireStruct, frozen=True):
     authorization_url: str
     token_url: str
     scopes: dict[str, str]
     refresh_url: str | None = None
 
 
-class Flows03(Wire, frozen=True):
+class Flows03(WireStruct, frozen=True):
     authorization_code: AuthorizationCode03 | None = None
     client_credentials: ClientCredentials | None = None
     implicit: Implicit | None = None
     password: Password | None = None
 
 
-class OAuth203(Wire, frozen=True, tag_field="type", tag="oauth2"):
+class OAuth203(WireStruct, frozen=True, tag_field="type", tag="oauth2"):
     flows: Flows03
     description: str | None = None
     oauth2_metadata_url: str | None = None
 
 
-class OpenIdConnect03(Wire, frozen=True, tag_field="type", tag="openIdConnect"):
+class OpenIdConnect03(WireStruct, frozen=True, tag_field="type", tag="openIdConnect"):
     open_id_connect_url: str
     description: str | None = None
 
 
-class MutualTls03(Wire, frozen=True, tag_field="type", tag="mutualTLS"):
+class MutualTls03(WireStruct, frozen=True, tag_field="type", tag="mutualTLS"):
     description: str | None = None
 
 
 Scheme03: TypeAlias = ApiKey03 | HttpAuth03 | OAuth203 | OpenIdConnect03 | MutualTls03
 
 
-class AgentCard03(Wire, frozen=True, kw_only=True):
-    """The card. `url` and `preferred_transport` are the first of `additional_interfaces`."""
+class AgentCard03(WireStruct, frozen=True, kw_only=True):
+    """The card. `url` and `preferred_transport` repeat the first of `additional_interfaces`."""
 
     protocol_version: str
     name: str
@@ -123,19 +123,19 @@ class AgentCard03(Wire, frozen=True, kw_only=True):
     documentation_url: str | None = None
     icon_url: str | None = None
     security_schemes: dict[str, Scheme03] = msgspec.field(default_factory=dict)
-    security: tuple[Requirement, ...] = ()
+    security: tuple[SecurityRequirement03, ...] = ()
     supports_authenticated_extended_card: bool | None = None
 
 
-def card_v03(card: AgentCard) -> AgentCard03:
-    """The same agent for a caller of 0.3: its interfaces of that version, or all where there is none.
+def card_to_v03(card: AgentCard) -> AgentCard03:
+    """The card for clients of 0.3, with the interfaces of that version, or with all of them if there is none.
 
-    Raises `ValueError` for a card without interfaces, which reaches nobody.
+    Raises `ValueError` for a card without interfaces.
     """
     if not card.supported_interfaces:
-        raise ValueError("a card has at least one interface")
-    spoken = [interface for interface in card.supported_interfaces if interface.protocol_version.startswith("0.")]
-    interfaces = _interfaces(spoken or card.supported_interfaces)
+        raise ValueError("a card needs at least one interface")
+    supported = [interface for interface in card.supported_interfaces if interface.protocol_version.startswith("0.")]
+    interfaces = _interfaces(supported or card.supported_interfaces)
     return AgentCard03(
         protocol_version=PROTOCOL_VERSION,
         name=card.name,
@@ -178,7 +178,7 @@ def _skill(skill: Skill) -> Skill03:
     )
 
 
-def _security(requirements: Iterable[SecurityRequirement]) -> tuple[Requirement, ...]:
+def _security(requirements: Iterable[SecurityRequirement]) -> tuple[SecurityRequirement03, ...]:
     return tuple({name: scopes.list for name, scopes in each.schemes.items()} for each in requirements)
 
 
@@ -200,12 +200,12 @@ def _scheme(scheme: Scheme) -> Scheme03:
 
 def _flows(flows: OAuthFlows) -> Flows03:
     return Flows03(
-        None if flows.authorization_code is None else _code(flows.authorization_code),
+        None if flows.authorization_code is None else _authorization_code(flows.authorization_code),
         flows.client_credentials,
         flows.implicit,
         flows.password,
     )
 
 
-def _code(flow: AuthorizationCode) -> AuthorizationCode03:
+def _authorization_code(flow: AuthorizationCode) -> AuthorizationCode03:
     return AuthorizationCode03(flow.authorization_url, flow.token_url, flow.scopes, flow.refresh_url)

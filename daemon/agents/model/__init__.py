@@ -1,1 +1,1 @@
-"""Tasks and messages of A2A, and the rules that hold for them."""
+"""The tasks and messages of A2A, and the rules that hold for them."""

@@ -1,4 +1,4 @@
-"""What a message brings: media types that the agent takes (A2A 1.0 section 3.1.1), and JSON that can be written again."""
+"""Checks the content of messages: media types that the agent accepts (A2A 1.0 section 3.1.1), and the depth of JSON."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import ContentTypeNotSupported, InvalidParams
 from .types import Message, Part
 
-DEEPEST: Final = 256
-"""Levels of objects and arrays in one JSON value. What is read must be writable too, by code that stands deeper in the stack."""
+MAX_JSON_DEPTH: Final = 256
+"""Levels of objects and arrays in one JSON value. What is read must be writable again, from a deeper call stack."""
 
 
-def check_content(message: Message, taken: Sequence[str]) -> None:
-    """Raises `FailureError(ContentTypeNotSupported)` for a part of a type that is not taken: `text/plain`, `image/*`, `*/*`.
+def check_media_types(message: Message, accepted: Sequence[str]) -> None:
+    """Raises `FailureError(ContentTypeNotSupported)` for a part whose type is not accepted (`text/plain`, `image/*`, `*/*`).
 
-    A part that tells no type is what its kind is: text, or JSON; of a file nothing is known, and it may pass.
+    A part without a media type counts as text or JSON by its kind. A file without one is accepted.
     """
     for part in message.parts:
-        brought = _type_of(part)
-        if brought is not None and not any(_covers(each, brought) for each in taken):
-            raise FailureError(ContentTypeNotSupported(accepted=tuple(taken)))
+        given = _media_type(part)
+        if given is not None and not any(_matches(pattern, given) for pattern in accepted):
+            raise FailureError(ContentTypeNotSupported(accepted=tuple(accepted)))
 
 
-def is_shallow(value: object) -> bool:
-    """Whether a JSON value is nested no deeper than `DEEPEST`."""
+def is_within_max_depth(value: object) -> bool:
+    """Whether a JSON value is nested no deeper than `MAX_JSON_DEPTH`."""
     level = [value]
-    for _ in range(DEEPEST):
+    for _ in range(MAX_JSON_DEPTH):
         level = [
             inner
             for outer in level
@@ -41,25 +41,29 @@ def is_shallow(value: object) -> bool:
     return False
 
 
-def check_depth(message: Message, metadata: object) -> None:
-    """Raises `FailureError(InvalidParams)` for JSON that is nested too deeply, by its path."""
+def check_json_depth(message: Message, metadata: object) -> None:
+    """Raises `FailureError(InvalidParams)`, which names the path, for JSON that is nested too deeply."""
     values = [("metadata", metadata), ("message.metadata", message.metadata)]
     for index, part in enumerate(message.parts):
         values += [(f"message.parts[{index}].data", part.data), (f"message.parts[{index}].metadata", part.metadata)]
     for path, value in values:
-        if isinstance(value, (dict, list)) and not is_shallow(value):
+        if isinstance(value, (dict, list)) and not is_within_max_depth(value):
             kind = "object" if isinstance(value, dict) else "array"
-            raise FailureError(InvalidParams(path, f"JSON of at most {DEEPEST} levels", kind))
+            raise FailureError(InvalidParams(path, f"JSON of at most {MAX_JSON_DEPTH} levels", kind))
 
 
-def _type_of(part: Part) -> str | None:
+def _media_type(part: Part) -> str | None:
     if part.media_type:
-        return part.media_type.partition(";")[0].strip().lower()
+        return _without_parameters(part.media_type)
     if part.text is not None:
         return "text/plain"
     return None if part.data is UNSET else "application/json"
 
 
-def _covers(taken: str, brought: str) -> bool:
-    taken = taken.partition(";")[0].strip().lower()
-    return taken in (brought, "*/*") or (taken.endswith("/*") and brought.startswith(taken[:-1]))
+def _matches(pattern: str, media_type: str) -> bool:
+    pattern = _without_parameters(pattern)
+    return pattern in (media_type, "*/*") or (pattern.endswith("/*") and media_type.startswith(pattern[:-1]))
+
+
+def _without_parameters(media_type: str) -> str:
+    return media_type.partition(";")[0].strip().lower()

@@ -1,4 +1,4 @@
-"""A task that is being changed: applies events, and makes the frozen task of any moment. Linear in what was appended."""
+"""Applies events to a task and freezes the result. Its cost is linear in what the events append. Checks no transition."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import assert_never, final
 
 import msgspec
 
-from .types import Artifact, ArtifactChanged, Created, Event, Message, MessageAdded, Part, StatusChanged, Task
+from .types import Artifact, ArtifactChanged, Message, MessageAdded, Part, StatusChanged, Task, TaskCreated, TaskEvent
 
 
 @final
-class Draft:
-    """The working copy of a task."""
+class TaskDraft:
+    """A mutable copy of a task."""
 
     __slots__ = ("_artifacts", "_frozen", "_history", "context_id", "id", "metadata", "status")
 
     def __init__(self, task: Task) -> None:
-        self._begin(task)
+        self._reset(task)
 
-    def _begin(self, task: Task) -> None:
+    def _reset(self, task: Task) -> None:
         self.id = task.id
         self.context_id = task.context_id
         self.status = task.status
@@ -30,11 +30,11 @@ class Draft:
         }
         self._frozen: Task | None = task
 
-    def apply(self, event: Event) -> None:
-        """Make the task what it is after this event."""
-        if isinstance(event, Created):
+    def apply(self, event: TaskEvent) -> None:
+        """Change the draft as the event says."""
+        if isinstance(event, TaskCreated):
             if event.task is not self._frozen:
-                self._begin(event.task)
+                self._reset(event.task)
             return
         self._frozen = None
         match event:
@@ -54,7 +54,7 @@ class Draft:
                 assert_never(event)
 
     def freeze(self) -> Task:
-        """The task as it is now."""
+        """The task as it is now. Later events do not change the returned task."""
         if self._frozen is None:
             self._frozen = Task(
                 self.id,
@@ -72,9 +72,9 @@ class Draft:
         return self._frozen
 
 
-def fold(task: Task, events: Iterable[Event]) -> Task:
+def apply_events(task: Task, events: Iterable[TaskEvent]) -> Task:
     """The task after these events."""
-    draft = Draft(task)
+    draft = TaskDraft(task)
     for event in events:
         draft.apply(event)
     return draft.freeze()

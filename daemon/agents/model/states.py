@@ -1,4 +1,6 @@
-"""How a task moves, as one table: what is not in it is illegal. Applies nothing and knows nothing of storage.
+"""The states of a task and the transitions between them, as one table; a transition that is not in it is illegal.
+
+Applies no transition and knows nothing of storage.
 
     submitted ──► working ◄──► input-required, auth-required     interrupted: the task waits for its caller
         │            │               │
@@ -6,7 +8,7 @@
                              ▼
           completed, failed, canceled, rejected                  terminal: nothing changes any more
 
-An agent may skip `working`, and may say the same state again with another message (A2A 1.0 section 4.1.3 and "Life of
+An agent may skip `working`, and may set the same state again with another message (A2A 1.0 section 4.1.3 and "Life of
 a Task").
 """
 
@@ -18,16 +20,16 @@ from .types import TaskState
 
 TERMINAL: Final = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED})
 INTERRUPTED: Final = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
-RESTING: Final = TERMINAL | INTERRUPTED
-"""States in which nobody works on the task."""
+INACTIVE: Final = TERMINAL | INTERRUPTED
+"""States in which no execution runs."""
 
-_FOLLOWING: Final = frozenset({TaskState.WORKING}) | INTERRUPTED | TERMINAL
+_NEXT: Final = frozenset({TaskState.WORKING}) | INACTIVE
 
-TABLE: Final[dict[TaskState, frozenset[TaskState]]] = {
-    TaskState.SUBMITTED: _FOLLOWING,
-    TaskState.WORKING: _FOLLOWING,
-    TaskState.INPUT_REQUIRED: _FOLLOWING,
-    TaskState.AUTH_REQUIRED: _FOLLOWING,
+TRANSITIONS: Final[dict[TaskState, frozenset[TaskState]]] = {
+    TaskState.SUBMITTED: _NEXT,
+    TaskState.WORKING: _NEXT,
+    TaskState.INPUT_REQUIRED: _NEXT,
+    TaskState.AUTH_REQUIRED: _NEXT,
     TaskState.COMPLETED: frozenset(),
     TaskState.FAILED: frozenset(),
     TaskState.CANCELED: frozenset(),
@@ -35,6 +37,6 @@ TABLE: Final[dict[TaskState, frozenset[TaskState]]] = {
 }
 
 
-def may_follow(current: TaskState, target: TaskState) -> bool:
+def can_transition(current: TaskState, target: TaskState) -> bool:
     """Whether a task may go from one state to the other."""
-    return target in TABLE[current]
+    return target in TRANSITIONS[current]

@@ -1,7 +1,7 @@
-"""What agents and their callers talk about: tasks, messages, parts, artifacts. The core model is that of A2A 1.0.
+"""Tasks, messages, parts, artifacts and their events: the model of A2A 1.0. Holds data and decides nothing.
 
-These structs are at once the JSON of the 1.0 dialect (section 4 of the specification; its protobuf is normative): names in
-camelCase, defaults left out, bytes in base64, enumerations by their names. Holds data and decides nothing.
+Encoded, these structs are the JSON of A2A 1.0 (section 4 of the specification; its protobuf is normative): names in camelCase,
+defaults left out, bytes in base64, enumerations by their names.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-JsonObject: TypeAlias = dict[str, Any]  # Any: JSON that nobody here looks into
-Name: TypeAlias = Annotated[str, Meta(min_length=1)]
+JsonObject: TypeAlias = dict[str, Any]  # Any: JSON that the daemon does not read
+NonEmptyStr: TypeAlias = Annotated[str, Meta(min_length=1)]
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
 class TaskState(Enum):
-    """Where a task stands (4.1.3). `states` has the table of what may follow what."""
+    """The state of a task (4.1.3). `states` holds the table of transitions."""
 
     SUBMITTED = "TASK_STATE_SUBMITTED"
     WORKING = "TASK_STATE_WORKING"
@@ -39,24 +40,24 @@ STATE_NUMBERS: Final = {
     TaskState.REJECTED: 7,
     TaskState.AUTH_REQUIRED: 8,
 }
-"""The states by their numbers in A2A's protobuf."""
+"""The number of each state in the protobuf of A2A, which is also that in the SQLite store."""
 
 
 class Role(Enum):
-    """Who speaks (4.1.5)."""
+    """The sender of a message (4.1.5)."""
 
     USER = "ROLE_USER"
     AGENT = "ROLE_AGENT"
 
 
-class Wire(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """How everything on the wire is written."""
+class WireStruct(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Base of the structs that are read from the wire or written to it."""
 
 
-class Part(Wire, frozen=True):
-    """One piece of content (4.1.6): exactly one of `text`, `raw`, `url` and `data`; the dialects see to that.
+class Part(WireStruct, frozen=True):
+    """One piece of content (4.1.6): exactly one of `text`, `raw`, `url` and `data`, which the readers of `versions` check.
 
-    `data` is any JSON value, null too, and UNSET where the part is another kind.
+    `data` is any JSON value, null included, and UNSET in a part of another kind.
     """
 
     text: str | None = None
@@ -68,15 +69,15 @@ class Part(Wire, frozen=True):
     media_type: str | None = None
 
     @property
-    def contents(self) -> int:
-        """How many of the four there are: one, where it is a part that anybody can read."""
+    def content_count(self) -> int:
+        """How many of the four are set; 1 in a valid part."""
         return (self.text is not None) + (self.raw is not None) + (self.url is not None) + (self.data is not UNSET)
 
 
-class Message(Wire, frozen=True):
+class Message(WireStruct, frozen=True):
     """One turn of a conversation (4.1.4)."""
 
-    message_id: Name
+    message_id: NonEmptyStr
     role: Role
     parts: Annotated[tuple[Part, ...], Meta(min_length=1)]
     context_id: str | None = None
@@ -86,18 +87,18 @@ class Message(Wire, frozen=True):
     reference_task_ids: tuple[str, ...] = ()
 
 
-class TaskStatus(Wire, frozen=True):
-    """A task's state, since when (RFC 3339, UTC, milliseconds), and what the agent said with it (4.1.2)."""
+class TaskStatus(WireStruct, frozen=True):
+    """A task's state, the agent's message about it, and its time (4.1.2), as `timestamps` writes it."""
 
     state: TaskState
     message: Message | None = None
     timestamp: str | None = None
 
 
-class Artifact(Wire, frozen=True):
+class Artifact(WireStruct, frozen=True):
     """An output of a task (4.1.7)."""
 
-    artifact_id: Name
+    artifact_id: NonEmptyStr
     parts: tuple[Part, ...]
     name: str | None = None
     description: str | None = None
@@ -105,7 +106,7 @@ class Artifact(Wire, frozen=True):
     extensions: tuple[str, ...] = ()
 
 
-class Task(Wire, frozen=True):
+class Task(WireStruct, frozen=True):
     """A task at one moment (4.1.1). `history` is oldest first."""
 
     id: str
@@ -116,27 +117,27 @@ class Task(Wire, frozen=True):
     metadata: JsonObject | None = None
 
 
-class Created(msgspec.Struct, frozen=True, tag="created"):
+class TaskCreated(msgspec.Struct, frozen=True, tag="created"):
     """The first event of every task."""
 
     task: Task
 
 
 class MessageAdded(msgspec.Struct, frozen=True, tag="message"):
-    """The client said something more."""
+    """The client sent another message."""
 
     message: Message
 
 
 class StatusChanged(msgspec.Struct, frozen=True, omit_defaults=True, tag="status"):
-    """The task has a new status; what the agent said with the one before belongs to the history now."""
+    """The task has a new status. The message of the previous status becomes part of the history."""
 
     status: TaskStatus
     metadata: JsonObject | None = None
 
 
 class ArtifactChanged(msgspec.Struct, frozen=True, omit_defaults=True, tag="artifact"):
-    """A new artifact, or with `append` more parts of one that is there already."""
+    """A new artifact, which replaces one of the same id; with `append`, further parts of an existing one."""
 
     artifact: Artifact
     append: bool = False
@@ -144,21 +145,21 @@ class ArtifactChanged(msgspec.Struct, frozen=True, omit_defaults=True, tag="arti
     metadata: JsonObject | None = None
 
 
-Event: TypeAlias = Created | MessageAdded | StatusChanged | ArtifactChanged
-"""What a task's log is made of."""
+TaskEvent: TypeAlias = TaskCreated | MessageAdded | StatusChanged | ArtifactChanged
+"""An entry of a task's event log."""
 
 
-class Authentication(Wire, frozen=True):
-    """How a push notification shows who sends it: the words of the `Authorization` header (4.3.2)."""
+class Authentication(WireStruct, frozen=True):
+    """The `Authorization` header that a push notification carries (4.3.2)."""
 
-    scheme: Name
+    scheme: NonEmptyStr
     credentials: str | None = None
 
 
-class PushConfig(Wire, frozen=True):
-    """Where the news of a task go (4.3.1). `token` is sent along, so that the receiver can tell."""
+class PushConfig(WireStruct, frozen=True):
+    """Where the push notifications of a task are sent (4.3.1). `token` is sent along, so that the receiver can check it."""
 
-    url: Name
+    url: NonEmptyStr
     id: str | None = None
     task_id: str | None = None
     token: str | None = None
@@ -166,19 +167,10 @@ class PushConfig(Wire, frozen=True):
     tenant: str | None = None
 
 
-class SendConfiguration(Wire, frozen=True):
-    """How the caller wants its answer (3.2.2). `history_length` None is all of it, 0 none."""
+class SendConfiguration(WireStruct, frozen=True):
+    """What the caller of a send asks for (3.2.2). `history_length` None is the whole history, 0 none of it."""
 
     accepted_output_modes: tuple[str, ...] | None = None
     task_push_notification_config: PushConfig | None = None
-    history_length: Annotated[int, Meta(ge=0)] | None = None
+    history_length: Count | None = None
     return_immediately: bool | None = None
-
-
-class TaskPage(msgspec.Struct, frozen=True, rename="camel"):
-    """One page of tasks, newest first (3.1.4). `next_page_token` is empty on the last."""
-
-    tasks: tuple[Task, ...]
-    next_page_token: str
-    page_size: int
-    total_size: int

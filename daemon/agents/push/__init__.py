@@ -1,1 +1,1 @@
-"""Push notifications: what is sent, where to, and how often it is tried."""
+"""Push notifications: what is sent, where, and how often it is retried."""

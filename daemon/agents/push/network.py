@@ -1,8 +1,8 @@
-"""Connections for push notifications, each to an address that was judged. Knows nothing of requests.
+"""Opens connections for push notifications, only to addresses that `ssrf` has checked. Knows nothing of requests.
 
-A name is looked up anew for each connection, and the connection goes to one of the very addresses that were judged
-(`push_guard`): there is no moment at which another answer of the name server could slip in. TLS still checks the name.
-Proxies that the environment names are not used: behind one, nobody could say where a notification goes.
+A name is resolved for each connection, and the connection goes to one of the addresses that were checked, so a later answer
+of the name server changes nothing. TLS verifies the name. Proxies from the environment are not used: behind a proxy, no
+one could tell where a notification goes.
 """
 
 from __future__ import annotations
@@ -10,89 +10,89 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, final  # Any: httpcore may not be installed
 
-from .ssrf import judge
+from .ssrf import check_addresses
 
 if TYPE_CHECKING:
     import ssl
 
-ADDRESSES: Final = 4
-"""How many of a name's addresses are tried, each for its share of the time."""
+MAX_ADDRESSES: Final = 4
+"""How many addresses of a name are tried, each for an equal share of the time left."""
 
 CLOSE_SECONDS: Final = 1.0
 
 
 class Network(Protocol):
-    """What is outside, as a seam for tests."""
+    """Name resolution, connections and trust, which tests replace."""
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:
-        """All addresses of a name, the best first. Raises `OSError`."""
+        """All addresses of a name, the preferred one first. Raises `OSError`."""
         ...
 
-    async def dial(self, address: str, port: int, seconds: float) -> Any:
+    async def connect(self, address: str, port: int, timeout: float) -> Any:
         """An open `httpcore.AsyncNetworkStream`. Raises the errors of httpcore."""
         ...
 
-    def trust(self) -> ssl.SSLContext:
-        """By what servers are checked. Called once, in a thread."""
+    def ssl_context(self) -> ssl.SSLContext:
+        """The context that verifies servers. Called once, in a worker thread."""
         ...
 
 
 @final
 class SystemNetwork:
-    """The machine's own resolver, network, and certificate authorities with those of certifi."""
+    """The system's resolver and network, and the certificate authorities of the system and of certifi."""
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:
-        import socket  # late, as is all that only delivering needs
+        import socket  # late, as everything that only deliveries need
 
         import anyio
 
         found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
-    async def dial(self, address: str, port: int, seconds: float) -> Any:
-        return await load_httpcore().AnyIOBackend().connect_tcp(address, port, timeout=seconds)
+    async def connect(self, address: str, port: int, timeout: float) -> Any:
+        return await load_httpcore().AnyIOBackend().connect_tcp(address, port, timeout=timeout)
 
-    def trust(self) -> ssl.SSLContext:
+    def ssl_context(self) -> ssl.SSLContext:
         context: ssl.SSLContext = load_httpcore().default_ssl_context()
         return context
 
 
 @final
-class Guarded:
-    """The backend through which httpcore connects: a name becomes addresses here, and nowhere else."""
+class CheckedBackend:
+    """The network backend of httpcore's connection pool. Names are resolved here and nowhere else."""
 
     def __init__(self, network: Network, *, allow_private: bool) -> None:
         self._network = network
         self._allow_private = allow_private
 
     async def connect_tcp(self, host: str, port: int, timeout: float, **_options: object) -> Any:
-        """Raises `AddressRefusedError`, and the errors of the resolver and of httpcore."""
+        """Raises `AddressRefusedError`, the errors of the resolver, and those of httpcore."""
         import anyio
 
         httpcore = load_httpcore()
-        ends = anyio.current_time() + timeout
+        deadline = anyio.current_time() + timeout
         addresses: Sequence[str] = ()
         with anyio.move_on_after(timeout):
-            addresses = await self._addresses(host, port)
+            addresses = (await self._checked_addresses(host, port))[:MAX_ADDRESSES]
         error: Exception = httpcore.ConnectTimeout()
-        for place, address in enumerate(addresses[:ADDRESSES]):
-            share = (ends - anyio.current_time()) / (min(len(addresses), ADDRESSES) - place)
+        for index, address in enumerate(addresses):
+            share = (deadline - anyio.current_time()) / (len(addresses) - index)
             try:
-                return _Closing(await self._network.dial(address, port, max(0.0, share)))
+                return _ClosingStream(await self._network.connect(address, port, max(0.0, share)))
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as exc:
                 error = exc
         raise error
 
-    async def _addresses(self, host: str, port: int) -> Sequence[str]:
-        """Those that the name stands for now, every one of them judged."""
+    async def _checked_addresses(self, host: str, port: int) -> Sequence[str]:
+        """All current addresses of the name, each of them checked."""
         addresses = [host] if _is_address(host) else await self._network.resolve(host, port)
-        judge(addresses, allow_private=self._allow_private)
+        check_addresses(addresses, allow_private=self._allow_private)
         return addresses
 
 
 @final
-class _Closing:
-    """A stream that is closed when its TLS handshake does not end, even by being cancelled; httpcore's own is left open then."""
+class _ClosingStream:
+    """A stream that is closed when its TLS handshake fails or is cancelled. httpcore leaves its own open then."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -122,6 +122,7 @@ def _is_address(host: str) -> bool:
 
 
 def load_httpcore() -> Any:
-    from importlib import import_module  # late, and by name: an extra, unknown to type checkers without it
+    """The module httpcore, which the extra `push` installs."""
+    from importlib import import_module  # late, and by name: type checkers may not have it
 
     return import_module("httpcore")

@@ -1,24 +1,32 @@
-"""Push notifications: every event of a task goes to each of its push targets, beside the event path (A2A 1.0 section 4.3).
+"""Push notifications: queues every event of a task for each of its push targets and delivers them (A2A 1.0 section 4.3).
 
-`PushNotifier.offer` only queues. Each target has a queue and, while something waits in it, one task that delivers: so the order
-is kept, and no target waits for another. A notification that can't be delivered is tried again, then dropped; a target
-that takes nothing is given up. URLs, tokens and credentials are never logged.
+`PushNotifier.enqueue` only queues, so the path of the events never waits for a delivery. Each target has its own queue and, while
+that holds something, one task that delivers from it: the order is kept, and no target waits for another. A notification
+that can't be delivered is retried, then dropped. A target with too many failures is given up. Never logs URLs, tokens or
+credentials.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
-from ....errors.backoff import SYSTEM, Timing, doubling
+from ....errors.backoff import SYSTEM_TIMING, Timing, exponential_backoff
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
 from ...logs import log
 from ..model.types import PushConfig
 from ..stores.interface import PushTarget
-from .delivery import KEEP_ALIVE_SECONDS, Failed, Patience, Post, fault, headers
+from .delivery import (
+    KEEP_ALIVE_SECONDS,
+    DeliveryFailure,
+    NotificationSender,
+    Timeouts,
+    find_invalid_field,
+    request_headers,
+)
 from .network import Network, SystemNetwork
 from .queue import DeliveryQueue, Notification
-from .ssrf import Destination, aim
+from .ssrf import Destination, parse_url
 
 if TYPE_CHECKING:
     import anyio
@@ -26,25 +34,29 @@ if TYPE_CHECKING:
 
     from ....errors.redaction.caller_secrets import CallerSecrets
 
-ATTEMPTS: Final = 5
-"""At one notification, the first included."""
+MAX_ATTEMPTS: Final = 5
+"""For one notification, the first attempt included."""
 
-INITIAL_SECONDS: Final = 0.5
-CAP_SECONDS: Final = 30.0
-"""Back-off with full jitter after the n-th failure: up to `INITIAL_SECONDS` × 2ⁿ⁻¹, at most the cap. A `Retry-After` is
-honoured up to the cap, too."""
+INITIAL_BACKOFF_SECONDS: Final = 0.5
+MAX_BACKOFF_SECONDS: Final = 30.0
+"""Back-off with full jitter after the n-th failure: up to `INITIAL_BACKOFF_SECONDS` × 2ⁿ⁻¹, at most the maximum, which also
+limits a `Retry-After`."""
 
-LONGEST_SECONDS: Final = 120.0
-"""After a notification's first attempt began, no further one begins later than this."""
+RETRY_SECONDS: Final = 120.0
+"""No attempt begins later than this after the first attempt for the same notification."""
 
-FAILURES: Final = 10
-"""Notifications dropped in a row after which a target is given up."""
+MAX_FAILURES: Final = 10
+"""Consecutive notifications dropped after which a target is given up."""
 
-Key: TypeAlias = tuple[str | None, str | None]
+CLOSE_SECONDS: Final = 1.0
+"""How long closing the connections may take at the end."""
+
+QueueKey: TypeAlias = tuple[str | None, str | None]
+"""Task id and config id."""
 
 
-def available() -> bool:
-    """Whether notifications can be sent at all: with the extra `push`."""
+def is_push_available() -> bool:
+    """Whether the extra `push` is installed, without which no notification can be sent."""
     from importlib.util import find_spec  # late: asked once
 
     return find_spec("httpcore") is not None
@@ -52,217 +64,221 @@ def available() -> bool:
 
 @final
 class PushNotifier:
-    """One per daemon, used on its event loop. `allow_private` lets notifications go to private and loopback addresses, too."""
+    """One per daemon, used on its event loop. With `allow_private`, private and loopback addresses are allowed."""
 
     def __init__(
         self,
         *,
         allow_private: bool = False,
-        timing: Timing = SYSTEM,
+        timing: Timing = SYSTEM_TIMING,
         network: Network | None = None,
-        patience: Patience = Patience(),  # noqa: B008 - immutable
+        timeouts: Timeouts = Timeouts(),  # noqa: B008 - immutable
     ) -> None:
         self._allow_private = allow_private
         self._timing = timing
-        self._post = Post(network or SystemNetwork(), patience, allow_private=allow_private)
-        self._lines: dict[Key, DeliveryQueue] = {}
-        self._guests: CallerSecrets | None = None
+        self._sender = NotificationSender(network or SystemNetwork(), timeouts, allow_private=allow_private)
+        self._queues: dict[QueueKey, DeliveryQueue] = {}
+        self._secrets: CallerSecrets | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
         self._active = 0
-        self._quiet: anyio.Event | None = None
-        self._resting = False
+        self._drained: anyio.Event | None = None
+        self._close_scheduled = False
         self._draining = False
 
-    def check(self, config: PushConfig, *, param: str) -> None:
-        """Raises `FailureError(InvalidParams)` for a config by which nothing can be sent. `param` is the config's path, empty
-        where its fields stand among the params themselves.
+    def check_config(self, config: PushConfig, *, param: str) -> None:
+        """Raises `FailureError(InvalidParams)` for a config to which nothing can be sent, and redacts its secrets in the logs.
 
-        Whether a name leads to a private address is seen only when it is connected to.
+        `param` is the path of the config in the params, empty if its fields are params themselves. Whether a name resolves
+        to a private address is checked for each connection only.
         """
-        inside = f"{param}." if param else ""
-        aimed = aim(config.url, allow_private=self._allow_private)
-        if isinstance(aimed, str):
-            raise FailureError(InvalidParams(f"{inside}url", aimed, "string"))
-        found = fault(config)
-        if found is not None:
-            field, expected = found
-            raise FailureError(InvalidParams(f"{inside}{field}", expected, "string" if field == "token" else "object"))
-        self._conceal(config)
+        prefix = f"{param}." if param else ""
+        destination = parse_url(config.url, allow_private=self._allow_private)
+        if isinstance(destination, str):
+            raise FailureError(InvalidParams(f"{prefix}url", destination, "string"))
+        invalid = find_invalid_field(config)
+        if invalid is not None:
+            field, expected = invalid
+            raise FailureError(InvalidParams(f"{prefix}{field}", expected, "string" if field == "token" else "object"))
+        self._redact_secrets(config)
 
-    def renew(self, target: PushTarget) -> None:
-        """A config was set, perhaps once more: if its target had been given up, it is tried again from the next event on."""
-        line = self._lines.get(_key(target))
-        if line is not None:
-            line.revive(target)
+    def update_target(self, target: PushTarget) -> None:
+        """A config was set, perhaps again. If its target had been given up, deliveries resume with the next event."""
+        queue = self._queues.get(_key(target))
+        if queue is not None:
+            queue.replace_target(target)
 
-    def offer(self, target: PushTarget, body: bytes, *, last: bool) -> None:
-        """Queue one notification. `last`: it tells of the task's terminal status. Never waits, never raises.
+    def enqueue(self, target: PushTarget, body: bytes, *, final: bool) -> None:
+        """Queue one notification; `final` marks the task's terminal status. Never waits, never raises.
 
-        Before `run` has begun it is kept for then.
+        Before `run` begins, notifications only wait.
         """
         key = _key(target)
-        line = self._lines.get(key)
-        if line is None:
-            line = self._lines[key] = DeliveryQueue(target)
-            self._conceal(target.config)
-        elif line.target != target:
-            line.revive(target)
-            self._conceal(target.config)
-        if not line.given_up:
-            line.put(Notification(body, last))
-            self._start(key, line)
-        elif last:
-            del self._lines[key]
+        queue = self._queues.get(key)
+        if queue is None:
+            queue = self._queues[key] = DeliveryQueue(target)
+            self._redact_secrets(target.config)
+        elif queue.target != target:
+            queue.replace_target(target)
+            self._redact_secrets(target.config)
+        if not queue.given_up:
+            queue.put(Notification(body, final))
+            self._start_delivery(key, queue)
+        elif final:
+            del self._queues[key]
 
-    def forget(self, task_id: str, config_id: str) -> None:
-        """The config is gone: nothing more is sent by it, and what is on its way is broken off."""
-        line = self._lines.pop((task_id, config_id), None)
-        if line is not None:
-            line.clear()
-            if line.work is not None:
-                line.work.cancel()
+    def remove_target(self, task_id: str, config_id: str) -> None:
+        """Send nothing more to this config's target. A delivery that is under way is cancelled."""
+        queue = self._queues.pop((task_id, config_id), None)
+        if queue is not None:
+            queue.clear()
+            if queue.delivery_scope is not None:
+                queue.delivery_scope.cancel()
 
     async def run(self) -> None:
-        """Deliver, until cancelled; then what is on its way is broken off."""
+        """Deliver until cancelled. Deliveries under way are cancelled with it; use `drain` first."""
         import anyio  # late: the first replies leave without an event loop
 
         try:
             async with anyio.create_task_group() as self._tasks:
-                for key, line in self._lines.items():
-                    self._start(key, line)
+                for key, queue in self._queues.items():
+                    self._start_delivery(key, queue)
                 await anyio.sleep_forever()
         finally:
             self._tasks = None
-            with anyio.CancelScope(shield=True), anyio.move_on_after(1):
-                await self._post.close()
+            with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):
+                await self._sender.close()
 
     async def drain(self, seconds: float) -> None:
-        """Give what waits its last chance while `run` still runs: one attempt each, at once, and so many seconds for all.
+        """Give every queued notification one last attempt, at once, within `seconds` for all. Call it while `run` runs.
 
-        What was not delivered by then is counted in the log.
+        Logs how many were not delivered.
         """
         import anyio  # late, as above
 
         self._draining = True
-        self._quiet = anyio.Event()
-        for line in self._lines.values():
-            if line.pause is not None:
-                line.pause.cancel()
+        self._drained = anyio.Event()
+        for queue in self._queues.values():
+            if queue.backoff_scope is not None:
+                queue.backoff_scope.cancel()
         if self._active:
             with anyio.move_on_after(seconds):
-                await self._quiet.wait()
-        unsent = [count for line in self._lines.values() if (count := len(line) + (line.work is not None))]
+                await self._drained.wait()
+        unsent = [
+            count for queue in self._queues.values() if (count := len(queue) + (queue.delivery_scope is not None))
+        ]
         if unsent:
             log.warning("push.unsent", targets=len(unsent), notifications=sum(unsent))
 
-    # -- one target --------------------------------------------------------------------------------------------
+    # -- delivery to one target --------------------------------------------------------------------------------
 
-    def _start(self, key: Key, line: DeliveryQueue) -> None:
+    def _start_delivery(self, key: QueueKey, queue: DeliveryQueue) -> None:
         import anyio  # late, as above
 
-        if self._tasks is not None and line.work is None and len(line):
-            line.work = anyio.CancelScope()
+        if self._tasks is not None and queue.delivery_scope is None and len(queue):
+            queue.delivery_scope = anyio.CancelScope()
             self._active += 1
-            self._tasks.start_soon(self._work, key, line, line.work)
+            self._tasks.start_soon(self._deliver_all, key, queue, queue.delivery_scope)
 
-    async def _work(self, key: Key, line: DeliveryQueue, scope: anyio.CancelScope) -> None:
-        """Deliver what waits, one after the other, until nothing does."""
+    async def _deliver_all(self, key: QueueKey, queue: DeliveryQueue, scope: anyio.CancelScope) -> None:
+        """Deliver one notification after the other, until the queue is empty."""
         try:
             with scope:
-                while (notification := line.take()) is not None:
-                    self._settle(line, await self._deliver(line, notification.body))
+                while (notification := queue.take()) is not None:
+                    self._record(queue, await self._deliver(queue, notification.body))
         finally:
-            line.work = None
-            self._tell_dropped(line)
-            if self._lines.get(key) is line and not len(line) and (line.closed or not line.failures):
-                del self._lines[key]
+            queue.delivery_scope = None
+            self._log_dropped(queue)
+            if self._queues.get(key) is queue and not len(queue) and (queue.closed or not queue.failures):
+                del self._queues[key]
             self._active -= 1
-            self._rest()
+            self._check_idle()
 
-    async def _deliver(self, line: DeliveryQueue, body: bytes) -> Failed | None:
-        """Try until it is taken, or no more. The last failure, None when it was taken."""
+    async def _deliver(self, queue: DeliveryQueue, body: bytes) -> DeliveryFailure | None:
+        """Attempt until it succeeds or must not be retried. Returns the last failure, None for success."""
         import anyio  # late, as above
 
         began = self._timing.now()
-        number = 0
+        attempts = 0
         while True:
-            number += 1
-            failed = await self._attempt(line.target, body)
-            delay = None if failed is None else self._delay(number, failed, self._timing.now() - began)
+            attempts += 1
+            failure = await self._attempt(queue.target, body)
+            delay = None if failure is None else self._backoff(attempts, failure, self._timing.now() - began)
             if delay is None:
-                return failed
-            with anyio.CancelScope() as line.pause:
+                return failure
+            with anyio.CancelScope() as queue.backoff_scope:
                 await self._timing.sleep(delay)
-            line.pause = None
+            queue.backoff_scope = None
 
-    async def _attempt(self, target: PushTarget, body: bytes) -> Failed | None:
-        to = aim(target.config.url, allow_private=self._allow_private)
-        if isinstance(to, str) or fault(target.config) is not None:  # it was stored under other rules
-            return Failed("url", repeatable=False)
-        return await self._post.send(to, headers(target), body)
+    async def _attempt(self, target: PushTarget, body: bytes) -> DeliveryFailure | None:
+        destination = parse_url(target.config.url, allow_private=self._allow_private)
+        if isinstance(destination, str) or find_invalid_field(target.config) is not None:  # stored under other settings
+            return DeliveryFailure("url", retryable=False)
+        return await self._sender.send(destination, request_headers(target), body)
 
-    def _delay(self, number: int, failed: Failed, elapsed: float) -> float | None:
-        """Seconds until the next attempt; None when there is none."""
-        if not failed.repeatable or number >= ATTEMPTS or self._draining:
+    def _backoff(self, attempts: int, failure: DeliveryFailure, elapsed: float) -> float | None:
+        """Seconds until the next attempt; None if there is none."""
+        if not failure.retryable or attempts >= MAX_ATTEMPTS or self._draining:
             return None
-        back_off = self._timing.jitter() * doubling(INITIAL_SECONDS, CAP_SECONDS, number - 1)
-        delay = min(CAP_SECONDS, max(failed.after, back_off))
-        return delay if elapsed + delay < LONGEST_SECONDS else None
+        backoff = self._timing.jitter() * exponential_backoff(
+            INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, attempts - 1
+        )
+        delay = min(MAX_BACKOFF_SECONDS, max(failure.retry_after, backoff))
+        return delay if elapsed + delay < RETRY_SECONDS else None
 
-    def _settle(self, line: DeliveryQueue, failed: Failed | None) -> None:
-        if failed is None:
-            line.failures = 0
+    def _record(self, queue: DeliveryQueue, failure: DeliveryFailure | None) -> None:
+        """Count and log the outcome of a delivery, and give the target up after too many failures."""
+        if failure is None:
+            queue.failures = 0
             return
-        line.failures += 1
-        why = {"status" if isinstance(failed.why, int) else "reason": failed.why}
-        log.warning("push.failed", **_about(line.target), **why)
-        if line.failures >= FAILURES:
-            line.given_up = True
-            log.warning("push.given_up", **_about(line.target), notifications=line.clear())
+        queue.failures += 1
+        cause = {"status" if isinstance(failure.cause, int) else "reason": failure.cause}
+        log.warning("push.failed", **_log_fields(queue.target), **cause)
+        if queue.failures >= MAX_FAILURES:
+            queue.given_up = True
+            log.warning("push.given_up", **_log_fields(queue.target), notifications=queue.clear())
 
-    def _tell_dropped(self, line: DeliveryQueue) -> None:
-        if line.dropped:
-            log.warning("push.dropped", **_about(line.target), notifications=line.dropped)
-            line.dropped = 0
+    def _log_dropped(self, queue: DeliveryQueue) -> None:
+        if queue.dropped:
+            log.warning("push.dropped", **_log_fields(queue.target), notifications=queue.dropped)
+            queue.dropped = 0
 
-    # -- beside them -------------------------------------------------------------------------------------------
+    # -- idle connections and secrets --------------------------------------------------------------------------
 
-    def _rest(self) -> None:
-        """When nobody delivers, tell whoever waits for it, and close the connections soon."""
+    def _check_idle(self) -> None:
+        """When no delivery is under way, let `drain` return and close the connections soon."""
         if self._active:
             return
-        if self._quiet is not None:
-            self._quiet.set()
-        if self._tasks is not None and not self._resting:
-            self._resting = True
-            self._tasks.start_soon(self._hang_up)
+        if self._drained is not None:
+            self._drained.set()
+        if self._tasks is not None and not self._close_scheduled:
+            self._close_scheduled = True
+            self._tasks.start_soon(self._close_idle_connections)
 
-    async def _hang_up(self) -> None:
+    async def _close_idle_connections(self) -> None:
         await self._timing.sleep(KEEP_ALIVE_SECONDS)
-        self._resting = False
+        self._close_scheduled = False
         if not self._active:
-            await self._post.close()
+            await self._sender.close()
 
-    def _conceal(self, config: PushConfig) -> None:
-        """Make the scrubber know the config's secrets."""
-        if self._guests is None:
+    def _redact_secrets(self, config: PushConfig) -> None:
+        """Have the config's token and credentials redacted in the logs."""
+        if self._secrets is None:
             from ....errors.redaction.caller_secrets import (
                 CallerSecrets,  # late: only tasks with push targets pay for it
             )
 
-            self._guests = CallerSecrets()
-        shown = config.authentication
-        for secret in (config.token, shown.credentials if shown is not None else None):
+            self._secrets = CallerSecrets()
+        authentication = config.authentication
+        for secret in (config.token, authentication.credentials if authentication is not None else None):
             if secret:
-                self._guests.conceal(secret)
+                self._secrets.add(secret)
 
 
-def _key(target: PushTarget) -> Key:
+def _key(target: PushTarget) -> QueueKey:
     return target.config.task_id, target.config.id
 
 
-def _about(target: PushTarget) -> dict[str, object]:
-    """What the log says of a target."""
-    to = aim(target.config.url, allow_private=True)
-    host = to.host if isinstance(to, Destination) else None
+def _log_fields(target: PushTarget) -> dict[str, object]:
+    destination = parse_url(target.config.url, allow_private=True)
+    host = destination.host if isinstance(destination, Destination) else None
     return {"task": target.config.task_id, "config": target.config.id, "host": host}

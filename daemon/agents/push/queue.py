@@ -1,4 +1,7 @@
-"""What waits for one push target: a bounded queue in the order of the events. Sends nothing, waits for nothing, logs nothing."""
+"""The notifications that wait for one push target: a bounded queue in the order of the events.
+
+Sends nothing, waits for nothing, logs nothing.
+"""
 
 from __future__ import annotations
 
@@ -12,37 +15,38 @@ from ..stores.interface import PushTarget
 if TYPE_CHECKING:
     import anyio
 
-MOST: Final = 1024
+MAX_NOTIFICATIONS: Final = 1024
 """Notifications that wait for one target."""
 
-MOST_BYTES: Final = 16 * 1024 * 1024
-"""Of their bodies, which also bounds them, whichever comes first."""
+MAX_BYTES: Final = 16 * 1024 * 1024
+"""Total size of their bodies. The first of the two limits that is reached applies."""
 
 
 class Notification(msgspec.Struct, frozen=True):
-    """One body to be delivered. `last` is the task's terminal status."""
+    """A body to be delivered. `final` marks the task's terminal status."""
 
     body: bytes
-    last: bool
+    final: bool
 
 
 @final
 class DeliveryQueue:
-    """The notifications for one target, and how it stands with it."""
+    """The notifications for one target, and the state of their delivery."""
 
     def __init__(self, target: PushTarget) -> None:
         self.target = target
         self.dropped = 0
-        """How many have not found room since the queue was empty last."""
+        """Notifications that overflowed since this was last logged."""
         self.failures = 0
-        """How many in a row could not be delivered."""
+        """Consecutive notifications that could not be delivered."""
         self.given_up = False
+        """Too many failures: nothing is delivered until the target changes."""
         self.closed = False
-        """The last notification of the task has come."""
-        self.work: anyio.CancelScope | None = None
-        """Set while somebody delivers."""
-        self.pause: anyio.CancelScope | None = None
-        """Set while whoever delivers waits before the next attempt."""
+        """The task's final notification has been queued."""
+        self.delivery_scope: anyio.CancelScope | None = None
+        """Set while a task delivers from this queue."""
+        self.backoff_scope: anyio.CancelScope | None = None
+        """Set while that task waits before its next attempt."""
         self._queue: deque[Notification] = deque()
         self._bytes = 0
 
@@ -50,16 +54,16 @@ class DeliveryQueue:
         return len(self._queue)
 
     def put(self, notification: Notification) -> None:
-        """Add one. Where there is no room the oldest go, but never the last of a task: how it ended is what matters most."""
+        """Add a notification. If the queue overflows, the oldest ones are dropped, but never the final one."""
         self._queue.append(notification)
-        self.closed = self.closed or notification.last
+        self.closed = self.closed or notification.final
         self._bytes += len(notification.body)
-        while (len(self._queue) > MOST or self._bytes > MOST_BYTES) and not self._queue[0].last:
+        while (len(self._queue) > MAX_NOTIFICATIONS or self._bytes > MAX_BYTES) and not self._queue[0].final:
             self.take()
             self.dropped += 1
 
     def take(self) -> Notification | None:
-        """The oldest, which is no longer here then."""
+        """Remove and return the oldest notification; None if there is none."""
         if not self._queue:
             return None
         notification = self._queue.popleft()
@@ -67,14 +71,14 @@ class DeliveryQueue:
         return notification
 
     def clear(self) -> int:
-        """Forget what waits; how many that were."""
+        """Drop every notification. Returns how many there were."""
         count = len(self._queue)
         self._queue.clear()
         self._bytes = 0
         return count
 
-    def revive(self, target: PushTarget) -> None:
-        """The target was set anew: what was true of it need not be true any more."""
+    def replace_target(self, target: PushTarget) -> None:
+        """Deliver to this target from now on. Failures of the previous one do not count any more."""
         self.target = target
         self.failures = 0
         self.given_up = False

@@ -1,8 +1,8 @@
-"""Where push notifications may go: reads a webhook's URL, and judges every address that its name stands for.
+"""Decides where push notifications may go: parses the URL of a webhook and checks every address of its host.
 
-A URL comes from whoever sets a push config, and must not make the daemon speak to machines that only the daemon can
-reach (A2A 1.0 section 13.2, server-side request forgery). So nothing here is left to be read twice by two parsers: what
-is judged is the very address that is then connected to. Opens no connection.
+A caller who sets a push config chooses the URL. It must not make the daemon connect to hosts that only the daemon can reach
+(server-side request forgery, A2A 1.0 section 13.2). So the URL is parsed once, here, and the addresses that are checked are
+those that are connected to. Opens no connection.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ import msgspec
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
-MALFORMED: Final = "absolute http or https URL"
-PRIVATE: Final = "URL of a public host"
+EXPECTED_URL: Final = "absolute http or https URL"
+EXPECTED_PUBLIC_URL: Final = "URL of a public host"
+"""What an error about a refused URL says was expected."""
 
-LONGEST: Final = 8192
-"""Characters of a URL; what servers commonly take."""
+MAX_URL_LENGTH: Final = 8192
+"""Characters; servers commonly accept no more."""
 
-PORTS: Final = {"http": 80, "https": 443}
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 _URL: Final = re.compile(
     r"(?P<scheme>https?)://(?P<authority>[^/?#@\\]+)(?P<target>(?:[/?][^#\\]*)?)(?:#.*)?", re.IGNORECASE
@@ -35,63 +36,65 @@ _NUMBER: Final = re.compile(r"0x[0-9a-f]*|[0-9]+")
 
 
 class AddressRefusedError(Exception):
-    """The host has an address that is not to be spoken to."""
+    """The host has an address to which no notification may go."""
 
 
 class Destination(msgspec.Struct, frozen=True):
-    """A URL, taken apart. `host` is a name in lower case, or an address in its usual spelling and without brackets."""
+    """A parsed URL. `host` is a name in lower case, or an address in canonical form without brackets.
+
+    `request_target` is the path and the query (RFC 9112 section 3.2).
+    """
 
     scheme: str
     host: str
     port: int
-    target: str
+    request_target: str
 
     @property
     def authority(self) -> str:
-        """What the `Host` header says (RFC 9110 section 7.2)."""
+        """The value of the `Host` header (RFC 9110 section 7.2)."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
 
-def aim(url: str, *, allow_private: bool) -> Destination | str:
-    """Where a URL leads, or what should have been there instead of it, as a phrase.
+def parse_url(url: str, *, allow_private: bool) -> Destination | str:
+    """The destination of a URL, or what was expected in its place: `EXPECTED_URL` or `EXPECTED_PUBLIC_URL`.
 
-    Only visible ASCII, no user info. A host whose last label is a number is an IPv4 address in any of the spellings that
-    a resolver takes for one (the WHATWG URL standard's "ends in a number": decimal, octal, hexadecimal, one to four parts).
+    A URL is visible ASCII without user info. A host whose last label is a number is an IPv4 address in any of the forms
+    that resolvers accept ("ends in a number" of the WHATWG URL standard: decimal, octal, hexadecimal, one to four parts).
     """
-    found = (
-        _URL.fullmatch(url) if len(url) <= LONGEST and url.isascii() and url.isprintable() and " " not in url else None
-    )
+    is_visible_ascii = url.isascii() and url.isprintable() and " " not in url
+    found = _URL.fullmatch(url) if len(url) <= MAX_URL_LENGTH and is_visible_ascii else None
     parts = _AUTHORITY.fullmatch(found["authority"]) if found is not None else None
     if found is None or parts is None:
-        return MALFORMED
+        return EXPECTED_URL
     scheme = found["scheme"].lower()
-    port = int(parts["port"] or PORTS[scheme])
-    host = _host(parts["host"].lower())
+    port = int(parts["port"] or DEFAULT_PORTS[scheme])
+    host = _parse_host(parts["host"].lower())
     if host is None or not 0 < port < 65536:
-        return MALFORMED
+        return EXPECTED_URL
     if not allow_private and not (_may_be_public(host) if isinstance(host, str) else is_public(host)):
-        return PRIVATE
+        return EXPECTED_PUBLIC_URL
     target = found["target"]
     return Destination(scheme, str(host), port, target if target.startswith("/") else f"/{target}")
 
 
-def judge(addresses: Sequence[str], *, allow_private: bool) -> None:
-    """Raises `AddressRefusedError` unless every one of the addresses may be spoken to.
+def check_addresses(addresses: Sequence[str], *, allow_private: bool) -> None:
+    """Raises `AddressRefusedError` unless notifications may go to every one of the addresses.
 
-    One private address among public ones is a trick, not a mishap: then none will do.
+    One private address refuses all: among public ones it is a sign of an attack.
     """
-    from ipaddress import ip_address  # late: only who pushes pays for it
+    from ipaddress import ip_address  # late: only daemons that push load it
 
     if not allow_private and not all(is_public(ip_address(address.partition("%")[0])) for address in addresses):
         raise AddressRefusedError
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
-    """Whether anybody on the internet could speak to it as well. IPv4 addresses inside IPv6 ones are judged themselves."""
+    """Whether an address is reachable from the whole internet. IPv4 addresses inside IPv6 ones are checked themselves."""
     from ipaddress import IPv4Address  # late, as above
 
-    special = _special()
+    special = _special_networks()
     if any(address in network for network in special.refused):
         return False
     if address.version == 4:
@@ -104,49 +107,51 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
     return address.sixtofour is None or is_public(address.sixtofour)
 
 
-def _host(text: str) -> str | IPv4Address | IPv6Address | None:
+def _parse_host(text: str) -> str | IPv4Address | IPv6Address | None:
     from ipaddress import AddressValueError, IPv6Address  # late, as above
 
     if text.startswith("["):
         try:
-            return IPv6Address(text[1:-1]) if "%" not in text else None  # a zone means something to this machine only
+            return (
+                IPv6Address(text[1:-1]) if "%" not in text else None
+            )  # a zone index has no meaning outside of this machine
         except AddressValueError:
             return None
     name = text.removesuffix(".")
     if len(name) > 253 or not _NAME.fullmatch(name):
         return None
-    return _number(name) if _NUMBER.fullmatch(name.rpartition(".")[2]) else name
+    return _parse_ipv4(name) if _NUMBER.fullmatch(name.rpartition(".")[2]) else name
 
 
-def _number(name: str) -> IPv4Address | None:
-    """The address that a resolver takes `name` for; None for numbers that are none."""
+def _parse_ipv4(name: str) -> IPv4Address | None:
+    """The IPv4 address that a resolver reads in `name`; None if it is not one."""
     from ipaddress import IPv4Address  # late, as above
 
     parts = name.split(".")
     if len(parts) > 4 or not all(_NUMBER.fullmatch(part) and len(part) <= 32 for part in parts):
         return None
     try:
-        *high, low = [_integer(part) for part in parts]
+        *high, low = [_parse_integer(part) for part in parts]
     except ValueError:  # an 8 or a 9 in an octal number
         return None
     if any(part > 255 for part in high) or low >= 256 ** (4 - len(high)):
         return None
-    return IPv4Address(low + sum(part << 8 * (3 - place) for place, part in enumerate(high)))
+    return IPv4Address(low + sum(part << 8 * (3 - index) for index, part in enumerate(high)))
 
 
-def _integer(digits: str) -> int:
+def _parse_integer(digits: str) -> int:
     if digits.startswith("0x"):
         return int(digits[2:] or "0", 16)
     return int(digits, 8 if digits.startswith("0") else 10)
 
 
 def _may_be_public(name: str) -> bool:
-    """RFC 6761 section 6.3: these never leave the machine. Every other name is judged by its addresses, when connecting."""
+    """RFC 6761 section 6.3: these names stay on the machine. Other names are checked by their addresses, when connecting."""
     return name != "localhost" and not name.endswith(".localhost")
 
 
-class _Special(msgspec.Struct, frozen=True):
-    """Networks that `ipaddress` alone does not tell apart as needed."""
+class _SpecialNetworks(msgspec.Struct, frozen=True):
+    """Networks that `ipaddress` alone does not classify as needed."""
 
     unicast: IPv6Network
     nat64: IPv6Network
@@ -154,21 +159,21 @@ class _Special(msgspec.Struct, frozen=True):
 
 
 @cache
-def _special() -> _Special:
+def _special_networks() -> _SpecialNetworks:
     from ipaddress import IPv6Network, ip_network  # late, as above
 
-    return _Special(
-        unicast=IPv6Network("2000::/3"),  # all that IANA gives out (RFC 4291 section 2.4)
-        nat64=IPv6Network("64:ff9b::/96"),  # RFC 6052: what networks without IPv4 write for an IPv4 address
+    return _SpecialNetworks(
+        unicast=IPv6Network("2000::/3"),  # all that IANA assigns as global unicast (RFC 4291 section 2.4)
+        nat64=IPv6Network("64:ff9b::/96"),  # RFC 6052: IPv4 addresses as networks without IPv4 write them
         refused=tuple(
             map(
                 ip_network,
                 (
-                    "192.0.0.0/24",  # protocol assignments; some clouds' metadata (older Pythons call parts of it global)
-                    "192.88.99.0/24",  # relays of 6to4, given up by RFC 7526
-                    "168.63.129.16/32",  # public by its number; inside Azure the platform's own service
+                    "192.0.0.0/24",  # protocol assignments, metadata of some clouds (partly global in older Pythons)
+                    "192.88.99.0/24",  # 6to4 relays, deprecated by RFC 7526
+                    "168.63.129.16/32",  # a public address, but inside Azure the platform's own service
                     "2001::/23",  # protocol assignments, Teredo among them
-                    "3fff::/20",  # documentation, RFC 9637 (older Pythons do not know it)
+                    "3fff::/20",  # documentation, RFC 9637 (unknown to older Pythons)
                 ),
             )
         ),

@@ -1,1 +1,1 @@
-"""The A2A methods: from a call to the task that it is about."""
+"""The A2A methods: everything between a call and its task, and what puts the agent together."""

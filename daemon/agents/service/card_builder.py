@@ -1,6 +1,6 @@
-"""Makes the agent's card: of the `Agent` that a developer declared, or of the operations that the daemon hosts.
+"""Makes the agent's card, of the `Agent` that a developer declared or of the operations that the daemon hosts.
 
-Tells what callers may call and nothing else of the daemon: no setting, no path, no token. Knows no dialect but 1.0's.
+The card says what callers may call. It must never hold a setting, a path or a token. It is in the form of 1.0.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from ..card.model import (
     HttpAuth,
     SecurityRequirement,
     Skill,
-    checked,
-    named,
     requires,
+    validate_card,
+    wrap_scheme,
 )
 
 BINDING: Final = "urn:discreet:a2a:stdio:1"
 """The stdio binding (A2A 1.0, section 5.8). A breaking change of it takes the next number."""
 
 VERSIONS: Final = ("1.0", "0.3")
-"""The versions of A2A that are spoken, the preferred one first."""
+"""The supported versions of A2A, the preferred one first."""
 
 JSON: Final = "application/json"
 
-_HOW_TO_ASK: Final = 'A message runs a skill by a data part {"skill": ID, "input": PARAMS}.'
+_HOW_TO_CALL: Final = 'A message runs a skill by a data part {"skill": ID, "input": PARAMS}.'
 
 
 def stdio_interfaces(settings: Settings) -> tuple[AgentInterface, ...]:
-    """How a daemon with these settings is reached over its stdin and stdout.
+    """The interfaces of a daemon with these settings on its stdin and stdout.
 
-    The URL is `stdio:` and the command line, quoted as for a POSIX shell and then percent-encoded (RFC 3986). Only what is
-    served and how messages are told apart stands in it: other settings may hold paths and digests.
+    The URL is `stdio:` and the command line, quoted for a POSIX shell and then percent-encoded (RFC 3986). The command line
+    has the served apps and the framing only: other settings may hold paths and digests.
     """
-    import shlex  # late: only those who ask for a card pay for it
+    import shlex  # late: few daemons are asked for a card
     from urllib.parse import quote
 
     framing = () if settings.framing == "content-length" else (f"--framing={settings.framing}",)
@@ -57,8 +57,8 @@ def stdio_interfaces(settings: Settings) -> tuple[AgentInterface, ...]:
 class CardBuilder:
     """The cards of one daemon.
 
-    `interfaces` are the ways to reach it, the preferred one first. `version` is that of the built-in agent, which runs
-    operations; an `Agent` has its own. With `pushes` false no card promises push notifications.
+    `interfaces` are the daemon's, the preferred one first. `version` is that of the agent that runs operations; an `Agent`
+    has its own. With `pushes` false no card announces push notifications.
     """
 
     def __init__(
@@ -79,20 +79,20 @@ class CardBuilder:
         self._pushes = pushes
 
     def public(self) -> AgentCard:
-        """The card for everybody: it lists what a caller without credentials may call."""
+        """The public card. Of operations it lists those that a caller without credentials may call."""
         if self._agent is None:
             return self._of_operations(self._access.identify({}))
         return self._of_agent(self._agent)
 
     @property
     def has_extended(self) -> bool:
-        """Whether there is a card for callers who have shown who they are."""
+        """Whether there is a card for callers that have authenticated."""
         return self._access.provider is not None if self._agent is None else self._agent.extended is not None
 
     def extended(self, identity: Identity) -> AgentCard | None:
-        """The card for this caller; None where there is none (the dialects' −32007).
+        """The card for this caller; None where there is none (−32007).
 
-        Raises `TypeError` or `msgspec.ValidationError` where the agent's own function gave no card, and whatever it raised.
+        Raises `TypeError` or `msgspec.ValidationError` where the agent's function returned no card, and what it raises.
         """
         if self._agent is None:
             return self._of_operations(identity) if self.has_extended else None
@@ -102,7 +102,7 @@ class CardBuilder:
         if isinstance(extended, AgentCard):
             card = extended
         else:
-            card = checked(extended(replace(self._of_agent(self._agent), signatures=()), identity))
+            card = validate_card(extended(replace(self._of_agent(self._agent), signatures=()), identity))
         return card if card.supported_interfaces else replace(card, supported_interfaces=self._interfaces)
 
     def _of_agent(self, agent: Agent) -> AgentCard:
@@ -144,9 +144,9 @@ class CardBuilder:
         return namespaces[0] if len(namespaces) == 1 else "discreet"
 
     def _description(self) -> str:
-        said = [service.description for service in self._services if service.description]
+        described = [service.description for service in self._services if service.description]
         named_only = [f"Runs the operations of {', '.join(self._namespaces())}."] if self._namespaces() else []
-        return " ".join([*(said or named_only or ["Runs operations."]), _HOW_TO_ASK])
+        return " ".join([*(described or named_only or ["Runs operations."]), _HOW_TO_CALL])
 
     def _namespaces(self) -> list[str]:
         return list(dict.fromkeys(service.namespace for service in self._services if service.namespace))
@@ -163,7 +163,7 @@ def _skill(spec: OperationSpec, schemes: Sequence[str]) -> Skill:
 
 
 def _required(rule: AccessRule, schemes: Iterable[str]) -> Iterator[SecurityRequirement]:
-    """The rule, which asks for all of some scopes and any of others, as alternatives."""
+    """An access rule, which needs all of some scopes and one of others, as alternative requirements."""
     needed = sorted(rule.all_of)
     others = [] if rule.all_of & rule.any_of else sorted(rule.any_of)
     for scheme in schemes:
@@ -172,19 +172,19 @@ def _required(rule: AccessRule, schemes: Iterable[str]) -> Iterator[SecurityRequ
 
 
 def _secured(card: AgentCard, provider: IdentityProvider, *, optional: bool) -> AgentCard:
-    """The card with the provider's schemes. The empty requirement, last, says that one may also call without them."""
+    """The card with the provider's schemes. `optional` adds the empty requirement: one may also call without credentials."""
     keys = _keys(provider)
     if not keys:
         return card
-    said = f"The value of serviceParams.authorization; the realm is {provider.realm}."
+    usage = f"The value of serviceParams.authorization; the realm is {provider.realm}."
     alternatives = [requires({key: []}) for key in keys]
     return replace(
         card,
-        security_schemes={key: named(HttpAuth(key, said)) for key in keys},
+        security_schemes={key: wrap_scheme(HttpAuth(key, usage)) for key in keys},
         security_requirements=(*alternatives, *([SecurityRequirement()] if optional else [])),
     )
 
 
 def _keys(provider: IdentityProvider) -> tuple[str, ...]:
-    """Schemes are told apart without regard to case (RFC 9110, section 11.1)."""
+    """The provider's schemes, each once: their case has no meaning (RFC 9110, section 11.1)."""
     return tuple(dict.fromkeys(scheme.lower() for scheme in provider.schemes))

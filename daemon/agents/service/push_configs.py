@@ -1,4 +1,4 @@
-"""Where the news of tasks go: the push configs that callers put, get and drop (A2A 1.0 sections 3.1.7 to 3.1.10)."""
+"""Where a task's push notifications go: the push configs of callers (A2A 1.0 sections 3.1.7 to 3.1.10). Sends nothing."""
 
 from __future__ import annotations
 
@@ -11,102 +11,106 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import PushNotificationNotSupported, TaskNotFound, UnsupportedOperation
 from ..model.ids import new_id
 from ..model.types import PushConfig
-from ..stores.interface import PushTarget, TaskStore
+from ..stores.interface import RELOAD_PUSH_TARGETS, PushTarget, TaskStore
 from ..tasks.live_task import LiveTask
 from ..tasks.task_cache import TaskCache
 
 if TYPE_CHECKING:
     from ..push.notifier import PushNotifier
 
-MOST_TARGETS: Final = 16
-"""Push configs of one task: each may hold some megabytes of what its receiver has not taken yet."""
+MAX_CONFIGS: Final = 16
+"""Push configs of one task. Each may hold some megabytes of notifications that its receiver has not accepted yet."""
 
-TOO_MANY: Final = f"A task has at most {MOST_TARGETS} push notification configs."
-
-TARGETS: Final = "targets"
-"""What the daemon that works on a task is asked when its configs have changed."""
+_TOO_MANY: Final = f"A task has at most {MAX_CONFIGS} push notification configs."
 
 
 @final
 class PushConfigs:
-    """All tasks' push configs. Without a `pusher` every method raises `FailureError(PushNotificationNotSupported)`, and
-    `put` raises `FailureError(UnsupportedOperation)` for one config too many."""
+    """The push configs of all tasks.
 
-    def __init__(self, store: TaskStore, residents: TaskCache, pusher: PushNotifier | None) -> None:
+    Every public method raises `FailureError(PushNotificationNotSupported)` without a `notifier`, and
+    `FailureError(TaskNotFound)` for a task that its caller can't see. Those that add a config raise
+    `FailureError(UnsupportedOperation)` beyond `MAX_CONFIGS`.
+    """
+
+    def __init__(self, store: TaskStore, cache: TaskCache, notifier: PushNotifier | None) -> None:
         self._store = store
-        self._residents = residents
-        self._pusher = pusher
+        self._cache = cache
+        self._notifier = notifier
 
     async def put(self, task_id: str, config: PushConfig, *, scope: str, dialect: str) -> PushConfig:
-        """Send the news of a task there, too; the config with its id."""
-        self._check()
-        async with self._residents.held(task_id, scope) as live:
+        """Add a config, or replace the one of the same id; returns it with its id."""
+        self._check_supported()
+        async with self._cache.pinned(task_id, scope) as live:
             target = self._target(live, config, dialect)
-            await self._store.put_target(task_id, target)  # first: what it does not have must not be sent to either
-            self._point(live, target)
-            await self._tell_keeper(live)
+            await self._store.put_push_target(task_id, target)  # first: nothing is sent to a config that is not stored
+            self._activate(live, target)
+            await self._notify_remote_owner(live)
             return target.config
-
-    def aim(self, live: LiveTask, config: PushConfig, dialect: str) -> None:
-        """From now on a task's news go there; `keep` it when the store has the task."""
-        self._point(live, self._target(live, config, dialect))
-
-    def _target(self, live: LiveTask, config: PushConfig, dialect: str) -> PushTarget:
-        if self._pusher is None:
-            raise FailureError(PushNotificationNotSupported())
-        config = msgspec.structs.replace(config, id=config.id or new_id(), task_id=live.id)
-        if len(_others(live, config.id)) >= MOST_TARGETS:
-            raise FailureError(UnsupportedOperation(task_id=live.id, reason=TOO_MANY))
-        return PushTarget(config, dialect)
-
-    def _point(self, live: LiveTask, target: PushTarget) -> None:
-        live.targets = (*_others(live, target.config.id), target)
-        if self._pusher is not None:
-            self._pusher.renew(target)
-
-    async def keep(self, live: LiveTask) -> None:
-        """Put what was aimed into the store."""
-        for target in live.targets:
-            await self._store.put_target(live.id, target)
 
     async def get(self, task_id: str, config_id: str | None, *, scope: str) -> PushConfig:
         """One config; the first where no id is given. Raises `FailureError(TaskNotFound)` where there is none."""
-        for config in await self.all(task_id, scope=scope):
+        for config in await self.list(task_id, scope=scope):
             if config_id in (None, config.id):
                 return config
         raise FailureError(TaskNotFound(task_id=task_id, reason="The task has no such push notification config."))
 
-    async def all(self, task_id: str, *, scope: str) -> Sequence[PushConfig]:
-        """All configs of a task, in the order in which they were put."""
-        self._check()
-        async with self._residents.held(task_id, scope) as live:
-            return [target.config for target in live.targets]
+    async def list(self, task_id: str, *, scope: str) -> Sequence[PushConfig]:
+        """All configs of a task, in the order in which they were first put."""
+        self._check_supported()
+        async with self._cache.pinned(task_id, scope) as live:
+            return [target.config for target in live.push_targets]
 
-    async def drop(self, task_id: str, config_id: str, *, scope: str) -> None:
-        """Send no more news there. Dropping it twice is as good as once."""
-        self._check()
-        async with self._residents.held(task_id, scope) as live:
-            await self._store.drop_target(task_id, config_id)
-            live.targets = _others(live, config_id)
-            if self._pusher is not None:
-                self._pusher.forget(task_id, config_id)
-            await self._tell_keeper(live)
+    async def delete(self, task_id: str, config_id: str, *, scope: str) -> None:
+        """Send nothing more by this config. Deleting one that does not exist succeeds."""
+        self._check_supported()
+        async with self._cache.pinned(task_id, scope) as live:
+            await self._store.delete_push_target(task_id, config_id)
+            live.push_targets = _without(live, config_id)
+            if self._notifier is not None:
+                self._notifier.remove_target(task_id, config_id)
+            await self._notify_remote_owner(live)
 
-    async def _tell_keeper(self, live: LiveTask) -> None:
-        """Another daemon that works on the task sends its news."""
-        if live.foreign:
-            await self._store.ask_owner(live.id, TARGETS)
+    # -- configs that come with a message ----------------------------------------------------------------------
 
-    def admit(self, live: LiveTask) -> None:
-        """Raises `FailureError` where `aim` would, for one more config."""
-        self._check()
-        if len(live.targets) >= MOST_TARGETS:
-            raise FailureError(UnsupportedOperation(task_id=live.id, reason=TOO_MANY))
+    def check_capacity(self, live: LiveTask) -> None:
+        """Raises `FailureError` where `attach` would for a new config."""
+        self._check_supported()
+        if len(live.push_targets) >= MAX_CONFIGS:
+            raise FailureError(UnsupportedOperation(task_id=live.id, reason=_TOO_MANY))
 
-    def _check(self) -> None:
-        if self._pusher is None:
+    def attach(self, live: LiveTask, config: PushConfig, dialect: str) -> None:
+        """Send the task's events by this config from now on. `save` it when the store has the task."""
+        self._activate(live, self._target(live, config, dialect))
+
+    async def save(self, live: LiveTask) -> None:
+        """Store the configs that were attached."""
+        for target in live.push_targets:
+            await self._store.put_push_target(live.id, target)
+
+    # -- steps -------------------------------------------------------------------------------------------------
+
+    def _check_supported(self) -> None:
+        if self._notifier is None:
             raise FailureError(PushNotificationNotSupported())
 
+    def _target(self, live: LiveTask, config: PushConfig, dialect: str) -> PushTarget:
+        self._check_supported()
+        config = msgspec.structs.replace(config, id=config.id or new_id(), task_id=live.id)
+        if len(_without(live, config.id)) >= MAX_CONFIGS:
+            raise FailureError(UnsupportedOperation(task_id=live.id, reason=_TOO_MANY))
+        return PushTarget(config, dialect)
 
-def _others(live: LiveTask, config_id: str | None) -> tuple[PushTarget, ...]:
-    return tuple(known for known in live.targets if known.config.id != config_id)
+    def _activate(self, live: LiveTask, target: PushTarget) -> None:
+        live.push_targets = (*_without(live, target.config.id), target)
+        if self._notifier is not None:
+            self._notifier.update_target(target)
+
+    async def _notify_remote_owner(self, live: LiveTask) -> None:
+        """Tell the daemon that works on the task, if it is another one: it sends the notifications."""
+        if live.remote:
+            await self._store.send_owner_request(live.id, RELOAD_PUSH_TARGETS)
+
+
+def _without(live: LiveTask, config_id: str | None) -> tuple[PushTarget, ...]:
+    return tuple(target for target in live.push_targets if target.config.id != config_id)

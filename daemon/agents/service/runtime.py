@@ -1,6 +1,6 @@
-"""The agent's life in a daemon: opens the store, keeps the tasks moving, takes over what other daemons left behind.
+"""The agent's lifetime in a daemon: opens the store, runs what moves its tasks, and closes both. Makes those parts.
 
-The composition root of this package. Begins when the agent is first needed, or with the daemon where the store outlives it.
+It begins with the agent's first call, or with the daemon where the store is durable.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Internal
-from ...dispatch import execution
+from ...dispatch.execution import Raised, attempt
 from ...logs import log
-from ..model.states import RESTING, TERMINAL
-from ..model.types import Event, Part, StatusChanged
-from ..stores.interface import PushTarget, StoreError, TaskStore
+from ..model.types import TaskEvent
+from ..stores.interface import StoreError, TaskStore
 from ..tasks.cluster import Cluster
 from ..tasks.committer import Committer
 from ..tasks.executor import AgentExecutor
 from ..tasks.live_task import LiveTask
-from ..tasks.runner import BROKEN, Runner, TaskConflict, committed, fail
+from ..tasks.lost_tasks import LostTasks
+from ..tasks.runner import Runner
 from ..tasks.task_cache import TaskCache
 from .push_configs import PushConfigs
+from .push_publisher import PushPublisher, WriteBody
 from .request_handler import RequestHandler
 
 if TYPE_CHECKING:
@@ -32,52 +33,44 @@ if TYPE_CHECKING:
 
     from ..push.notifier import PushNotifier
 
-RETRY_SECONDS: Final = 1.0
-"""The first pause before a store that has failed is tried again."""
-
-MOST_SECONDS: Final = 60.0
-"""The longest one."""
-
-PUSH_SECONDS: Final = 0.3
+PUSH_DRAIN_SECONDS: Final = 0.3
 """How long push notifications that still wait are tried at the end."""
 
 CLOSE_SECONDS: Final = 1.0
+"""How long closing the store may take."""
 
 
 @final
 class Runtime:
-    """One per daemon. `body(live, event, dialect)` is what is pushed of an event, None for nothing."""
+    """One per daemon."""
 
     def __init__(
-        self,
-        store: TaskStore,
-        executor: AgentExecutor,
-        pusher: PushNotifier | None,
-        body: Callable[[LiveTask, Event, str], bytes | None],
+        self, store: TaskStore, executor: AgentExecutor, notifier: PushNotifier | None, write_body: WriteBody
     ) -> None:
         self._store = store
-        self._pusher = pusher
-        self._body = body
+        self._notifier = notifier
+        self._publisher = PushPublisher(notifier, write_body)
         self._committer = Committer(store, self._on_committed, self._on_lost)
-        self._residents = TaskCache(store, self._committer.publish)
-        self._runner = Runner(executor, self._residents, self._spawn)
-        self._neighbours = Cluster(store, self._residents, self._runner, self._spawn, self._on_lost)
+        self._cache = TaskCache(store, self._committer.schedule)
+        self._runner = Runner(executor, self._cache, self._spawn)
+        self._cluster = Cluster(store, self._cache, self._runner, self._spawn, self._on_lost)
+        self._lost_tasks = LostTasks(self._cache, self._spawn)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._opened: anyio.Event | None = None
-        self._broken = False
-        self.handler = RequestHandler(store, self._residents, self._runner, PushConfigs(store, self._residents, pusher))
+        self._store_failed = False
+        self.handler = RequestHandler(store, self._cache, self._runner, PushConfigs(store, self._cache, notifier))
 
     @property
     def idle(self) -> bool:
-        """True when nothing is executed and the store has everything."""
+        """Whether nothing is executed and the store has everything."""
         return self._runner.idle and self._committer.idle
 
-    def on_idle(self, look: Callable[[], None]) -> None:
-        """Have `look()` called whenever it may have become idle."""
-        self._runner.on_idle = self._committer.on_idle = look
+    def on_idle(self, check: Callable[[], None]) -> None:
+        """Have `check()` called whenever `idle` may have become true."""
+        self._runner.on_idle = self._committer.on_idle = check
 
     def start(self, spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object]) -> anyio.Event:
-        """Begin, by `spawn` in the daemon's task group, if that has not happened; the event tells that the store is open."""
+        """Start in the daemon's task group, by `spawn`, unless that was done. The event is set when the store is open."""
         import anyio  # late: the first replies leave without an event loop
 
         if self._opened is None:
@@ -86,56 +79,58 @@ class Runtime:
         return self._opened
 
     async def ready(self, spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object]) -> RequestHandler:
-        """The handler, once the store is open; the first caller starts the runtime.
+        """The handler, once the store is open; starts the runtime if need be.
 
-        Raises `FailureError(Internal)` when the store can't be opened; the log says why.
+        Raises `FailureError(Internal)` where the store can't be opened; the log says why.
         """
         opened = self.start(spawn)
         if not opened.is_set():
             await opened.wait()
-        if self._broken:
+        if self._store_failed:
             raise FailureError(Internal())
         return self.handler
 
+    # -- the run -----------------------------------------------------------------------------------------------
+
     async def _run(self, opened: anyio.Event) -> None:
-        """Live until cancelled."""
+        """Run until cancelled."""
         import anyio  # late, as above
 
         try:
             await self._store.open()
         except StoreError as exc:
             log.error("store.failed", exc=exc)
-            self._broken = True
+            self._store_failed = True
             return opened.set()
         try:
             async with anyio.create_task_group() as self._tasks, self._pushing(self._tasks):
                 self._tasks.start_soon(self._committer.run)
                 opened.set()
-                await (self._neighbours.run() if self._store.durable else anyio.sleep_forever())
+                await (self._cluster.run() if self._store.durable else anyio.sleep_forever())
         finally:
             await self._close()
 
     @asynccontextmanager
     async def _pushing(self, tasks: anyio.abc.TaskGroup) -> AsyncIterator[None]:
-        """Deliver push notifications, also while this is cancelled, until the last ones had their chance."""
+        """Send push notifications during the block; at its end, even when cancelled, try those that still wait."""
         import anyio  # late, as above
 
-        pusher = self._pusher
-        if pusher is None:
+        notifier = self._notifier
+        if notifier is None:
             yield
             return
         scope = anyio.CancelScope(shield=True)
 
         async def push() -> None:
             with scope:
-                await pusher.run()
+                await notifier.run()
 
         tasks.start_soon(push)
         try:
             yield
         finally:
-            with anyio.CancelScope(shield=True):  # as long as `drain` is told
-                await pusher.drain(PUSH_SECONDS)
+            with anyio.CancelScope(shield=True):  # `drain` has its own deadline
+                await notifier.drain(PUSH_DRAIN_SECONDS)
             scope.cancel()
 
     async def _close(self) -> None:
@@ -147,6 +142,8 @@ class Runtime:
             except StoreError as exc:
                 log.error("store.failed", exc=exc)
 
+    # -- its parts' callbacks ----------------------------------------------------------------------------------
+
     def _spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         if self._tasks is None:
             raise RuntimeError("an agent runs in a daemon")
@@ -154,48 +151,16 @@ class Runtime:
 
     @staticmethod
     async def _attempt(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """What goes wrong with one task must not end the others."""
-        fault = await execution.attempt(work)
-        if fault is not None:
-            log.error("agent.failed", exc=fault)
+        """A fault in the work for one task must not end that for others."""
+        done = await attempt(work)
+        if isinstance(done, Raised):
+            log.error("agent.failed", exc=done.exc)
 
-    def _on_committed(self, live: LiveTask, events: Sequence[Event]) -> None:
-        if self._pusher is not None:
-            for event in events:
-                for target in live.targets:
-                    self._tell(self._pusher, target, live, event)
-        self._residents.tidy(live)
-
-    def _tell(self, pusher: PushNotifier, target: PushTarget, live: LiveTask, event: Event) -> None:
-        """Have an event pushed. Never raises, whatever it takes to write it."""
-        bodies: list[bytes | None] = []
-        if execution.attempt_now(lambda: bodies.append(self._body(live, event, target.dialect))) is not None:
-            log.warning("push.failed", task=live.id, config=target.config.id, reason="unwritable")
-        elif bodies[0] is not None:
-            last = isinstance(event, StatusChanged) and event.status.state in TERMINAL
-            pusher.offer(target, bodies[0], last=last)
+    def _on_committed(self, live: LiveTask, events: Sequence[TaskEvent]) -> None:
+        self._publisher.publish(live, events)
+        self._cache.evict_unused(live)
 
     def _on_lost(self, live: LiveTask) -> None:
-        live.interrupt()
-        self._residents.forget(live)
-        if live.lost in ("unstorable", "failed"):
-            self._spawn(partial(self._give_up, live.id, 0.0 if live.lost == "unstorable" else RETRY_SECONDS))
-
-    async def _give_up(self, task_id: str, pause: float) -> None:
-        """Fail a task that was lost, from where the store has it: it must not look as if somebody worked on it."""
-        import anyio  # late, as above
-
-        while True:
-            await anyio.sleep(pause)
-            try:
-                return await self._fail(task_id, BROKEN)
-            except (FailureError, TaskConflict):  # the store never had it; or it was lost again, and comes here again
-                return
-            except StoreError:
-                pause = min(2 * pause + RETRY_SECONDS, MOST_SECONDS)
-
-    async def _fail(self, task_id: str, reason: str) -> None:
-        async with self._residents.held(task_id, None) as live:
-            if not (live.runs or live.state in RESTING):
-                fail(live, Part(text=reason))
-                await committed(live)
+        self._runner.interrupt(live)
+        self._cache.evict(live)
+        self._lost_tasks.add(live)

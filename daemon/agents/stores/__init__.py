@@ -1,1 +1,1 @@
-"""Where tasks are kept. Each store loads when it is chosen."""
+"""Stores of tasks: the interface, and implementations in memory and in SQLite. Each is imported when it is chosen."""

@@ -1,38 +1,40 @@
-"""What every store demands of a change before it makes it. Stores nothing."""
+"""Rules and limits that every store applies alike. Stores nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from ..model.types import Created
-from .interface import Change, ConflictError, Query
+from ..model.types import TaskCreated
+from .interface import CommitConflict, TaskChange, TaskQuery
 
-MOST_PER_PAGE: Final = 100
+MAX_PAGE_SIZE: Final = 100
+"""Tasks on one page (A2A 1.0 section 3.1.4)."""
 
-READ_BYTES: Final = 4 * 1024 * 1024
-"""About how much `read` hands out at a time."""
+MAX_READ_BYTES: Final = 4 * 1024 * 1024
+"""Approximate size of what one `EventLog.read` returns."""
 
-KEEP_ENDED: Final = 10_000
-"""Tasks that have ended and are still there."""
+MAX_ENDED_TASKS: Final = 10_000
+"""How many tasks that have ended a store keeps."""
 
-KEEP_SECONDS: Final = 24 * 3600.0
-"""How long they are."""
+ENDED_TASK_SECONDS: Final = 24 * 3600.0
+"""How long it keeps them."""
 
-_LARGEST_NUMBER: Final = 2**63 - 1
+_MAX_SEQUENCE: Final = 2**63 - 1
+_MAX_SEQUENCE_DIGITS: Final = len(str(_MAX_SEQUENCE))
 
 
-def check(changes: Sequence[Change]) -> None:
-    """Raises `ValueError` where changes can't stand beside each other, or create a task from nothing."""
+def check_changes(changes: Sequence[TaskChange]) -> None:
+    """Raises `ValueError` for two changes of one task, and for a new task that does not begin with `TaskCreated`."""
     if len({change.task_id for change in changes}) < len(changes):
-        raise ValueError("one change per task")
+        raise ValueError("a commit holds at most one change per task")
     for change in changes:
-        if change.expected == 0 and not (change.events and isinstance(change.events[0], Created)):
-            raise ValueError("a task begins with Created")
+        if change.expected_generation == 0 and not (change.events and isinstance(change.events[0], TaskCreated)):
+            raise ValueError("the first event of a task is TaskCreated")
 
 
-class Standing(Protocol):
-    """How it stands with a task."""
+class CurrentTask(Protocol):
+    """What decides whether a stored task may be changed."""
 
     @property
     def generation(self) -> int: ...
@@ -41,22 +43,26 @@ class Standing(Protocol):
     def owner(self) -> str | None: ...
 
 
-def conflict(change: Change, standing: Standing | None, me: str) -> ConflictError | None:
-    """Whether the task (None: there is none) is no longer what a change by the daemon `me` is meant for."""
-    last, owner = (0, None) if standing is None else (standing.generation, standing.owner)
-    allowed = owner in (None, me) if change.taken_from is None else owner == change.taken_from
-    if change.expected == last and allowed:
+def find_conflict(change: TaskChange, current: CurrentTask | None, owner_id: str) -> CommitConflict | None:
+    """Why the daemon `owner_id` may not make the change, or None if it may. `current` is None if there is no such task."""
+    generation, owner = (0, None) if current is None else (current.generation, current.owner)
+    may_change = owner in (None, owner_id) if change.previous_owner is None else owner == change.previous_owner
+    if change.expected_generation == generation and may_change:
         return None
-    return ConflictError(change.task_id, last, owner)
+    return CommitConflict(generation, owner)
 
 
-def number_below(query: Query) -> int:
-    """The number of change that a page's tasks are below. Raises `ValueError` for what is no token, or no size."""
-    if not 1 <= query.size <= MOST_PER_PAGE:
-        raise ValueError("a page has 1 to 100 tasks")
-    token = query.token
+def page_bound(query: TaskQuery) -> int:
+    """The sequence number below which the page's tasks are. A page token is that of the last task of the page before.
+
+    Raises `ValueError` for a token that no store made, and for a bad page size.
+    """
+    if not 1 <= query.page_size <= MAX_PAGE_SIZE:
+        raise ValueError(f"a page has 1 to {MAX_PAGE_SIZE} tasks")
+    token = query.page_token
     if not token:
-        return _LARGEST_NUMBER
-    if not (token.isascii() and token.isdigit() and token[0] != "0" and int(token[:20]) <= _LARGEST_NUMBER):
-        raise ValueError("no token of this store")
+        return _MAX_SEQUENCE
+    is_number = token.isascii() and token.isdigit() and token[0] != "0" and len(token) <= _MAX_SEQUENCE_DIGITS
+    if not is_number or int(token) > _MAX_SEQUENCE:
+        raise ValueError("the page token is not one of this store")
     return int(token)

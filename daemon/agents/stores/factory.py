@@ -1,4 +1,4 @@
-"""The store that a setting names."""
+"""Makes the store that the setting `store` names. Opens nothing before it is asked to."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from ...settings.option import SQLITE
 from .interface import TaskStore
 
 
-def store_of(setting: str) -> TaskStore:
-    """`memory`, or `sqlite:PATH`. Opens nothing."""
+def create_store(setting: str) -> TaskStore:
+    """A closed store for `memory` or `sqlite:PATH`."""
     if setting.startswith(SQLITE):
-        from .sqlite.store import SqliteStore  # late: sqlite3 is for those who chose it
+        from .sqlite.store import SqliteStore  # late: only daemons with such a store load sqlite3
 
         return SqliteStore(setting.removeprefix(SQLITE))
     from .memory import MemoryStore
@@ -17,8 +17,8 @@ def store_of(setting: str) -> TaskStore:
     return MemoryStore()
 
 
-def verify(setting: str) -> None:
-    """Open what outlives the daemon, and close it. Blocks. Raises `StoreError` where it can't be used."""
+def verify_store(setting: str) -> None:
+    """Open a durable store, create or upgrade its file, and close it. Blocks. Raises `StoreError` if that fails."""
     if setting.startswith(SQLITE):
         from .sqlite.store import SqliteStore  # late, as above
 

@@ -1,227 +1,236 @@
-"""What keeps tasks: the two Protocols that every store implements, and the data that crosses them.
+"""The Protocols that every task store implements, and the data that callers exchange with one. Implements nothing.
 
-A task is its event log: events are numbered from 1 without gaps, and the number of the last is the task's generation. A
-snapshot is a task as of some generation; it saves reading the log from its beginning and may lie behind it. Between what
-is asked in one `commit`, all of a change holds or nothing of it.
+The event log of a task is the task. Events are numbered from 1 without gaps; the number of the last one is the task's
+generation. A snapshot is the task as of some generation. It may be older than the log, and saves reading the log from its
+beginning. `TaskStore.commit` makes each change completely or not at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
-from ..model.types import Event, PushConfig, Task, TaskState
+from ..model.types import PushConfig, Task, TaskEvent, TaskState
+
+CANCEL: Final = "cancel"
+"""Kind of an `OwnerRequest`: cancel the task."""
+
+RELOAD_PUSH_TARGETS: Final = "reload-push-targets"
+"""Kind of an `OwnerRequest`: another daemon changed the task's push targets; load them again."""
 
 
-class ConflictError(Exception):
-    """Somebody else has changed the task, or works on it. `last` is its generation now, 0 where there is no such task;
-    `owner` is who works on it."""
+class StoreError(Exception):
+    """The store can't be used. The message is one line for the operator and never reaches a caller."""
 
-    def __init__(self, task_id: str, last: int, owner: str | None = None) -> None:
-        super().__init__(f"task {task_id} is at {last}")
+
+class LogTruncatedError(Exception):
+    """The log no longer holds the event that was asked for. `generation` is the task's current one."""
+
+    def __init__(self, task_id: str, generation: int) -> None:
+        super().__init__(
+            f"the log of task {task_id} no longer holds that event; the task is at generation {generation}"
+        )
         self.task_id = task_id
-        self.last = last
-        self.owner = owner
+        self.generation = generation
 
 
-class StoreFullError(Exception):
-    """The store takes no new task before some of those that it has have ended."""
+class CommitConflict(msgspec.Struct, frozen=True):
+    """Someone else changed or owns the task. `generation` is its current one, 0 if it does not exist; `owner` its owner."""
 
-    def __init__(self, task_id: str) -> None:
-        super().__init__(f"no room for task {task_id}")
-        self.task_id = task_id
-
-
-class UnstorableError(Exception):
-    """What a change holds is not JSON, or nested too deeply to be written."""
-
-    def __init__(self, task_id: str) -> None:
-        super().__init__(f"task {task_id} holds what can't be written")
-        self.task_id = task_id
+    generation: int
+    owner: str | None = None
 
 
-Refusal: TypeAlias = ConflictError | StoreFullError | UnstorableError
+class StoreFull(msgspec.Struct, frozen=True):
+    """The store accepts no new task until some of its tasks have ended."""
+
+
+class Unserializable(msgspec.Struct, frozen=True):
+    """The change holds a value that is not JSON, or JSON that is nested too deeply to be written."""
+
+
+CommitRefusal: TypeAlias = CommitConflict | StoreFull | Unserializable
 """Why a change was not made."""
 
 
-class LogMovedError(Exception):
-    """The log does not reach back to what was asked for. `last` is the task's generation now."""
-
-    def __init__(self, task_id: str, last: int) -> None:
-        super().__init__(f"the log of task {task_id} has moved on to {last}")
-        self.task_id = task_id
-        self.last = last
-
-
-class Logged(msgspec.Struct, frozen=True):
-    """An event and its number."""
+class LoggedEvent(msgspec.Struct, frozen=True):
+    """An event with its number in the task's log."""
 
     generation: int
-    event: Event
+    event: TaskEvent
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to become of one task: `events` are appended, if it is at generation `expected` (0: it does not exist).
+class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Appends `events` to a task that is at `expected_generation` (0: the task is new), and sets its other fields.
 
-    The rest tells where the task stands after them. `scope` names whose it is: callers see tasks of their own scope only.
-    `state` and `updated` (the status' timestamp) are for `list`, `context_id` too. `snapshot` is the task as of the last of
-    these events, None to leave the one that is there. `owner` is the daemon that works on it, None when nobody does.
-    A change without events saves a snapshot, an owner, or both, and the rest stays as it was.
+    The other fields describe the task after these events. `scope` says which callers see it. `state`, `context_id` and
+    `status_timestamp` are what `TaskStore.list` filters by. `owner` is the daemon that works on the task, None for no one.
+    `snapshot` is the task after these events; None keeps the stored snapshot. A change without events sets only the
+    snapshot and the owner.
 
-    Nobody changes a task that another daemon owns: the owner now must be the store's own, or nobody. With `taken_from` it
-    must be that daemon, and no other: whoever takes over a dead one's task says so, and of all who try one succeeds.
+    A task that another daemon owns can't be changed: its owner must be this store's `owner_id` or None. With
+    `previous_owner` it must be exactly that daemon. A takeover from a dead daemon says so; of several that try, one succeeds.
     """
 
     task_id: str
-    expected: int
-    events: tuple[Event, ...]
+    expected_generation: int
+    events: tuple[TaskEvent, ...]
     scope: str
     context_id: str
     state: TaskState
-    updated: str
+    status_timestamp: str
     owner: str | None
     snapshot: Task | None = None
-    taken_from: str | None = None
+    previous_owner: str | None = None
 
     @property
     def generation(self) -> int:
-        """The task's generation when this is done."""
-        return self.expected + len(self.events)
+        """The task's generation after this change."""
+        return self.expected_generation + len(self.events)
 
 
-class Stored(msgspec.Struct, frozen=True):
-    """A task as it is kept: a snapshot with the generation that it reflects, the events behind it, and whose it is."""
+class StoredTask(msgspec.Struct, frozen=True):
+    """A task as the store holds it: a snapshot as of `snapshot_generation`, and the events after it."""
 
     snapshot: Task
-    reflects: int
-    later: tuple[Logged, ...]
+    snapshot_generation: int
+    later_events: tuple[LoggedEvent, ...]
     scope: str
     owner: str | None
 
     @property
     def generation(self) -> int:
-        return self.later[-1].generation if self.later else self.reflects
+        return self.later_events[-1].generation if self.later_events else self.snapshot_generation
 
 
-class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """Which tasks are wanted. `after` is a timestamp that the status' own is not below. `token` is empty for the first page.
+class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which tasks to list. None matches every task.
 
-    `size` is 1 to 100. Without `artifacts` the tasks come without theirs, which saves reading them.
+    `status_timestamp_after` matches statuses of this timestamp and later ones. `page_size` is 1 to `checks.MAX_PAGE_SIZE`.
+    `page_token` is empty for the first page. Without `include_artifacts`, tasks are returned without artifacts, which saves
+    reading them.
     """
 
     scope: str
     context_id: str | None = None
     state: TaskState | None = None
-    after: str | None = None
-    size: int = 50
-    token: str = ""
-    artifacts: bool = True
+    status_timestamp_after: str | None = None
+    page_size: int = 50
+    page_token: str = ""
+    include_artifacts: bool = True
 
 
-class Listed(msgspec.Struct, frozen=True):
-    """One page: the tasks, newest change first, the token of the next page (empty: none), and how many match in all."""
+class TaskPage(msgspec.Struct, frozen=True):
+    """One page of a list: the tasks, last changed first; the token of the next page, empty on the last one; and how many
+    tasks match in all."""
 
     tasks: tuple[Task, ...]
-    next_token: str
-    total: int
+    next_page_token: str
+    total_size: int
 
 
 class PushTarget(msgspec.Struct, frozen=True):
-    """A push config as it is kept, with the dialect in which its receiver is spoken to; `config.id` and `.task_id` are set."""
+    """A stored push config and the A2A version (`1.0`, `0.3`) of its receiver. `config.id` and `config.task_id` are set."""
 
     config: PushConfig
-    dialect: str
+    protocol_version: str
+
+
+class OwnerRequest(msgspec.Struct, frozen=True):
+    """What another daemon asks of the owner of a task. `kind` is `CANCEL` or `RELOAD_PUSH_TARGETS`; ignore unknown ones."""
+
+    task_id: str
+    kind: str
 
 
 class EventLog(Protocol):
-    """Reads what `TaskStore.commit` has appended."""
+    """Reads the events that `TaskStore.commit` appended."""
 
-    async def read(self, task_id: str, *, after: int, limit: int = 256) -> Sequence[Logged]:
-        """The next events behind generation `after`, oldest first and without gaps; empty when there are none.
+    async def read(self, task_id: str, *, after: int, limit: int = 256) -> Sequence[LoggedEvent]:
+        """The next events after generation `after`, oldest first, without gaps; empty if there are none or no such task.
 
-        At most `limit`, and fewer where they are large.
-
-        Raises `LogMovedError` when the next one is not kept any more; what is behind the snapshot always is. A task that
-        does not exist has no events.
+        Returns at most `limit` events, fewer if they are large. Raises `LogTruncatedError` if the next event has been
+        deleted. Events after the snapshot are never deleted.
         """
         ...
 
 
 class TaskStore(Protocol):
-    """Keeps tasks. Every method may be cancelled; a `commit` that was is done wholly or not at all.
+    """Stores tasks. Every method may be cancelled; a cancelled `commit` is done completely or not at all.
 
-    `durable` says that what was committed is there after the process has been killed. `owner` names this daemon among
-    those that share the store; it is there once the store is open, and another one each time. All but `moves` raise
-    `StoreError` when the disk fails: then nothing was done.
+    Every method but `data_version` raises `StoreError` if the disk fails; then nothing has changed.
     """
 
     @property
-    def durable(self) -> bool: ...
+    def durable(self) -> bool:
+        """Whether committed changes survive the end of the process."""
+        ...
 
     @property
-    def owner(self) -> str: ...
+    def owner_id(self) -> str:
+        """This daemon's name among the owners of tasks. Available once the store is open; a new one each time."""
+        ...
 
     @property
-    def events(self) -> EventLog: ...
+    def event_log(self) -> EventLog: ...
 
     async def open(self) -> None:
-        """Before anything else, once, on the event loop. Raises `StoreError` in one line for people."""
+        """Call once, before anything else, on the event loop. Raises `StoreError`."""
         ...
 
     async def close(self) -> None:
-        """What was committed stays where it is durable; what this daemon owned is orphaned. A second time does nothing."""
+        """Close the store. The tasks that this daemon owns become orphans. A second call does nothing."""
         ...
 
-    async def commit(self, changes: Sequence[Change]) -> Sequence[Refusal | None]:
-        """Do what can be done, each change by itself, all at once for whoever reads: what went wrong with each.
+    async def commit(self, changes: Sequence[TaskChange]) -> Sequence[CommitRefusal | None]:
+        """Make every change that can be made. Returns, in order, why each was refused, or None if it was made.
 
-        When it returns, what it did is kept (for a durable store: on the disk). At most one change per task, and a new task
-        begins with `Created`: raises `ValueError`.
+        Readers see the changes of one call all at once. When this returns, what was made is stored (by a durable store: on
+        the disk). Raises `ValueError` for two changes of one task, and for a new task that does not begin with
+        `TaskCreated`.
         """
         ...
 
-    async def load(self, task_id: str) -> Stored | None:
-        """The task, None where there is none, or none any more: tasks that have ended don't stay for ever."""
+    async def load(self, task_id: str) -> StoredTask | None:
+        """The task, or None if there is none. Tasks that ended are deleted some time later."""
         ...
 
-    async def list(self, query: Query) -> Listed:
-        """Raises `ValueError` for a token that is none of this store's. Changes between two pages make no page repeat or
-        skip a task that they don't touch."""
-        ...
+    async def list(self, query: TaskQuery) -> TaskPage:
+        """One page of tasks. Raises `ValueError` for a token that this store did not make, and for a bad page size.
 
-    async def put_target(self, task_id: str, target: PushTarget) -> bool:
-        """Add it, or put it in the place of the one with its id. False where there is no such task."""
-        ...
-
-    async def targets(self, task_id: str) -> Sequence[PushTarget]:
-        """In the order in which they were first put. They go with their task."""
-        ...
-
-    async def drop_target(self, task_id: str, config_id: str) -> bool:
-        """False where there was none."""
-        ...
-
-    async def orphans(self) -> Sequence[str]:
-        """The tasks that have not ended and whose owner is no more: for whoever first commits a change `taken_from` it."""
-        ...
-
-    async def ask_owner(self, task_id: str, what: str) -> bool:
-        """Leave a request for the daemon that works on the task; False where none does. The same one twice is one.
-
-        Requests stay with the task: who takes it over gets them, and they are gone when nobody works on it any more.
+        A change between two pages makes no page repeat or skip a task that it does not affect.
         """
         ...
 
-    async def asked(self) -> Sequence[tuple[str, str]]:
-        """Requests for this daemon as task and what is asked for, oldest first, each once."""
+    async def put_push_target(self, task_id: str, target: PushTarget) -> bool:
+        """Add a target, or replace the one with the same config id. False if there is no such task."""
         ...
 
-    def moves(self) -> int:
-        """A number that changes when another process has changed something; always the same where no other can. Cheap."""
+    async def load_push_targets(self, task_id: str) -> Sequence[PushTarget]:
+        """The task's targets, in the order in which they were added. They are deleted with the task."""
         ...
 
+    async def delete_push_target(self, task_id: str, config_id: str) -> bool:
+        """False if there was no such target."""
+        ...
 
-class StoreError(Exception):
-    """The store can't be used; the message is one line for people."""
+    async def list_orphans(self) -> Sequence[str]:
+        """The ids of tasks that have not ended and whose owner is dead. `TaskChange.previous_owner` takes one over."""
+        ...
+
+    async def send_owner_request(self, task_id: str, kind: str) -> bool:
+        """Leave a request for the daemon that owns the task. False if no daemon does. A repeated request counts once.
+
+        Requests stay with the task: a new owner inherits them, and they are deleted when the task has no owner any more.
+        """
+        ...
+
+    async def take_owner_requests(self) -> Sequence[OwnerRequest]:
+        """The requests to this daemon, oldest first, each returned once."""
+        ...
+
+    def data_version(self) -> int:
+        """A number that changes when another process has changed the store; constant if none can. Cheap; never waits."""
+        ...

@@ -1,7 +1,7 @@
-"""Tasks in this process' memory, gone with it. Never waits.
+"""Stores tasks in the memory of this process; they are lost when it ends. Never waits, never touches the disk.
 
-A task at rest is one object and a few bytes strings, which the garbage collector does not look at. Tasks that have ended
-go when they are too old, too many or too large together, the oldest first; others never do.
+A stored task is one object and a few byte strings, which the garbage collector does not traverse. Tasks that have ended are
+deleted, oldest first, when they are too old, too many or too large together. Other tasks are never deleted.
 """
 
 from __future__ import annotations
@@ -11,61 +11,73 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import msgspec
 
-from ..model.draft import fold
+from ..model.draft import apply_events
 from ..model.states import TERMINAL
 from ..model.types import Task, TaskState
-from .checks import KEEP_ENDED, KEEP_SECONDS, READ_BYTES, check, conflict, number_below
+from .checks import ENDED_TASK_SECONDS, MAX_ENDED_TASKS, MAX_READ_BYTES, check_changes, find_conflict, page_bound
 from .interface import (
-    Change,
-    Listed,
-    Logged,
-    LogMovedError,
+    CommitRefusal,
+    LoggedEvent,
+    LogTruncatedError,
+    OwnerRequest,
     PushTarget,
-    Query,
-    Refusal,
-    Stored,
-    StoreFullError,
-    UnstorableError,
+    StoredTask,
+    StoreFull,
+    TaskChange,
+    TaskPage,
+    TaskQuery,
+    Unserializable,
 )
-from .serialization import Packed, event_from, numbered, pack, pack_change, task_after, task_from
+from .serialization import (
+    EncodedChange,
+    decode_current_task,
+    decode_event,
+    decode_events,
+    decode_task,
+    encode,
+    encode_change,
+)
 from .task_index import TaskIndex
 
-MOST_LIVE: Final = 100_000
-"""Tasks that have not ended. More are refused."""
+MAX_ACTIVE_TASKS: Final = 100_000
+"""Tasks that have not ended. Further ones are refused."""
 
-KEEP_ENDED_BYTES: Final = 256 * 1024 * 1024
-"""What all tasks that have ended may take together."""
+MAX_ENDED_BYTES: Final = 256 * 1024 * 1024
+"""Total size of the tasks that have ended."""
 
-MOST_LOGGED: Final = 65_536
-"""Events behind a task's snapshot. When there are more, the snapshot is brought up to them."""
+MAX_LOG_EVENTS: Final = 65_536
+"""Events that a task keeps after its snapshot. When there are more, they become part of the snapshot."""
 
-MOST_LOGGED_BYTES: Final = 64 * 1024 * 1024
+MAX_LOG_BYTES: Final = 64 * 1024 * 1024
+
+_IndexKey: TypeAlias = tuple[str, TaskState] | tuple[str, str, TaskState]
+"""Scope and state, or scope, context id and state."""
 
 
 class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much a store keeps; the ages in seconds, the sizes in bytes."""
+    """How much a memory store holds."""
 
-    live: int = MOST_LIVE
-    ended: int = KEEP_ENDED
-    ended_bytes: int = KEEP_ENDED_BYTES
-    ended_seconds: float = KEEP_SECONDS
-    logged: int = MOST_LOGGED
-    logged_bytes: int = MOST_LOGGED_BYTES
+    active_tasks: int = MAX_ACTIVE_TASKS
+    ended_tasks: int = MAX_ENDED_TASKS
+    ended_bytes: int = MAX_ENDED_BYTES
+    ended_seconds: float = ENDED_TASK_SECONDS
+    log_events: int = MAX_LOG_EVENTS
+    log_bytes: int = MAX_LOG_BYTES
 
 
-class _Kept(msgspec.Struct, gc=False):
-    """One task. `number` is that of its last change among all of them; `log` are the events behind the snapshot."""
+class _TaskRecord(msgspec.Struct, gc=False):
+    """One task. `sequence` numbers its last change among those of all tasks; `log` holds the events after the snapshot."""
 
     id: str
     scope: str
     context_id: str
     state: TaskState
-    updated: str
-    number: int
+    status_timestamp: str
+    sequence: int
     generation: int
     owner: str | None
     snapshot: bytes
@@ -73,7 +85,7 @@ class _Kept(msgspec.Struct, gc=False):
     log_bytes: int = 0
 
     @property
-    def reflects(self) -> int:
+    def snapshot_generation(self) -> int:
         return self.generation - len(self.log or ())
 
     @property
@@ -88,15 +100,15 @@ class MemoryStore:
     def __init__(self, limits: StoreLimits | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits or StoreLimits()
         self._clock = clock
-        self._tasks: dict[str, _Kept] = {}
-        self._by_number: dict[int, _Kept] = {}
-        self._shelves: dict[tuple[str, TaskState] | tuple[str, str, TaskState], TaskIndex] = {}
-        self._targets: dict[str, dict[str, PushTarget]] = {}
-        self._asked: dict[tuple[str, str], None] = {}
-        self._last_number = 0
-        self._ended = 0
+        self._tasks: dict[str, _TaskRecord] = {}
+        self._by_sequence: dict[int, _TaskRecord] = {}
+        self._indexes: dict[_IndexKey, TaskIndex] = {}
+        self._push_targets: dict[str, dict[str, PushTarget]] = {}
+        self._owner_requests: dict[OwnerRequest, None] = {}
+        self._last_sequence = 0
+        self._ended_tasks = 0
         self._ended_bytes = 0
-        self._ended_order: deque[int] = deque()  # numbers of change; one that is no task's any more counts for nothing
+        self._ended_sequences: deque[int] = deque()  # oldest first; a task that changed again leaves a stale entry
         self._ended_times: deque[float] = deque()
 
     @property
@@ -104,11 +116,11 @@ class MemoryStore:
         return False
 
     @property
-    def owner(self) -> str:
+    def owner_id(self) -> str:
         return "memory"
 
     @property
-    def events(self) -> MemoryStore:
+    def event_log(self) -> MemoryStore:
         return self
 
     async def open(self) -> None:
@@ -119,210 +131,218 @@ class MemoryStore:
 
     # -- changes -----------------------------------------------------------------------------------------------
 
-    async def commit(self, changes: Sequence[Change]) -> Sequence[Refusal | None]:
-        check(changes)
+    async def commit(self, changes: Sequence[TaskChange]) -> Sequence[CommitRefusal | None]:
+        check_changes(changes)
         results = [self._commit(change) for change in changes]
         self._evict()
         return results
 
-    def _commit(self, change: Change) -> Refusal | None:
-        kept = self._tasks.get(change.task_id)
-        refusal = conflict(change, kept, self.owner)
-        if refusal is not None:
-            return refusal
-        if kept is None and len(self._tasks) - self._ended >= self._limits.live:
-            return StoreFullError(change.task_id)
-        packed = pack_change(change, covered=False)
-        if isinstance(packed, UnstorableError):
-            return packed
-        if kept is None:
-            self._create(change, packed)
+    def _commit(self, change: TaskChange) -> CommitRefusal | None:
+        record = self._tasks.get(change.task_id)
+        conflict = find_conflict(change, record, self.owner_id)
+        if conflict is not None:
+            return conflict
+        if record is None and len(self._tasks) - self._ended_tasks >= self._limits.active_tasks:
+            return StoreFull()
+        encoded = encode_change(change, keep_covered_events=False)
+        if isinstance(encoded, Unserializable):
+            return encoded
+        if record is None:
+            self._create(change, encoded)
         else:
-            self._change(kept, change, packed)
+            self._update(record, change, encoded)
         return None
 
-    def _create(self, change: Change, packed: Packed) -> None:
-        kept = _Kept(
+    def _create(self, change: TaskChange, encoded: EncodedChange) -> None:
+        record = _TaskRecord(
             change.task_id,
             change.scope,
             change.context_id,
             change.state,
-            change.updated,
+            change.status_timestamp,
             0,
             change.generation,
             change.owner,
-            packed.snapshot or b"",
+            encoded.snapshot or b"",
         )
-        self._append(kept, packed.events)
-        self._tasks[kept.id] = kept
-        self._put_in_order(kept)
+        self._append(record, encoded.events)
+        self._tasks[record.id] = record
+        self._add_to_indexes(record)
 
-    def _change(self, kept: _Kept, change: Change, packed: Packed) -> None:
-        if kept.state in TERMINAL:
-            self._ended_bytes -= kept.size
-        kept.owner = change.owner
+    def _update(self, record: _TaskRecord, change: TaskChange, encoded: EncodedChange) -> None:
+        if record.state in TERMINAL:
+            self._ended_bytes -= record.size
+        record.owner = change.owner
         if change.owner is None:
-            self._forget_asked(kept.id)
-        kept.generation = change.generation
-        if packed.snapshot is not None:
-            kept.snapshot, kept.log, kept.log_bytes = packed.snapshot, None, 0
+            self._delete_owner_requests(record.id)
+        record.generation = change.generation
+        if encoded.snapshot is not None:
+            record.snapshot, record.log, record.log_bytes = encoded.snapshot, None, 0
         else:
-            self._append(kept, packed.events)
-        if kept.state in TERMINAL:
-            self._ended_bytes += kept.size
+            self._append(record, encoded.events)
+        if record.state in TERMINAL:
+            self._ended_bytes += record.size
         if change.events:
-            self._take_out_of_order(kept)
-            kept.state, kept.updated = change.state, change.updated
-            self._put_in_order(kept)
+            self._remove_from_indexes(record)
+            record.state, record.status_timestamp = change.state, change.status_timestamp
+            self._add_to_indexes(record)
 
-    def _append(self, kept: _Kept, events: Sequence[bytes]) -> None:
+    def _append(self, record: _TaskRecord, events: Sequence[bytes]) -> None:
         if not events:
             return
-        kept.log = kept.log or []
-        kept.log += events
-        kept.log_bytes += sum(map(len, events))
-        if len(kept.log) > self._limits.logged or kept.log_bytes > self._limits.logged_bytes:
-            kept.snapshot = pack(fold(task_from(kept.snapshot), map(event_from, kept.log)))
-            kept.log, kept.log_bytes = None, 0
+        record.log = record.log or []
+        record.log += events
+        record.log_bytes += sum(map(len, events))
+        if len(record.log) > self._limits.log_events or record.log_bytes > self._limits.log_bytes:
+            record.snapshot = encode(apply_events(decode_task(record.snapshot), map(decode_event, record.log)))
+            record.log, record.log_bytes = None, 0
 
-    # -- the order of changes ----------------------------------------------------------------------------------
+    # -- indexes -----------------------------------------------------------------------------------------------
 
-    def _put_in_order(self, kept: _Kept) -> None:
-        self._last_number += 1
-        kept.number = self._last_number
-        self._by_number[kept.number] = kept
-        for key in _keys(kept):
-            self._shelves.setdefault(key, TaskIndex()).add(kept.number, kept.updated)
-        if kept.state in TERMINAL:
-            self._ended += 1
-            self._ended_bytes += kept.size
-            self._ended_order.append(kept.number)
+    def _add_to_indexes(self, record: _TaskRecord) -> None:
+        """Give the task the next sequence number and index it."""
+        self._last_sequence += 1
+        record.sequence = self._last_sequence
+        self._by_sequence[record.sequence] = record
+        for key in _index_keys(record):
+            self._indexes.setdefault(key, TaskIndex()).add(record.sequence, record.status_timestamp)
+        if record.state in TERMINAL:
+            self._ended_tasks += 1
+            self._ended_bytes += record.size
+            self._ended_sequences.append(record.sequence)
             self._ended_times.append(self._clock())
 
-    def _take_out_of_order(self, kept: _Kept) -> None:
-        del self._by_number[kept.number]
-        for key in _keys(kept):
-            shelf = self._shelves[key]
-            shelf.remove(kept.number, kept.updated)
-            if not len(shelf):
-                del self._shelves[key]
-        if kept.state in TERMINAL:
-            self._ended -= 1
-            self._ended_bytes -= kept.size
+    def _remove_from_indexes(self, record: _TaskRecord) -> None:
+        del self._by_sequence[record.sequence]
+        for key in _index_keys(record):
+            index = self._indexes[key]
+            index.remove(record.sequence, record.status_timestamp)
+            if not len(index):
+                del self._indexes[key]
+        if record.state in TERMINAL:
+            self._ended_tasks -= 1
+            self._ended_bytes -= record.size
 
     def _evict(self) -> None:
-        """Let go of what has ended and is too old, too much, or too large."""
+        """Delete ended tasks, oldest first, until they keep every limit."""
         limits = self._limits
         oldest = self._clock() - limits.ended_seconds
-        while self._ended_order and (
-            self._ended_times[0] < oldest or self._ended > limits.ended or self._ended_bytes > limits.ended_bytes
+        while self._ended_sequences and (
+            self._ended_times[0] < oldest
+            or self._ended_tasks > limits.ended_tasks
+            or self._ended_bytes > limits.ended_bytes
         ):
             self._ended_times.popleft()
-            kept = self._by_number.get(self._ended_order.popleft())
-            if kept is not None:
-                self._take_out_of_order(kept)
-                del self._tasks[kept.id]
-                self._targets.pop(kept.id, None)
-                self._forget_asked(kept.id)
+            record = self._by_sequence.get(self._ended_sequences.popleft())
+            if record is not None:
+                self._remove_from_indexes(record)
+                del self._tasks[record.id]
+                self._push_targets.pop(record.id, None)
+                self._delete_owner_requests(record.id)
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    async def load(self, task_id: str) -> Stored | None:
+    async def load(self, task_id: str) -> StoredTask | None:
         self._evict()
-        kept = self._tasks.get(task_id)
-        if kept is None:
+        record = self._tasks.get(task_id)
+        if record is None:
             return None
-        later = numbered(kept.reflects + 1, kept.log or [])
-        return Stored(task_from(kept.snapshot), kept.reflects, later, kept.scope, kept.owner)
-
-    async def read(self, task_id: str, *, after: int, limit: int = 256) -> Sequence[Logged]:
-        kept = self._tasks.get(task_id)
-        if kept is None or after >= kept.generation:
-            return ()
-        if after < kept.reflects:
-            raise LogMovedError(task_id, kept.generation)
-        start = after - kept.reflects
-        return numbered(after + 1, _some(islice(kept.log or [], start, start + limit)))
-
-    async def list(self, query: Query) -> Listed:
-        below = number_below(query)
-        self._evict()
-        shelves = [
-            shelf
-            for state in (TaskState if query.state is None else (query.state,))
-            if (shelf := self._shelves.get(_key(query.scope, query.context_id, state))) is not None
-        ]
-        order = merge(*(shelf.down(below, query.after) for shelf in shelves), reverse=True)
-        kept = (self._by_number[number] for number in order)
-        found = [*islice((one for one in kept if query.after is None or one.updated >= query.after), query.size + 1)]
-        page = found[: query.size]
-        return Listed(
-            tuple(_task(one, artifacts=query.artifacts) for one in page),
-            str(page[-1].number) if len(found) > len(page) else "",
-            sum(shelf.count(query.after) for shelf in shelves),
+        later_events = decode_events(record.log or (), first_generation=record.snapshot_generation + 1)
+        return StoredTask(
+            decode_task(record.snapshot), record.snapshot_generation, later_events, record.scope, record.owner
         )
 
-    # -- what belongs to a task --------------------------------------------------------------------------------
+    async def read(self, task_id: str, *, after: int, limit: int = 256) -> Sequence[LoggedEvent]:
+        record = self._tasks.get(task_id)
+        if record is None or after >= record.generation:
+            return ()
+        if after < record.snapshot_generation:
+            raise LogTruncatedError(task_id, record.generation)
+        start = after - record.snapshot_generation
+        events = _up_to_max_read_bytes(islice(record.log or (), start, start + limit))
+        return decode_events(events, first_generation=after + 1)
 
-    async def put_target(self, task_id: str, target: PushTarget) -> bool:
+    async def list(self, query: TaskQuery) -> TaskPage:
+        bound = page_bound(query)
+        self._evict()
+        from_timestamp = query.status_timestamp_after
+        indexes = [
+            index
+            for state in (TaskState if query.state is None else (query.state,))
+            if (index := self._indexes.get(_index_key(query.scope, query.context_id, state))) is not None
+        ]
+        sequences = merge(*(index.descending(bound, from_timestamp) for index in indexes), reverse=True)
+        records = (self._by_sequence[sequence] for sequence in sequences)
+        matching = (record for record in records if from_timestamp is None or record.status_timestamp >= from_timestamp)
+        found = [*islice(matching, query.page_size + 1)]
+        page = found[: query.page_size]
+        return TaskPage(
+            tuple(_current_task(record, include_artifacts=query.include_artifacts) for record in page),
+            str(page[-1].sequence) if len(found) > len(page) else "",
+            sum(index.count(from_timestamp) for index in indexes),
+        )
+
+    # -- push targets and owner requests -----------------------------------------------------------------------
+
+    async def put_push_target(self, task_id: str, target: PushTarget) -> bool:
         if task_id not in self._tasks:
             return False
-        self._targets.setdefault(task_id, {})[target.config.id or ""] = target
+        self._push_targets.setdefault(task_id, {})[target.config.id or ""] = target
         return True
 
-    async def targets(self, task_id: str) -> Sequence[PushTarget]:
-        return tuple(self._targets.get(task_id, {}).values())
+    async def load_push_targets(self, task_id: str) -> Sequence[PushTarget]:
+        return tuple(self._push_targets.get(task_id, {}).values())
 
-    async def drop_target(self, task_id: str, config_id: str) -> bool:
-        targets = self._targets.get(task_id, {})
-        dropped = targets.pop(config_id, None) is not None
-        if dropped and not targets:
-            del self._targets[task_id]
-        return dropped
+    async def delete_push_target(self, task_id: str, config_id: str) -> bool:
+        targets = self._push_targets.get(task_id, {})
+        deleted = targets.pop(config_id, None) is not None
+        if deleted and not targets:
+            del self._push_targets[task_id]
+        return deleted
 
-    async def orphans(self) -> Sequence[str]:
+    async def list_orphans(self) -> Sequence[str]:
         return ()
 
-    async def ask_owner(self, task_id: str, what: str) -> bool:
-        kept = self._tasks.get(task_id)
-        if kept is None or kept.owner is None:
+    async def send_owner_request(self, task_id: str, kind: str) -> bool:
+        record = self._tasks.get(task_id)
+        if record is None or record.owner is None:
             return False
-        self._asked[task_id, what] = None
+        self._owner_requests[OwnerRequest(task_id, kind)] = None
         return True
 
-    async def asked(self) -> Sequence[tuple[str, str]]:
-        asked = tuple(self._asked)
-        self._asked.clear()
-        return asked
+    async def take_owner_requests(self) -> Sequence[OwnerRequest]:
+        requests = tuple(self._owner_requests)
+        self._owner_requests.clear()
+        return requests
 
-    def _forget_asked(self, task_id: str) -> None:
-        if self._asked:
-            self._asked = {ask: None for ask in self._asked if ask[0] != task_id}
+    def _delete_owner_requests(self, task_id: str) -> None:
+        if self._owner_requests:
+            self._owner_requests = {request: None for request in self._owner_requests if request.task_id != task_id}
 
-    def moves(self) -> int:
+    def data_version(self) -> int:
         return 0
 
 
-def _key(scope: str, context_id: str | None, state: TaskState) -> tuple[str, TaskState] | tuple[str, str, TaskState]:
+def _index_key(scope: str, context_id: str | None, state: TaskState) -> _IndexKey:
     return (scope, state) if context_id is None else (scope, context_id, state)
 
 
-def _keys(kept: _Kept) -> tuple[tuple[str, TaskState], tuple[str, str, TaskState]]:
-    """The shelves on which a task stands."""
-    return (kept.scope, kept.state), (kept.scope, kept.context_id, kept.state)
+def _index_keys(record: _TaskRecord) -> tuple[_IndexKey, _IndexKey]:
+    """The indexes that hold a task."""
+    return (record.scope, record.state), (record.scope, record.context_id, record.state)
 
 
-def _task(kept: _Kept, *, artifacts: bool) -> Task:
-    return task_after(kept.snapshot, kept.log or [], artifacts=artifacts)
+def _current_task(record: _TaskRecord, *, include_artifacts: bool) -> Task:
+    return decode_current_task(record.snapshot, record.log or (), include_artifacts=include_artifacts)
 
 
-def _some(events: Iterator[bytes]) -> list[bytes]:
-    """As many of them as one reader may want to hold, and at least one."""
-    some: list[bytes] = []
+def _up_to_max_read_bytes(events: Iterator[bytes]) -> list[bytes]:
+    """At least one of the events, and no more once they reach `MAX_READ_BYTES`."""
+    taken: list[bytes] = []
     size = 0
     for event in events:
-        some.append(event)
+        taken.append(event)
         size += len(event)
-        if size >= READ_BYTES:
+        if size >= MAX_READ_BYTES:
             break
-    return some
+    return taken

@@ -1,31 +1,31 @@
-"""Tasks and events as bytes, and back. MessagePack, or JSON where a number is too large for that.
+"""Encodes tasks, events and push targets as bytes and decodes them. Knows no store.
 
-The first byte tells them apart: a packed struct is a map, and no map begins with what is `{` in JSON.
+The encoding is MessagePack, or JSON for numbers beyond 64 bits. The first byte tells which: an encoded struct is a map, and
+no MessagePack map begins with the byte `{`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 import msgspec
 
-from ..model.draft import fold
+from ..model.draft import apply_events
 from ..model.types import (
-    Created,
-    Event,
     JsonObject,
     Message,
     MessageAdded,
     StatusChanged,
     Task,
+    TaskCreated,
+    TaskEvent,
     TaskStatus,
 )
-from .interface import Change, Logged, PushTarget, UnstorableError
+from .interface import LoggedEvent, PushTarget, TaskChange, Unserializable
 
 
-class _Bare(msgspec.Struct, frozen=True, rename="camel"):
-    """A task that is read without its artifacts."""
-
+class _TaskWithoutArtifacts(msgspec.Struct, frozen=True, rename="camel"):
     id: str
     context_id: str
     status: TaskStatus
@@ -33,80 +33,90 @@ class _Bare(msgspec.Struct, frozen=True, rename="camel"):
     metadata: JsonObject | None = None
 
 
-class _ArtifactPassed(msgspec.Struct, frozen=True, tag="artifact"):
-    """A change of an artifact, its content unread."""
+class _SkippedArtifact(msgspec.Struct, frozen=True, tag="artifact"):
+    """An `ArtifactChanged` whose content is not decoded."""
 
 
-_BareEvent: TypeAlias = Created | MessageAdded | StatusChanged | _ArtifactPassed
+_EventWithoutArtifact: TypeAlias = TaskCreated | MessageAdded | StatusChanged | _SkippedArtifact
 
 _BRACE: Final = ord("{")
-_packer: Final = msgspec.msgpack.Encoder()
+_msgpack: Final = msgspec.msgpack.Encoder()
+# Pairs of decoders: MessagePack, JSON.
 _tasks: Final = (msgspec.msgpack.Decoder(Task), msgspec.json.Decoder(Task))
-_bare_tasks: Final = (msgspec.msgpack.Decoder(_Bare), msgspec.json.Decoder(_Bare))
-_events: Final[tuple[msgspec.msgpack.Decoder[Event], msgspec.json.Decoder[Event]]] = (
-    msgspec.msgpack.Decoder(Event),
-    msgspec.json.Decoder(Event),
+_tasks_without_artifacts: Final = (
+    msgspec.msgpack.Decoder(_TaskWithoutArtifacts),
+    msgspec.json.Decoder(_TaskWithoutArtifacts),
 )
-_bare_events: Final[tuple[msgspec.msgpack.Decoder[_BareEvent], msgspec.json.Decoder[_BareEvent]]] = (
-    msgspec.msgpack.Decoder(_BareEvent),
-    msgspec.json.Decoder(_BareEvent),
+_events: Final[tuple[msgspec.msgpack.Decoder[TaskEvent], msgspec.json.Decoder[TaskEvent]]] = (
+    msgspec.msgpack.Decoder(TaskEvent),
+    msgspec.json.Decoder(TaskEvent),
 )
-_targets: Final = (msgspec.msgpack.Decoder(PushTarget), msgspec.json.Decoder(PushTarget))
+_events_without_artifact: Final[
+    tuple[msgspec.msgpack.Decoder[_EventWithoutArtifact], msgspec.json.Decoder[_EventWithoutArtifact]]
+] = (
+    msgspec.msgpack.Decoder(_EventWithoutArtifact),
+    msgspec.json.Decoder(_EventWithoutArtifact),
+)
+_push_targets: Final = (msgspec.msgpack.Decoder(PushTarget), msgspec.json.Decoder(PushTarget))
 
 
-class Packed(msgspec.Struct, frozen=True):
-    """What of a change is stored: a snapshot, and events for the log. Those of a new task are behind its snapshot."""
+class EncodedChange(msgspec.Struct, frozen=True):
+    """What a store writes for a change: a snapshot or None, and events. A new task has a snapshot and the events after it."""
 
     snapshot: bytes | None
     events: tuple[bytes, ...]
 
 
-def pack_change(change: Change, *, covered: bool) -> Packed | UnstorableError:
-    """A new task has a snapshot in any case. Events that a later snapshot reflects are packed where `covered` asks for it."""
+def encode_change(change: TaskChange, *, keep_covered_events: bool) -> EncodedChange | Unserializable:
+    """The change as bytes. A new task always gets a snapshot.
+
+    The events of an existing task that the change's snapshot covers are encoded only with `keep_covered_events`.
+    """
     events, snapshot = change.events, change.snapshot
-    if change.expected == 0 and snapshot is None:
+    is_new = change.expected_generation == 0
+    if is_new and snapshot is None:
         created = events[0]
-        assert isinstance(created, Created), "seen to by check"
+        assert isinstance(created, TaskCreated), "`check_changes` refuses anything else"
         events, snapshot = events[1:], created.task
-    elif snapshot is not None and (change.expected == 0 or not covered):
+    elif snapshot is not None and (is_new or not keep_covered_events):
         events = ()
     try:
-        f"{change.task_id}{change.scope}{change.context_id}{change.updated}".encode()
-        return Packed(None if snapshot is None else pack(snapshot), tuple(map(pack, events)))
+        f"{change.task_id}{change.scope}{change.context_id}{change.status_timestamp}".encode()  # no lone surrogates
+        return EncodedChange(None if snapshot is None else encode(snapshot), tuple(map(encode, events)))
     except (TypeError, ValueError, RecursionError):
-        return UnstorableError(change.task_id)
+        return Unserializable()
 
 
-def pack(value: Task | Event | PushTarget) -> bytes:
-    """Raises `TypeError`, `ValueError` or `RecursionError` for what is no JSON."""
+def encode(value: Task | TaskEvent | PushTarget) -> bytes:
+    """Raises `TypeError`, `ValueError` or `RecursionError` for a value that is not JSON."""
     try:
-        return _packer.encode(value)
-    except OverflowError:  # JSON numbers know no limit
+        return _msgpack.encode(value)
+    except OverflowError:  # JSON numbers have no limit, MessagePack's do
         return msgspec.json.encode(value)
 
 
-def task_from(packed: bytes) -> Task:
-    return _tasks[packed[0] == _BRACE].decode(packed)
+def decode_task(encoded: bytes) -> Task:
+    return _tasks[encoded[0] == _BRACE].decode(encoded)
 
 
-def event_from(packed: bytes) -> Event:
-    return _events[packed[0] == _BRACE].decode(packed)
+def decode_event(encoded: bytes) -> TaskEvent:
+    return _events[encoded[0] == _BRACE].decode(encoded)
 
 
-def target_from(packed: bytes) -> PushTarget:
-    return _targets[packed[0] == _BRACE].decode(packed)
+def decode_push_target(encoded: bytes) -> PushTarget:
+    return _push_targets[encoded[0] == _BRACE].decode(encoded)
 
 
-def task_after(snapshot: bytes, later: list[bytes], *, artifacts: bool) -> Task:
-    """The task after the events behind its snapshot; without `artifacts`, what they hold is not even looked at."""
-    if artifacts:
-        return fold(task_from(snapshot), map(event_from, later))
-    bare = _bare_tasks[snapshot[0] == _BRACE].decode(snapshot)
-    task = Task(bare.id, bare.context_id, bare.status, (), bare.history, bare.metadata)
-    events = [_bare_events[packed[0] == _BRACE].decode(packed) for packed in later]
-    return fold(task, [event for event in events if not isinstance(event, _ArtifactPassed)])
+def decode_events(encoded: Sequence[bytes], *, first_generation: int) -> tuple[LoggedEvent, ...]:
+    """Consecutive events of a log, the first of which has this number."""
+    return tuple(LoggedEvent(number, decode_event(event)) for number, event in enumerate(encoded, first_generation))
 
 
-def numbered(first: int, packed: list[bytes]) -> tuple[Logged, ...]:
-    """Events in a row, the first of which has this number."""
-    return tuple(Logged(number, event_from(event)) for number, event in enumerate(packed, first))
+def decode_current_task(snapshot: bytes, later_events: Sequence[bytes], *, include_artifacts: bool) -> Task:
+    """The task after the events that follow its snapshot. Without `include_artifacts`, no artifact is decoded."""
+    if include_artifacts:
+        return apply_events(decode_task(snapshot), map(decode_event, later_events))
+    partial = _tasks_without_artifacts[snapshot[0] == _BRACE].decode(snapshot)
+    task = Task(partial.id, partial.context_id, partial.status, (), partial.history, partial.metadata)
+    events = [_events_without_artifact[encoded[0] == _BRACE].decode(encoded) for encoded in later_events]
+    return apply_events(task, [event for event in events if not isinstance(event, _SkippedArtifact)])

@@ -1,4 +1,4 @@
-"""Tasks of one kind in the order of their last change. Knows their numbers and times, not the tasks."""
+"""An index of tasks in the order of their last change. Holds sequence numbers and timestamps, never tasks."""
 
 from __future__ import annotations
 
@@ -10,41 +10,47 @@ from typing import final
 
 @final
 class TaskIndex:
-    """`times` are those of the tasks' status.
+    """Sequence numbers in ascending order, and the timestamps of the tasks' statuses.
 
-    Everything is in order and dense. What changes or goes was mostly among the last to come, so little moves up for it; and
-    even in the middle of 100,000 that is one `memmove` of some hundred kilobytes.
+    Both are dense sorted arrays. Most changes concern recent tasks, so few entries move; a change in the middle of 100,000
+    entries costs one `memmove` of some hundred kilobytes.
     """
 
-    __slots__ = ("_numbers", "_peaks", "_times")
+    __slots__ = ("_max_timestamps", "_sequences", "_timestamps")
 
     def __init__(self) -> None:
-        self._numbers = array("Q")
-        self._times: list[str] = []
-        self._peaks: list[str] = []  # by place: no task up to here has a later time
+        self._sequences = array("Q")
+        self._timestamps: list[str] = []
+        self._max_timestamps: list[str] = []  # by position: no task up to here has a later timestamp
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._sequences)
 
-    def add(self, number: int, time: str) -> None:
-        """The task that changed last of all."""
-        self._numbers.append(number)
-        insort(self._times, time)
-        self._peaks.append(time if not self._peaks or time > self._peaks[-1] else self._peaks[-1])
+    def add(self, sequence: int, timestamp: str) -> None:
+        """Add a task. `sequence` is larger than every one in the index."""
+        self._sequences.append(sequence)
+        insort(self._timestamps, timestamp)
+        self._max_timestamps.append(max(timestamp, self._max_timestamps[-1]) if self._max_timestamps else timestamp)
 
-    def remove(self, number: int, time: str) -> None:
-        place = bisect_left(self._numbers, number)
-        del self._numbers[place], self._peaks[place]
-        del self._times[bisect_left(self._times, time)]
+    def remove(self, sequence: int, timestamp: str) -> None:
+        """Remove a task that was added with these values."""
+        position = bisect_left(self._sequences, sequence)
+        del self._sequences[position], self._max_timestamps[position]
+        del self._timestamps[bisect_left(self._timestamps, timestamp)]
 
-    def count(self, after: str | None) -> int:
-        """How many have this time or a later one."""
-        return len(self._times) - (bisect_left(self._times, after) if after is not None else 0)
+    def count(self, from_timestamp: str | None) -> int:
+        """How many tasks have this timestamp or a later one."""
+        return len(self._timestamps) - (
+            bisect_left(self._timestamps, from_timestamp) if from_timestamp is not None else 0
+        )
 
-    def down(self, below: int, after: str | None) -> Iterator[int]:
-        """The numbers smaller than `below`, the largest first; ends early where no time is as late as `after`."""
-        numbers, peaks = self._numbers, self._peaks
-        for place in range(bisect_left(numbers, below) - 1, -1, -1):
-            if after is not None and peaks[place] < after:
+    def descending(self, below: int, from_timestamp: str | None) -> Iterator[int]:
+        """Sequence numbers smaller than `below`, largest first.
+
+        Ends where no further task can have `from_timestamp` or a later one. Tasks with earlier ones may be among the results.
+        """
+        sequences, max_timestamps = self._sequences, self._max_timestamps
+        for position in range(bisect_left(sequences, below) - 1, -1, -1):
+            if from_timestamp is not None and max_timestamps[position] < from_timestamp:
                 return
-            yield numbers[place]
+            yield sequences[position]

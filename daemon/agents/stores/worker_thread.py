@@ -1,6 +1,6 @@
-"""A thread that does things for the event loop: in order, all that waits at a time, one wake-up of the loop for all of it.
+"""A thread that runs jobs for the event loop: in order, in batches, with one wake-up of the loop per batch.
 
-Knows nothing of what is done. Works with either event loop.
+Knows nothing of what the jobs do. Works with asyncio and trio.
 """
 
 from __future__ import annotations
@@ -16,65 +16,67 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-MOST_AT_ONCE: Final = 512
-"""Jobs. Who comes later waits for the next round."""
+MAX_BATCH: Final = 512
+"""Jobs in one batch."""
 
-PATIENCE_SECONDS: Final = 0.005
-BREATH_SECONDS: Final = 0.0002
-"""A thread that wants the interpreter asks for it after 5 ms in which nobody let go of it. A busy loop does let go, for
-microseconds each time that it looks for news, and so a thread may wait for ever. Where one does, the loop rests for a breath.
-"""
+SWITCH_SECONDS: Final = 0.005
+"""A thread that waits for the interpreter lock asks for it only after 5 ms in which no one released it
+(`sys.getswitchinterval`). A busy loop releases it for microseconds at each poll, so the thread may wait for ever."""
+
+YIELD_SECONDS: Final = 0.0002
+"""How long a busy loop therefore sleeps to let the thread run."""
 
 
 @final
 class Job(Generic[R]):
-    """Something to be done. Whoever does it sets `result` or `failure`; `done` is for the loop alone."""
+    """A request to the thread. The thread sets `result` or `failure`; only the loop touches `done`."""
 
     __slots__ = ("done", "failure", "request", "result")
 
     def __init__(self, request: R, done: anyio.Event) -> None:
         self.request = request
-        self.result: Any = None  # Any: it is what was asked for
+        self.result: Any = None  # Any: its type depends on the request
         self.failure: Exception | None = None
         self.done = done
 
-    def fill(self, work: Callable[[R], object]) -> None:
-        """Do it, and keep what comes of it for the one who waits."""
+    def run(self, function: Callable[[R], object]) -> None:
+        """Set `result` to what the function returns, or `failure` to what it raises."""
         try:
-            self.result = work(self.request)
-        except Exception as exc:  # noqa: BLE001 - for whoever asked, who is inside the boundary
+            self.result = function(self.request)
+        except Exception as exc:  # noqa: BLE001 - raised again in `WorkerThread.run`, inside the caller's boundary
             self.failure = exc
 
 
 @final
 class WorkerThread(Generic[R]):
-    """`work(jobs)` runs in the thread and does them all; what it raises is the failure of each. Made on the loop.
+    """Runs `process(jobs)` in the thread for each batch; what it raises becomes the failure of every job of the batch.
 
-    `pause()`, if given, runs there too, every now and then: it returns in how many seconds again, and must not raise.
+    `maintain()`, if given, runs in the thread between batches. It returns the seconds until its next run and must not
+    raise. Create this on the event loop.
     """
 
     def __init__(
-        self, name: str, work: Callable[[Sequence[Job[R]]], None], pause: Callable[[], float] | None = None
+        self, name: str, process: Callable[[Sequence[Job[R]]], None], maintain: Callable[[], float] | None = None
     ) -> None:
-        import anyio  # late: only a loop that runs has jobs
+        import anyio  # late: the first replies leave without an event loop
 
         self._new_event = anyio.Event
-        self._work = work
-        self._pause = pause
-        self._waiting: SimpleQueue[Job[R] | None] = SimpleQueue()
+        self._process = process
+        self._maintain = maintain
+        self._queue: SimpleQueue[Job[R] | None] = SimpleQueue()
         self._call_on_loop = _loop_caller()
         self._ended = anyio.Event()
-        self._breathed = 0.0
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._last_yield = 0.0
+        self._thread = threading.Thread(target=self._main, name=name, daemon=True)
         self._thread.start()
 
-    async def do(self, request: R) -> Any:  # Any: it is what was asked for
-        """Have it done, behind all that was asked for before: the result, or what went wrong. On the loop.
+    async def run(self, request: R) -> Any:  # Any: its type depends on the request
+        """Queue a request and return its result, or raise its failure. Call it on the loop.
 
-        When this is cancelled, it is done all the same.
+        Cancelling this does not cancel the request.
         """
         job = Job(request, self._new_event())
-        self._waiting.put(job)
+        self._queue.put(job)
         while not job.done.is_set():
             await self._wait(job.done)
         if job.failure is not None:
@@ -82,67 +84,68 @@ class WorkerThread(Generic[R]):
         return job.result
 
     async def _wait(self, done: anyio.Event) -> None:
-        """Wait for a while, and let the thread get on where the loop has been busy all the time."""
+        """Wait for a switch interval. If the loop was busy meanwhile, let the thread run."""
         import anyio  # late, as above
 
         began, busy = monotonic(), thread_time()
-        with anyio.move_on_after(PATIENCE_SECONDS):
+        with anyio.move_on_after(SWITCH_SECONDS):
             await done.wait()
         if not done.is_set() and thread_time() - busy > (monotonic() - began) / 2:
-            self._breathe()
+            self._yield_interpreter()
 
-    def _breathe(self) -> None:
-        if monotonic() > self._breathed + PATIENCE_SECONDS:
-            sleep(BREATH_SECONDS)
-            self._breathed = monotonic()
+    def _yield_interpreter(self) -> None:
+        """Sleep for a moment, at most once per switch interval."""
+        if monotonic() > self._last_yield + SWITCH_SECONDS:
+            sleep(YIELD_SECONDS)
+            self._last_yield = monotonic()
 
     async def close(self) -> None:
-        """Let the thread do what waits, and end. Nothing is submitted afterwards."""
-        self._waiting.put(None)
+        """Finish the queued jobs and end the thread. No job may be queued after this call."""
+        self._queue.put(None)
         await self._ended.wait()
         self._thread.join()
 
-    def _run(self) -> None:
+    def _main(self) -> None:
         due = 0.0
-        going_on = True
-        while going_on:
-            if self._pause is not None and monotonic() >= due:
-                due = monotonic() + self._pause()
-            jobs, going_on = self._take(None if self._pause is None else max(due - monotonic(), 0.0))
+        running = True
+        while running:
+            if self._maintain is not None and monotonic() >= due:
+                due = monotonic() + self._maintain()
+            jobs, running = self._next_batch(None if self._maintain is None else max(due - monotonic(), 0.0))
             if jobs:
-                self._do(jobs)
+                self._run_batch(jobs)
         self._call_on_loop(self._ended.set)
 
-    def _take(self, seconds: float | None) -> tuple[list[Job[R]], bool]:
-        """What waits, after so many seconds perhaps nothing, and whether more may come."""
+    def _next_batch(self, timeout: float | None) -> tuple[list[Job[R]], bool]:
+        """The queued jobs, none after `timeout` seconds; and False once the queue is closed."""
         jobs: list[Job[R]] = []
         try:
-            job = self._waiting.get(timeout=seconds)
+            job = self._queue.get(timeout=timeout)
             while job is not None:
                 jobs.append(job)
-                if len(jobs) == MOST_AT_ONCE:
+                if len(jobs) == MAX_BATCH:
                     return jobs, True
-                job = self._waiting.get_nowait()
+                job = self._queue.get_nowait()
         except Empty:
             return jobs, True
         return jobs, False
 
-    def _do(self, jobs: list[Job[R]]) -> None:
+    def _run_batch(self, jobs: list[Job[R]]) -> None:
         try:
-            self._work(jobs)
-        except Exception as exc:  # noqa: BLE001 - for those who asked, as above
+            self._process(jobs)
+        except Exception as exc:  # noqa: BLE001 - raised again in `run`, as above
             for job in jobs:
                 job.failure = exc
 
-        def settle() -> None:
+        def set_done() -> None:
             for job in jobs:
                 job.done.set()
 
-        self._call_on_loop(settle)
+        self._call_on_loop(set_done)
 
 
 def _loop_caller() -> Callable[[Callable[[], None]], None]:
-    """What calls a function soon on the loop that runs here, from any thread; on a loop that is over it does nothing."""
+    """A function that any thread may call to run another one soon on this loop. It does nothing once the loop has ended."""
     import anyio.lowlevel  # late, as above
 
     loop: Any = anyio.lowlevel.current_token().native_token  # Any: asyncio's loop, or trio's token
@@ -151,7 +154,7 @@ def _loop_caller() -> Callable[[Callable[[], None]], None]:
     def call_on_loop(function: Callable[[], None]) -> None:
         try:
             call(function)
-        except RuntimeError:  # the loop has ended, and with it all who might wait
+        except RuntimeError:  # the loop has ended, and every task that could wait with it
             pass
 
     return call_on_loop

@@ -1,1 +1,1 @@
-"""Tasks that run: executions, events, and their way into the store."""
+"""Tasks in memory: their executions, their events, and how those reach the store and the watchers."""

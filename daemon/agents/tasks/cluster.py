@@ -1,6 +1,6 @@
-"""Other daemons on the same store: follows what they work on, does what they ask, takes over what the dead have left.
+"""The other daemons on the same store: follows the tasks that they work on, does what they request, takes over from the dead.
 
-Looks at the store now and then, more often while somebody here waits for one of them.
+Polls the store, more often while a caller here waits for another daemon's task.
 """
 
 from __future__ import annotations
@@ -10,175 +10,185 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
 
 from ....errors.exceptions import FailureError
-from ...dispatch import execution
+from ...dispatch.execution import Raised, attempt
 from ...logs import log
-from ..model.states import RESTING
+from ..errors import TaskConflict
+from ..model.states import INACTIVE
 from ..model.types import Part
-from ..service.push_configs import TARGETS
-from ..service.request_handler import CANCEL
-from ..stores.interface import LogMovedError, StoreError, TaskStore
+from ..stores.interface import CANCEL, RELOAD_PUSH_TARGETS, LogTruncatedError, StoreError, TaskStore
 from .executor import RequestContext
 from .live_task import LiveTask
-from .runner import ORPHANED, Runner, TaskConflict, fail
+from .runner import Runner
+from .status_messages import ORPHANED_TEXT, fail_task
 from .task_cache import TaskCache
 
 if TYPE_CHECKING:
     import anyio
 
-NEAR_SECONDS: Final = 0.1
-"""How often the store is asked for news of tasks that other daemons work on, while somebody here waits for them."""
+SHARED_POLL_SECONDS: Final = 0.1
+"""How often the store is read for changes while a task in memory may be changed by another daemon."""
 
-FAR_SECONDS: Final = 1.0
-"""How often it is asked for requests to this daemon and for tasks without one."""
+IDLE_POLL_SECONDS: Final = 1.0
+"""How often it is read otherwise, and how often it is searched for the tasks of dead daemons."""
 
 
 @final
 class Cluster:
-    """One per durable store. `on_lost(live)` is called for a task whose events are not to be had any more."""
+    """One per durable store. `on_lost(live)` is called for a task whose events can't be read any more."""
 
     def __init__(
         self,
         store: TaskStore,
-        residents: TaskCache,
+        cache: TaskCache,
         runner: Runner,
         spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
         on_lost: Callable[[LiveTask], None],
     ) -> None:
         self._store = store
-        self._residents = residents
+        self._cache = cache
         self._runner = runner
         self._spawn = spawn
         self._on_lost = on_lost
         self._seen = (-1, -1)
-        self._nudged: anyio.Event | None = None
-        residents.on_load = self._nudge
+        self._poll_sooner: anyio.Event | None = None
+        cache.on_load = self._request_poll
 
-    def _nudge(self) -> None:
-        if self._nudged is not None:
-            self._nudged.set()
+    def _request_poll(self) -> None:
+        if self._poll_sooner is not None:
+            self._poll_sooner.set()
 
     async def run(self) -> None:
-        """Adopt orphans, follow what others work on, and do what others ask of this daemon."""
+        """Poll until cancelled. A fault of the store is logged, and the next poll tries again."""
         import anyio  # late: the first replies leave without an event loop
 
-        waited = FAR_SECONDS
+        since_adoption = IDLE_POLL_SECONDS
         while True:
-            far = waited >= FAR_SECONDS
-            if far:
-                waited = 0.0
-            fault = await execution.attempt(partial(self._look, far=far))
-            if fault is not None:
-                log.error("store.failed", exc=fault)
-            self._nudged = anyio.Event()
-            pause = NEAR_SECONDS if any(live.shared for live in self._residents) else FAR_SECONDS
+            adopt = since_adoption >= IDLE_POLL_SECONDS
+            if adopt:
+                since_adoption = 0.0
+            polled = await attempt(partial(self._poll, adopt=adopt))
+            if isinstance(polled, Raised):
+                log.error("store.failed", exc=polled.exc)
+            self._poll_sooner = anyio.Event()
+            shared = any(live.shared for live in self._cache)
             began = anyio.current_time()
-            with anyio.move_on_after(pause):
-                await self._nudged.wait()
-                await anyio.sleep(NEAR_SECONDS)  # not for each of many
-            waited += anyio.current_time() - began
+            with anyio.move_on_after(SHARED_POLL_SECONDS if shared else IDLE_POLL_SECONDS):
+                await self._poll_sooner.wait()
+                await anyio.sleep(SHARED_POLL_SECONDS)  # one poll for all tasks that are loaded at about the same time
+            since_adoption += anyio.current_time() - began
 
-    async def _look(self, *, far: bool) -> None:
-        if far:
-            await self._adopt()
-        now = (self._store.moves(), self._residents.loaded)
+    async def _poll(self, *, adopt: bool) -> None:
+        if adopt:
+            await self._adopt_orphans()
+        now = (self._store.data_version(), self._cache.loads)
         if now != self._seen:
-            await self._catch_up()
+            await self._sync()
             self._seen = now
 
-    async def _catch_up(self) -> None:
-        for live in self._residents:
-            await self._follow(live)
-        for task_id, what in await self._store.asked():
-            if what == CANCEL:
-                self._spawn(partial(self._cancel, task_id))
-            elif what == TARGETS:
-                await self._retarget(task_id)
+    # -- tasks of others ---------------------------------------------------------------------------------------
 
-    async def _retarget(self, task_id: str) -> None:
-        try:
-            async with self._residents.held(task_id, None) as live:
-                live.targets = await self._store.targets(task_id)
-        except FailureError:  # it is gone
-            pass
+    async def _sync(self) -> None:
+        for live in self._cache:
+            await self._follow(live)
+        for request in await self._store.take_owner_requests():
+            if request.kind == CANCEL:
+                self._spawn(partial(self._cancel, request.task_id))
+            elif request.kind == RELOAD_PUSH_TARGETS:
+                await self._reload_push_targets(request.task_id)
 
     async def _follow(self, live: LiveTask) -> None:
-        """Bring a task to where the store has it, as far as others may have changed it."""
+        """Append the events that other daemons have published."""
         while live.shared and live.lost is None:
             before = live.generation
             try:
-                batch = await self._store.events.read(live.id, after=before)
-            except LogMovedError:
+                batch = await self._store.event_log.read(live.id, after=before)
+            except LogTruncatedError:
                 live.lose("behind")
                 return self._on_lost(live)
             if live.generation != before or not live.shared:  # meanwhile it was changed here: the store will decide
                 return
             for logged in batch:
-                live.follow(logged)
-            if batch and live.state not in RESTING:
-                live.keeper = live.keeper or ""
-            if not (batch or await self._is_unsure(live)):
+                live.append_stored(logged)
+            if batch and live.state not in INACTIVE:
+                live.remote_owner = live.remote_owner or ""
+            if not (batch or await self._refresh_owner(live)):
                 return
 
-    async def _is_unsure(self, live: LiveTask) -> bool:
-        """Find out who works on a task now; whether there are events to read first."""
-        if live.state in RESTING:
-            live.keeper = None
-            live.wake()
-        elif not live.keeper:
+    async def _refresh_owner(self, live: LiveTask) -> bool:
+        """Find out who works on a task now. True where there are new events to read first."""
+        if live.state in INACTIVE:
+            live.remote_owner = None
+            live.notify()
+        elif not live.remote_owner:
             stored = await self._store.load(live.id)
             if stored is not None and stored.generation != live.generation:
                 return True
             owner = None if stored is None else stored.owner
-            live.keeper = None if owner == live.owner else owner
+            live.remote_owner = None if owner == live.local_owner else owner
         return False
+
+    # -- requests of others ------------------------------------------------------------------------------------
+
+    async def _reload_push_targets(self, task_id: str) -> None:
+        try:
+            async with self._cache.pinned(task_id, None) as live:
+                live.push_targets = await self._store.load_push_targets(task_id)
+        except FailureError:  # the task is gone
+            pass
 
     async def _cancel(self, task_id: str) -> None:
         try:
-            async with self._residents.held(task_id, None) as live:
-                if not (live.ended or live.foreign):
+            async with self._cache.pinned(task_id, None) as live:
+                if not (live.ended or live.remote):
                     await self._runner.cancel(live, RequestContext(live.task()))
-        except (FailureError, TaskConflict):  # the agent keeps on, or another has it: who asked sees what becomes of it
+        except (FailureError, TaskConflict):  # refused, or taken over: the daemon that asked watches the task
             pass
         except StoreError as exc:
             log.error("store.failed", exc=exc)
 
-    async def _adopt(self) -> None:
-        """Go on with, or fail, the tasks whose daemon is no more.
+    # -- tasks of the dead -------------------------------------------------------------------------------------
 
-        Another daemon may be about to do the same: who works on a task is asked before it is asked who is dead.
+    async def _adopt_orphans(self) -> None:
+        """Resume, or fail, the tasks of dead daemons.
+
+        Another daemon may do the same now: each task's owner is read before the list of orphans is read again.
         """
         lives: list[LiveTask] = []
         try:
-            for task_id in await self._store.orphans():
-                try:
-                    live = await self._residents.hold(task_id, None)
-                except FailureError:  # it is gone
-                    continue
-                except StoreError as exc:  # one that can't be read must not keep the others waiting
-                    log.error("store.failed", exc=exc)
-                    continue
-                lives.append(live)
-                live.keeper = "" if live.foreign else None
-                await self._follow(live)
-            left = frozenset(await self._store.orphans()) if lives else frozenset[str]()
+            for task_id in await self._store.list_orphans():
+                live = await self._pin_orphan(task_id)
+                if live is not None:
+                    lives.append(live)
+                    live.remote_owner = "" if live.remote else None
+                    await self._follow(live)
+            orphans = frozenset(await self._store.list_orphans()) if lives else frozenset[str]()
             for live in lives:
-                if live.foreign and live.lost is None and live.id in left:
+                if live.remote and live.lost is None and live.id in orphans:
                     self._take_over(live)
-        except FailureError:  # too much to do already: later
+        except FailureError:  # overloaded: the next poll tries again
             pass
         finally:
             for live in lives:
-                self._residents.release(live)
+                self._cache.unpin(live)
+
+    async def _pin_orphan(self, task_id: str) -> LiveTask | None:
+        try:
+            return await self._cache.pin(task_id, None)
+        except FailureError:  # the task is gone
+            return None
+        except StoreError as exc:  # one that can't be read must not keep the others waiting
+            log.error("store.failed", exc=exc)
+            return None
 
     def _take_over(self, live: LiveTask) -> None:
-        keeper, live.keeper = live.keeper, None
+        previous_owner, live.remote_owner = live.remote_owner, None
         try:
-            if self._runner.resumes:
+            if self._runner.supports_resume:
                 self._runner.resume(live)
             else:
                 log.warning("task.orphaned", task=live.id)
-                fail(live, Part(text=ORPHANED))
+                fail_task(live, Part(text=ORPHANED_TEXT))
         except FailureError:
-            live.keeper = keeper
+            live.remote_owner = previous_owner
             raise
-        live.claim(keeper)
+        live.take_over(previous_owner)

@@ -1,15 +1,15 @@
-"""Brings what was published into the store, all tasks' changes together, and tells the push notifications of it."""
+"""Brings published events into the store, those of all tasks together. Decides nothing about tasks and runs nothing else."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, assert_never, final
 
-from ...dispatch import execution
+from ...dispatch.execution import Raised, attempt
 from ...logs import log
-from ..model.types import Event
-from ..stores.interface import ConflictError, Refusal, StoreFullError, TaskStore, UnstorableError
-from .live_task import LiveTask, Lost
+from ..model.types import TaskEvent
+from ..stores.interface import CommitConflict, StoreFull, TaskStore, Unserializable
+from .live_task import LiveTask, LossReason
 
 if TYPE_CHECKING:
     import anyio
@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 
 @final
 class Committer:
-    """One per store. `on_committed(live, events)` is called for what the store has taken, in order, `on_lost(live)` for a task
-    that it does not take."""
+    """One per store.
+
+    `on_committed(live, events)` is called, in order, when the store has a task's events; `on_lost(live)` when it did not
+    take them; `on_idle()` when nothing is left to commit.
+    """
 
     def __init__(
         self,
         store: TaskStore,
-        on_committed: Callable[[LiveTask, Sequence[Event]], None],
+        on_committed: Callable[[LiveTask, Sequence[TaskEvent]], None],
         on_lost: Callable[[LiveTask], None],
     ) -> None:
         self._store = store
@@ -31,28 +34,28 @@ class Committer:
         self._on_lost = on_lost
         self._dirty: dict[LiveTask, None] = {}
         self._committing = False
+        self._work_added: anyio.Event | None = None
         self.on_idle: Callable[[], None] = lambda: None
-        self._woken: anyio.Event | None = None
 
     @property
     def idle(self) -> bool:
-        """True when the store has everything."""
+        """Whether the store has everything."""
         return not (self._dirty or self._committing)
 
-    def publish(self, live: LiveTask) -> None:
-        """Something is to be committed. On the loop."""
+    def schedule(self, live: LiveTask) -> None:
+        """Have this task's changes committed. To be called on the event loop."""
         self._dirty.setdefault(live)
-        if self._woken is not None:
-            self._woken.set()
+        if self._work_added is not None:
+            self._work_added.set()
 
     async def run(self) -> None:
-        """Commit what comes, until cancelled."""
+        """Commit what is scheduled, until cancelled."""
         import anyio  # late: the first replies leave without an event loop
 
         while True:
             if not self._dirty:
-                self._woken = anyio.Event()
-                await self._woken.wait()
+                self._work_added = anyio.Event()
+                await self._work_added.wait()
             await self._commit()
             if not self._dirty:
                 self.on_idle()
@@ -60,38 +63,33 @@ class Committer:
     async def _commit(self) -> None:
         lives = [live for live in self._dirty if live.lost is None]
         self._dirty.clear()
-        changes = [live.change() for live in lives]
-        results: list[Refusal | None] = []
-
-        async def commit() -> None:
-            results.extend(await self._store.commit(changes))
-
+        changes = [live.next_change() for live in lives]
         self._committing = True
         try:
-            fault = await execution.attempt(commit)  # whatever a store raises, the tasks of others go on
+            results = await attempt(lambda: self._store.commit(changes))  # whatever a store raises, other tasks go on
         finally:
             self._committing = False
-        if fault is not None:
-            log.error("store.failed", exc=fault)
+        if isinstance(results, Raised):
+            log.error("store.failed", exc=results.exc)
             for live in lives:
                 self._lose(live, "failed")
             return
         for live, change, refusal in zip(lives, changes, results, strict=True):
             match refusal:
                 case None:
-                    live.took(change)
+                    live.mark_committed(change)
                     self._on_committed(live, change.events)
-                case ConflictError():
-                    log.warning("task.taken_over", task=live.id, generation=refusal.last)
+                case CommitConflict():
+                    log.warning("task.taken_over", task=live.id, generation=refusal.generation)
                     self._lose(live, "conflict")
-                case StoreFullError():
+                case StoreFull():
                     self._lose(live, "full")
-                case UnstorableError():
+                case Unserializable():
                     log.error("task.unstorable", task=live.id)
                     self._lose(live, "unstorable")
                 case _:
                     assert_never(refusal)
 
-    def _lose(self, live: LiveTask, why: Lost) -> None:
-        live.lose(why)
+    def _lose(self, live: LiveTask, reason: LossReason) -> None:
+        live.lose(reason)
         self._on_lost(live)

@@ -1,4 +1,7 @@
-"""The events of one task that its watchers have yet to see: bounded, and what is over the bound is the oldest."""
+"""The events of one task that its watchers have not read yet. Bounded: beyond its limits it drops the oldest events.
+
+Never waits and never reads the store.
+"""
 
 from __future__ import annotations
 
@@ -6,101 +9,104 @@ from typing import Final, final
 
 import msgspec
 
-from ..model.types import ArtifactChanged, Event, Part
-from ..stores.interface import Logged
+from ..model.types import ArtifactChanged, Part, TaskEvent
+from ..stores.interface import LoggedEvent
 
-MOST_EVENTS: Final = 65_536
-"""Events of one task that are kept for watchers who are behind."""
+MAX_EVENTS: Final = 65_536
+"""Events that one task's buffer may hold."""
 
-MOST_BYTES: Final = 64 * 1024 * 1024
-"""How much those may hold, about."""
+MAX_BYTES: Final = 64 * 1024 * 1024
+"""Approximate size of the events that one task's buffer may hold."""
 
-MOST_BYTES_IN_ALL: Final = 512 * 1024 * 1024
-"""The same for all tasks together: then who adds to it lets go of its own oldest."""
+MAX_TOTAL_BYTES: Final = 512 * 1024 * 1024
+"""The same for the buffers of all tasks together. The buffer that is added to beyond it drops its own oldest events."""
 
-AHEAD_BYTES: Final = 4 * 1024 * 1024
-"""From here on an executor waits a moment for watchers to come closer; each time in vain, it may go twice as far."""
+BACKPRESSURE_BYTES: Final = 4 * 1024 * 1024
+"""Above this size an executor waits a moment for its watchers. Each wait in vain doubles it: 4, 8, 16 and 32 MiB."""
 
 _EVENT_BYTES: Final = 256
 
 
 @final
-class Budget:
-    """What the tasks of one daemon keep for watchers, in bytes."""
+class BufferUsage:
+    """How many bytes the buffers of one daemon hold together, approximately."""
 
-    __slots__ = ("used",)
+    __slots__ = ("bytes",)
 
     def __init__(self) -> None:
-        self.used = 0
+        self.bytes = 0
 
 
 @final
 class EventBuffer:
-    """Events without gaps; `base` is the generation before the first of them. `bytes` is about what they hold."""
+    """Consecutive events of one task. `bytes` is their approximate size."""
 
-    __slots__ = ("_ahead", "_base", "_budget", "_events", "_sizes", "bytes")
+    __slots__ = ("_backpressure_bytes", "_base", "_events", "_sizes", "_total", "bytes")
 
-    def __init__(self, base: int, budget: Budget) -> None:
-        self._base = base
-        self._budget = budget
-        self._ahead = AHEAD_BYTES
-        self._events: list[Logged] = []
+    def __init__(self, base: int, total: BufferUsage) -> None:
+        self._base = base  # the generation before the first event
+        self._total = total
+        self._backpressure_bytes = BACKPRESSURE_BYTES
+        self._events: list[LoggedEvent] = []
         self._sizes: list[int] = []
         self.bytes = 0
 
-    def add(self, logged: Logged, size: int) -> None:
-        """Keep the next one, and let go of some if it is too much."""
+    def add(self, logged: LoggedEvent, size: int) -> None:
+        """Append the next event; drop an eighth of the buffer where it exceeds a limit."""
         self._events.append(logged)
         self._sizes.append(size)
         self.bytes += size
-        self._budget.used += size
-        too_much = self.bytes > MOST_BYTES or self._budget.used > MOST_BYTES_IN_ALL
-        if too_much or len(self._events) > MOST_EVENTS:
-            self._trim(1 + len(self._events) // 8)
+        self._total.bytes += size
+        too_large = self.bytes > MAX_BYTES or self._total.bytes > MAX_TOTAL_BYTES
+        if too_large or len(self._events) > MAX_EVENTS:
+            self._drop(1 + len(self._events) // 8)
 
-    def between(self, after: int, upto: int, most: int) -> list[Logged] | None:
-        """The next events behind generation `after`, none behind `upto`; None where they are not kept any more."""
+    def read(self, after: int, upto: int, limit: int) -> list[LoggedEvent] | None:
+        """At most `limit` events after generation `after`, none after `upto`. None where the next one was dropped."""
         start = after - self._base
         if start < 0:
             return None
-        return self._events[start : max(start, min(start + most, upto - self._base))]
+        return self._events[start : max(start, min(start + limit, upto - self._base))]
 
-    def forget(self, generation: int) -> bool:
-        """What is not behind this generation has been seen. It goes when that is worth it; True when `ahead` has ended."""
-        seen = generation - self._base
-        if seen < min(256, 1 + len(self._events) // 2):
+    def acknowledge(self, generation: int) -> bool:
+        """Every watcher has read up to this generation. True where that ends `congested`.
+
+        The events are dropped in batches, so that the cost of dropping stays linear.
+        """
+        count = generation - self._base
+        if count < min(256, 1 + len(self._events) // 2):
             return False
-        was_ahead = self.ahead
-        self._trim(seen)
-        if self.bytes < AHEAD_BYTES // 2:
-            self._ahead = AHEAD_BYTES
-        return was_ahead and not self.ahead
+        was_congested = self.congested
+        self._drop(count)
+        if self.bytes < BACKPRESSURE_BYTES // 2:
+            self._backpressure_bytes = BACKPRESSURE_BYTES
+        return was_congested and not self.congested
 
-    def clear(self, base: int) -> None:
-        """Keep nothing, and begin behind this generation."""
-        self._trim(len(self._events))
+    def reset(self, base: int) -> None:
+        """Drop all events, and continue after this generation."""
+        self._drop(len(self._events))
         self._base = base
-        self._ahead = AHEAD_BYTES
+        self._backpressure_bytes = BACKPRESSURE_BYTES
 
     @property
-    def ahead(self) -> bool:
-        """Whether it is so much that whoever publishes had better wait for the watchers a moment."""
-        return self.bytes > self._ahead
+    def congested(self) -> bool:
+        """Whether publishers should wait a moment for the watchers."""
+        return self.bytes > self._backpressure_bytes
 
-    def let_ahead(self) -> None:
-        """The watchers did not come closer: who publishes may go further."""
-        self._ahead *= 2
+    def raise_backpressure_limit(self) -> None:
+        """The watchers did not catch up: publishers may go twice as far."""
+        self._backpressure_bytes *= 2
 
-    def _trim(self, count: int) -> None:
+    def _drop(self, count: int) -> None:
         freed = sum(self._sizes[:count])
         self.bytes -= freed
-        self._budget.used -= freed
+        self._total.bytes -= freed
         del self._events[:count], self._sizes[:count]
         self._base += count
 
 
-def size_of(event: Event) -> int:
-    """About how many bytes an event holds; only artifacts can be large and many. Raises `TypeError` for what is no JSON."""
+def size_of(event: TaskEvent) -> int:
+    """The approximate size of an event in bytes: only artifacts can be large. Raises `TypeError` for data that is not JSON."""
     if not isinstance(event, ArtifactChanged):
         return _EVENT_BYTES
     return _EVENT_BYTES + sum(map(_part_size, event.artifact.parts))

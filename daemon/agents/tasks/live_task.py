@@ -1,64 +1,70 @@
-"""One task that is being worked on or watched: its working copy, what the store has of it, and who watches.
+"""One task in memory: its present state, the events that the store does not have yet, and its watchers.
 
-An event counts from the moment it is published, but nobody is told of it before the store has it. Never waits for a
-watcher: who falls behind what is kept here reads on in the store, or is told that it has missed something.
+A published event changes the task at once, but nobody is told of it before the store has it. Runs nothing and never
+waits for a watcher.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, assert_never, final
 
-from ..model.draft import Draft
-from ..model.states import INTERRUPTED, RESTING, TERMINAL, may_follow
-from ..model.types import Event, StatusChanged, Task, TaskState
-from ..stores.interface import Change, Logged, PushTarget
-from .event_buffer import Budget, EventBuffer, size_of
-from .executor import InvalidStateTransition
+from ....errors.exceptions import FailureError
+from ....errors.failures import Internal, InvalidAgentResponse, Overloaded
+from ..errors import InvalidStateTransition, TaskConflict
+from ..model.draft import TaskDraft
+from ..model.states import INACTIVE, INTERRUPTED, TERMINAL, can_transition
+from ..model.types import StatusChanged, Task, TaskEvent, TaskState
+from ..stores.interface import LoggedEvent, PushTarget, TaskChange
+from .event_buffer import BufferUsage, EventBuffer, size_of
+from .watchers import Watcher, Watchers
 
 if TYPE_CHECKING:
     import anyio
 
-    from .runner import Execution
+LossReason: TypeAlias = Literal["conflict", "behind", "full", "unstorable", "failed"]
+"""Why a task in memory can't be used any more.
 
-Lost: TypeAlias = Literal["conflict", "behind", "full", "unstorable", "failed"]
-"""Another daemon was faster, or so much faster that its events are not kept any more; the store has no room; what the agent
-said is no JSON; the store failed."""
+`conflict`: another daemon has changed it. `behind`: another daemon works on it, and the events in between are gone.
+`full`: the store has no space. `unstorable`: an event is not JSON. `failed`: the store failed.
+"""
 
 _SNAPSHOT_BYTES: Final = 1024 * 1024
 
 
 @final
 class LiveTask:
-    """A task in memory. `generation` is the number of its last event, `committed` of the last that the store has.
+    """A task in memory. `generation` is the number of its last event, `committed` that of the last one in the store.
 
-    `rested` is the generation of the last event that ended the task or made it wait, 0 where there was none since it came
-    into memory, and `at_rest` the task as of then. `runs` are the executions that it has and will have, the first of them
-    under way; `users` counts who needs it in memory. `keeper` is another daemon that works on it, empty where it is not
-    known which, `taken_from` one that did and is no more. `lost` says why nothing can be published any more.
+    A task *stops* when it ends or waits for its caller. `stop_generation` is the event by which it stopped last, 0 where it
+    has not since it was loaded, and `stopped_task` the task at that event.
+
+    `busy` is set by the runner while this daemon executes something for it or has that queued. `pins` counts the users
+    that need it in memory. `local_owner` is this daemon's name in the store; `remote_owner` is another daemon that works
+    on the task, empty where it is unknown which one; `taken_from` is a dead daemon whose task this was.
+    `lost` says why nothing can be published any more.
     """
 
     __slots__ = (
+        "_bytes_since_snapshot",
         "_changed",
         "_draft",
         "_on_publish",
         "_snapshot_bytes",
-        "_unsaved",
-        "at_rest",
+        "buffer",
+        "busy",
         "committed",
         "generation",
-        "keeper",
-        "kept",
+        "local_owner",
         "lost",
-        "owner",
         "pending",
-        "rested",
-        "runs",
+        "pins",
+        "push_targets",
+        "remote_owner",
         "scope",
+        "stop_generation",
+        "stopped_task",
         "taken_from",
-        "targets",
-        "users",
         "watchers",
     )
 
@@ -67,30 +73,30 @@ class LiveTask:
         task: Task,
         generation: int,
         scope: str,
-        owner: str,
+        local_owner: str,
         on_publish: Callable[[LiveTask], None],
-        budget: Budget | None = None,
+        usage: BufferUsage | None = None,
     ) -> None:
-        self._draft = Draft(task)
+        self._draft = TaskDraft(task)
         self._on_publish = on_publish
         self._changed: anyio.Event | None = None
         self._snapshot_bytes = _SNAPSHOT_BYTES
-        self._unsaved = 0
+        self._bytes_since_snapshot = 0
         self.scope = scope
-        self.owner = owner
         self.generation = generation
         self.committed = generation
-        self.rested = 0
-        self.at_rest: Task | None = None
-        self.keeper: str | None = None
+        self.pending: list[TaskEvent] = []
+        self.stop_generation = 0
+        self.stopped_task: Task | None = None
+        self.local_owner = local_owner
+        self.remote_owner: str | None = None
         self.taken_from: str | None = None
-        self.lost: Lost | None = None
-        self.runs: deque[Execution] = deque()
-        self.users = 0
-        self.kept = EventBuffer(generation, budget or Budget())
-        self.pending: list[Event] = []
-        self.watchers: set[Watcher] = set()
-        self.targets: Sequence[PushTarget] = ()
+        self.lost: LossReason | None = None
+        self.busy = False
+        self.pins = 0
+        self.buffer = EventBuffer(generation, usage or BufferUsage())
+        self.watchers = Watchers(self.buffer, self.notify)
+        self.push_targets: Sequence[PushTarget] = ()
 
     @property
     def id(self) -> str:
@@ -105,160 +111,142 @@ class LiveTask:
         return self._draft.status.state
 
     @property
-    def foreign(self) -> bool:
-        return self.keeper is not None
+    def ended(self) -> bool:
+        return self.state in TERMINAL
+
+    @property
+    def remote(self) -> bool:
+        """Whether another daemon works on it."""
+        return self.remote_owner is not None
 
     @property
     def shared(self) -> bool:
         """Whether another daemon may change it: because that one works on it, or because nobody does."""
-        return self.foreign or (self.state in INTERRUPTED and not (self.pending or self.runs))
-
-    @property
-    def ended(self) -> bool:
-        return self.state in TERMINAL
+        return self.remote or (self.state in INTERRUPTED and not (self.pending or self.busy))
 
     def task(self) -> Task:
         """The task as of `generation`."""
         return self._draft.freeze()
 
-    # -- what happens to it ------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------------------
 
-    def publish(self, event: Event) -> None:
-        """Append an event. Raises `InvalidStateTransition` for what the table of states does not allow, and `TypeError` or
-        `ValueError` for what is no JSON.
+    def publish(self, event: TaskEvent) -> None:
+        """Append an event. Of a lost task it is dropped.
 
-        What is published of a task that is lost goes nowhere.
+        Raises `InvalidStateTransition` where the table of states forbids it, and `TypeError` or `ValueError` for data that
+        is not JSON.
         """
         self._check(event)
         if self.lost is not None:
             return
-        self._take(event, size_of(event))
+        self._append(event, size_of(event))
         self.pending.append(event)
         self._on_publish(self)
 
-    def follow(self, logged: Logged) -> None:
-        """Take an event that another daemon has published and the store has."""
-        self._take(logged.event, size_of(logged.event))
+    def append_stored(self, logged: LoggedEvent) -> None:
+        """Append an event that another daemon has published and the store has."""
+        self._append(logged.event, size_of(logged.event))
         self.committed = self.generation
-        self.wake()
+        self.notify()
 
-    def _check(self, event: Event) -> None:
+    def _check(self, event: TaskEvent) -> None:
         current = self.state
         target = event.status.state if isinstance(event, StatusChanged) else None
-        if (current in TERMINAL) if target is None else not may_follow(current, target):
+        if (current in TERMINAL) if target is None else not can_transition(current, target):
             raise InvalidStateTransition(current=current.value, target=(target or current).value)
 
-    def _take(self, event: Event, size: int) -> None:
+    def _append(self, event: TaskEvent, size: int) -> None:
         self._draft.apply(event)
         self.generation += 1
-        self._unsaved += size
-        if isinstance(event, StatusChanged) and event.status.state in RESTING:
-            self.rested = self.generation
-            self.at_rest = self.task()
-        if self.watchers:
-            self.kept.add(Logged(self.generation, event), size)
+        self._bytes_since_snapshot += size
+        if isinstance(event, StatusChanged) and event.status.state in INACTIVE:
+            self.stop_generation = self.generation
+            self.stopped_task = self.task()
+        self.watchers.add(LoggedEvent(self.generation, event), size)
 
-    def wake(self) -> None:
-        """Tell everybody who waits that something is different."""
+    def notify(self) -> None:
+        """Wake everybody in `wait_for_change`."""
         if self._changed is not None:
             self._changed.set()
             self._changed = None
 
-    async def changed(self) -> None:
-        """Wait until something is different; what, the caller looks up."""
+    async def wait_for_change(self) -> None:
+        """Wait for the next `notify`. The caller finds out what has changed."""
         import anyio  # late: the first replies leave without an event loop
 
         if self._changed is None:
             self._changed = anyio.Event()
         await self._changed.wait()
 
-    # -- what the store gets -----------------------------------------------------------------------------------
+    def watch(self) -> Watcher:
+        """A watcher of the events from now on. It must be closed."""
+        return self.watchers.open(self.generation)
 
-    def change(self) -> Change:
+    # -- the store ---------------------------------------------------------------------------------------------
+
+    def next_change(self) -> TaskChange:
         """Everything that the store does not have yet, as one change."""
-        resting = self.state in RESTING
+        resting = self.state in INACTIVE
         new = self.committed == 0
         snapshot = None
-        if new or resting or self._unsaved > self._snapshot_bytes:
+        if new or resting or self._bytes_since_snapshot > self._snapshot_bytes:
             snapshot = self.task()
-            self._snapshot_bytes += self._unsaved  # so that the work of all snapshots stays linear
-            self._unsaved = 0
-        return Change(
+            self._snapshot_bytes += self._bytes_since_snapshot  # so that the work of all snapshots stays linear
+            self._bytes_since_snapshot = 0
+        return TaskChange(
             task_id=self.id,
-            expected=self.committed,
+            expected_generation=self.committed,
             events=tuple(self.pending),
             scope=self.scope,
             context_id=self.context_id,
             state=self.state,
-            updated=self._draft.status.timestamp or "",
-            owner=None if resting else self.owner,
+            status_timestamp=self._draft.status.timestamp or "",
+            owner=None if resting else self.local_owner,
             snapshot=snapshot,
-            taken_from=self.taken_from,
+            previous_owner=self.taken_from,
         )
 
-    def took(self, change: Change) -> None:
-        """The store has it."""
+    def mark_committed(self, change: TaskChange) -> None:
+        """The store has this change."""
         del self.pending[: len(change.events)]
         self.committed = change.generation
         self.taken_from = None
-        self.wake()
+        self.notify()
 
-    def lose(self, why: Lost) -> None:
-        """The store does not take it, for good."""
-        self.lost = why
+    def lose(self, reason: LossReason) -> None:
+        """Drop what the store does not have, and publish nothing more."""
+        self.lost = reason
         self.pending.clear()
-        self.wake()
+        self.notify()
 
-    def claim(self, taken_from: str | None) -> None:
-        """It is this daemon's now, after one that is no more: the store is told, whatever else there is to be said."""
-        self.taken_from = taken_from
+    def take_over(self, previous_owner: str | None) -> None:
+        """Have the store make this daemon the owner, after one that is dead. It is committed also without events."""
+        self.taken_from = previous_owner
         self._on_publish(self)
-        self.wake()
-
-    def interrupt(self) -> None:
-        """Cancel the execution that is under way, if one is."""
-        if self.runs and self.runs[0].scope is not None:
-            self.runs[0].scope.cancel()
-
-    # -- watching ----------------------------------------------------------------------------------------------
-
-    def watch(self) -> Watcher:
-        """Keep what comes from now on, until `Watcher.close`."""
-        watcher = Watcher(self)
-        if not self.watchers:
-            self.kept.clear(self.generation)
-        self.watchers.add(watcher)
-        return watcher
-
-    def unwatch(self, watcher: Watcher) -> None:
-        self.watchers.discard(watcher)
-        self.seen()
-
-    def seen(self) -> None:
-        """Let go of what every watcher has seen."""
-        if not self.watchers:
-            self.kept.clear(self.generation)
-        elif self.kept.forget(min(watcher.position for watcher in self.watchers)):
-            self.wake()
+        self.notify()
 
 
-@final
-class Watcher:
-    """Someone's place in a task's log: `position` is the last event that was taken."""
+def raise_if_lost(live: LiveTask) -> None:
+    """Raise the error for callers that wait for a lost task."""
+    match live.lost:
+        case None:
+            return
+        case "conflict" | "behind":
+            raise TaskConflict
+        case "full":
+            raise FailureError(Overloaded())
+        case "unstorable":
+            raise FailureError(InvalidAgentResponse(task_id=live.id))
+        case "failed":
+            raise FailureError(Internal())
+        case _:
+            assert_never(live.lost)
 
-    __slots__ = ("live", "position")
 
-    def __init__(self, live: LiveTask) -> None:
-        self.live = live
-        self.position = live.generation
-
-    def take(self, most: int = 64) -> list[Logged] | None:
-        """The next events, none if there are none yet; None where they are not kept any more."""
-        found = self.live.kept.between(self.position, self.live.committed, most)
-        if found:
-            self.position = found[-1].generation
-            self.live.seen()
-        return found
-
-    def close(self) -> None:
-        self.live.unwatch(self)
+async def wait_committed(live: LiveTask) -> Task:
+    """The task as it is now, once the store has it. Raises `FailureError` or `TaskConflict` where the task is lost."""
+    task, generation = live.task(), live.generation
+    while live.committed < generation and live.lost is None:
+        await live.wait_for_change()
+    raise_if_lost(live)
+    return task

@@ -1,304 +1,209 @@
-"""Executions: one after the other for each task, side by side for different ones, none of them forgotten.
+"""Runs the executor: the executions of one task one after the other, those of different tasks side by side.
 
-Whatever an executor does, its task ends in a state that tells: nothing stays `working` behind an execution that is over.
+Whatever an executor does, its task gets a final state or waits for its caller: none stays `working` after its execution.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, assert_never, final
+from typing import Any, Final, final
 
 import msgspec
 
-from ....errors.exceptions import FailureError, OperationError
-from ....errors.failures import (
-    Failure,
-    Internal,
-    InvalidAgentResponse,
-    Overloaded,
-    TaskNotCancelable,
-    UnsupportedOperation,
-)
-from ....errors.wire import encode_error
-from ...dispatch import execution
+from ....errors.exceptions import FailureError
+from ....errors.failures import Internal, Overloaded, TaskNotCancelable
+from ...dispatch.execution import Raised, attempt, attempt_now
 from ...logs import log
-from ..model.ids import now
-from ..model.states import RESTING
-from ..model.types import Created, Message, MessageAdded, Part, StatusChanged, Task, TaskState, TaskStatus
-from .executor import AgentExecutor, Checks, NotCancelable, RequestContext, Resumes
-from .live_task import LiveTask
+from ..errors import NotCancelable, task_has_ended
+from ..faults import declared_failure
+from ..model.states import INACTIVE
+from ..model.timestamps import now
+from ..model.types import MessageAdded, Part, StatusChanged, Task, TaskState, TaskStatus
+from .execution import Execution
+from .executor import AgentExecutor, RequestContext, SupportsCheck, SupportsResume
+from .live_task import LiveTask, wait_committed
+from .status_messages import AGENT_FAILED_TEXT, UNFINISHED_TEXT, fail_task, failure_parts
 from .task_cache import TaskCache
-from .task_events import TaskEvents, spoken
+from .task_events import TaskEvents
 
-if TYPE_CHECKING:
-    import anyio
-
-MOST_RUNS: Final = 1024
-"""Executions that may be under way or wait for their turn; beyond it senders are told to come again."""
+MAX_EXECUTIONS: Final = 1024
+"""Executions that may run or wait in the queues of their tasks; beyond it messages are refused as overload."""
 
 CANCEL_SECONDS: Final = 30.0
 """How long an executor's `cancel` may take, and another daemon to cancel a task of its own."""
 
-UNFINISHED: Final = "The agent has left its task without a final state."
-BROKEN: Final = "The agent has failed."
-ORPHANED: Final = "The agent's process has ended while it worked on this task."
-
-
-class TaskConflict(OperationError, code="TASK_CONFLICT", http_status=409, retryable=True):
-    """Another process has taken the task over"""
-
-
-@final
-class Execution:
-    """One execution. `opens` says that its message begins the task.
-
-    `first` is the task's generation when its turn came, None before; `refused` why it never came."""
-
-    __slots__ = ("context", "done", "events", "first", "live", "opens", "refused", "scope")
-
-    def __init__(self, live: LiveTask, context: RequestContext) -> None:
-        self.live = live
-        self.context = context
-        self.events = TaskEvents(live, self.announce)
-        self.opens = live.generation == 0
-        self.first: int | None = None
-        self.scope: anyio.CancelScope | None = None
-        self.done = False
-        self.refused: Failure | None = None
-
-    @property
-    def reply(self) -> Message | None:
-        """What the agent answered instead of taking up a task."""
-        return self.events.replied
-
-    def announce(self) -> None:
-        """Let a new task begin to exist, before anything is said of it."""
-        if not self.live.generation:
-            self.live.publish(Created(self.live.task()))
-
-    @property
-    def rested(self) -> bool:
-        """Whether its task has, and has in the store too, come to rest by this execution."""
-        live = self.live
-        return self.first is not None and self.first < live.rested <= live.committed
-
-    @property
-    def settled(self) -> bool:
-        """Whether there is an answer for who waits for this execution."""
-        live = self.live
-        over = self.done and live.committed == live.generation
-        return self.rested or over or bool(self.refused or self.reply or live.lost)
-
-    async def settle(self) -> Task | None:
-        """Wait until it is settled: the task as it came to rest, though the next execution may be under way; None where it
-        did not. Raises `FailureError`, or `TaskConflict`, where there is no answer."""
-        while not self.settled:
-            await self.live.changed()
-        if self.refused is not None:
-            raise FailureError(self.refused)
-        check_lost(self.live)
-        return self.live.at_rest if self.rested else None
-
 
 @final
 class Runner:
-    """Runs the executor. `spawn` starts a coroutine in the daemon's task group."""
+    """Owns the queue of executions of each task. `spawn` starts a coroutine in the daemon's task group."""
 
     def __init__(
         self,
         executor: AgentExecutor,
-        residents: TaskCache,
+        cache: TaskCache,
         spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
     ) -> None:
         self._executor = executor
-        self._checks = executor if isinstance(executor, Checks) else None  # asked once: Protocols are slow to ask
-        self._resumes = executor if isinstance(executor, Resumes) else None
-        self._residents = residents
+        self._checker = executor if isinstance(executor, SupportsCheck) else None  # once: such a check is slow
+        self._resumer = executor if isinstance(executor, SupportsResume) else None
+        self._cache = cache
         self._spawn = spawn
+        self._queues: dict[LiveTask, deque[Execution]] = {}
         self._count = 0
         self.on_idle: Callable[[], None] = lambda: None
 
     @property
-    def resumes(self) -> bool:
-        """Whether the executor can go on with what another daemon has begun."""
-        return self._resumes is not None
+    def supports_resume(self) -> bool:
+        """Whether the executor can continue what another daemon has begun."""
+        return self._resumer is not None
 
     @property
     def idle(self) -> bool:
-        """True when nothing is executed, nor waits to be."""
+        """Whether nothing runs and nothing is queued."""
         return not self._count
 
     def submit(self, live: LiveTask, context: RequestContext) -> Execution:
-        """Queue an execution for a message. Raises `FailureError(Overloaded)`, and what the executor refuses it with."""
-        if self._checks is not None and context.message is not None:
-            self._check(self._checks, context)
-        run = self._new(live, context)
-        live.runs.append(run)
-        self._begin(live)
-        return run
+        """Queue an execution for a message. Raises `FailureError(Overloaded)`, and the executor's own refusal."""
+        if self._checker is not None and context.message is not None:
+            self._check(self._checker, context)
+        execution = self._new(live, context)
+        self._queue(live).append(execution)
+        self._start(live)
+        return execution
 
     def resume(self, live: LiveTask) -> None:
-        """Go on with the work of a daemon that is no more, before all messages that wait. Raises `FailureError(Overloaded)`."""
-        live.runs.appendleft(self._new(live, RequestContext(live.task())))
-        self._begin(live)
+        """Continue the work of a dead daemon, before all messages that are queued. Raises `FailureError(Overloaded)`."""
+        execution = self._new(live, RequestContext(live.task()))
+        self._queue(live).appendleft(execution)
+        self._start(live)
 
     def _new(self, live: LiveTask, context: RequestContext) -> Execution:
-        if self._count >= MOST_RUNS:
+        if self._count >= MAX_EXECUTIONS:
             raise FailureError(Overloaded())
         self._count += 1
-        live.users += 1
+        live.pins += 1
         return Execution(live, context)
 
-    def _begin(self, live: LiveTask) -> None:
-        if len(live.runs) == 1:
-            self._spawn(partial(self._work, live))
+    def _queue(self, live: LiveTask) -> deque[Execution]:
+        live.busy = True
+        return self._queues.setdefault(live, deque())
+
+    def _start(self, live: LiveTask) -> None:
+        if len(self._queues[live]) == 1:
+            self._spawn(partial(self._work, live, self._queues[live]))
 
     @staticmethod
-    def _check(executor: Checks, context: RequestContext) -> None:
-        fault = execution.attempt_now(lambda: executor.check(context))
-        if isinstance(fault, OperationError):
-            failure = execution.declared(fault)
-            if failure is not None:
-                raise FailureError(failure)
-        if isinstance(fault, FailureError):
-            raise fault
-        if fault is not None:
-            log.error("agent.failed", exc=fault)
-            raise FailureError(Internal())
+    def _check(executor: SupportsCheck, context: RequestContext) -> None:
+        checked = attempt_now(lambda: executor.check(context))
+        if not isinstance(checked, Raised):
+            return
+        failure = declared_failure(checked.exc)
+        if failure is None:
+            log.error("agent.failed", exc=checked.exc)
+        raise FailureError(failure or Internal())
 
-    async def _work(self, live: LiveTask) -> None:
-        """All executions of one task, in the order of their messages."""
-        while live.runs:
-            while live.foreign and live.lost is None:  # another daemon works on it; its turn comes first
-                await live.changed()
-            run = live.runs[0]
+    # -- one task ----------------------------------------------------------------------------------------------
+
+    async def _work(self, live: LiveTask, queue: deque[Execution]) -> None:
+        """Run the executions of one task in the order of their messages."""
+        while queue:
+            while live.remote and live.lost is None:  # the daemon that works on it finishes first
+                await live.wait_for_change()
+            execution = queue[0]
             try:
-                fault = await execution.attempt(partial(self._perform, run))
-                if fault is not None:  # one of this program's own
-                    self._conclude(run, fault)
+                performed = await attempt(partial(self._perform, execution))
+                if isinstance(performed, Raised):  # a fault of this program
+                    self._conclude(execution, performed.exc)
             finally:
-                run.done = True
-                self._count -= 1
-                live.runs.popleft()
-                live.wake()
-                if not self._count:
-                    self.on_idle()
-                self._residents.release(live)
+                self._remove_first(live, queue)
 
-    async def _perform(self, run: Execution) -> None:
-        live = run.live
-        if live.lost is not None:  # who sent it is told so, and may send it again
+    def _remove_first(self, live: LiveTask, queue: deque[Execution]) -> None:
+        queue.popleft().done = True
+        self._count -= 1
+        if not queue:
+            del self._queues[live]
+            live.busy = False
+        live.notify()
+        if not self._count:
+            self.on_idle()
+        self._cache.unpin(live)
+
+    async def _perform(self, execution: Execution) -> None:
+        live = execution.live
+        if live.lost is not None:  # the sender gets an error that says so, and may send the message again
             return
         if live.ended:
-            run.refused = has_ended(live)
+            execution.refusal = task_has_ended(live.id, live.state)
             return
-        run.first = live.generation
-        message = run.context.message
-        if message is not None and not run.opens:
-            if live.state in RESTING:  # first, so that the agent's question stands before the answer in the history
+        execution.start_generation = live.generation
+        message = execution.context.message
+        if message is not None and not execution.creates_task:
+            if live.state in INACTIVE:  # first, so that the agent's question precedes the answer in the history
                 live.publish(StatusChanged(TaskStatus(TaskState.WORKING, timestamp=now())))
             live.publish(MessageAdded(message))
-            run.first = live.generation
-        run.context = msgspec.structs.replace(run.context, task=live.task())
-        await self._execute(run, run.events)
+            execution.start_generation = live.generation
+        execution.context = msgspec.structs.replace(execution.context, task=live.task())
+        await self._execute(execution)
 
-    async def _execute(self, run: Execution, events: TaskEvents) -> None:
+    async def _execute(self, execution: Execution) -> None:
         import anyio  # late: the first replies leave without an event loop
 
-        resumes = self._resumes if run.context.message is None else None
-        work = self._executor.execute if resumes is None else resumes.resume
-        with anyio.CancelScope() as run.scope:
-            fault = await execution.attempt(lambda: work(run.context, events))
-            self._conclude(run, fault)
+        resumer = self._resumer if execution.context.message is None else None
+        work = self._executor.execute if resumer is None else resumer.resume
+        with anyio.CancelScope() as execution.scope:
+            done = await attempt(lambda: work(execution.context, execution.events))
+            self._conclude(execution, done.exc if isinstance(done, Raised) else None)
 
-    def _conclude(self, run: Execution, fault: BaseException | None) -> None:
-        """Give the task an end where the executor did not."""
-        live = run.live
-        if live.ended or run.reply is not None or (run.scope is not None and run.scope.cancel_called):
+    def _conclude(self, execution: Execution, fault: BaseException | None) -> None:
+        """Fail the task where the executor raised, or left it neither ended nor waiting for its caller."""
+        live, scope = execution.live, execution.scope
+        if live.ended or execution.reply is not None or (scope is not None and scope.cancel_called):
             if fault is not None:
                 log.error("agent.failed", task=live.id, exc=fault)
             return
-        run.announce()
+        execution.ensure_created()
         if fault is not None:
-            fail(live, *self._failure(fault, live))
-        elif live.state not in RESTING:
+            fail_task(live, *self._parts_of(fault, live))
+        elif live.state not in INACTIVE:
             log.error("agent.unfinished", task=live.id, state=live.state.name.lower())
-            fail(live, Part(text=UNFINISHED))
+            fail_task(live, Part(text=UNFINISHED_TEXT))
 
     @staticmethod
-    def _failure(fault: BaseException, live: LiveTask) -> tuple[Part, ...]:
-        """What a caller may know of what an executor raised: of a declared error everything that it declares."""
-        if isinstance(fault, OperationError):
-            failure = execution.declared(fault)
-            if failure is not None:
-                return described(failure)
-        elif isinstance(fault, FailureError):
-            return described(fault.failure)
+    def _parts_of(fault: BaseException, live: LiveTask) -> tuple[Part, ...]:
+        """What a caller may know of an executor's exception: everything that a declared error declares, else nothing."""
+        failure = declared_failure(fault)
+        if failure is not None:
+            return failure_parts(failure)
         log.error("agent.failed", task=live.id, exc=fault)
-        return (Part(text=BROKEN),)
+        return (Part(text=AGENT_FAILED_TEXT),)
 
-    # -- ending from outside -----------------------------------------------------------------------------------
+    # -- cancellation ------------------------------------------------------------------------------------------
+
+    def interrupt(self, live: LiveTask) -> None:
+        """Cancel the execution of this task that runs now, if one does."""
+        queue = self._queues.get(live)
+        if queue and queue[0].scope is not None:
+            queue[0].scope.cancel()
 
     async def cancel(self, live: LiveTask, context: RequestContext) -> Task:
-        """Cancel a task that has not ended. Raises `FailureError(TaskNotCancelable)` if its agent keeps on."""
+        """Cancel a task that has not ended; returns it as it is then.
+
+        Raises `FailureError(TaskNotCancelable)` where its executor refuses, and what `wait_committed` raises.
+        """
         import anyio  # late, as above
 
         events = TaskEvents(live, lambda: None)
         fault: BaseException | None = TimeoutError("cancel took too long")
         with anyio.move_on_after(CANCEL_SECONDS):
-            fault = await execution.attempt(lambda: self._executor.cancel(context, events))
+            cancelled = await attempt(lambda: self._executor.cancel(context, events))
+            fault = cancelled.exc if isinstance(cancelled, Raised) else None
         if isinstance(fault, NotCancelable):
             raise FailureError(TaskNotCancelable(task_id=live.id, current_state=live.state.value))
         if fault is not None:
             log.error("agent.failed", task=live.id, exc=fault)
         if not live.ended:
             live.publish(StatusChanged(TaskStatus(TaskState.CANCELED, timestamp=now())))
-        live.interrupt()
-        return await committed(live)
-
-
-def fail(live: LiveTask, *parts: Part) -> None:
-    """End a task as failed, for a reason that its caller may read."""
-    live.publish(StatusChanged(TaskStatus(TaskState.FAILED, spoken(live, parts), now())))
-
-
-def described(failure: Failure) -> tuple[Part, ...]:
-    """A failure for people, and for programs as the error object it would be."""
-    error = msgspec.json.decode(encode_error(failure))
-    return (Part(text=error["message"]), Part(data=error))
-
-
-def has_ended(live: LiveTask) -> UnsupportedOperation:
-    return UnsupportedOperation(
-        task_id=live.id,
-        current_state=live.state.value,
-        reason="The task has ended.",
-        suggestion="Send a message without a task id to begin a new task.",
-    )
-
-
-def check_lost(live: LiveTask) -> None:
-    """Raise what has become of a task that is lost."""
-    match live.lost:
-        case None:
-            return
-        case "conflict" | "behind":
-            raise TaskConflict
-        case "full":
-            raise FailureError(Overloaded())
-        case "unstorable":
-            raise FailureError(InvalidAgentResponse(task_id=live.id))
-        case "failed":
-            raise FailureError(Internal())
-        case _:
-            assert_never(live.lost)
-
-
-async def committed(live: LiveTask) -> Task:
-    """The task as it is now, once the store has it so."""
-    task, generation = live.task(), live.generation
-    while live.committed < generation and live.lost is None:
-        await live.changed()
-    check_lost(live)
-    return task
+        self.interrupt(live)
+        return await wait_committed(live)

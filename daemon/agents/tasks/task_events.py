@@ -1,4 +1,4 @@
-"""What an executor says of its task: every word becomes an event in the task's log."""
+"""What an executor publishes about its task: checks it and makes it an event of the task's log."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Final, TypeAlias, final
 
 import msgspec
 
-from ..model.content import DEEPEST, is_shallow
-from ..model.ids import new_id, now
+from ..errors import MisplacedReplyError
+from ..model.content import MAX_JSON_DEPTH, is_within_max_depth
+from ..model.ids import new_id
+from ..model.timestamps import now
 from ..model.types import (
     Artifact,
     ArtifactChanged,
@@ -22,39 +24,37 @@ from ..model.types import (
     TaskStatus,
 )
 from .live_task import LiveTask
+from .status_messages import agent_message
 
-Said: TypeAlias = str | Part | Sequence[Part]
-"""Text, or parts."""
+Content: TypeAlias = str | Part | Sequence[Part]
+"""Text, or at least one part."""
 
-MOST_UNCOMMITTED: Final = 512
+MAX_UNCOMMITTED: Final = 512
 """Events that an executor may be ahead of the store before it waits."""
 
-PATIENCE_SECONDS: Final = 0.25
-"""How long an executor that is far ahead of its watchers waits for them, before it goes twice as far."""
+WATCHER_WAIT_SECONDS: Final = 0.25
+"""How long an executor waits for watchers that are far behind, before it may go twice as far."""
 
-
-DEEP: Final = f"JSON is nested at most {DEEPEST} levels deep"
-
-
-class MisplacedReplyError(RuntimeError):
-    """`reply` is for an agent that has said nothing else of its task."""
+_TOO_DEEP: Final = f"JSON is nested at most {MAX_JSON_DEPTH} levels deep"
 
 
 @final
 class TaskEvents:
-    """The agent's voice. One per execution; every method may be awaited at any time until the execution ends.
+    """How an executor publishes events of its task. One per execution, to be used on its event loop until the execution ends.
 
-    They raise `InvalidStateTransition` for what a task in its state can't do, such as anything at all once it has ended.
-    Awaiting them waits for the store when an executor is far ahead of it, and a moment for watchers that are far behind: a slow
-    one delays it four times, by a quarter of a second.
+    The methods raise `InvalidStateTransition` where the task's state forbids the event; a task that has ended takes none.
+    They raise `TypeError` for content that is not text or parts, and for metadata that is not a JSON object.
+
+    Awaiting them waits while the executor is 512 events ahead of the store. It also waits for watchers that are far behind,
+    0.25 s each time that 4, 8, 16 and 32 MiB of events are buffered for them.
     """
 
-    __slots__ = ("_begin", "_live", "replied")
+    __slots__ = ("_ensure_created", "_live", "sent_reply")
 
-    def __init__(self, live: LiveTask, begin: Callable[[], None]) -> None:
+    def __init__(self, live: LiveTask, ensure_created: Callable[[], None]) -> None:
         self._live = live
-        self._begin = begin
-        self.replied: Message | None = None
+        self._ensure_created = ensure_created
+        self.sent_reply: Message | None = None
 
     @property
     def task(self) -> Task:
@@ -63,48 +63,50 @@ class TaskEvents:
 
     @property
     def ended(self) -> bool:
-        """Whether the task has a final state."""
+        """Whether the task is completed, failed, rejected or canceled."""
         return self._live.ended
 
-    async def working(self, said: Said | None = None, *, metadata: JsonObject | None = None) -> None:
-        """The work goes on."""
-        await self.status(TaskState.WORKING, said, metadata=metadata)
+    async def working(self, content: Content | None = None, *, metadata: JsonObject | None = None) -> None:
+        """Report progress."""
+        await self.status(TaskState.WORKING, content, metadata=metadata)
 
-    async def require_input(self, said: Said | None = None, *, metadata: JsonObject | None = None) -> None:
-        """The task waits for another message of its caller."""
-        await self.status(TaskState.INPUT_REQUIRED, said, metadata=metadata)
+    async def require_input(self, content: Content | None = None, *, metadata: JsonObject | None = None) -> None:
+        """Let the task wait for another message of its caller."""
+        await self.status(TaskState.INPUT_REQUIRED, content, metadata=metadata)
 
-    async def require_auth(self, said: Said | None = None, *, metadata: JsonObject | None = None) -> None:
-        """The task waits until its caller has authorised something."""
-        await self.status(TaskState.AUTH_REQUIRED, said, metadata=metadata)
+    async def require_auth(self, content: Content | None = None, *, metadata: JsonObject | None = None) -> None:
+        """Let the task wait until its caller has authorised something."""
+        await self.status(TaskState.AUTH_REQUIRED, content, metadata=metadata)
 
-    async def complete(self, said: Said | None = None, *, metadata: JsonObject | None = None) -> None:
-        """The task has ended well."""
-        await self.status(TaskState.COMPLETED, said, metadata=metadata)
+    async def complete(self, content: Content | None = None, *, metadata: JsonObject | None = None) -> None:
+        """End the task with success."""
+        await self.status(TaskState.COMPLETED, content, metadata=metadata)
 
-    async def fail(self, said: Said | None = None, *, metadata: JsonObject | None = None) -> None:
-        """The task has ended without its result."""
-        await self.status(TaskState.FAILED, said, metadata=metadata)
+    async def fail(self, content: Content | None = None, *, metadata: JsonObject | None = None) -> None:
+        """End the task without its result."""
+        await self.status(TaskState.FAILED, content, metadata=metadata)
 
-    async def reject(self, said: Said | None = None, *, metadata: JsonObject | None = None) -> None:
-        """The agent does not take the task."""
-        await self.status(TaskState.REJECTED, said, metadata=metadata)
+    async def reject(self, content: Content | None = None, *, metadata: JsonObject | None = None) -> None:
+        """End the task because the agent does not accept it."""
+        await self.status(TaskState.REJECTED, content, metadata=metadata)
 
-    async def cancel(self, said: Said | None = None, *, metadata: JsonObject | None = None) -> None:
-        """The task is canceled."""
-        await self.status(TaskState.CANCELED, said, metadata=metadata)
+    async def cancel(self, content: Content | None = None, *, metadata: JsonObject | None = None) -> None:
+        """End the task as canceled."""
+        await self.status(TaskState.CANCELED, content, metadata=metadata)
 
-    async def status(self, state: TaskState, said: Said | None = None, *, metadata: JsonObject | None = None) -> None:
-        """Give the task a new state, with what the agent says to it. Saying the same state again is allowed."""
-        self._begin()
+    async def status(
+        self, state: TaskState, content: Content | None = None, *, metadata: JsonObject | None = None
+    ) -> None:
+        """Give the task a new status, with a message for its caller. The state may be the one that the task has."""
+        self._ensure_created()
         _check(metadata)
-        message = None if said is None else spoken(self._live, _parts(said))
+        message = None if content is None else agent_message(self._live, _parts(content))
         self._live.publish(StatusChanged(TaskStatus(state, message, now()), metadata))
-        await self._keep_up()
+        await self._apply_backpressure()
 
     async def artifact(
         self,
-        content: Said,
+        content: Content,
         *,
         artifact_id: str | None = None,
         name: str | None = None,
@@ -113,77 +115,72 @@ class TaskEvents:
         last_chunk: bool = False,
         metadata: JsonObject | None = None,
     ) -> str:
-        """Give out a part of the result; returns the artifact's id.
+        """Publish a part of the result; returns the artifact's id.
 
-        With `append` the parts go to the end of the artifact of that id, which is made when there is none; without it they
-        replace it. `last_chunk` tells that nothing will be appended any more.
+        With `append` the parts are added to the artifact of that id, which is created where there is none; without it they
+        replace its parts. `last_chunk` says that nothing will be appended any more.
         """
-        self._begin()
+        self._ensure_created()
         identity = artifact_id or new_id()
         _check(metadata, identity, name, description)
         artifact = Artifact(identity, _parts(content), name, description, metadata)
         self._live.publish(ArtifactChanged(artifact, append, last_chunk))
-        await self._keep_up()
+        await self._apply_backpressure()
         return identity
 
-    async def reply(self, said: Said) -> None:
-        """Answer at once, without a task. Raises `MisplacedReplyError` when there is a task already."""
-        if self._live.generation or self.replied is not None:
-            raise MisplacedReplyError("an agent replies before it says anything of a task, and once")
-        self.replied = Message(new_id(), Role.AGENT, _parts(said), context_id=self._live.context_id)
-        self._live.wake()
+    async def reply(self, content: Content) -> None:
+        """Answer without a task. Raises `MisplacedReplyError` after any other event and after another reply."""
+        if self._live.generation or self.sent_reply is not None:
+            raise MisplacedReplyError("an agent replies once, and before any event of a task")
+        self.sent_reply = Message(new_id(), Role.AGENT, _parts(content), context_id=self._live.context_id)
+        self._live.notify()
 
-    async def _keep_up(self) -> None:
+    async def _apply_backpressure(self) -> None:
         live = self._live
-        while len(live.pending) >= MOST_UNCOMMITTED and live.lost is None:
-            await live.changed()
-        if live.kept.ahead:
+        while len(live.pending) >= MAX_UNCOMMITTED and live.lost is None:
+            await live.wait_for_change()
+        if live.buffer.congested:
             await self._wait_for_watchers()
 
     async def _wait_for_watchers(self) -> None:
         import anyio  # late: the first replies leave without an event loop
 
         live = self._live
-        with anyio.move_on_after(PATIENCE_SECONDS):
-            while live.kept.ahead and live.lost is None:
-                await live.changed()
-        if live.kept.ahead:
-            live.kept.let_ahead()
+        with anyio.move_on_after(WATCHER_WAIT_SECONDS):
+            while live.buffer.congested and live.lost is None:
+                await live.wait_for_change()
+        if live.buffer.congested:
+            live.buffer.raise_backpressure_limit()
 
 
-def spoken(live: LiveTask, parts: tuple[Part, ...]) -> Message:
-    """Something that the agent says of its task."""
-    return Message(new_id(), Role.AGENT, parts, context_id=live.context_id, task_id=live.id)
-
-
-def _parts(said: Said) -> tuple[Part, ...]:
-    """What an agent says, if callers can read it: types are no more than a promise. Raises `TypeError`."""
-    if isinstance(said, str):
-        return (Part(text=said),)
-    parts = (said,) if isinstance(said, Part) else tuple(said)
+def _parts(content: Content) -> tuple[Part, ...]:
+    """The parts of what an executor gave, which may be of any type at run time. Raises `TypeError`."""
+    if isinstance(content, str):
+        return (Part(text=content),)
+    parts = (content,) if isinstance(content, Part) else tuple(content)
     if not (parts and all(map(_is_part, parts))):
-        raise TypeError("an agent says text, or at least one Part, each of text, raw bytes, a url or data")
+        raise TypeError("content is text, or at least one Part, each of text, raw bytes, a url or data")
     return parts
 
 
 def _is_part(part: object) -> bool:
-    """Whether it has one content, and all of it is of the type that it should be (A2A 1.0 section 4.1.6)."""
+    """Whether it is a part with exactly one content (A2A 1.0 section 4.1.6). Raises `TypeError` for members of wrong types."""
     if not isinstance(part, Part):
         return False
     _check(part.metadata, part.text, part.url, part.filename, part.media_type)
-    if not is_shallow(part.data):
-        raise TypeError(DEEP)
-    return part.contents == 1 and isinstance(part.raw, bytes | None)
+    if not is_within_max_depth(part.data):
+        raise TypeError(_TOO_DEEP)
+    return part.content_count == 1 and isinstance(part.raw, bytes | None)
 
 
-def _check(metadata: object, *words: object) -> None:
-    """Raises `TypeError` for metadata that are no JSON object, and words that are no text; each may be None."""
-    for word in words:
-        if not isinstance(word, str | None):
+def _check(metadata: object, *strings: object) -> None:
+    """Raises `TypeError` for metadata that are not a JSON object, and for strings that are not `str`; each may be None."""
+    for string in strings:
+        if not isinstance(string, str | None):
             raise TypeError("texts, names, URLs and media types are of the type str")
     if metadata is not None:
         if not isinstance(metadata, dict):
             raise TypeError("metadata are a dict")
-        if not is_shallow(metadata):
-            raise TypeError(DEEP)
+        if not is_within_max_depth(metadata):
+            raise TypeError(_TOO_DEEP)
         msgspec.json.encode(metadata)

@@ -1,1 +1,1 @@
-"""How each version of A2A writes the same requests and results."""
+"""Reads the requests and writes the results of A2A 1.0 and 0.3."""

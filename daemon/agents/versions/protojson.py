@@ -1,9 +1,8 @@
-"""Rewrites JSON that ProtoJSON allows and a plain reader of the types refuses, so that it is read. Never needed by most.
+"""Normalizes JSON that ProtoJSON allows and msgspec refuses, so that msgspec accepts it. Most requests never need this.
 
-By the type of every value that is refused (and of no other: free-form data stays as it came): null for a member that has
-a default is as if it was absent, enumerations may come by number, `…_UNSPECIFIED` is as if absent, bytes may be of the
-URL-safe alphabet or without padding, integers may be in a string or have a fraction of zero. What is wrong otherwise
-stays as it is, to be told.
+Rewrites only values that their type refuses; free-form data stays as it is. Null for an optional member counts as absent, and
+so does `…_UNSPECIFIED`. Enumerations may be numbers. Bytes may be in the URL-safe alphabet or without padding. Integers may
+be strings or have a fraction of zero. Other faults are left for the caller to report.
 
 https://protobuf.dev/programming-guides/json/
 """
@@ -20,18 +19,19 @@ import msgspec
 from msgspec import Raw
 from msgspec import inspect as types
 
-from ...operations.msgspec_errors import REFUSALS
-from ...operations.type_phrases import annotation
+from ...operations.msgspec_errors import DECODE_ERRORS
+from ...operations.type_shapes import to_annotation
 from ..model.types import STATE_NUMBERS, Role, TaskState
 from .base64_text import decode_base64, encode_base64
 
-_MOST_COMMAS: Final = 2_000_000
-"""Every value of an array or object that is opened becomes an object of its own, and a comma stands for it."""
+_MAX_COMMAS: Final = 2_000_000
+"""Limits the Python objects that a text may cost, because every item of an array or object becomes one. A text with more
+commas stays as it is."""
 
-_MOST_MENDED: Final = 20_000
-"""Values that are looked at in one text; the rest stays as it is. At 5 µs each, a tenth of a second."""
+_MAX_REWRITES: Final = 20_000
+"""Arguments rewritten in one text; further ones stay as they are. At 5 µs each, a tenth of a second."""
 
-_NUMBERS: Final[dict[type[Enum], dict[int, Enum]]] = {
+_ENUM_NUMBERS: Final[dict[type[Enum], dict[int, Enum]]] = {
     Role: {1: Role.USER, 2: Role.AGENT},
     TaskState: {number: state for state, number in STATE_NUMBERS.items()},
 }
@@ -51,101 +51,103 @@ _NULL: Final = b"null"
 
 @final
 class _Budget:
-    __slots__ = ("left",)
+    """How many more values may be rewritten."""
+
+    __slots__ = ("remaining",)
 
     def __init__(self) -> None:
-        self.left = _MOST_MENDED
+        self.remaining = _MAX_REWRITES
 
 
-_Mend: TypeAlias = Callable[[Raw | bytes, _Budget], Raw | bytes | None]
-"""A refused text rewritten, or as it was; None for what is as if absent. Raises one of `REFUSALS` for another kind."""
+_Rewrite: TypeAlias = Callable[[Raw | bytes, _Budget], Raw | bytes | None]
+"""Returns a refused text rewritten or unchanged, None if it counts as absent. Raises one of `DECODE_ERRORS` for another type."""
 
 
-def mending(wire: type[Any]) -> Callable[[Raw | bytes], bytes]:
-    """How texts for this type are rewritten."""
-    slot = functools.cache(lambda: _Slot(types.type_info(wire)))  # late: a good text does not need it
+def normalizer(wire: type[Any]) -> Callable[[Raw | bytes], bytes]:
+    """A function that normalizes texts of this type."""
+    value = functools.cache(lambda: _Value(types.type_info(wire)))  # late: a valid text does not need it
 
-    def mend(text: Raw | bytes) -> bytes:
-        if bytes(text).count(b",") > _MOST_COMMAS:
+    def normalize(text: Raw | bytes) -> bytes:
+        if bytes(text).count(b",") > _MAX_COMMAS:
             return bytes(text)
-        return bytes(slot().mended(text, _Budget()) or _NULL)
+        return bytes(value().normalize(text, _Budget()) or _NULL)
 
-    return mend
+    return normalize
 
 
 @final
-class _Slot:
-    """A place for values of one type."""
+class _Value:
+    """Normalizes values of one type."""
 
-    __slots__ = ("_mend", "_read")
+    __slots__ = ("_read", "_rewrite")
 
     def __init__(self, node: types.Type) -> None:
-        self._read = msgspec.json.Decoder(annotation(node)).decode
-        self._mend = _mend_for(node)
+        self._read = msgspec.json.Decoder(to_annotation(node)).decode
+        self._rewrite = _rewrite_of(node)
 
-    def mended(self, text: Raw | bytes, budget: _Budget) -> Raw | bytes | None:
-        if budget.left <= 0:
+    def normalize(self, text: Raw | bytes, budget: _Budget) -> Raw | bytes | None:
+        if budget.remaining <= 0:
             return text
         try:
             self._read(text)
-        except REFUSALS:
+        except DECODE_ERRORS:
             pass
         else:
             return text
-        budget.left -= 1
+        budget.remaining -= 1
         if len(text) == len(_NULL) and bytes(text) == _NULL:
             return None
         try:
-            return self._mend(text, budget)
-        except (*REFUSALS, ValueError):
+            return self._rewrite(text, budget)
+        except (*DECODE_ERRORS, ValueError):
             return text
 
 
-def _mend_for(node: types.Type) -> _Mend:
+def _rewrite_of(node: types.Type) -> _Rewrite:
     match node:
         case types.UnionType():
-            return _mend_for(next(member for member in node.types if not isinstance(member, types.NoneType)))
+            return _rewrite_of(next(member for member in node.types if not isinstance(member, types.NoneType)))
         case types.StructType():
-            return _members(node)
+            return _rewrite_members(node)
         case types.VarTupleType():
-            return _items(node)
+            return _rewrite_items(node)
         case types.EnumType():
-            return _enum(node)
+            return _rewrite_enum(node)
         case types.BytesType():
-            return _bytes
+            return _rewrite_bytes
         case types.IntType():
-            return _integer
+            return _rewrite_integer
         case _:
-            return _as_it_is
+            return _keep
 
 
-def _members(node: types.StructType) -> _Mend:
-    slots = {field.encode_name: _Slot(field.type) for field in node.fields}
+def _rewrite_members(node: types.StructType) -> _Rewrite:
+    members = {field.encode_name: _Value(field.type) for field in node.fields}
 
-    def mend(text: Raw | bytes, budget: _Budget) -> bytes:
+    def rewrite(text: Raw | bytes, budget: _Budget) -> bytes:
         given: dict[str, Raw | bytes | None] = {**_read_members(text)}
-        for name, slot in slots.items():
+        for name, member in members.items():
             value = given.get(name)
             if value is not None:
-                given[name] = slot.mended(value, budget)
+                given[name] = member.normalize(value, budget)
         return _encode({name: Raw(value) for name, value in given.items() if value is not None})
 
-    return mend
+    return rewrite
 
 
-def _items(node: types.VarTupleType) -> _Mend:
-    slot = _Slot(node.item_type)
+def _rewrite_items(node: types.VarTupleType) -> _Rewrite:
+    items = _Value(node.item_type)
 
-    def mend(text: Raw | bytes, budget: _Budget) -> bytes:
-        return _encode([Raw(slot.mended(item, budget) or item) for item in _read_list(text)])
+    def rewrite(text: Raw | bytes, budget: _Budget) -> bytes:
+        return _encode([Raw(items.normalize(item, budget) or item) for item in _read_list(text)])
 
-    return mend
+    return rewrite
 
 
-def _enum(node: types.EnumType) -> _Mend:
-    numbers, absent = _NUMBERS.get(node.cls, {}), _UNSPECIFIED.get(node.cls, ())
+def _rewrite_enum(node: types.EnumType) -> _Rewrite:
+    numbers, absent = _ENUM_NUMBERS.get(node.cls, {}), _UNSPECIFIED.get(node.cls, ())
 
-    def mend(text: Raw | bytes, _: _Budget) -> Raw | bytes | None:
+    def rewrite(text: Raw | bytes, _: _Budget) -> Raw | bytes | None:
         match _read_scalar(text):
             case value if value in absent:
                 return None
@@ -154,14 +156,14 @@ def _enum(node: types.EnumType) -> _Mend:
             case _:
                 return text
 
-    return mend
+    return rewrite
 
 
-def _bytes(text: Raw | bytes, _: _Budget) -> bytes:
+def _rewrite_bytes(text: Raw | bytes, _: _Budget) -> bytes:
     return _encode(encode_base64(decode_base64(_read_text(text))))
 
 
-def _integer(text: Raw | bytes, _: _Budget) -> Raw | bytes:
+def _rewrite_integer(text: Raw | bytes, _: _Budget) -> Raw | bytes:
     match _read_scalar(text):
         case str(digits) if _INTEGER.fullmatch(digits):
             return _encode(int(digits))
@@ -171,5 +173,5 @@ def _integer(text: Raw | bytes, _: _Budget) -> Raw | bytes:
             return text
 
 
-def _as_it_is(text: Raw | bytes, _: _Budget) -> Raw | bytes:
+def _keep(text: Raw | bytes, _: _Budget) -> Raw | bytes:
     return text

@@ -1,7 +1,7 @@
-"""The 0.3 dialect: the core model in the shapes of `v03_model`, and back.
+"""A2A 0.3: reads its params and writes its results. Converts between the model and the structs of `v03_model`.
 
-What 0.3 has no words for is left out: the file name and the media type of what is no file, tenants, all schemes of
-authentication but the first. Data that is no object is wrapped and marked, as the reference implementation does it.
+Leaves out what 0.3 can't express: file name and media type of parts that are not files, tenants, all authentication schemes
+but the first.
 """
 
 from __future__ import annotations
@@ -12,15 +12,21 @@ from typing import Any, Final, assert_never, final
 import msgspec
 from msgspec import Raw
 
-from ....errors.failures import Dialect as DialectName
-from ....errors.failures import ExtendedAgentCardNotConfigured, Failure
-from ...operations.decoders import Values
+from ....errors.failures import A2AVersion, ExtendedAgentCardNotConfigured, Failure
+from ...operations.decoders import Arguments
 from ...operations.params import InputModel
-from ..model.states import RESTING
-from ..model.types import ArtifactChanged, Created, Message, MessageAdded, PushConfig, StatusChanged, Task, TaskState
-from ..service.request_handler import Happened, Sending, Streamed
-from . import v03_requests as reading
-from . import v03_responses as writing
+from ..model.states import INACTIVE
+from ..model.types import (
+    ArtifactChanged,
+    Message,
+    MessageAdded,
+    PushConfig,
+    StatusChanged,
+    Task,
+    TaskCreated,
+    TaskState,
+)
+from ..requests import SendRequest, StreamItem, TaskUpdate
 from .v03_model import (
     ArtifactUpdate03,
     CardParams03,
@@ -33,128 +39,147 @@ from .v03_model import (
     TaskParams03,
     TaskPushConfig03,
 )
-from .version import ConfigRequest, Dialect, TaskRequest, last_of, path, same_version, whole_input
+from .v03_requests import configuration_from_v03, message_from_v03, push_config_from_v03
+from .v03_responses import (
+    STATE_NAMES,
+    artifact_to_v03,
+    message_to_v03,
+    push_config_to_v03,
+    status_to_v03,
+    task_to_v03,
+)
+from .version import (
+    ProtocolVersion,
+    PushConfigRequest,
+    TaskRequest,
+    covers_version,
+    join_path,
+    limit_history,
+    object_input,
+)
 
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def _send(params: SendParams03, prefix: str) -> Values:
-    message = reading.message(params.message, path(prefix, "message"))
+def _send(params: SendParams03, prefix: str) -> Arguments:
+    message = message_from_v03(params.message, join_path(prefix, "message"))
     if params.configuration is None:
-        return (Sending(message, metadata=params.metadata),)
-    configuration = reading.configuration(params.configuration, path(prefix, "configuration"))
-    return (Sending(message, configuration, params.metadata),)
+        return (SendRequest(message, metadata=params.metadata),)
+    configuration = configuration_from_v03(params.configuration, join_path(prefix, "configuration"))
+    return (SendRequest(message, configuration, params.metadata),)
 
 
-def _set_config(params: TaskPushConfig03, prefix: str) -> Values:
-    place = path(prefix, "pushNotificationConfig")
-    return (reading.push_config(params.push_notification_config, params.task_id, place),)
+def _set_config(params: TaskPushConfig03, prefix: str) -> Arguments:
+    path = join_path(prefix, "pushNotificationConfig")
+    return (push_config_from_v03(params.push_notification_config, params.task_id, path),)
 
 
 def _inputs() -> dict[str, InputModel]:
-    send = whole_input(SendParams03, _send)
+    send = object_input(SendParams03, _send)
     return {
         "message/send": send,
         "message/stream": send,
-        "tasks/get": whole_input(
-            GetParams03, lambda params, _: (TaskRequest(params.task_id, history=params.history_length or None),)
+        "tasks/get": object_input(
+            GetParams03, lambda params, _: (TaskRequest(params.task_id, history_length=params.history_length or None),)
         ),
-        "tasks/cancel": whole_input(TaskParams03, lambda params, _: (TaskRequest(params.task_id, params.metadata),)),
-        "tasks/resubscribe": whole_input(
+        "tasks/cancel": object_input(TaskParams03, lambda params, _: (TaskRequest(params.task_id, params.metadata),)),
+        "tasks/resubscribe": object_input(
             TaskParams03, lambda params, _: (TaskRequest(params.task_id, params.metadata),)
         ),
-        "tasks/pushNotificationConfig/set": whole_input(TaskPushConfig03, _set_config),
-        "tasks/pushNotificationConfig/get": whole_input(
-            GetConfigParams03, lambda params, _: (ConfigRequest(params.task_id, params.config_id or None),)
+        "tasks/pushNotificationConfig/set": object_input(TaskPushConfig03, _set_config),
+        "tasks/pushNotificationConfig/get": object_input(
+            GetConfigParams03, lambda params, _: (PushConfigRequest(params.task_id, params.config_id or None),)
         ),
-        "tasks/pushNotificationConfig/list": whole_input(
-            ConfigParams03, lambda params, _: (ConfigRequest(params.task_id),)
+        "tasks/pushNotificationConfig/list": object_input(
+            ConfigParams03, lambda params, _: (PushConfigRequest(params.task_id),)
         ),
-        "tasks/pushNotificationConfig/delete": whole_input(
-            DeleteConfigParams03, lambda params, _: (ConfigRequest(params.task_id, params.config_id),)
+        "tasks/pushNotificationConfig/delete": object_input(
+            DeleteConfigParams03, lambda params, _: (PushConfigRequest(params.task_id, params.config_id),)
         ),
-        "agent/getAuthenticatedExtendedCard": whole_input(CardParams03, lambda _params, _: ()),
+        "agent/getAuthenticatedExtendedCard": object_input(CardParams03, lambda _params, _: ()),
     }
 
 
-def _raw(value: Any) -> Raw:  # Any: one of the structs of `v03_model`
+def _to_json(value: Any) -> Raw:  # Any: one of the structs of `v03_model`
     return Raw(_encode(value))
 
 
 @final
 class _V03:
-    """See `Dialect`."""
+    """See `ProtocolVersion`."""
 
-    name: DialectName = "0.3"
-    nothing: Raw = Raw(b"null")
-    config_path: str = "pushNotificationConfig"
-    sent_config_path: str = "configuration.pushNotificationConfig"
-    without_extended_card: Failure = ExtendedAgentCardNotConfigured()  # 0.3 has one error for both
+    name: A2AVersion = "0.3"
+    empty_result: Raw = Raw(b"null")
+    push_config_path: str = "pushNotificationConfig"
+    message_push_config_path: str = "configuration.pushNotificationConfig"
+    no_extended_card: Failure = ExtendedAgentCardNotConfigured()  # 0.3 has one error for both cases
 
     def __init__(self) -> None:
         self.inputs: Mapping[str, InputModel] = _inputs()
 
-    def speaks(self, version: str) -> bool:
-        return same_version(self.name, version)
+    def covers(self, version: str) -> bool:
+        return covers_version(self.name, version)
 
     def state_name(self, state: TaskState) -> str:
-        return writing.STATES[state]
+        return STATE_NAMES[state]
 
-    def task(self, task: Task, *, history: int | None = None) -> Raw:
-        return _raw(writing.task(last_of(task, history)))
+    def encode_task(self, task: Task, *, history_length: int | None = None) -> Raw:
+        return _to_json(task_to_v03(limit_history(task, history_length)))
 
-    def sent(self, result: Task | Message, *, history: int | None = None) -> Raw:
-        return self.task(result, history=history) if isinstance(result, Task) else _raw(writing.message(result))
+    def encode_send_result(self, result: Task | Message, *, history_length: int | None = None) -> Raw:
+        if isinstance(result, Task):
+            return self.encode_task(result, history_length=history_length)
+        return _to_json(message_to_v03(result))
 
-    def streamed(self, item: Streamed, *, history: int | None = None) -> Raw | None:
-        if not isinstance(item, Happened):
-            return self.sent(item, history=history)
+    def encode_stream_item(self, item: StreamItem, *, history_length: int | None = None) -> Raw | None:
+        if not isinstance(item, TaskUpdate):
+            return self.encode_send_result(item, history_length=history_length)
         match item.event:
             case StatusChanged() | ArtifactChanged() as event:
-                return _raw(_update(item, event))
-            case Created(task):
-                return self.task(task, history=history)
+                return _to_json(_update(item, event))
+            case TaskCreated(task):
+                return self.encode_task(task, history_length=history_length)
             case MessageAdded():
                 return None
             case _:
                 assert_never(item.event)
 
-    def pushed(self, happened: Happened, task: Callable[[], Task]) -> Raw | None:
-        """The whole task, whenever it has a new status: at every chunk of an artifact it would be quadratic."""
-        match happened.event:
-            case Created() | StatusChanged():
-                return self.task(task())
+    def encode_notification(self, update: TaskUpdate, task: Callable[[], Task]) -> Raw | None:
+        """The whole task at each new status. Sending it at each artifact chunk, too, would be quadratic."""
+        match update.event:
+            case TaskCreated() | StatusChanged():
+                return self.encode_task(task())
             case ArtifactChanged() | MessageAdded():
                 return None
             case _:
-                assert_never(happened.event)
+                assert_never(update.event)
 
-    def push_config(self, config: PushConfig) -> Raw:
-        return _raw(writing.push_config(config))
+    def encode_push_config(self, config: PushConfig) -> Raw:
+        return _to_json(push_config_to_v03(config))
 
-    def push_configs(self, configs: Sequence[PushConfig]) -> Raw:
-        return _raw([writing.push_config(config) for config in configs])
+    def encode_push_configs(self, configs: Sequence[PushConfig]) -> Raw:
+        return _to_json([push_config_to_v03(config) for config in configs])
 
 
-def _update(item: Happened, event: StatusChanged | ArtifactChanged) -> StatusUpdate03 | ArtifactUpdate03:
+def _update(item: TaskUpdate, event: StatusChanged | ArtifactChanged) -> StatusUpdate03 | ArtifactUpdate03:
     if isinstance(event, StatusChanged):
         return StatusUpdate03(
             kind="status-update",
             task_id=item.task_id,
             context_id=item.context_id,
-            status=writing.status(event.status),
-            final=event.status.state in RESTING,
+            status=status_to_v03(event.status),
+            final=event.status.state in INACTIVE,
             metadata=event.metadata,
         )
     return ArtifactUpdate03(
         kind="artifact-update",
         task_id=item.task_id,
         context_id=item.context_id,
-        artifact=writing.artifact(event.artifact),
+        artifact=artifact_to_v03(event.artifact),
         append=event.append,
         last_chunk=event.last_chunk,
         metadata=event.metadata,
     )
 
 
-V03: Final[Dialect] = _V03()
+V03: Final[ProtocolVersion] = _V03()

@@ -1,6 +1,6 @@
-"""The JSON of the 0.3 dialect: every object has a `kind`, every member that is not required may be null.
+"""The JSON of A2A 0.3, for reading and for writing. Holds data and decides nothing.
 
-Read and written alike. On the way in a missing `kind` is forgiven, a wrong one is not. Holds data and decides nothing.
+Objects have a `kind`; optional members may be null. What is read may lack `kind`, but a wrong one is refused.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from ..model.types import JsonObject, Name, Wire
+from ..model.types import Count, JsonObject, NonEmptyStr, WireStruct
 
 Strings: TypeAlias = tuple[str, ...]
-Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
-class File03(Wire, frozen=True, kw_only=True):
+class File03(WireStruct, frozen=True, kw_only=True):
     """Exactly one of `bytes` (base64) and `uri`."""
 
     bytes: str | None = None
@@ -24,8 +23,8 @@ class File03(Wire, frozen=True, kw_only=True):
     mime_type: str | None = None
 
 
-class Part03(Wire, frozen=True, kw_only=True):
-    """What its `kind` says, and not the other two."""
+class Part03(WireStruct, frozen=True, kw_only=True):
+    """One of `text`, `file` and `data`, as `kind` says."""
 
     kind: Literal["text", "file", "data"] | None = None
     text: str | None = None
@@ -34,9 +33,9 @@ class Part03(Wire, frozen=True, kw_only=True):
     metadata: JsonObject | None = None
 
 
-class Message03(Wire, frozen=True, kw_only=True):
+class Message03(WireStruct, frozen=True, kw_only=True):
     kind: Literal["message"] | None = None
-    message_id: Name
+    message_id: NonEmptyStr
     role: Literal["user", "agent"]
     parts: Annotated[tuple[Part03, ...], Meta(min_length=1)]
     context_id: str | None = None
@@ -46,15 +45,15 @@ class Message03(Wire, frozen=True, kw_only=True):
     reference_task_ids: Strings | None = None
 
 
-class Status03(Wire, frozen=True, kw_only=True):
-    """The names of states are `v03_writing.STATES`."""
+class Status03(WireStruct, frozen=True, kw_only=True):
+    """`state` is one of `v03_responses.STATE_NAMES`."""
 
     state: str
     message: Message03 | None = None
     timestamp: str | None = None
 
 
-class Artifact03(Wire, frozen=True, kw_only=True):
+class Artifact03(WireStruct, frozen=True, kw_only=True):
     artifact_id: str
     parts: tuple[Part03, ...]
     name: str | None = None
@@ -63,7 +62,7 @@ class Artifact03(Wire, frozen=True, kw_only=True):
     extensions: Strings | None = None
 
 
-class Task03(Wire, frozen=True, kw_only=True):
+class Task03(WireStruct, frozen=True, kw_only=True):
     kind: Literal["task"] | None = None
     id: str
     context_id: str
@@ -73,8 +72,8 @@ class Task03(Wire, frozen=True, kw_only=True):
     metadata: JsonObject | None = None
 
 
-class StatusUpdate03(Wire, frozen=True, kw_only=True):
-    """`final`: no other event follows before the client says something."""
+class StatusUpdate03(WireStruct, frozen=True, kw_only=True):
+    """`final` says that no event follows until the client sends another message."""
 
     kind: Literal["status-update"] | None = None
     task_id: str
@@ -84,7 +83,7 @@ class StatusUpdate03(Wire, frozen=True, kw_only=True):
     metadata: JsonObject | None = None
 
 
-class ArtifactUpdate03(Wire, frozen=True, kw_only=True):
+class ArtifactUpdate03(WireStruct, frozen=True, kw_only=True):
     kind: Literal["artifact-update"] | None = None
     task_id: str
     context_id: str
@@ -94,59 +93,59 @@ class ArtifactUpdate03(Wire, frozen=True, kw_only=True):
     metadata: JsonObject | None = None
 
 
-class Authentication03(Wire, frozen=True, kw_only=True):
-    schemes: tuple[Name, ...]
+class Authentication03(WireStruct, frozen=True, kw_only=True):
+    schemes: tuple[NonEmptyStr, ...]
     credentials: str | None = None
 
 
-class PushConfig03(Wire, frozen=True, kw_only=True):
-    url: Name
+class PushConfig03(WireStruct, frozen=True, kw_only=True):
+    url: NonEmptyStr
     id: str | None = None
     token: str | None = None
     authentication: Authentication03 | None = None
 
 
-class TaskPushConfig03(Wire, frozen=True, kw_only=True):
-    task_id: Name
+class TaskPushConfig03(WireStruct, frozen=True, kw_only=True):
+    task_id: NonEmptyStr
     push_notification_config: PushConfig03
 
 
-class Configuration03(Wire, frozen=True, kw_only=True):
+class Configuration03(WireStruct, frozen=True, kw_only=True):
     accepted_output_modes: Strings | None = None
     blocking: bool | None = None
     history_length: Count | None = None
     push_notification_config: PushConfig03 | None = None
 
 
-class SendParams03(Wire, frozen=True, kw_only=True):
+class SendParams03(WireStruct, frozen=True, kw_only=True):
     message: Message03
     configuration: Configuration03 | None = None
     metadata: JsonObject | None = None
 
 
-class GetParams03(Wire, frozen=True, kw_only=True):
-    task_id: Name = field(name="id")
+class GetParams03(WireStruct, frozen=True, kw_only=True):
+    task_id: NonEmptyStr = field(name="id")
     history_length: Count | None = None
 
 
-class TaskParams03(Wire, frozen=True, kw_only=True):
-    task_id: Name = field(name="id")
+class TaskParams03(WireStruct, frozen=True, kw_only=True):
+    task_id: NonEmptyStr = field(name="id")
     metadata: JsonObject | None = None
 
 
-class ConfigParams03(Wire, frozen=True, kw_only=True):
-    task_id: Name = field(name="id")
+class ConfigParams03(WireStruct, frozen=True, kw_only=True):
+    task_id: NonEmptyStr = field(name="id")
 
 
-class GetConfigParams03(Wire, frozen=True, kw_only=True):
-    task_id: Name = field(name="id")
+class GetConfigParams03(WireStruct, frozen=True, kw_only=True):
+    task_id: NonEmptyStr = field(name="id")
     config_id: str | None = field(name="pushNotificationConfigId", default=None)
 
 
-class DeleteConfigParams03(Wire, frozen=True, kw_only=True):
-    task_id: Name = field(name="id")
-    config_id: Name = field(name="pushNotificationConfigId")
+class DeleteConfigParams03(WireStruct, frozen=True, kw_only=True):
+    task_id: NonEmptyStr = field(name="id")
+    config_id: NonEmptyStr = field(name="pushNotificationConfigId")
 
 
-class CardParams03(Wire, frozen=True, kw_only=True):
-    """None."""
+class CardParams03(WireStruct, frozen=True, kw_only=True):
+    """The params of `agent/getAuthenticatedExtendedCard`: none."""

@@ -1,4 +1,8 @@
-"""What callers say in the 0.3 dialect, as the core has it. Raises `FailureError(InvalidParams)` for what no type can say."""
+"""Converts what clients of A2A 0.3 send to the model. Writes nothing.
+
+Every function raises `FailureError(InvalidParams)` for what the types of `v03_model` can't rule out. A `path` argument is
+where the value is in the caller's params, for those errors.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,15 @@ from ..model.types import Authentication, Message, Part, PushConfig, Role, SendC
 from .base64_text import decode_base64
 from .v03_model import Authentication03, Configuration03, File03, Message03, Part03, PushConfig03
 
-WRAPPED = "data_part_compat"
-"""In a part's metadata: its data is `{"value": …}`, because 0.3 has no data but objects."""
+WRAPPED_DATA = "data_part_compat"
+"""A member of a part's metadata. It marks data of the form `{"value": …}`, because data of 0.3 must be an object."""
 
 
-def message(given: Message03, place: str) -> Message:
-    """`place` is where the message stands in the caller's params."""
+def message_from_v03(given: Message03, path: str) -> Message:
     return Message(
         given.message_id,
         Role.USER if given.role == "user" else Role.AGENT,
-        tuple(part(piece, f"{place}.parts[{index}]") for index, piece in enumerate(given.parts)),
+        tuple(part_from_v03(part, f"{path}.parts[{index}]") for index, part in enumerate(given.parts)),
         given.context_id or None,
         given.task_id or None,
         given.metadata,
@@ -26,75 +29,74 @@ def message(given: Message03, place: str) -> Message:
     )
 
 
-def part(given: Part03, place: str) -> Part:
-    """The kind may be left out where the content tells it."""
-    match given.kind or _only_one(place, text=given.text, file=given.file, data=given.data):
+def part_from_v03(given: Part03, path: str) -> Part:
+    """`kind` may be missing if exactly one content is set."""
+    match given.kind or _only_member(path, text=given.text, file=given.file, data=given.data):
         case "text":
             if given.text is None:
-                raise FailureError(InvalidParams(f"{place}.text", "string", "missing"))
+                raise FailureError(InvalidParams(f"{path}.text", "string", "missing"))
             return Part(text=given.text, metadata=given.metadata)
         case "file":
             if given.file is None:
-                raise FailureError(InvalidParams(f"{place}.file", "object", "missing"))
-            return _file(given, given.file, f"{place}.file")
+                raise FailureError(InvalidParams(f"{path}.file", "object", "missing"))
+            return _file(given, given.file, f"{path}.file")
         case _:
-            return _data(given, place)
+            return _data(given, path)
 
 
-def _file(given: Part03, file: File03, place: str) -> Part:
+def _file(given: Part03, file: File03, path: str) -> Part:
     raw: bytes | None = None
-    if _only_one(place, bytes=file.bytes, uri=file.uri) == "bytes":
+    if _only_member(path, bytes=file.bytes, uri=file.uri) == "bytes":
         try:
             raw = decode_base64(file.bytes or "")
         except ValueError:
-            raise FailureError(InvalidParams(f"{place}.bytes", "base64 string", "string")) from None
+            raise FailureError(InvalidParams(f"{path}.bytes", "base64 string", "string")) from None
     return Part(raw=raw, url=file.uri, metadata=given.metadata, filename=file.name, media_type=file.mime_type)
 
 
-def _data(given: Part03, place: str) -> Part:
+def _data(given: Part03, path: str) -> Part:
     data, metadata = given.data, given.metadata
     if data is None:
-        raise FailureError(InvalidParams(f"{place}.data", "object", "missing"))
-    if metadata is None or metadata.get(WRAPPED) is not True or "value" not in data:
+        raise FailureError(InvalidParams(f"{path}.data", "object", "missing"))
+    if metadata is None or metadata.get(WRAPPED_DATA) is not True or "value" not in data:
         return Part(data=data, metadata=metadata)
-    rest = {name: value for name, value in metadata.items() if name != WRAPPED}
+    rest = {name: value for name, value in metadata.items() if name != WRAPPED_DATA}
     return Part(data=data["value"], metadata=rest or None)
 
 
-def _only_one(place: str, **members: object) -> str:
+def _only_member(path: str, **members: object) -> str:
     present = [name for name, value in members.items() if value is not None]
     if len(present) != 1:
-        raise FailureError(InvalidParams(place, "object with exactly one of", "object", tuple(members)))
+        raise FailureError(InvalidParams(path, "object with exactly one of", "object", tuple(members)))
     return present[0]
 
 
-def configuration(given: Configuration03, place: str) -> SendConfiguration:
-    """0 messages of history are all of them, as the reference implementation has it."""
+def configuration_from_v03(given: Configuration03, path: str) -> SendConfiguration:
+    """A history length of 0 means the whole history, as in the reference implementation."""
     push = given.push_notification_config
     return SendConfiguration(
         given.accepted_output_modes or None,
-        None if push is None else push_config(push, None, f"{place}.pushNotificationConfig"),
+        None if push is None else push_config_from_v03(push, None, f"{path}.pushNotificationConfig"),
         given.history_length or None,
         None if given.blocking is None else not given.blocking,
     )
 
 
-def push_config(given: PushConfig03, task_id: str | None, place: str) -> PushConfig:
-    """`place` is where the config stands in the caller's params."""
+def push_config_from_v03(given: PushConfig03, task_id: str | None, path: str) -> PushConfig:
     authentication = given.authentication
     return PushConfig(
         given.url,
         given.id or None,
         task_id,
         given.token or None,
-        None if authentication is None else _authentication(authentication, f"{place}.authentication"),
+        None if authentication is None else _authentication(authentication, f"{path}.authentication"),
     )
 
 
-def _authentication(given: Authentication03, place: str) -> Authentication | None:
-    """The first scheme is the one: the credentials are for one only. Without any there is nothing to show."""
+def _authentication(given: Authentication03, path: str) -> Authentication | None:
+    """The first scheme, because the credentials are for one only; None without a scheme and credentials."""
     if given.schemes:
         return Authentication(given.schemes[0], given.credentials or None)
     if given.credentials:
-        raise FailureError(InvalidParams(f"{place}.schemes", "array with at least 1 item", "array"))
+        raise FailureError(InvalidParams(f"{path}.schemes", "array with at least 1 item", "array"))
     return None

@@ -1,4 +1,4 @@
-"""What the core has to say, in the shapes of the 0.3 dialect. Total: what 0.3 has no words for is left out."""
+"""Converts the model to the structs of A2A 0.3. Never fails; leaves out what 0.3 can't express. Reads nothing."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ from .v03_model import (
     Task03,
     TaskPushConfig03,
 )
-from .v03_requests import WRAPPED
+from .v03_requests import WRAPPED_DATA
 
-STATES: Final = {state: state.value.removeprefix("TASK_STATE_").lower().replace("_", "-") for state in TaskState}
+STATE_NAMES: Final = {state: state.value.removeprefix("TASK_STATE_").lower().replace("_", "-") for state in TaskState}
 
 
-def task(given: Task) -> Task03:
+def task_to_v03(given: Task) -> Task03:
     return Task03(
         kind="task",
         id=given.id,
         context_id=given.context_id,
-        status=status(given.status),
-        artifacts=tuple(map(artifact, given.artifacts)) or None,
-        history=tuple(map(message, given.history)) or None,
+        status=status_to_v03(given.status),
+        artifacts=tuple(map(artifact_to_v03, given.artifacts)) or None,
+        history=tuple(map(message_to_v03, given.history)) or None,
         metadata=given.metadata,
     )
 
 
-def status(given: TaskStatus) -> Status03:
+def status_to_v03(given: TaskStatus) -> Status03:
     return Status03(
-        state=STATES[given.state],
-        message=None if given.message is None else message(given.message),
+        state=STATE_NAMES[given.state],
+        message=None if given.message is None else message_to_v03(given.message),
         timestamp=given.timestamp,
     )
 
 
-def message(given: Message) -> Message03:
+def message_to_v03(given: Message) -> Message03:
     return Message03(
         kind="message",
         message_id=given.message_id,
         role="user" if given.role is Role.USER else "agent",
-        parts=tuple(map(part, given.parts)),
+        parts=tuple(map(part_to_v03, given.parts)),
         context_id=given.context_id,
         task_id=given.task_id,
         metadata=given.metadata,
@@ -58,10 +58,10 @@ def message(given: Message) -> Message03:
     )
 
 
-def artifact(given: Artifact) -> Artifact03:
+def artifact_to_v03(given: Artifact) -> Artifact03:
     return Artifact03(
         artifact_id=given.artifact_id,
-        parts=tuple(map(part, given.parts)),
+        parts=tuple(map(part_to_v03, given.parts)),
         name=given.name,
         description=given.description,
         metadata=given.metadata,
@@ -69,7 +69,7 @@ def artifact(given: Artifact) -> Artifact03:
     )
 
 
-def part(given: Part) -> Part03:
+def part_to_v03(given: Part) -> Part03:
     if given.text is not None:
         return Part03(kind="text", text=given.text, metadata=given.metadata)
     if given.data is not UNSET:
@@ -80,13 +80,13 @@ def part(given: Part) -> Part03:
 
 
 def _data(given: Part) -> Part03:
-    """0.3 has no data but objects."""
+    """Data that is not an object is wrapped in one and marked, as in the reference implementation."""
     if isinstance(given.data, dict):
         return Part03(kind="data", data=given.data, metadata=given.metadata)
-    return Part03(kind="data", data={"value": given.data}, metadata={**(given.metadata or {}), WRAPPED: True})
+    return Part03(kind="data", data={"value": given.data}, metadata={**(given.metadata or {}), WRAPPED_DATA: True})
 
 
-def push_config(given: PushConfig) -> TaskPushConfig03:
+def push_config_to_v03(given: PushConfig) -> TaskPushConfig03:
     authentication = given.authentication
     config = PushConfig03(
         url=given.url,

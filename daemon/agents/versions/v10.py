@@ -1,48 +1,56 @@
-"""The 1.0 dialect. Its JSON is that of the core model, which is written as it stands; what is read is ProtoJSON."""
+"""A2A 1.0: reads its params, which are ProtoJSON, and writes its results, which are the JSON of the model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Final, TypeAlias, TypeVar, assert_never, final
+from typing import Annotated, Final, TypeVar, assert_never, final
 
 import msgspec
 from msgspec import Meta, Raw, field
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import Dialect as DialectName
-from ....errors.failures import Failure, InvalidParams, UnsupportedOperation
-from ...operations.decoders import Values
+from ....errors.failures import A2AVersion, Failure, InvalidParams, UnsupportedOperation
+from ...operations.decoders import Arguments
 from ...operations.params import InputModel
-from ..model.timestamps import at_or_after
+from ..model.timestamps import ceil_timestamp
 from ..model.types import (
     Artifact,
     ArtifactChanged,
     Authentication,
-    Created,
+    Count,
     JsonObject,
     Message,
     MessageAdded,
-    Name,
+    NonEmptyStr,
     PushConfig,
     SendConfiguration,
     StatusChanged,
     Task,
-    TaskPage,
+    TaskCreated,
     TaskState,
     TaskStatus,
-    Wire,
+    WireStruct,
 )
-from ..service.request_handler import Happened, Sending, Streamed
-from ..stores.interface import Listed, Query
-from .protojson import mending
-from .version import ConfigRequest, Dialect, ListRequest, TaskRequest, last_of, path, same_version, whole_input
+from ..requests import SendRequest, StreamItem, TaskUpdate
+from ..stores.checks import MAX_PAGE_SIZE
+from ..stores.interface import TaskPage, TaskQuery
+from .protojson import normalizer
+from .version import (
+    ListRequest,
+    ProtocolVersion,
+    PushConfigRequest,
+    TaskRequest,
+    covers_version,
+    join_path,
+    limit_history,
+    object_input,
+)
 
-CONTENT: Final = ("text", "raw", "url", "data")
+_CONTENT: Final = ("text", "raw", "url", "data")
 """A part has exactly one of these (4.1.6)."""
 
 _W = TypeVar("_W")
-_Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
 _encode: Final = msgspec.json.Encoder().encode
 _NO_CONFIGURATION: Final = SendConfiguration()
@@ -51,94 +59,94 @@ _NO_CONFIGURATION: Final = SendConfiguration()
 # -- params ------------------------------------------------------------------------------------------------------------
 
 
-class _Send(Wire, frozen=True):
+class _Send(WireStruct, frozen=True):
     message: Message
     configuration: SendConfiguration | None = None
     metadata: JsonObject | None = None
     tenant: str | None = None
 
 
-class _Get(Wire, frozen=True):
-    task_id: Name = field(name="id")
-    history_length: _Count | None = None
+class _Get(WireStruct, frozen=True):
+    task_id: NonEmptyStr = field(name="id")
+    history_length: Count | None = None
     tenant: str | None = None
 
 
-class _List(Wire, frozen=True):
+class _List(WireStruct, frozen=True):
     context_id: str | None = None
     status: TaskState | None = None
-    page_size: Annotated[int, Meta(ge=1, le=100)] | None = None
+    page_size: Annotated[int, Meta(ge=1, le=MAX_PAGE_SIZE)] | None = None
     page_token: str | None = None
-    history_length: _Count | None = None
+    history_length: Count | None = None
     status_timestamp_after: Annotated[datetime, Meta(tz=True)] | None = None
     include_artifacts: bool | None = None
     tenant: str | None = None
 
 
-class _Cancel(Wire, frozen=True):
-    task_id: Name = field(name="id")
+class _Cancel(WireStruct, frozen=True):
+    task_id: NonEmptyStr = field(name="id")
     metadata: JsonObject | None = None
     tenant: str | None = None
 
 
-class _Subscribe(Wire, frozen=True):
-    task_id: Name = field(name="id")
+class _Subscribe(WireStruct, frozen=True):
+    task_id: NonEmptyStr = field(name="id")
     tenant: str | None = None
 
 
-class _CreateConfig(Wire, frozen=True):
-    task_id: Name
-    url: Name
+class _CreateConfig(WireStruct, frozen=True):
+    task_id: NonEmptyStr
+    url: NonEmptyStr
     config_id: str | None = field(name="id", default=None)
     token: str | None = None
     authentication: Authentication | None = None
     tenant: str | None = None
 
 
-class _OneConfig(Wire, frozen=True):
-    task_id: Name
-    config_id: Name = field(name="id")
+class _OneConfig(WireStruct, frozen=True):
+    task_id: NonEmptyStr
+    config_id: NonEmptyStr = field(name="id")
     tenant: str | None = None
 
 
-class _ListConfigs(Wire, frozen=True):
-    """All of them come on one page: `pageSize` and `pageToken` are for servers that have several (3.1.9)."""
+class _ListConfigs(WireStruct, frozen=True):
+    """The result is one page, so `pageSize` and `pageToken` are ignored (3.1.9)."""
 
-    task_id: Name
+    task_id: NonEmptyStr
     tenant: str | None = None
 
 
-class _GetCard(Wire, frozen=True):
+class _GetCard(WireStruct, frozen=True):
     tenant: str | None = None
 
 
-def _send(params: _Send, prefix: str) -> Values:
+def _send(params: _Send, prefix: str) -> Arguments:
     for index, part in enumerate(params.message.parts):
-        if part.contents != 1:
-            place = path(prefix, f"message.parts[{index}]")
-            raise FailureError(InvalidParams(place, "object with exactly one of", "object", CONTENT))
+        if part.content_count != 1:
+            path = join_path(prefix, f"message.parts[{index}]")
+            raise FailureError(InvalidParams(path, "object with exactly one of", "object", _CONTENT))
     configuration = params.configuration or _NO_CONFIGURATION
-    if configuration.accepted_output_modes == ():  # to protobuf, none are as good as no list
+    if configuration.accepted_output_modes == ():  # protobuf does not tell an empty list from a missing one
         configuration = msgspec.structs.replace(configuration, accepted_output_modes=None)
-    return (Sending(params.message, configuration, params.metadata),)
+    return (SendRequest(params.message, configuration, params.metadata),)
 
 
-def _list(params: _List, _: str) -> Values:
+def _list(params: _List, _: str) -> Arguments:
     after = params.status_timestamp_after
-    query = Query(
+    query = TaskQuery(
         scope="",
         context_id=params.context_id or None,
         state=params.status,
-        after=None if after is None else at_or_after(after),
-        token=params.page_token or "",
-        artifacts=params.include_artifacts is True,
+        status_timestamp_after=None if after is None else ceil_timestamp(after),
+        page_token=params.page_token or "",
+        include_artifacts=params.include_artifacts is True,
     )
     if params.page_size is not None:
-        query = msgspec.structs.replace(query, size=params.page_size)
+        query = msgspec.structs.replace(query, page_size=params.page_size)
     return (ListRequest(query, params.history_length),)
 
 
-def _create_config(params: _CreateConfig, _: str) -> Values:
+def _create_config(params: _CreateConfig, _: str) -> Arguments:
     config = PushConfig(
         params.url,
         params.config_id or None,
@@ -150,23 +158,23 @@ def _create_config(params: _CreateConfig, _: str) -> Values:
     return (config,)
 
 
-def _input(wire: type[_W], convert: Callable[[_W, str], Values]) -> InputModel:
-    return whole_input(wire, convert, mend=mending(wire))
+def _input(wire: type[_W], convert: Callable[[_W, str], Arguments]) -> InputModel:
+    return object_input(wire, convert, normalize=normalizer(wire))
 
 
 def _inputs() -> dict[str, InputModel]:
     send = _input(_Send, _send)
-    one_config = _input(_OneConfig, lambda params, _: (ConfigRequest(params.task_id, params.config_id),))
+    one_config = _input(_OneConfig, lambda params, _: (PushConfigRequest(params.task_id, params.config_id),))
     return {
         "SendMessage": send,
         "SendStreamingMessage": send,
-        "GetTask": _input(_Get, lambda params, _: (TaskRequest(params.task_id, history=params.history_length),)),
+        "GetTask": _input(_Get, lambda params, _: (TaskRequest(params.task_id, history_length=params.history_length),)),
         "ListTasks": _input(_List, _list),
         "CancelTask": _input(_Cancel, lambda params, _: (TaskRequest(params.task_id, params.metadata),)),
         "SubscribeToTask": _input(_Subscribe, lambda params, _: (TaskRequest(params.task_id),)),
         "CreateTaskPushNotificationConfig": _input(_CreateConfig, _create_config),
         "GetTaskPushNotificationConfig": one_config,
-        "ListTaskPushNotificationConfigs": _input(_ListConfigs, lambda params, _: (ConfigRequest(params.task_id),)),
+        "ListTaskPushNotificationConfigs": _input(_ListConfigs, lambda params, _: (PushConfigRequest(params.task_id),)),
         "DeleteTaskPushNotificationConfig": one_config,
         "GetExtendedAgentCard": _input(_GetCard, lambda _params, _: ()),
     }
@@ -175,8 +183,8 @@ def _inputs() -> dict[str, InputModel]:
 # -- results -----------------------------------------------------------------------------------------------------------
 
 
-class _StatusUpdate(Wire, frozen=True):
-    """4.2.1"""
+class _StatusUpdate(WireStruct, frozen=True):
+    """A new status of a task (4.2.1)."""
 
     task_id: str
     context_id: str
@@ -184,8 +192,8 @@ class _StatusUpdate(Wire, frozen=True):
     metadata: JsonObject | None = None
 
 
-class _ArtifactUpdate(Wire, frozen=True):
-    """4.2.2"""
+class _ArtifactUpdate(WireStruct, frozen=True):
+    """A new artifact of a task, or a part of one (4.2.2)."""
 
     task_id: str
     context_id: str
@@ -195,8 +203,8 @@ class _ArtifactUpdate(Wire, frozen=True):
     metadata: JsonObject | None = None
 
 
-class _Response(Wire, frozen=True):
-    """`SendMessageResponse` and `StreamResponse` (3.2.3): exactly one of these."""
+class _Response(WireStruct, frozen=True):
+    """`SendMessageResponse` and `StreamResponse` (3.2.3): exactly one member is set."""
 
     task: Task | None = None
     message: Message | None = None
@@ -204,40 +212,49 @@ class _Response(Wire, frozen=True):
     artifact_update: _ArtifactUpdate | None = None
 
 
-class _Configs(Wire, frozen=True):
+class _PushConfigs(WireStruct, frozen=True):
     configs: tuple[PushConfig, ...]
+
+
+class _TaskList(msgspec.Struct, frozen=True, rename="camel"):
+    """A page of tasks (3.1.4). Every member is written, the empty `nextPageToken` of the last page too."""
+
+    tasks: tuple[Task, ...]
+    next_page_token: str
+    page_size: int
+    total_size: int
 
 
 @final
 class _V10:
-    """See `Dialect`."""
+    """See `ProtocolVersion`."""
 
-    name: DialectName = "1.0"
-    nothing: Raw = Raw(b"{}")
-    config_path: str = ""
-    sent_config_path: str = "configuration.taskPushNotificationConfig"
-    without_extended_card: Failure = UnsupportedOperation()  # 3.3.4
+    name: A2AVersion = "1.0"
+    empty_result: Raw = Raw(b"{}")
+    push_config_path: str = ""
+    message_push_config_path: str = "configuration.taskPushNotificationConfig"
+    no_extended_card: Failure = UnsupportedOperation()  # 3.3.4
 
     def __init__(self) -> None:
         self.inputs: Mapping[str, InputModel] = _inputs()
 
-    def speaks(self, version: str) -> bool:
-        return same_version(self.name, version)
+    def covers(self, version: str) -> bool:
+        return covers_version(self.name, version)
 
     def state_name(self, state: TaskState) -> str:
         return state.value
 
-    def task(self, task: Task, *, history: int | None = None) -> Raw:
-        return Raw(_encode(last_of(task, history)))
+    def encode_task(self, task: Task, *, history_length: int | None = None) -> Raw:
+        return Raw(_encode(limit_history(task, history_length)))
 
-    def sent(self, result: Task | Message, *, history: int | None = None) -> Raw:
+    def encode_send_result(self, result: Task | Message, *, history_length: int | None = None) -> Raw:
         if isinstance(result, Task):
-            return Raw(_encode(_Response(last_of(result, history))))
+            return Raw(_encode(_Response(limit_history(result, history_length))))
         return Raw(_encode(_Response(message=result)))
 
-    def streamed(self, item: Streamed, *, history: int | None = None) -> Raw | None:
-        if not isinstance(item, Happened):
-            return self.sent(item, history=history)
+    def encode_stream_item(self, item: StreamItem, *, history_length: int | None = None) -> Raw | None:
+        if not isinstance(item, TaskUpdate):
+            return self.encode_send_result(item, history_length=history_length)
         match item.event:
             case StatusChanged(status, metadata):
                 update = _StatusUpdate(item.task_id, item.context_id, status, metadata)
@@ -245,28 +262,28 @@ class _V10:
             case ArtifactChanged(artifact, append, last_chunk, metadata):
                 change = _ArtifactUpdate(item.task_id, item.context_id, artifact, append, last_chunk, metadata)
                 return Raw(_encode(_Response(artifact_update=change)))
-            case Created(task):
-                return self.sent(task, history=history)
+            case TaskCreated(task):
+                return self.encode_send_result(task, history_length=history_length)
             case MessageAdded():
                 return None
             case _:
                 assert_never(item.event)
 
-    def pushed(self, happened: Happened, task: Callable[[], Task]) -> Raw | None:
-        """What a subscriber would be told (4.3.3)."""
-        return self.streamed(happened)
+    def encode_notification(self, update: TaskUpdate, task: Callable[[], Task]) -> Raw | None:
+        """The event as a subscriber gets it (4.3.3)."""
+        return self.encode_stream_item(update)
 
-    def push_config(self, config: PushConfig) -> Raw:
+    def encode_push_config(self, config: PushConfig) -> Raw:
         return Raw(_encode(config))
 
-    def push_configs(self, configs: Sequence[PushConfig]) -> Raw:
-        return Raw(_encode(_Configs(tuple(configs))))
+    def encode_push_configs(self, configs: Sequence[PushConfig]) -> Raw:
+        return Raw(_encode(_PushConfigs(tuple(configs))))
 
 
-def page(listed: Listed, request: ListRequest) -> Raw:
-    """One page of tasks (3.1.4)."""
-    tasks = tuple(last_of(task, request.history) for task in listed.tasks)
-    return Raw(_encode(TaskPage(tasks, listed.next_token, request.query.size, listed.total)))
+def encode_task_page(page: TaskPage, request: ListRequest) -> Raw:
+    """The result of `ListTasks`, which 0.3 does not have."""
+    tasks = tuple(limit_history(task, request.history_length) for task in page.tasks)
+    return Raw(_encode(_TaskList(tasks, page.next_page_token, request.query.page_size, page.total_size)))
 
 
-V10: Final[Dialect] = _V10()
+V10: Final[ProtocolVersion] = _V10()

@@ -1,8 +1,8 @@
-"""What a dialect of A2A is to the rest of the agent: it reads params and writes results. Knows neither of the two.
+"""The interface of a version of A2A: it reads params and writes results. Implements no version.
 
-Whatever the dialect, a method's handler is called with the same request: `Sending` for the two that send, `TaskRequest`
-for those of one task, `PushConfig` (its `task_id` is set) to put one, `ConfigRequest` for one that is there, `ListRequest`
-for the list, and nothing for the extended card.
+In every version, a method's handler is called with the same request: `SendRequest` for the two methods that send,
+`TaskRequest` for those about one task, `PushConfig` (with its `task_id`) to set one, `PushConfigRequest` for existing ones,
+`ListRequest` for the list, and nothing for the extended card.
 """
 
 from __future__ import annotations
@@ -14,149 +14,149 @@ import msgspec
 from msgspec import Raw
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import Dialect as DialectName
-from ....errors.failures import Failure
-from ...operations.decoders import Values
-from ...operations.msgspec_errors import REFUSALS
+from ....errors.failures import A2AVersion, Failure
+from ...operations.decoders import Arguments
+from ...operations.msgspec_errors import DECODE_ERRORS
 from ...operations.params import InputModel
 from ..model.types import JsonObject, Message, PushConfig, Task, TaskState
-from ..service.request_handler import Happened, Streamed
-from ..stores.interface import Query
+from ..requests import StreamItem, TaskUpdate
+from ..stores.interface import TaskQuery
 
 W = TypeVar("W")
 
 
 class TaskRequest(msgspec.Struct, frozen=True):
-    """What is asked of one task. `history` is how many messages the answer may hold, None for all."""
+    """A request about one task. `history_length` limits the messages in the result; None is the whole history."""
 
     task_id: str
     metadata: JsonObject | None = None
-    history: int | None = None
+    history_length: int | None = None
 
 
-class ConfigRequest(msgspec.Struct, frozen=True):
-    """Which push config is meant; without an id all, or the first."""
+class PushConfigRequest(msgspec.Struct, frozen=True):
+    """A request about one push config of a task; without an id, about the first or about all."""
 
     task_id: str
     config_id: str | None = None
 
 
 class ListRequest(msgspec.Struct, frozen=True):
-    """Which tasks are wanted, and how much of their history. The query's scope is the caller's: it is not set here."""
+    """A request for a page of tasks. `query.scope` is empty; the handler sets it to the caller's."""
 
-    query: Query
-    history: int | None = None
+    query: TaskQuery
+    history_length: int | None = None
 
 
-class Dialect(Protocol):
-    """How callers of one version of A2A are understood and answered. What it writes is JSON."""
+class ProtocolVersion(Protocol):
+    """Reads params and writes results as one version of A2A does. Every result is JSON."""
 
     @property
-    def name(self) -> DialectName: ...
+    def name(self) -> A2AVersion: ...
 
-    def speaks(self, version: str) -> bool:
-        """Whether this is the dialect of a version that a caller names: `1.0`, and `1.0.7` too (3.6 of 1.0)."""
+    def covers(self, version: str) -> bool:
+        """Whether a client that asks for this version gets this one: for 1.0, `1.0` and also `1.0.7` (A2A 1.0 section 3.6)."""
         ...
 
     @property
     def inputs(self) -> Mapping[str, InputModel]:
-        """By method, how its params become a request. Decoding raises `FailureError(InvalidParams)` with the path."""
+        """For each method, the decoder of its params. Decoding raises `FailureError(InvalidParams)`, which names the path."""
         ...
 
     @property
-    def nothing(self) -> Raw:
-        """The result of a method that has none."""
+    def empty_result(self) -> Raw:
+        """The result of a method that returns nothing."""
         ...
 
     @property
-    def config_path(self) -> str:
-        """Where in the params of the method that puts one a push config stands; empty where they are it."""
+    def push_config_path(self) -> str:
+        """The path of the config in the params of the method that sets a push config; empty if its fields are the params."""
         ...
 
     @property
-    def sent_config_path(self) -> str:
-        """Where it stands in what comes with a message."""
+    def message_push_config_path(self) -> str:
+        """The path of the push config in the params of the methods that send a message."""
         ...
 
     @property
-    def without_extended_card(self) -> Failure:
-        """What a caller is told who asks an agent for an extended card that does not announce one."""
+    def no_extended_card(self) -> Failure:
+        """The error for a request for the extended card of an agent that does not declare one."""
         ...
 
     def state_name(self, state: TaskState) -> str:
-        """The state as this dialect writes it."""
+        """The state as this version writes it."""
         ...
 
-    def task(self, task: Task, *, history: int | None = None) -> Raw:
-        """The task, with so many of its last messages (None: all)."""
+    def encode_task(self, task: Task, *, history_length: int | None = None) -> Raw:
+        """A task, with so many of its last messages (None: all)."""
         ...
 
-    def sent(self, result: Task | Message, *, history: int | None = None) -> Raw:
-        """The result of a message that was sent."""
+    def encode_send_result(self, result: Task | Message, *, history_length: int | None = None) -> Raw:
+        """The result of a method that sends a message."""
         ...
 
-    def streamed(self, item: Streamed, *, history: int | None = None) -> Raw | None:
-        """One event of a stream; None for what subscribers aren't told, which is what clients said."""
+    def encode_stream_item(self, item: StreamItem, *, history_length: int | None = None) -> Raw | None:
+        """An event of a stream; None for a client's own message, which streams do not repeat."""
         ...
 
-    def pushed(self, happened: Happened, task: Callable[[], Task]) -> Raw | None:
-        """The body of a push notification, None where there is none. `task` gives the task as it is; not always asked."""
+    def encode_notification(self, update: TaskUpdate, task: Callable[[], Task]) -> Raw | None:
+        """The body of a push notification; None if the event causes none. `task()`, called if needed, is the current task."""
         ...
 
-    def push_config(self, config: PushConfig) -> Raw:
-        """One push config; its `task_id` is set."""
+    def encode_push_config(self, config: PushConfig) -> Raw:
+        """A push config, whose `task_id` is set."""
         ...
 
-    def push_configs(self, configs: Sequence[PushConfig]) -> Raw:
+    def encode_push_configs(self, configs: Sequence[PushConfig]) -> Raw:
         """All push configs of a task."""
         ...
 
 
-def same_version(name: DialectName, version: str) -> bool:
-    """Whether a version is that of the dialect; what stands behind the second number changes no JSON."""
+def covers_version(name: A2AVersion, version: str) -> bool:
+    """Whether a version is `name` or a patch release of it, which has the same JSON."""
     return f"{version}.".startswith(f"{name}.")
 
 
-def last_of(task: Task, history: int | None) -> Task:
+def limit_history(task: Task, history_length: int | None) -> Task:
     """The task with so many of its last messages; None for all, 0 for none (A2A 1.0 section 3.2.4)."""
-    if history is None or history >= len(task.history):
+    if history_length is None or history_length >= len(task.history):
         return task
-    return msgspec.structs.replace(task, history=task.history[-history:] if history else ())
+    return msgspec.structs.replace(task, history=task.history[-history_length:] if history_length else ())
 
 
-def whole_input(
-    wire: type[W], convert: Callable[[W, str], Values], *, mend: Callable[[Raw | bytes], bytes] | None = None
+def object_input(
+    wire: type[W], convert: Callable[[W, str], Arguments], *, normalize: Callable[[Raw | bytes], bytes] | None = None
 ) -> InputModel:
-    """Input that is one object, of which members that nobody knows are ignored.
+    """Params that are one object of type `wire`; unknown members are ignored.
 
-    `convert(params, prefix)` gives the handler's arguments and raises `FailureError(InvalidParams)` for what no type can
-    say. `mend` may rewrite a text that was refused; what is still wrong with it then is told.
+    `convert(params, prefix)` returns the handler's arguments and raises `FailureError(InvalidParams)` for what the type can't
+    rule out. `normalize` may rewrite params that were refused. They are then read again, and the faults left are reported.
     """
     read = msgspec.json.Decoder(wire).decode
 
-    def decode(raw: Raw | bytes | None, prefix: str = "") -> Values:
+    def decode(raw: Raw | bytes | None, prefix: str = "") -> Arguments:
         text: Raw | bytes = b"{}" if raw is None else raw
         try:
             return convert(read(text), prefix)
-        except REFUSALS:
-            pass  # and forget msgspec's words: an exception raised in here would carry them
+        except DECODE_ERRORS:
+            pass  # leave the handler: an exception raised here would carry msgspec's text as its context
         return convert(_read_again(text, prefix), prefix)
 
     def _read_again(text: Raw | bytes, prefix: str) -> Any:
-        if mend is not None:
-            text = mend(text)
+        if normalize is not None:
+            text = normalize(text)
             try:
                 return read(text)
-            except REFUSALS:
+            except DECODE_ERRORS:
                 pass
-        from ...operations.input_errors import find_fault  # late: a good request does not need it
 
-        raise FailureError(find_fault(wire, text, prefix=prefix))
+        from ...operations.input_errors import find_input_error  # late: a valid request does not need it
+
+        raise FailureError(find_input_error(wire, text, prefix=prefix))
 
     names = tuple(each.encode_name for each in msgspec.structs.fields(wire))  # type: ignore[arg-type]
-    return InputModel(wire, names, None, context=True, keywords=(), decode=decode)
+    return InputModel(wire, names, None, takes_context=True, keyword_only=(), decode=decode)
 
 
-def path(prefix: str, place: str) -> str:
-    """Where in the caller's own params something stands."""
-    return f"{prefix}.{place}" if prefix else place
+def join_path(prefix: str, path: str) -> str:
+    """The path of a member in the caller's params. `prefix` is the path of the object that was decoded; empty for the whole."""
+    return f"{prefix}.{path}" if prefix else path

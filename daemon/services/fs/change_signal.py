@@ -1,6 +1,6 @@
-"""How a watch waits for the next look: by the clock, or until the system tells of a change (the extra `watch`).
+"""Tells a watch when to scan again: after an interval, or when the system reports a change (the extra `watch`).
 
-What the system tells is a hint and no more: it is never passed on, and without one a look follows all the same, later.
+A report is only a reason to scan: it is never passed on, and without any report a scan follows after a longer time.
 """
 
 from __future__ import annotations
@@ -8,43 +8,43 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Callable
 from time import monotonic
-from typing import Any, Protocol, TypeAlias, final  # Any: watchfiles may not be installed
+from typing import Any, Protocol, final  # Any: watchfiles may not be installed
 
-Names: TypeAlias = tuple[str, ...]
+from .directory import PathParts
 
-UNTOLD_SECONDS = 10.0
-"""A look follows after so long even if the system told nothing: network file systems tell nothing at all."""
+FALLBACK_SECONDS = 10.0
+"""Time to the next scan if the system reports nothing. Network file systems never report."""
 
 
-class Waiting(Protocol):
+class ChangeSignal(Protocol):
     """One per watch."""
 
-    async def watch(self, directories: frozenset[Names]) -> None:
-        """Changes of the entries of these directories, given by their names below the root, count from now on."""
+    async def watch(self, directories: frozenset[PathParts]) -> None:
+        """From now on, wait for changes of the entries in these directories."""
         ...
 
     async def wait(self, interval: float) -> None:
-        """Return when it is time to look again, `interval` seconds from now or later."""
+        """Return when it is time to scan again: `interval` seconds from now or later."""
         ...
 
     async def close(self) -> None: ...
 
 
-def best_waiting(root: str) -> Waiting:
-    """The better of the two ways that this installation has. `root` is the root's path."""
+def best_change_signal(root: str) -> ChangeSignal:
+    """The better signal that this installation has. `root` is the path of the root."""
     from importlib.util import find_spec  # late: only a watch needs it
 
-    return Notified(root) if find_spec("watchfiles") else Polled(root)
+    return WatchfilesSignal(root) if find_spec("watchfiles") else PollingSignal(root)
 
 
 @final
-class Polled:
-    """Looks again after every interval."""
+class PollingSignal:
+    """Time to scan after every interval."""
 
     def __init__(self, root: str) -> None:
         pass
 
-    async def watch(self, directories: frozenset[Names]) -> None:
+    async def watch(self, directories: frozenset[PathParts]) -> None:
         pass
 
     async def wait(self, interval: float) -> None:
@@ -57,50 +57,50 @@ class Polled:
 
 
 @final
-class Notified:
-    """Looks again when the system has told of a change.
+class WatchfilesSignal:
+    """Time to scan when the system has reported a change, through the package `watchfiles`.
 
-    Each directory is named by itself, and none recursively: `watchfiles` would follow symbolic links out of the root.
+    Each directory is watched by itself and none recursively: `watchfiles` would follow symbolic links out of the root.
     """
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._directories: frozenset[Names] = frozenset()
-        self._hints: AsyncGenerator[set[Any], None] | None = None
-        self._fresh = False  # new watches stand, and something may have changed before they did
+        self._directories: frozenset[PathParts] = frozenset()
+        self._reports: AsyncGenerator[set[Any], None] | None = None
+        self._just_started = False  # something may have changed before the new watches were in place
 
-    async def watch(self, directories: frozenset[Names]) -> None:
+    async def watch(self, directories: frozenset[PathParts]) -> None:
         if directories == self._directories:
             return
         await self.close()
         self._directories = directories
-        await self._next()  # the watches stand when the first hint, or its absence, has come
-        self._fresh = True
+        await self._next()  # the watches are in place when the first report, or its time-out, has come
+        self._just_started = True
 
     async def wait(self, interval: float) -> None:
         import anyio  # late: the first replies leave without an event loop
 
-        due = monotonic() + interval
-        at_last = monotonic() + (0 if self._fresh else max(UNTOLD_SECONDS, interval))
-        self._fresh = False
-        while not await self._next() and monotonic() < at_last:
+        earliest = monotonic() + interval
+        latest = monotonic() + (0 if self._just_started else max(FALLBACK_SECONDS, interval))
+        self._just_started = False
+        while not await self._next() and monotonic() < latest:
             pass
-        await anyio.sleep(max(0.0, due - monotonic()))
+        await anyio.sleep(max(0.0, earliest - monotonic()))
 
     async def close(self) -> None:
-        if self._hints is not None:
-            await self._hints.aclose()
-            self._hints = None
+        if self._reports is not None:
+            await self._reports.aclose()
+            self._reports = None
 
     async def _next(self) -> bool:
-        """Whether a change was told of, now or within a fifth of a second."""
-        if self._hints is None:
-            self._hints = self._open()
+        """Whether a change was reported, waiting 200 ms at most."""
+        if self._reports is None:
+            self._reports = self._open()
         try:
-            return bool(await anext(self._hints))
+            return bool(await anext(self._reports))
         except (OSError, RuntimeError, ExceptionGroup):  # a directory has gone, or the system has no watches left
             await self.close()
-            self._directories = frozenset()  # they are tried anew after the next look, which comes as if polled
+            self._directories = frozenset()  # they are watched anew after the next scan
             return True
 
     def _open(self) -> AsyncGenerator[set[Any], None]:
@@ -108,7 +108,7 @@ class Notified:
 
         awatch: Callable[..., AsyncGenerator[set[Any], None]] = import_module("watchfiles").awatch
         return awatch(
-            *(os.path.join(self._root, *names) for names in self._directories),
+            *(os.path.join(self._root, *parts) for parts in self._directories),
             watch_filter=None,
             debounce=50,
             step=20,

@@ -1,7 +1,6 @@
-"""The operations of the built-in file service: what callers may ask for below the root, and the answers they get.
+"""The operations of the built-in file service. Opens, lists and writes only through its `Root`, which has the path rules.
 
-Each method is a plain function of its params, run in a worker thread and ready to be declared as an operation. Owns no
-path rules (`root` does) and must never open, list or write anything but through its root.
+Each method is a plain function of its params that runs in a worker thread.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Iterator
 from typing import final
 
 from ....errors import FailureError, InvalidParams
-from .directory import Directory, is_text, read_at
+from .directory import Directory, is_unicode, read_at
 from .root import Root, os_errors_as
 from .types import (
     DEFAULT_LIST_ENTRIES,
@@ -45,18 +44,18 @@ _LONGEST_CHARACTER = 4
 """Bytes of the longest character in UTF-8 (RFC 3629 section 3)."""
 
 _NAMES_PER_CHECK = 256
-"""Names listed between two looks at whether the request was cancelled: well below a millisecond."""
+"""Names listed between two checks for cancellation: well below a millisecond."""
 
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
-"""The years 1 and 9999, between which RFC 3339 can name a time."""
+"""The years 1 and 9999, the range of RFC 3339."""
 
 
 @final
 class FileSystem:
-    """The file service over one root. Methods may run at the same time in many threads; the root must outlive them.
+    """The file service over one root, which must outlive it. Methods may run in many threads at the same time.
 
-    Every method raises the errors declared for it in `fs_types`, with the path as the caller gave it. Other faults of
-    the system, such as a full or failing disk, come as `OSError`.
+    Every method raises the errors declared for it in `types`, with the path as the caller gave it. Other faults of the
+    system, such as a full or failing disk, raise `OSError`.
     """
 
     def __init__(self, root: Root) -> None:
@@ -72,12 +71,12 @@ class FileSystem:
     ) -> FileContent:
         """Read a slice of one file.
 
-        At most `limit` bytes from byte `offset` on. As `utf-8`, the slice ends before a character that does not fit
-        (but holds at least one) and NOT_TEXT tells the first byte that is no UTF-8, also when `offset` lies inside a
-        character; a byte order mark is kept. Behind the end of the file the slice is empty.
+        The slice has at most `limit` bytes from byte `offset` on; behind the end of the file it is empty. As `utf-8`, it
+        ends before a character that does not fit, but holds at least one. NOT_TEXT names the first byte that is not
+        UTF-8, also when `offset` lies inside a character. A byte order mark is kept.
         """
         with os_errors_as(path):
-            fd = self._root.open_file(self._root.names(path))
+            fd = self._root.open_file(self._root.parse_path(path))
         try:
             found = os.fstat(fd)
             data = read_at(fd, offset, limit + _LONGEST_CHARACTER) if offset <= found.st_size else b""
@@ -104,10 +103,10 @@ class FileSystem:
     ) -> Listing:
         """List the names in one directory, sorted, page by page.
 
-        `after` asks for the names that sort after it: send the `next` of the page before. Symbolic links are listed as
-        such and not followed. Memory is bounded by `limit`, however large the directory is.
+        `after` asks for the names that sort after it: send the `next` of the previous page. Symbolic links are listed
+        as such and not followed. `limit` bounds the memory, however large the directory is.
         """
-        with os_errors_as(path), self._root.enter(self._root.names(path)) as directory:
+        with os_errors_as(path), self._root.open_directory(self._root.parse_path(path)) as directory:
             names, skipped = _first_names(ctx, directory, limit + 1, after)
             entries = tuple(_entries(directory, names[:limit]))
         return Listing(path, entries, names[limit - 1] if len(names) > limit else None, skipped)
@@ -115,8 +114,8 @@ class FileSystem:
     def stat(self, ctx: Cancellable, path: PathText) -> FileStat:
         """Tell what a path names: its kind, size and last change. A symbolic link is described, not followed."""
         with os_errors_as(path):
-            facts = self._root.facts(self._root.names(path))
-        return FileStat(path, facts.kind, facts.size, timestamp(facts.modified))
+            info = self._root.info(self._root.parse_path(path))
+        return FileStat(path, info.kind, info.size, timestamp(info.modified))
 
     def search(
         self,
@@ -130,14 +129,13 @@ class FileSystem:
     ) -> SearchResult:
         """Find literal text in the files below a directory, or in one file.
 
-        Occurrences are taken from left to right without overlap; with `words` only those count that no letter, digit
-        or underscore touches. `glob` chooses among a directory's files. Binary and large files, symbolic links and the
-        stores of version control are passed over; names, bytes and matches are bounded, and `truncated` says that a
-        bound was met.
+        Matches are found from left to right and don't overlap; with `words`, no letter, digit or underscore may be next
+        to a match. `glob` selects among a directory's files. Binary and large files, symbolic links and the directories
+        of version control are left out. Names, bytes and matches are limited; `truncated` says that a limit was reached.
         """
-        from .search import Search, search  # late: the first search pays for it, not the start
+        from .search import SearchQuery, search  # late: the first search pays for it, not the start
 
-        wanted = Search(query=query, glob=glob, ignore_case=case == "ignore", words=words, limit=limit)
+        wanted = SearchQuery(text=query, glob=glob, ignore_case=case == "ignore", words=words, limit=limit)
         return search(self._root, ctx, path, wanted)
 
     def write(
@@ -150,21 +148,21 @@ class FileSystem:
     ) -> FileWritten:
         """Write one file as a whole.
 
-        The file has its old content or its new one, never a part: also for readers meanwhile, after a crash, and when
-        the request is cancelled. `create` refuses with FILE_EXISTS where there is a file. The directory must exist. A
-        replaced file keeps its permission bits; owner, extended attributes and other hard links are not carried over.
+        The file has its old content or its new one, never a part of it: also for concurrent readers, after a crash, and
+        when the request is cancelled. `create` raises FILE_EXISTS if there is a file. The directory must exist. A
+        replaced file keeps its permission bits, but not its owner, extended attributes and other hard links.
         """
         data = _decoded(content, encoding)
         if len(data) > MAX_WRITE_BYTES:
             raise FileTooLarge(path=path, size=len(data), limit=MAX_WRITE_BYTES)
         ctx.check_cancelled()
         with os_errors_as(path):
-            facts, created = self._root.replace(self._root.names(path), data, create=mode == "create")
-        return FileWritten(path, facts.size, timestamp(facts.modified), created)
+            info, created = self._root.write_file(self._root.parse_path(path), data, create=mode == "create")
+        return FileWritten(path, info.size, timestamp(info.modified), created)
 
 
 def _end_of_characters(data: bytes, limit: int) -> int:
-    """Where a slice of at most `limit` bytes ends that splits no character; what is no UTF-8 may be cut anywhere."""
+    """The end of a slice of at most `limit` bytes that splits no character. What is not UTF-8 may be cut anywhere."""
     if limit >= len(data):
         return len(data)
     end = limit
@@ -184,7 +182,7 @@ def _continues_character(byte: int) -> bool:
 
 def _encoded(data: bytes, encoding: Encoding, path: str, offset: int) -> str:
     if encoding == "base64":
-        from binascii import b2a_base64  # late: few callers want bytes
+        from binascii import b2a_base64  # late: few callers read bytes
 
         return b2a_base64(data, newline=False).decode("ascii")
     try:
@@ -200,23 +198,23 @@ def _decoded(content: str, encoding: Encoding) -> bytes:
 
             return a2b_base64(content, strict_mode=True)
         return content.encode()
-    except ValueError as error:  # of both codecs
+    except ValueError as error:  # both codecs raise it
         expected = "string of base64" if encoding == "base64" else "string of Unicode text"
         raise FailureError(InvalidParams(param="content", expected=expected, received="string")) from error
 
 
 def _first_names(ctx: Cancellable, directory: Directory, count: int, after: str | None) -> tuple[list[str], int]:
-    """The first `count` names that sort after `after`, and how many names of the directory are no text."""
+    """The first `count` names that sort after `after`, and how many names of the directory are not Unicode."""
     from heapq import nsmallest  # late: only listings need it
 
     skipped = 0
 
     def candidates() -> Iterator[str]:
         nonlocal skipped
-        for seen, name in enumerate(directory.names()):
+        for seen, name in enumerate(directory.list_names()):
             if seen % _NAMES_PER_CHECK == 0:
                 ctx.check_cancelled()
-            if not is_text(name):
+            if not is_unicode(name):
                 skipped += 1
             elif after is None or name > after:
                 yield name
@@ -227,14 +225,14 @@ def _first_names(ctx: Cancellable, directory: Directory, count: int, after: str 
 def _entries(directory: Directory, names: list[str]) -> Iterator[Entry]:
     for name in names:
         try:
-            facts = directory.facts(name)
+            info = directory.info(name)
         except FileNotFoundError:  # removed since it was listed
             continue
-        yield Entry(name, facts.kind, facts.size, timestamp(facts.modified))
+        yield Entry(name, info.kind, info.size, timestamp(info.modified))
 
 
 def timestamp(nanoseconds: int) -> str:
-    """A time since 1970 as RFC 3339 in UTC with milliseconds, cut and not rounded: `2026-01-31T09:30:00.250Z`."""
+    """A time since 1970 as RFC 3339, in UTC with milliseconds, rounded down: `2026-01-31T09:30:00.250Z`."""
     seconds, milliseconds = divmod(nanoseconds // 1_000_000, 1000)
     at = time.gmtime(min(max(seconds, _FIRST_SECOND), _LAST_SECOND))
     day = f"{at.tm_year:04}-{at.tm_mon:02}-{at.tm_mday:02}"

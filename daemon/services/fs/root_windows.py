@@ -1,11 +1,11 @@
 """An open directory on Windows, where Python can't open a name relative to a directory.
 
-Each object is opened by its full path, without following a reparse point in last place, and is used only after the
-system has told, by handle, that its final path is the one that was asked for: a junction or link anywhere on the way
-shows there. The check is made on what is already open, so nothing can be swapped after it. Directories are held
-without FILE_SHARE_DELETE: while one is open, neither it nor what it lies in can be renamed away.
+Each object is opened by its full path, without following a reparse point at its end. It is used only if the final path
+of its handle is the path that was opened: a junction or link anywhere on the way makes the two differ. The check is made
+on the open handle, so nothing can be exchanged after it. Directories are opened without FILE_SHARE_DELETE: while one is
+open, neither it nor a directory above it can be renamed.
 
-Paths carry the prefix `\\\\?\\`, which switches off device names (`NUL`, `COM1`) and the trimming of dots and blanks.
+Paths have the prefix `\\\\?\\`, which disables device names (`NUL`, `COM1`) and the removal of trailing dots and blanks.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from contextlib import suppress
 from ctypes import wintypes
 from typing import Self, final
 
-from .directory import Facts
-from .types import Kind
+from .directory import FileInfo
+from .types import FileKind
 
 _LIST_DIRECTORY = 0x0001
 _READ_ATTRIBUTES = 0x0080
@@ -37,7 +37,7 @@ _SHARE_ALL = 0x7
 _SHARE_NO_DELETE = 0x3
 _CREATE_NEW = 1
 _OPEN_EXISTING = 3
-_OPEN_ITSELF = 0x0200_0000 | 0x0020_0000  # FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT
+_NO_FOLLOW = 0x0200_0000 | 0x0020_0000  # FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT
 _FOLLOW = 0x0200_0000
 _FULL_DIRECTORY_INFO = 14
 _FULL_DIRECTORY_RESTART_INFO = 15
@@ -67,7 +67,7 @@ _kernel32.GetFileInformationByHandleEx.restype = wintypes.BOOL
 _INVALID_HANDLE = wintypes.HANDLE(-1).value
 
 
-def open_top(path: str) -> WindowsDirectory:
+def open_root(path: str) -> WindowsDirectory:
     """Open the root itself; the operator named it, so links in `path` are followed. Raises `OSError`."""
     fd = _open(os.path.abspath(path), _LIST_DIRECTORY | _READ_ATTRIBUTES, _SHARE_NO_DELETE, flags=_FOLLOW)
     return _directory(fd, _final_path(fd))
@@ -83,21 +83,21 @@ class WindowsDirectory:
         self._fd = fd
         self._path = path
 
-    def enter(self, name: str) -> WindowsDirectory:
+    def open_directory(self, name: str) -> WindowsDirectory:
         fd = self._open_below(name, _LIST_DIRECTORY | _READ_ATTRIBUTES, _SHARE_NO_DELETE)
         return _directory(fd, self._path_of(name))
 
     def open_file(self, name: str) -> int:
         return self._open_regular(name, _GENERIC_READ)
 
-    def facts(self, name: str) -> Facts:
+    def info(self, name: str) -> FileInfo:
         fd = self._open_below(name, _READ_ATTRIBUTES, _SHARE_ALL)
         try:
-            return _facts(os.fstat(fd))
+            return _info(os.fstat(fd))
         finally:
             os.close(fd)
 
-    def names(self) -> Iterator[str]:
+    def list_names(self) -> Iterator[str]:
         # Listed by handle: a path could have become a junction since it was checked.
         buffer = ctypes.create_string_buffer(_LISTING_BYTES)
         handle, what = msvcrt.get_osfhandle(self._fd), _FULL_DIRECTORY_RESTART_INFO
@@ -107,20 +107,20 @@ class WindowsDirectory:
         if ctypes.get_last_error() != _NO_MORE_FILES:
             raise ctypes.WinError(ctypes.get_last_error())
 
-    def replace(self, name: str, data: bytes, *, create: bool) -> tuple[Facts, bool]:
+    def write_file(self, name: str, data: bytes, *, create: bool) -> tuple[FileInfo, bool]:
         created = self._is_new(name)
         if create and not created:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         temporary = f".discreet-{os.urandom(8).hex()}"
         try:
-            facts = self._write_new(temporary, data)
-            # By path, which is safe here: this directory is held, and one that holds a file can't become a junction.
-            move = os.rename if create else os.replace  # rename fails where the name is taken, replace does not
+            info = self._write_new(temporary, data)
+            # By path, which is safe: this directory is open, and one that holds a file can't become a junction.
+            move = os.rename if create else os.replace  # rename fails if the name is taken, replace does not
             move(self._path_of(temporary), self._path_of(name))
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(self._path_of(temporary))
-        return facts, created
+        return info, created
 
     def close(self) -> None:
         fd, self._fd = self._fd, -1
@@ -144,7 +144,7 @@ class WindowsDirectory:
         path = self._path_of(name)
         fd = _open(path, access, share, disposition=disposition)
         try:
-            # `lower`, for the system keeps the case that was stored, whatever was asked for.
+            # `lower`, since the system returns the case of the stored name.
             if _final_path(fd).lower() != path.lower():
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         except OSError:
@@ -154,7 +154,7 @@ class WindowsDirectory:
 
     def _open_regular(self, name: str, access: int) -> int:
         fd = self._open_below(name, access, _SHARE_ALL)
-        kind = _facts(os.fstat(fd)).kind
+        kind = _info(os.fstat(fd)).kind
         if kind == "file":
             return fd
         os.close(fd)
@@ -168,19 +168,19 @@ class WindowsDirectory:
             return True
         return False
 
-    def _write_new(self, name: str, data: bytes) -> Facts:
+    def _write_new(self, name: str, data: bytes) -> FileInfo:
         fd = self._open_below(name, _GENERIC_WRITE | _READ_ATTRIBUTES, _SHARE_NO_DELETE, _CREATE_NEW)
         try:
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(fd, rest) :]
             os.fsync(fd)
-            return _facts(os.fstat(fd))
+            return _info(os.fstat(fd))
         finally:
             os.close(fd)
 
 
-def _open(path: str, access: int, share: int, *, disposition: int = _OPEN_EXISTING, flags: int = _OPEN_ITSELF) -> int:
+def _open(path: str, access: int, share: int, *, disposition: int = _OPEN_EXISTING, flags: int = _NO_FOLLOW) -> int:
     handle = _kernel32.CreateFileW(path, access, share, None, disposition, flags, None)
     if handle == _INVALID_HANDLE:
         raise ctypes.WinError(ctypes.get_last_error())
@@ -197,7 +197,7 @@ def _final_path(fd: int) -> str:
 
 
 def _directory(fd: int, path: str) -> WindowsDirectory:
-    kind = _facts(os.fstat(fd)).kind
+    kind = _info(os.fstat(fd)).kind
     if kind == "directory":
         return WindowsDirectory(fd, path)
     os.close(fd)
@@ -205,15 +205,15 @@ def _directory(fd: int, path: str) -> WindowsDirectory:
     raise OSError(reason, os.strerror(reason))
 
 
-def _facts(found: os.stat_result) -> Facts:
-    kind: Kind = "other"
+def _info(found: os.stat_result) -> FileInfo:
+    kind: FileKind = "other"
     if found.st_file_attributes & stat.FILE_ATTRIBUTE_REPARSE_POINT:
         kind = "symlink"  # junctions and every other reparse point too
     elif stat.S_ISDIR(found.st_mode):
         kind = "directory"
     elif stat.S_ISREG(found.st_mode):
         kind = "file"
-    return Facts(kind, found.st_size if kind == "file" else 0, found.st_mtime_ns)
+    return FileInfo(kind, found.st_size if kind == "file" else 0, found.st_mtime_ns)
 
 
 def _names_in(listing: bytes) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""Literal text search below the root: bounded in files, bytes and matches, cancelled between any two files.
+"""Literal text search below the root, with limits on files, bytes and matches. It can be cancelled between two files.
 
-There are no regular expressions here, and must never be: literal search takes linear time on any input. Walks with a
-list of names still to visit, not with open directories, so that depth costs no descriptors.
+Never uses regular expressions: literal search takes linear time on any input. Keeps a list of names still to visit, not
+of open directories, so that depth costs no descriptors.
 """
 
 from __future__ import annotations
@@ -9,32 +9,29 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import TypeAlias, assert_never, final
+from typing import assert_never, final
 
 import msgspec
 
-from .directory import Directory, is_text, read_at
+from .directory import Directory, PathParts, is_unicode, read_at
 from .root import Root, os_errors_as
 from .types import MAX_PATH_CHARS, Cancellable, FileTooLarge, Match, NotText, SearchResult
 
 LINE_CHARS = 200
 
-VERSION_STORES = frozenset({".git", ".hg", ".jj", ".svn"})
-"""Directories that hold copies of what is searched anyway, packed."""
+VERSION_CONTROL_DIRECTORIES = frozenset({".git", ".hg", ".jj", ".svn"})
+"""They hold packed copies of files that are searched anyway."""
 
 _BINARY_PROBE = 8192
-"""A NUL in this many first bytes makes a file binary: the rule of git and ripgrep."""
+"""A NUL among this many first bytes makes a file binary: the rule of git and ripgrep."""
 
 
-_Names: TypeAlias = tuple[str, ...]
+class SearchLimits(msgspec.Struct, frozen=True):
+    """How much one search may read and return.
 
-
-class Bounds(msgspec.Struct, frozen=True):
-    """How much one search may look at and answer.
-
-    `entries` are names: seconds of work on a cold disk, well inside a request's usual 30 s. One file is in memory at a
-    time; what is larger than `file_bytes` is hardly source text. `result_chars` counts the paths and lines of an
-    answer: even with six bytes for each it fits a peer's frame limit of 10 MiB.
+    `entries` limits the names: seconds of work on a cold disk, well within a request's default deadline of 30 s. One
+    file is in memory at a time; a file above `file_bytes` is hardly source text. `result_chars` limits the paths and
+    lines of the result: even at six bytes per character it fits a peer's frame limit of 10 MiB.
     """
 
     entries: int = 100_000
@@ -43,133 +40,135 @@ class Bounds(msgspec.Struct, frozen=True):
     result_chars: int = 1024 * 1024
 
 
-BOUNDS = Bounds()
+SEARCH_LIMITS = SearchLimits()
 
 
-class Search(msgspec.Struct, frozen=True):
-    """What to look for; the fields are the params of `fs/search`."""
+class SearchQuery(msgspec.Struct, frozen=True):
+    """What to search for: params of `fs/search`."""
 
-    query: str
+    text: str
     glob: str | None
     ignore_case: bool
     words: bool
     limit: int
 
 
-def search(root: Root, ctx: Cancellable, path: str, wanted: Search, bounds: Bounds = BOUNDS) -> SearchResult:
-    """Search the file or the tree that the caller's `path` names. Raises the errors declared for `fs/search`."""
-    run = _Run(ctx, wanted, bounds)
+def search(
+    root: Root, ctx: Cancellable, path: str, query: SearchQuery, limits: SearchLimits = SEARCH_LIMITS
+) -> SearchResult:
+    """Search the file or directory that the caller's `path` names. Raises the errors declared for `fs/search`."""
+    run = _SearchRun(ctx, query, limits)
     with os_errors_as(path):
-        start = root.names(path)
+        start = root.parse_path(path)
         try:
-            top = root.enter(start)
+            top = root.open_directory(start)
         except NotADirectoryError:
-            run.one_file(root, start, path)
+            run.search_only_file(root, start, path)
         else:
             with top:
-                run.tree(root, top, start)
+                run.search_tree(root, top, start)
     return run.result()
 
 
 @final
-class _Run:
-    """One search under way: what was found, and what it has cost so far."""
+class _SearchRun:
+    """One search in progress: what it has found and read so far."""
 
-    def __init__(self, ctx: Cancellable, wanted: Search, bounds: Bounds) -> None:
+    def __init__(self, ctx: Cancellable, query: SearchQuery, limits: SearchLimits) -> None:
         self._ctx = ctx
-        self._wanted = wanted
-        self._bounds = bounds
+        self._query = query
+        self._limits = limits
         self._matches: list[Match] = []
         self._entries = self._bytes = self._chars = 0
         self._files = self._skipped = 0
-        self._stopped = False  # a bound was met: look at nothing more
-        self._unlisted = False  # names were left out, but those that were listed are still looked at
+        self._stopped = False  # a limit is reached: read nothing more
+        self._names_omitted = False  # the limit of names is reached, but the listed ones are still searched
 
     def result(self) -> SearchResult:
-        return SearchResult(tuple(self._matches), self._stopped or self._unlisted, self._files, self._skipped)
+        return SearchResult(tuple(self._matches), self._stopped or self._names_omitted, self._files, self._skipped)
 
-    def one_file(self, root: Root, names: _Names, path: str) -> None:
+    def search_only_file(self, root: Root, names: PathParts, path: str) -> None:
         fd = root.open_file(names)
         try:
             size = os.fstat(fd).st_size
-            if size > self._bounds.file_bytes:
-                raise FileTooLarge(path=path, size=size, limit=self._bounds.file_bytes)
-            data = read_at(fd, 0, self._bounds.file_bytes)
+            if size > self._limits.file_bytes:
+                raise FileTooLarge(path=path, size=size, limit=self._limits.file_bytes)
+            data = read_at(fd, 0, self._limits.file_bytes)
         finally:
             os.close(fd)
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
             raise NotText(path=path, offset=error.start) from error
-        self._take(text, "/".join(names))
+        self._add_matches(text, "/".join(names))
 
-    def tree(self, root: Root, top: Directory, start: _Names) -> None:
-        pending = self._directory(top, start, start)
+    def search_tree(self, root: Root, top: Directory, start: PathParts) -> None:
+        pending = self._search_directory(top, start, start)
         while pending and not self._stopped:
             names = pending.pop()
             try:
-                with root.enter(names) as directory:
-                    pending += self._directory(directory, names, start)
-            except OSError:  # closed to us, or removed or swapped for something else since it was listed
+                with root.open_directory(names) as directory:
+                    pending += self._search_directory(directory, names, start)
+            except OSError:  # not permitted, or removed or replaced since it was listed
                 self._skipped += 1
 
-    def _directory(self, directory: Directory, names: _Names, start: _Names) -> list[_Names]:
-        """Search the files of one directory; return the directories in it, the first one last.
+    def _search_directory(self, directory: Directory, names: PathParts, start: PathParts) -> list[PathParts]:
+        """Search the files of one directory. Returns the directories in it, the first one last.
 
-        Raises `OSError` where it can't be listed; what goes wrong with a single name is counted.
+        Raises `OSError` if it can't be listed. Names that can't be read are counted as skipped.
         """
-        below: list[_Names] = []
-        for name in sorted(self._listed(directory)):
+        below: list[PathParts] = []
+        for name in sorted(self._list_names(directory)):
             if self._stopped:
                 break
             self._ctx.check_cancelled()
             here = (*names, name)
             try:
-                if self._look_at(directory, here, start):
+                if self._visit(directory, here, start):
                     below.append(here)
-            except OSError:  # removed or swapped since it was listed, or closed to us
+            except OSError:  # not permitted, or removed or replaced since it was listed
                 self._skipped += 1
         return below[::-1]
 
-    def _look_at(self, directory: Directory, names: _Names, start: _Names) -> bool:
-        """Search `names` if it is a wanted file; tell whether it is a directory to be walked."""
+    def _visit(self, directory: Directory, names: PathParts, start: PathParts) -> bool:
+        """Search the entry if it is a matching file. Returns whether it is a directory to be searched."""
         path = "/".join(names)
-        if len(path) > MAX_PATH_CHARS:  # nobody could ask for what was found there
+        if len(path) > MAX_PATH_CHARS:  # no request could name it
             self._skipped += 1
             return False
-        facts = directory.facts(names[-1])
-        match facts.kind:
+        info = directory.info(names[-1])
+        match info.kind:
             case "directory":
-                return names[-1] not in VERSION_STORES
+                return names[-1] not in VERSION_CONTROL_DIRECTORIES
             case "file":
-                if self._is_wanted(names[len(start) :]):
-                    self._file(directory, names[-1], path, facts.size)
+                if self._matches_glob(names[len(start) :]):
+                    self._search_file(directory, names[-1], path, info.size)
                 return False
             case "symlink" | "other":
                 return False
             case _:
-                assert_never(facts.kind)
+                assert_never(info.kind)
 
-    def _listed(self, directory: Directory) -> Iterator[str]:
-        for name in directory.names():
-            if self._entries == self._bounds.entries:
-                self._unlisted = True
+    def _list_names(self, directory: Directory) -> Iterator[str]:
+        for name in directory.list_names():
+            if self._entries == self._limits.entries:
+                self._names_omitted = True
                 return
             self._entries += 1
-            if is_text(name):
+            if is_unicode(name):
                 yield name
             else:
                 self._skipped += 1
 
-    def _is_wanted(self, below_start: _Names) -> bool:
-        glob = self._wanted.glob
+    def _matches_glob(self, below_start: PathParts) -> bool:
+        glob = self._query.glob
         return glob is None or fnmatchcase("/".join(below_start) if "/" in glob else below_start[-1], glob)
 
-    def _file(self, directory: Directory, name: str, path: str, size: int) -> None:
-        if size > self._bounds.file_bytes:
+    def _search_file(self, directory: Directory, name: str, path: str, size: int) -> None:
+        if size > self._limits.file_bytes:
             self._skipped += 1
             return
-        if self._bytes + size > self._bounds.total_bytes:
+        if self._bytes + size > self._limits.total_bytes:
             self._stopped = True
             return
         fd = directory.open_file(name)
@@ -182,13 +181,13 @@ class _Run:
         if text is None:
             self._skipped += 1
         else:
-            self._take(text, path)
+            self._add_matches(text, path)
 
-    def _take(self, text: str, path: str) -> None:
+    def _add_matches(self, text: str, path: str) -> None:
         self._files += 1
         cursor = _Cursor(text)
-        for at in _occurrences(text, self._wanted):
-            if len(self._matches) == self._wanted.limit or self._chars > self._bounds.result_chars:
+        for at in _occurrences(text, self._query):
+            if len(self._matches) == self._query.limit or self._chars > self._limits.result_chars:
                 self._stopped = True
                 return
             match = cursor.match(path, at)
@@ -198,7 +197,7 @@ class _Run:
 
 @final
 class _Cursor:
-    """Counts lines and bytes on the way from match to match, so that a file is gone through once."""
+    """Counts lines and bytes from match to match, so that a file is read through once."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -206,7 +205,7 @@ class _Cursor:
         self._line = 1
 
     def match(self, path: str, at: int) -> Match:
-        """The match at character `at`, which must not lie before the last one."""
+        """The match at character `at`, which must not be before the previous one."""
         passed = self._text[self._at : at]
         self._bytes += len(passed.encode())
         if lines := passed.count("\n"):
@@ -225,22 +224,22 @@ class _Cursor:
         return text[begin : end if end >= 0 else begin + LINE_CHARS].removesuffix("\r")
 
 
-def _occurrences(text: str, wanted: Search) -> Iterator[int]:
-    needle = wanted.query
-    if wanted.ignore_case:
+def _occurrences(text: str, query: SearchQuery) -> Iterator[int]:
+    needle = query.text
+    if query.ignore_case:
         text, needle = _folded(text), _folded(needle)
     at = text.find(needle)
     while at >= 0:
         end = at + len(needle)
-        if not (wanted.words and (_is_word(text[at - 1 : at]) or _is_word(text[end : end + 1]))):
+        if not (query.words and (_is_word(text[at - 1 : at]) or _is_word(text[end : end + 1]))):
             yield at
         at = text.find(needle, end)
 
 
 def _folded(text: str) -> str:
-    """Without differences of case, each character in its place.
+    """The text without differences of case, and of the same length.
 
-    `lower` is kept from its two exceptions: U+0130 would become two characters, and a sigma depends on its neighbours.
+    Two characters need care: `lower` makes two of U+0130, and writes a sigma by its neighbours.
     """
     return text.replace("\u0130", "i").lower().replace("\u03c2", "\u03c3")
 

@@ -1,4 +1,4 @@
-"""The built-in service `fs`: the file operations, declared."""
+"""The built-in service `fs`: declares the file operations."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from ...operations.service import Service
 from .operations import FileSystem
 from .root import Root
 from .types import LIST_ERRORS, READ_ERRORS, SEARCH_ERRORS, STAT_ERRORS, WATCH_ERRORS, WRITE_ERRORS
-from .watch import MAX_WATCHES, Watching
+from .watch import MAX_WATCHES, FileWatcher
 
 
 def file_service(root: str, *, allow_write: bool) -> Service:
-    """The files below `root`, read only unless `allow_write`. Raises `OSError` for a root that can't be opened."""
+    """The files below `root`, read-only unless `allow_write`. Raises `OSError` for a root that can't be opened."""
     root_directory = Root(root)
     files = FileSystem(root_directory)
     service = Service("fs", description="The files below the root.")
@@ -18,7 +18,7 @@ def file_service(root: str, *, allow_write: bool) -> Service:
     service.query(errors=LIST_ERRORS)(files.list)
     service.query(errors=STAT_ERRORS)(files.stat)
     service.query(errors=SEARCH_ERRORS)(files.search)
-    service.subscription(errors=WATCH_ERRORS, limit=MAX_WATCHES)(Watching(root_directory).watch)
+    service.subscription(errors=WATCH_ERRORS, limit=MAX_WATCHES)(FileWatcher(root_directory).watch)
     if allow_write:
         service.mutation(errors=WRITE_ERRORS, keyed="path")(files.write)
     return service

@@ -1,7 +1,7 @@
-"""What the built-in file service takes, answers and raises, as declared types.
+"""The types of the built-in file service: its params, results and errors. Never touches the file system.
 
-Owns no behaviour and must never touch the file system. A path in a result or an error is the caller's own text, or
-a name below it; positions and sizes are bytes unless a field says otherwise.
+A path in a result or an error is the caller's own text, or a name below it. Positions and sizes are in bytes unless a
+field says otherwise.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from msgspec import Meta
 from ....errors import OperationError
 
 MAX_PATH_CHARS = 4096
-"""PATH_MAX on Linux: longer paths are of no use to anything else on the machine."""
+"""PATH_MAX on Linux: other programs can't use longer paths."""
 
 DEFAULT_READ_BYTES = 64 * 1024
 MAX_READ_BYTES = 1024 * 1024
-"""A byte takes at most six in JSON (`\\u0001`), so the largest reply still fits a peer's frame limit of 10 MiB."""
+"""A byte takes at most six in JSON (`\\u0001`), so the largest reply fits a peer's frame limit of 10 MiB."""
 
 MAX_OFFSET = 2**53 - 1
-"""The largest integer that every JSON implementation keeps exact (RFC 8259 section 6)."""
+"""The largest integer that every JSON implementation represents exactly (RFC 8259 section 6)."""
 
 DEFAULT_LIST_ENTRIES = 1000
 MAX_LIST_ENTRIES = 5000
-"""A name takes at most 255 bytes, so 5,000 entries fit a frame of 10 MiB even if every byte has to be escaped."""
+"""A name has at most 255 bytes, so 5,000 entries fit a frame of 10 MiB even if every byte has to be escaped."""
 
 DEFAULT_WATCH_SECONDS = 0.5
 MAX_WATCH_ENTRIES = 50_000
-"""Some 0.3 s to look at all of them, and 20 MB to remember them."""
+"""About 0.3 s to scan all of them, and 20 MB to remember them."""
 
 MAX_EVENT_CHANGES = 256
-"""Changes in one event of `fs/watch`: even with the longest paths it fits a frame of 10 MiB."""
+"""Changes in one event of `fs/watch`: an event fits a frame of 10 MiB even with the longest paths."""
 
 MAX_WRITE_BYTES = 8 * 1024 * 1024
 
 DEFAULT_SEARCH_MATCHES = 100
 MAX_SEARCH_MATCHES = 1000
 
-Kind: TypeAlias = Literal["file", "directory", "symlink", "other"]
-"""`other` is everything else that has a name: FIFOs, sockets, devices."""
+FileKind: TypeAlias = Literal["file", "directory", "symlink", "other"]
+"""`other` is a FIFO, socket or device."""
 
 Encoding: TypeAlias = Literal["utf-8", "base64"]
 WriteMode: TypeAlias = Literal["overwrite", "create"]
@@ -134,10 +134,10 @@ class TooManyEntries(OperationError, code="TOO_MANY_ENTRIES", http_status=413):
 
 
 class FileContent(msgspec.Struct, frozen=True, rename="camel"):
-    """A slice of a file: `content` holds the bytes from `offset` up to `nextOffset`, written as `encoding` says.
+    """A slice of a file: `content` holds the bytes from `offset` up to `nextOffset`, encoded as `encoding` says.
 
-    `size` is the whole file's, `modified` its last change in RFC 3339 (UTC, milliseconds). `truncated` says that there
-    was more behind the slice: read on at `nextOffset`.
+    `size` is that of the whole file, `modified` its last change in RFC 3339 (UTC, milliseconds). `truncated` says that
+    the file continues behind the slice: read on at `nextOffset`.
     """
 
     path: str
@@ -154,7 +154,7 @@ class FileStat(msgspec.Struct, frozen=True):
     """What a path names. `size` is in bytes, 0 for what is not a file; `modified` is RFC 3339, UTC, milliseconds."""
 
     path: str
-    kind: Kind
+    kind: FileKind
     size: int
     modified: str
 
@@ -163,7 +163,7 @@ class Entry(msgspec.Struct, frozen=True):
     """One name in a directory; `size` and `modified` as in `FileStat`."""
 
     name: str
-    kind: Kind
+    kind: FileKind
     size: int
     modified: str
 
@@ -171,8 +171,8 @@ class Entry(msgspec.Struct, frozen=True):
 class Listing(msgspec.Struct, frozen=True):
     """A page of a directory, sorted by name (by Unicode code point).
 
-    `next` is what to send as `after` for the next page, null on the last one. `skipped` counts the names of the
-    whole directory that are not UTF-8: no request could name them.
+    Send `next` as `after` for the next page; it is null on the last one. `skipped` counts the names of the whole
+    directory that are not UTF-8: no request could name them.
     """
 
     path: str
@@ -197,10 +197,10 @@ class Match(msgspec.Struct, frozen=True):
 
 
 class SearchResult(msgspec.Struct, frozen=True):
-    """What was found: a directory's own files first, then those of the directories in it, each sorted by name.
+    """The matches: those in a directory's own files first, then those of the directories in it, each sorted by name.
 
-    `files` counts what was searched, `skipped` what was passed over: binary, too large, unreadable, or gone meanwhile.
-    `truncated` says that a limit ended the search before everything had been looked at.
+    `files` counts the files that were searched, `skipped` those that were not: binary, too large, unreadable, or gone
+    meanwhile. `truncated` says that a limit ended the search early.
     """
 
     matches: tuple[Match, ...]
@@ -210,7 +210,7 @@ class SearchResult(msgspec.Struct, frozen=True):
 
 
 class FileWritten(msgspec.Struct, frozen=True):
-    """The file as it is now; `created` says that there was none before."""
+    """The written file. `created` says that it is new."""
 
     path: str
     size: int
@@ -219,17 +219,17 @@ class FileWritten(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What happened to one name. `path` is relative to the root; `kind` is what it names, or named."""
+    """A change of one name. `path` is relative to the root; `kind` is what it names, or named before it was deleted."""
 
     change: ChangeKind
     path: str
-    kind: Kind
+    kind: FileKind
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """What has changed since the event before, sorted by path; a name that became something else is deleted first.
+    """The changes since the previous event, sorted by path. A name that now has another kind is deleted first.
 
-    The first event holds nothing: watching has begun, and whatever changes from then on is told.
+    The first event is empty: watching has begun, and every later change is reported.
     """
 
     changes: tuple[Change, ...]

@@ -1,7 +1,7 @@
-"""Tells what changes below a directory of the root, by looking at it again and again and comparing.
+"""Reports what changes below a directory of the root: scans it repeatedly and compares.
 
-The comparison is the truth on every system; `waiting` only says when to look. So a change is told as long as its effect
-lasts, however many happen at once and however slowly events are read, and nothing outside the root is ever looked at.
+The comparison decides on every system; `change_signal` only says when to scan. So a change is reported as long as its
+effect lasts, however many happen together and however slowly the events are read. Never looks outside the root.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from time import monotonic
 from typing import TypeAlias, final
 
-from .change_signal import Waiting, best_waiting
-from .directory import Directory, Facts, is_text
+from .change_signal import ChangeSignal, best_change_signal
+from .directory import Directory, FileInfo, PathParts, is_unicode
 from .root import Root, os_errors_as
 from .types import (
     DEFAULT_WATCH_SECONDS,
@@ -29,26 +29,29 @@ from .types import (
 MAX_WATCHES = 16
 """Watches at the same time. Each may keep a worker thread busy, and remembers up to 50,000 names."""
 
-SHARE_OF_WAITING = 4
-"""A look is followed by a pause of at least so many times what it took: large trees don't keep a processor busy."""
+PAUSE_FACTOR = 4
+"""The pause after a scan is at least this many times as long as the scan, so that a large tree leaves the CPU free."""
 
-Names: TypeAlias = tuple[str, ...]
-Snapshot: TypeAlias = dict[Names, Facts]
+_Tree: TypeAlias = dict[PathParts, FileInfo]
 
 
 @final
-class Watching:
-    """The watches of one root, which must outlive them. `waiting` chooses how a watch waits for the next look.
+class FileWatcher:
+    """The watches of one root, which must outlive them.
 
-    `most` is how many names one watch takes.
+    `change_signal` makes the signal of each watch from the root's path. `max_entries` is how many names one watch takes.
     """
 
     def __init__(
-        self, root: Root, *, waiting: Callable[[str], Waiting] = best_waiting, most: int = MAX_WATCH_ENTRIES
+        self,
+        root: Root,
+        *,
+        change_signal: Callable[[str], ChangeSignal] = best_change_signal,
+        max_entries: int = MAX_WATCH_ENTRIES,
     ) -> None:
         self._root = root
-        self._most = most
-        self._waiting = waiting
+        self._max_entries = max_entries
+        self._change_signal = change_signal
 
     async def watch(
         self,
@@ -57,104 +60,109 @@ class Watching:
         recursive: bool = True,
         interval: WatchInterval = DEFAULT_WATCH_SECONDS,
     ) -> AsyncIterator[Changes]:
-        """Tell what is created, modified and deleted in a directory, with `recursive` also below it.
+        """Report what is created, modified and deleted in a directory, with `recursive` also below it.
 
-        The first event holds no changes: watching has begun. Symbolic links are watched as such and not followed; the
-        stores of version control are passed over unless `path` names one. It ends with an error when the directory goes
-        away or holds more names than can be watched.
+        The first event is empty: watching has begun. Symbolic links are watched as such and not followed. The
+        directories of version control are left out unless `path` names one. The subscription ends with an error when
+        the directory goes away or holds more names than can be watched.
         """
         import anyio  # late: the first replies leave without an event loop
 
         with os_errors_as(path):
-            start = self._root.names(path)
-            look = _Look(self._root, ctx, path, start, most=self._most, recursive=recursive)
-            waiting = self._waiting(self._root.path)
+            start = self._root.parse_path(path)
+            scanner = _TreeScanner(self._root, ctx, path, start, max_entries=self._max_entries, recursive=recursive)
+            signal = self._change_signal(self._root.path)
             try:
-                await anyio.to_thread.run_sync(look.snapshot)
-                await waiting.watch(look.directories)
-                before = await anyio.to_thread.run_sync(look.snapshot)  # what came before the waiting could see it
-                await waiting.watch(look.directories)
+                await anyio.to_thread.run_sync(scanner.scan)
+                await signal.watch(scanner.directories)
+                before = await anyio.to_thread.run_sync(scanner.scan)  # changes from before the signal was in place
+                await signal.watch(scanner.directories)
                 yield Changes(())
                 while True:
-                    await waiting.wait(max(interval, look.seconds * SHARE_OF_WAITING))
-                    after = await anyio.to_thread.run_sync(look.snapshot)
+                    await signal.wait(max(interval, scanner.seconds * PAUSE_FACTOR))
+                    after = await anyio.to_thread.run_sync(scanner.scan)
                     for changes in _events(before, after):
                         yield changes
-                    await waiting.watch(look.directories)
+                    await signal.watch(scanner.directories)
                     before = after
             finally:
-                await waiting.close()
+                await signal.close()
 
 
 @final
-class _Look:
-    """Takes snapshots of one directory. `seconds` is what the last one took, `directories` are those it looked into."""
+class _TreeScanner:
+    """Scans one directory. After a scan, `seconds` is its duration and `directories` are those that it has read."""
 
-    def __init__(self, root: Root, ctx: Cancellable, path: str, start: Names, *, most: int, recursive: bool) -> None:
+    def __init__(
+        self, root: Root, ctx: Cancellable, path: str, start: PathParts, *, max_entries: int, recursive: bool
+    ) -> None:
         self._root = root
         self._ctx = ctx
         self._path = path
         self._start = start
-        self._most = most
+        self._max_entries = max_entries
         self._recursive = recursive
         self.seconds = 0.0
-        self.directories: frozenset[Names] = frozenset()
-        from .search import VERSION_STORES  # late: the first search or watch pays for it, not the start
+        self.directories: frozenset[PathParts] = frozenset()
+        from .search import VERSION_CONTROL_DIRECTORIES  # late: loaded by the first search or watch, not at the start
 
-        self._stores = VERSION_STORES
+        self._excluded = VERSION_CONTROL_DIRECTORIES
 
-    def snapshot(self) -> Snapshot:
-        """What is there now. Runs in a worker thread. Raises the `OSError` of the directory itself, and TooManyEntries."""
+    def scan(self) -> _Tree:
+        """All entries as they are now. Runs in a worker thread.
+
+        Raises the `OSError` of the start directory itself, and `TooManyEntries`.
+        """
         began = monotonic()
-        found: Snapshot = {}
-        entered = {self._start}
-        with self._root.enter(self._start) as top:
-            pending = self._take(top, self._start, found)
+        tree: _Tree = {}
+        read = {self._start}
+        with self._root.open_directory(self._start) as top:
+            pending = self._add_entries(top, self._start, tree)
         while pending:
-            names = pending.pop()
+            parts = pending.pop()
             try:
-                with self._root.enter(names) as directory:
-                    pending += self._take(directory, names, found)
-                    entered.add(names)
-            except OSError:  # closed to us, or removed or swapped for something else: it holds nothing for callers
+                with self._root.open_directory(parts) as directory:
+                    pending += self._add_entries(directory, parts, tree)
+                    read.add(parts)
+            except OSError:  # not permitted, removed, or replaced by something else
                 continue
         self.seconds = monotonic() - began
-        self.directories = frozenset(entered)
-        return found
+        self.directories = frozenset(read)
+        return tree
 
-    def _take(self, directory: Directory, names: Names, found: Snapshot) -> list[Names]:
-        """Add what is in one directory to `found`; the directories in it that are to be looked into."""
+    def _add_entries(self, directory: Directory, parts: PathParts, tree: _Tree) -> list[PathParts]:
+        """Add the entries of one directory to `tree`. Returns the directories among them that are to be scanned."""
         self._ctx.check_cancelled()
-        below: list[Names] = []
-        for name in directory.names():
-            here = (*names, name)
-            if not is_text(name) or len("/".join(here)) > MAX_PATH_CHARS:  # nobody could ask for it
+        below: list[PathParts] = []
+        for name in directory.list_names():
+            entry = (*parts, name)
+            if not is_unicode(name) or len("/".join(entry)) > MAX_PATH_CHARS:  # no request could name it
                 continue
-            if len(found) == self._most:
-                raise TooManyEntries(path=self._path, limit=self._most)
+            if len(tree) == self._max_entries:
+                raise TooManyEntries(path=self._path, limit=self._max_entries)
             try:
-                facts = found[here] = directory.facts(name)
+                info = tree[entry] = directory.info(name)
             except OSError:  # removed since it was listed
                 continue
-            if self._recursive and facts.kind == "directory" and name not in self._stores:
-                below.append(here)
+            if self._recursive and info.kind == "directory" and name not in self._excluded:
+                below.append(entry)
         return below
 
 
-def _events(before: Snapshot, after: Snapshot) -> Iterator[Changes]:
-    """The difference, in events of a bounded size."""
-    changes = [change for names in sorted(before.keys() | after.keys()) for change in _changes(names, before, after)]
+def _events(before: _Tree, after: _Tree) -> Iterator[Changes]:
+    """The differences, in events of at most `MAX_EVENT_CHANGES` changes."""
+    changes = [change for parts in sorted(before.keys() | after.keys()) for change in _changes(parts, before, after)]
     for first in range(0, len(changes), MAX_EVENT_CHANGES):
         yield Changes(tuple(changes[first : first + MAX_EVENT_CHANGES]))
 
 
-def _changes(names: Names, before: Snapshot, after: Snapshot) -> Iterator[Change]:
-    old, new = before.get(names), after.get(names)
+def _changes(parts: PathParts, before: _Tree, after: _Tree) -> Iterator[Change]:
+    old, new = before.get(parts), after.get(parts)
     if old == new:
         return
-    path = "/".join(names)
+    path = "/".join(parts)
     if old is not None and new is not None and old.kind == new.kind:
-        if new.kind != "directory":  # a directory's time tells what its entries tell better
+        if new.kind != "directory":  # a directory's time changes with its entries, which are reported themselves
             yield Change("modified", path, new.kind)
         return
     if old is not None:

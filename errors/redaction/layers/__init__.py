@@ -1,1 +1,1 @@
-"""The layers of the scrubber, in the order of section 11: known secrets, names, shapes, entropy, paths."""
+"""The layers of the scrubber, in order: known secrets, names, token formats, entropy, paths."""

@@ -1,25 +1,26 @@
-"""Tells chance from words: the last net for secrets that no name and no shape gives away.
+"""Layer 4: redacts random-looking text that no name and no token format marks as a secret.
 
-`looks_random` judges a value that something else already made suspect; `scrub_runs` is the net itself and stricter,
-because it looks at everything. Neither ever fires on hex digests, UUIDs or words joined by case, dashes or dots.
+`looks_random` rates a value that another layer suspects. `scrub_random_runs` reads all text and is stricter. Neither takes
+hex digests, UUIDs or words joined by case, dashes or dots for a secret.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-RUN_LENGTH = 32
-"""Characters that a run needs before the net looks at it: below, chance and identifiers are too alike."""
+from ..marks import Replace
 
-_SAMPLE = 64  # characters of a run that are judged for all of it
+MIN_RUN_LENGTH = 32
+"""Characters of the shortest run that is checked: shorter random text and identifiers look too similar."""
+
+_SAMPLE_LENGTH = 64  # characters at the start of a run that decide for all of it
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{32,}+={0,2}")
 _DIGIT = re.compile(r"[0-9]")
 _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]++|[0-9A-F]++)")
-_JOINTS = re.compile(r"[^A-Za-z0-9]+")
+_SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
 _PLAIN = re.compile(
     r"\d{0,12}(?:[A-Z]?[a-z]{3,}+\d{0,3}|[A-Z]{3,}+\d{0,3}|(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+)(?!\d))*+"
     r"[A-Za-z]{0,2}\d{0,10}[A-Za-z]{0,2}"
@@ -37,58 +38,58 @@ _COMMON_PAIRS = frozenset(
     " tu ev ld ry mp fe bl ab gh ty op wo sa ay ex ke ap tt pp sp rd cr up bu ef ub ue cl ck od og ag ui ep da do sc"
     " ys rv rm nf tp".split()
 )
-_WORDS_SHARE = 0.45  # of the pairs: above it the letters spell words
-_CHANGES_SHARE = 0.3  # of the characters: random base62 changes class at six of ten, camel case at two or three
+_MIN_COMMON_PAIRS = 0.45  # of the pairs: from this share on, the letters spell words
+_MIN_CHANGES = 0.3  # of the characters: random base62 changes class at six of ten, camel case at two or three
 
 
 def looks_random(value: str) -> bool:
-    """Whether a suspect value of 8 characters or more is no word, number, date, UUID or chain of such."""
-    value = value[:_SAMPLE]
+    """Whether a value has 8 characters or more and is no word, number, date, UUID or sequence of such."""
+    value = value[:_SAMPLE_LENGTH]
     if len(value) < 8 or is_uuid(value) or (value[0] == "0" and _NUMBER.fullmatch(value)):
         return False
-    if len(value) >= 16 and _DIGIT.search(value) and not spells_words(value):
+    if len(value) >= 16 and _DIGIT.search(value) and not looks_like_words(value):
         return True
-    for part in _JOINTS.split(value):
-        if len(part) >= 6 and (_PLAIN.fullmatch(part) is None or (len(part) >= 12 and not spells_words(part))):
+    for part in _SEPARATORS.split(value):
+        if len(part) >= 6 and (_PLAIN.fullmatch(part) is None or (len(part) >= 12 and not looks_like_words(part))):
             return True
     return False
 
 
-def spells_words(text: str) -> bool:
-    """Whether the letters follow each other as they do in words; also true for what has hardly any letters."""
+def looks_like_words(text: str) -> bool:
+    """Whether pairs of letters are as common as in words. True for a text with few letters."""
     pairs = _PAIR.findall(text.lower())
-    return len(pairs) < 4 or sum(pair in _COMMON_PAIRS for pair in pairs) >= _WORDS_SHARE * len(pairs)
+    return len(pairs) < 4 or sum(pair in _COMMON_PAIRS for pair in pairs) >= _MIN_COMMON_PAIRS * len(pairs)
 
 
 def is_uuid(value: str) -> bool:
     return len(value) == 36 and _UUID.fullmatch(value) is not None
 
 
-def scrub_runs(text: str, replace: Callable[[str], str]) -> str:
-    """Layer 4. `replace` gets each run of 32 characters or more that only chance makes and returns what stands there.
+def scrub_random_runs(text: str, replace: Replace) -> str:
+    """Replace each random run of 32 characters or more.
 
-    Such a run mixes upper case, lower case and digits, is no hex digest (nor one in base64 that says so, `sha256-…`),
-    and does not spell words.
+    Such a run mixes upper case, lower case and digits, spells no words, and is neither a hex digest nor a base64 digest
+    with a label (`sha256-…`).
     """
 
-    def judge(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         run = match[0]
         label = text[max(0, match.start() - 7) : match.start()].lower()
         if label.endswith(_DIGEST_LABELS) or run.lower().startswith(_DIGEST_LABELS):
             return run
         if "/" not in run:
-            return replace(run) if _is_chance(run) else run
-        parts = [replace(part) if _is_chance(part) else part for part in run.split("/")]
+            return replace(run) if _is_random(run) else run
+        parts = [replace(part) if _is_random(part) else part for part in run.split("/")]
         joined = "/".join(parts)
-        return replace(run) if joined == run and _is_chance(run) else joined
+        return replace(run) if joined == run and _is_random(run) else joined
 
-    return _RUN.sub(judge, text)
+    return _RUN.sub(replacement, text)
 
 
-def _is_chance(run: str) -> bool:
-    run = run[:_SAMPLE]
-    if len(run) < RUN_LENGTH or run.islower() or run.isupper() or not _DIGIT.search(run):
+def _is_random(run: str) -> bool:
+    run = run[:_SAMPLE_LENGTH]
+    if len(run) < MIN_RUN_LENGTH or run.islower() or run.isupper() or not _DIGIT.search(run):
         return False
-    if _HEX.fullmatch(_JOINTS.sub("", run)):
+    if _HEX.fullmatch(_SEPARATORS.sub("", run)):
         return False
-    return len(_CHANGE.findall(run)) >= _CHANGES_SHARE * len(run) and not spells_words(run)
+    return len(_CHANGE.findall(run)) >= _MIN_CHANGES * len(run) and not looks_like_words(run)

@@ -1,33 +1,33 @@
-"""Layer 2: scrubs the values that telling names give away, in whatever notation the name and the value stand.
+"""Layer 2: redacts the values of sensitive names, in any notation. Never reads the same part of a text twice.
 
 `key=value`, `"key": "value"` (also escaped inside another string, also in Python's, Ruby's and Perl's notation),
-YAML, XML elements, headers, command-line flags, URL queries, pairs of `name` and `value`, calls. What a name says is
-`words`' verdict, where its value ends is `extents`', and which values are none is `benign`'s.
+YAML, XML elements, headers, command-line flags, URL queries, pairs of `name` and `value`, calls. `sensitivity` rates the
+name, `value_spans` finds where the value ends, and `false_positives` tells which values are no secrets.
 """
 
 from __future__ import annotations
 
 import re
 
-from ..marks import REDACTED, nothing_left
+from ..marks import REDACTED, nothing_to_redact
 from ..work_budget import WorkBudget
-from .benign import is_secret
-from .extents import LIST, OPENING, Span, bare, header, listed, phrase, quoted
-from .words import STEMS, Verdict, judge
+from .false_positives import is_secret
+from .sensitivity import SENSITIVE_STEMS, Sensitivity, name_sensitivity
+from .value_spans import LIST_START, OPENING_QUOTE, Span, bare_span, header_span, list_span, phrase_span, quoted_span
 
-_NAME_LENGTH = 64  # characters of a name before and after its telling stem
+_NAME_LENGTH = 64  # characters of a name before and after its sensitive stem
 _NAME_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
-_STEM = "|".join(map(re.escape, STEMS))
-_TYPES = r"(?:string|str|&str|bytes|secretstr|text|varchar|char|nsstring|bytestring|optional|any)"
+_STEM = "|".join(map(re.escape, SENSITIVE_STEMS))
+_TYPE_NAMES = r"(?:string|str|&str|bytes|secretstr|text|varchar|char|nsstring|bytestring|optional|any)"
 
-# A telling stem, the rest of its name, and what joins a name to a value. Runs over lower-cased text. The name of the
-# group that matched is the kind of joint.
+# A sensitive stem, the rest of its name, and what joins the name to a value. Runs over lower-cased text. The name of the
+# group that matched tells how they are joined.
 _TEMPLATE = rf"""
     (?:{_STEM})(?P<rest>[a-z0-9_.\-]{{0,{_NAME_LENGTH}}}+)
     (?P<close>\\{{0,8}}+["'`]|%22)?+ (?:\]|%5d)?+ (?:\x1b\[[0-9;]{{0,8}}m)?+
     (?:
       (?P<pair>\s{{0,4}}[,;]?\s{{0,4}}\\{{0,8}}["']?value\\{{0,8}}["']?\s{{0,4}}[:=]\s{{0,4}})
-    | (?P<assign>(?:\s{{0,2}}:?\s{{0,4}}{_TYPES}\b[\w\[\]?]{{0,12}})?\s{{0,8}}
+    | (?P<assign>(?:\s{{0,2}}:?\s{{0,4}}{_TYPE_NAMES}\b[\w\[\]?]{{0,12}})?\s{{0,8}}
         (?:=>|->|:{{1,3}}=|\?\?=|\|\|=|[?+.|!]=|={{1,3}}|%3d)\s{{0,8}})
     | (?P<colon>\s{{0,4}}(?::|%3a)\s{{0,8}}(?:%22)?)
     | (?P<element>>\s{{0,8}})
@@ -36,10 +36,10 @@ _TEMPLATE = rf"""
     | (?P<verb>\ (?:is|was)(?::|\ =)?\ (?=["'`]|\S{{0,32}}?\d))
     | (?P<space>[\ \t]{{1,4}}SPACE)
     )"""
-# Side by side, a name and a value are seldom one: the value then needs a quote or a digit, unless there are flags.
+# Two words side by side are seldom a name and its value: the second needs a quote or a digit, except after a flag.
 _NAME = re.compile(_TEMPLATE.replace("SPACE", r"(?=[\"'`]|\S{0,32}?\d)"), re.VERBOSE)
 _NAME_OR_FLAG = re.compile(_TEMPLATE.replace("SPACE", r"(?=[^\s-])"), re.VERBOSE)
-# The same where the value stands on the next line: YAML block scalars, XML, wrapped assignments.
+# The same for a value on the next line: YAML block scalars, XML, wrapped assignments.
 _NAME_ABOVE = re.compile(
     rf"""
     (?:{_STEM})(?P<rest>[a-z0-9_.\-]{{0,{_NAME_LENGTH}}}+) (?P<close>["'])?+
@@ -60,28 +60,28 @@ _KEY_OWNERS = frozenset(
     "api access secret private encryption decryption signing master account license licence ssh security session"
     " shared deploy webhook app service storage consumer client recovery auth ssl seed".split()
 )
-"""Words that stand apart before `key` and belong to it: `API key: …`."""
+"""Words that belong to a following `key` although white space parts them: `API key: …`."""
 
 _OPENING_BEGINS = frozenset("\"'`\\bBrRuUfF@$&")
 
 
-def scrub_names(text: str, low: str, work: WorkBudget) -> str:
-    """Layer 2 over one line. `low` is the text in lower case, character for character."""
+def scrub_named_values(text: str, low: str, work: WorkBudget) -> str:
+    """Run layer 2 over one line. `low` is the line in lower case, of the same length."""
     return _scrub(_NAME_OR_FLAG if "-" in text and _FLAG.search(low) else _NAME, text, low, work)
 
 
-def scrub_names_above(text: str, low: str, work: WorkBudget) -> str:
-    """The same for values that stand on the line after their name."""
+def scrub_values_below(text: str, low: str, work: WorkBudget) -> str:
+    """The same over many lines, for values on the line below their name."""
     return _scrub(_NAME_ABOVE, text, low, work) if _LINE_BREAK.search(low) else text
 
 
-def names_value(name: str, value: str) -> str | None:
-    """The mark where the key of a mapping gives this text away, else None: no notation to mistake it for."""
-    match judge(name):
-        case Verdict.SECRET:
-            return None if nothing_left(value) else REDACTED
-        case verdict:
-            return REDACTED if is_secret(value, verdict) else None
+def redact_by_name(name: str, value: str) -> str | None:
+    """The mark if `value` is a secret under the key `name` of a mapping, else None."""
+    match name_sensitivity(name):
+        case Sensitivity.CERTAIN:
+            return None if nothing_to_redact(value) else REDACTED
+        case sensitivity:
+            return REDACTED if is_secret(value, sensitivity) else None
 
 
 def _scrub(pattern: re.Pattern[str], text: str, low: str, work: WorkBudget) -> str:
@@ -92,11 +92,11 @@ def _scrub(pattern: re.Pattern[str], text: str, low: str, work: WorkBudget) -> s
             continue
         start = _name_start(low, match.start())
         name = _name(text, start, match)
-        verdict = judge(name)
-        if verdict is Verdict.PLAIN:
+        sensitivity = name_sensitivity(name)
+        if sensitivity is Sensitivity.NONE:
             continue
         work.step()
-        span = _value(text, start, match, name, verdict)
+        span = _value(text, start, match, name, sensitivity)
         if span is not None and span[0] >= done:
             pieces += text[done : span[0]], work.replace(text[span[0] : span[1]])
             done = span[1]
@@ -109,7 +109,7 @@ def _name_start(low: str, stem: int) -> int:
 
 
 def _name(text: str, start: int, match: re.Match[str]) -> str:
-    """The name as it is judged: with the word before it where `key` alone says too little."""
+    """The name to rate, with the word before it if it is only `key` or `phrase`."""
     name = text[start : match.end("rest")]
     if name.lower() in ("key", "keys", "phrase") and start and text[start - 1] == " ":
         before = text[max(0, start - 24) : start - 1].rpartition(" ")[2]
@@ -118,51 +118,51 @@ def _name(text: str, start: int, match: re.Match[str]) -> str:
     return name
 
 
-def _value(text: str, start: int, match: re.Match[str], name: str, verdict: Verdict) -> Span | None:
+def _value(text: str, start: int, match: re.Match[str], name: str, sensitivity: Sensitivity) -> Span | None:
     at = match.end()
     first = text[at : at + 1]
-    opened = OPENING.match(text, at) if first in _OPENING_BEGINS else None
-    trust = _trust(text, start, match, name, in_quotes=opened is not None)
-    if trust is Verdict.PLAIN:
+    opened = OPENING_QUOTE.match(text, at) if first in _OPENING_BEGINS else None
+    limit = _sensitivity_limit(text, start, match, name, value_quoted=opened is not None)
+    if limit is Sensitivity.NONE:
         return None
-    verdict = min(verdict, trust)
+    sensitivity = min(sensitivity, limit)
     if opened is not None:
-        return quoted(text, opened, verdict)
+        return quoted_span(text, opened, sensitivity)
     if match.lastgroup == "colon" and _HEADER_NAME.fullmatch(name.lower()):
-        return header(text, at, name)
-    if name.lower().endswith(_PHRASES) and verdict is Verdict.SECRET:
-        return phrase(text, at)
-    if first in ("[", "(") and LIST.match(text, at):
-        return listed(text, at) if verdict is Verdict.SECRET else None
-    joint = match[match.lastgroup or 0]
-    return bare(text, at, name, verdict, joint=joint, in_quotes=match["close"] is not None)
+        return header_span(text, at, name)
+    if name.lower().endswith(_PHRASES) and sensitivity is Sensitivity.CERTAIN:
+        return phrase_span(text, at)
+    if first in ("[", "(") and LIST_START.match(text, at):
+        return list_span(text, at) if sensitivity is Sensitivity.CERTAIN else None
+    separator = match[match.lastgroup or 0]
+    return bare_span(text, at, name, sensitivity, separator=separator, name_quoted=match["close"] is not None)
 
 
-def _trust(text: str, start: int, match: re.Match[str], name: str, *, in_quotes: bool) -> Verdict:
-    """How far what joins a name and a value lets the name speak for the value. `in_quotes`: the value is quoted."""
-    side_by_side = Verdict.LIKELY if judge(name) is Verdict.SECRET else Verdict.PLAIN
+def _sensitivity_limit(text: str, start: int, match: re.Match[str], name: str, *, value_quoted: bool) -> Sensitivity:
+    """The most that a value's sensitivity can be, given what joins it to its name."""
+    side_by_side = Sensitivity.LIKELY if name_sensitivity(name) is Sensitivity.CERTAIN else Sensitivity.NONE
     match match.lastgroup:
         case "assign":
             is_comparison = "==" in match["assign"] or "!=" in match["assign"]
-            return Verdict.LIKELY if is_comparison else Verdict.SECRET
-        case "colon":  # `/etc/passwd:12` is a place in a file, `12 tokens: …` a count
-            is_other = text[start - 1 : start] == "/" or _COUNT.search(text, max(0, start - 4), start)
-            return Verdict.SUSPECT if is_other else Verdict.SECRET
+            return Sensitivity.LIKELY if is_comparison else Sensitivity.CERTAIN
+        case "colon":  # `/etc/passwd:12` is a line of a file, `12 tokens: …` a count
+            is_location_or_count = text[start - 1 : start] == "/" or _COUNT.search(text, max(0, start - 4), start)
+            return Sensitivity.POSSIBLE if is_location_or_count else Sensitivity.CERTAIN
         case "pair":
-            return Verdict.SECRET
+            return Sensitivity.CERTAIN
         case "element":
-            return Verdict.SECRET if start and text[start - 1] == "<" else Verdict.PLAIN
+            return Sensitivity.CERTAIN if start and text[start - 1] == "<" else Sensitivity.NONE
         case "comma":
-            is_pair = in_quotes and match["close"] and _TUPLE.search(text, max(0, start - 4), start)
-            return Verdict.SECRET if is_pair else side_by_side
+            is_pair = value_quoted and match["close"] and _TUPLE.search(text, max(0, start - 4), start)
+            return Sensitivity.CERTAIN if is_pair else side_by_side
         case "space":
             if name.startswith("-") and (start == 0 or text[start - 1] in " \t\"'`,[=("):
-                return Verdict.SECRET
-            if match["close"] is not None:  # the quote that closes here holds more than a name
-                return Verdict.PLAIN
-            is_told = in_quotes and name.lower().endswith(("password", "passwd", "passphrase"))
-            return Verdict.SECRET if is_told else min(side_by_side, Verdict.SUSPECT)
+                return Sensitivity.CERTAIN
+            if match["close"] is not None:  # the quoted text before this is more than a name
+                return Sensitivity.NONE
+            is_password = value_quoted and name.lower().endswith(("password", "passwd", "passphrase"))
+            return Sensitivity.CERTAIN if is_password else min(side_by_side, Sensitivity.POSSIBLE)
         case "verb":
-            return min(side_by_side, Verdict.SUSPECT)
+            return min(side_by_side, Sensitivity.POSSIBLE)
         case _:
             return side_by_side

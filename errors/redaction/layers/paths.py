@@ -1,7 +1,7 @@
 """Layer 5: reduces file-system paths to their last part and hides the names of accounts.
 
-Knows POSIX, Windows (single, doubled and forward slashes), UNC, WSL, `~user` and `file:` paths. What only looks like
-one stays: URLs, HTTP routes, method names (`fs/read`), MIME types, dates, fractions, JSON pointers.
+Knows POSIX, Windows (single, doubled and forward slashes), UNC, WSL, `~user` and `file:` paths. Never touches what only
+looks like a path: URLs, HTTP routes, method names (`fs/read`), MIME types, dates, fractions, JSON pointers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 from ..marks import PATH, USER
 
-_BEFORE = r"[^\s\"'`=(\[{,;|:<>@\x00]"  # what a path may not follow, except in flags such as `-I/usr/include`
+_BEFORE = r"[^\s\"'`=(\[{,;|:<>@\x00]"  # what may not stand before a path, except in flags such as `-I/usr/include`
 _MARK = r"<(?:redacted|user|cut)>"
 _PART = rf"(?:{_MARK}|\\ |=(?!/)|[^\s/\\\"'`<>|*?,;:=()\[\]{{}}\x00])"
 # A space within a directory's name: more capitalised words must follow, and then a slash (`Application Support/`).
@@ -38,14 +38,14 @@ _ROOTS = frozenset(
     " Applications System Volumes Network nix snap cygdrive lost+found export scratch afs gpfs hpc sdcard storage"
     " __w kaniko vagrant".split()
 )
-"""First parts that only file systems have."""
+"""First parts that only file paths have."""
 _SHARED_ROOTS = frozenset(
     "app apps data work workspace workspaces code src source build builds project projects repo repos go logs log"
     " config configs secrets net github runner pgdata efs nfs db backup backups vol volume volumes shared share usr2"
     " home2 venv env site-packages node_modules out output input target checkout ci jenkins"
     " deploy releases current www htdocs content datasets models checkpoints results experiments".split()
 )
-"""First parts that file systems have, and web sites too."""
+"""First parts that both file paths and routes of web sites have."""
 _WEB_ROOTS = frozenset(
     "static assets public images image img css js fonts dist media docs doc api rest graphql swagger openapi v1 v2 v3"
     " auth login logout admin user users account accounts health metrics favicon.ico robots.txt .well-known wp-admin"
@@ -54,92 +54,92 @@ _WEB_ROOTS = frozenset(
 _HOMES = frozenset({"home", "users", "documents and settings", "profiles"})
 
 _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,9}$")
-_JOINTS = " \t\"'`=:({["
-_ROUTE = re.compile(
+_PATH_OPENERS = " \t\"'`=:({["
+_ROUTE_CONTEXT = re.compile(
     r"(?:^|[^A-Za-z])(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|TRACE|CONNECT|HTTP/[\d.]{1,3}|(?i:routes?|uri|url|href"
     r"|endpoint|referr?er|location|request(?:ed)?|redirect(?:ing to)?|proxy|mapped|upstream))$"
 )
-_FILES = re.compile(
+_FILE_CONTEXT = re.compile(
     r"(?i)(?:^|[^a-z])(?:file(?:name|s)?|dir|directory|folder|cwd|chdir|open(?:ed|ing)?|read(?:ing)?|writ(?:e|ing)"
     r"|load(?:ed|ing)?|sav(?:ed?|ing)|exec|cd|ls|cat|rm|cp|mv|mkdir|rmdir|chmod|chown|touch|stat|unlink|mount|script"
     r"|interpreter|executable|(?:errno \d+\]|enoent|eacces)[^/]{0,60})$"
 )
 
 
-class Paths:
-    """The layer with what it was told of this machine: accounts, and homes in unusual places."""
+class PathScrubber:
+    """Layer 5, with the account names of this machine and its home directories in unusual places."""
 
     def __init__(self) -> None:
         self._roots = _ROOTS
         self._users: re.Pattern[str] | None = None
-        self._names: tuple[str, ...] = ()
+        self._user_names: tuple[str, ...] = ()
 
-    def learn(self, *, users: tuple[str, ...], homes: tuple[str, ...]) -> None:
-        """Names of accounts to hide wherever they stand as a word, and homes whose first part is a root from now on."""
+    def add_names(self, *, users: tuple[str, ...], homes: tuple[str, ...]) -> None:
+        """Redact these account names wherever they stand as a word, and paths that begin with the first part of a home."""
         self._roots |= {parts[0] for home in homes if len(parts := _parts(home)) > 1 and home[1:2] != ":"}
-        self._names = tuple(dict.fromkeys((*self._names, *users)))
-        if self._names:
-            names = "|".join(re.escape(name) for name in self._names)
+        self._user_names = tuple(dict.fromkeys((*self._user_names, *users)))
+        if self._user_names:
+            names = "|".join(re.escape(name) for name in self._user_names)
             self._users = re.compile(rf"(?<![\w<])(?:{names})(?![\w>])")
 
     def scrub(self, text: str) -> str:
-        """Layer 5 over one line."""
+        """Run layer 5 over one line."""
         if "\\" in text:
             text = _UNC.sub(self._windows, _WINDOWS.sub(self._windows, text))
         if "/" in text:
             if text.count(":/") > text.count("://"):
                 text = _WINDOWS.sub(self._windows, text)
             if ":/" in text and "file:/" in text.lower():
-                text = _FILE.sub(_reduced, text)
+                text = _FILE.sub(_reduce_match, text)
             if "~" in text:
-                text = _TILDE.sub(_reduced, text)
+                text = _TILDE.sub(_reduce_match, text)
             text = self._posix(_POSIX, self._posix(_QUOTED, text))
-        if self._users is not None and any(name in text for name in self._names):
+        if self._users is not None and any(name in text for name in self._user_names):
             text = self._users.sub(USER, text)
         return text
 
     def _windows(self, match: re.Match[str]) -> str:
         parts = _parts(match[0])
         is_escape = len(parts) < 3 and len(parts[-1]) < 2  # `a:\\n` in code
-        return match[0] if is_escape or len(parts) < 2 else _from_parts(parts)
+        return match[0] if is_escape or len(parts) < 2 else _reduced_parts(parts)
 
     def _posix(self, pattern: re.Pattern[str], text: str) -> str:
-        def judge(match: re.Match[str]) -> str:
-            before = text[max(0, match.start() - 80) : match.start()].rstrip(_JOINTS)
-            return _reduced(match) if self._is_path(_parts(match[0]), before) else match[0]
+        def replacement(match: re.Match[str]) -> str:
+            before = text[max(0, match.start() - 80) : match.start()].rstrip(_PATH_OPENERS)
+            return _reduce_match(match) if self._is_file_path(_parts(match[0]), before) else match[0]
 
-        return pattern.sub(judge, text)
+        return pattern.sub(replacement, text)
 
-    def _is_path(self, parts: list[str], before: str) -> bool:
-        """Whether the parts of what looks like a POSIX path are one, given the text that leads to it."""
+    def _is_file_path(self, parts: list[str], before: str) -> bool:
+        """Whether parts that look like a POSIX path are one; `before` is the text that precedes them."""
         first = parts[0] if parts else ""
-        if len(parts) < 2 or (first == "dev" and len(parts) == 2):  # a device tells nothing
+        if len(parts) < 2 or (first == "dev" and len(parts) == 2):  # a device name reveals nothing
             return False
         if first in self._roots:
-            return first not in ("home", "media", "run") or len(parts) > 2 or not _ROUTE.search(before[-16:])
-        if len(first) == 1 and parts[1].lower() in _HOMES:  # `/c/Users/…`, a Windows drive as Git's shell spells it
+            return first not in ("home", "media", "run") or len(parts) > 2 or not _ROUTE_CONTEXT.search(before[-16:])
+        if len(first) == 1 and parts[1].lower() in _HOMES:  # `/c/Users/…`, a Windows drive in Git's shell
             return True
         is_hidden = any(part[0] == "." and part[1:2].isalpha() for part in parts[:-1])
         if is_hidden or first in _SHARED_ROOTS:
-            return not _ROUTE.search(before[-16:])
+            return not _ROUTE_CONTEXT.search(before[-16:])
         if first in _WEB_ROOTS:
             return False
         if _EXTENSION.search(parts[-1].rstrip(".")):
-            return not _ROUTE.search(before[-16:])
-        return _FILES.search(before) is not None
+            return not _ROUTE_CONTEXT.search(before[-16:])
+        return _FILE_CONTEXT.search(before) is not None
 
 
 def reduce_path(path: str) -> str:
-    """A path that is known to be one: `<path>/` and its last part. A bare name stays as it is."""
+    """`<path>/` and the last part of a text that is known to be a path. A bare name stays as it is."""
     parts = _parts(path)
-    return path if len(parts) < 2 else _from_parts(parts)
+    return path if len(parts) < 2 else _reduced_parts(parts)
 
 
-def _reduced(match: re.Match[str]) -> str:
-    return _from_parts(_parts(match[0]))
+def _reduce_match(match: re.Match[str]) -> str:
+    return _reduced_parts(_parts(match[0]))
 
 
-def _from_parts(parts: list[str]) -> str:
+def _reduced_parts(parts: list[str]) -> str:
     is_account = len(parts) > 1 and parts[-2].lower() in _HOMES
     return f"{PATH}/{USER if is_account else parts[-1]}"
 

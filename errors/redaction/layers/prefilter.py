@@ -1,9 +1,9 @@
-"""Decides which rules look at a line: those of which a literal is in it. Knows nothing of what the rules do.
+"""Selects the rules to try on a line: those with a literal in it. Never looks at what a rule does.
 
-Looking for some three hundred literals one after the other would take longer than everything else together. Where
-`ahocorasick_rs` is installed (extra `fast`), one pass of it finds them all. Otherwise three expressions do, which hold
-the literals as tries and are built to find, at most places of most lines, that nothing can begin there: literals that
-end in `_`, `-`, `.` and the like are looked for backwards, and those with capitals apart from those without.
+Searching some three hundred literals one after the other would take longer than all else together. Where `ahocorasick_rs`
+is installed (extra `fast`), it finds them all in one pass. Otherwise three regular expressions do, which hold the
+literals as tries and fail fast at most positions of most lines: literals that end in `_`, `-`, `.` and the like are
+searched backwards, and those with capitals apart from those without.
 """
 
 from __future__ import annotations
@@ -23,52 +23,54 @@ class _Automaton(Protocol):
 
 
 class Prefilter(Generic[RuleT]):
-    """Finds the rules whose literals are in a line."""
+    """Finds the rules with a literal in a line."""
 
     def __init__(self, literals: Iterable[tuple[str, RuleT]], *, automaton: bool = True) -> None:
         pairs = list(literals)
         self._rules = list(dict.fromkeys(rule for _, rule in pairs))
         places = {rule: place for place, rule in enumerate(self._rules)}
         self._places = [places[rule] for _, rule in pairs]
-        self._automaton = _build([literal.lower() for literal, _ in pairs]) if automaton else None
-        self._backward = _Search((word[::-1].lower(), places[rule]) for word, rule in pairs if _ends_open(word))
-        forward = [(word, places[rule]) for word, rule in pairs if not _ends_open(word)]
+        self._automaton = _build_automaton([literal.lower() for literal, _ in pairs]) if automaton else None
+        self._backward = _Search(
+            (word[::-1].lower(), places[rule]) for word, rule in pairs if _is_searched_backwards(word)
+        )
+        forward = [(word, places[rule]) for word, rule in pairs if not _is_searched_backwards(word)]
         self._exact = _Search((word, place) for word, place in forward if word != word.lower())
         self._forward = _Search((word, place) for word, place in forward if word == word.lower())
 
-    def awake(self, text: str, low: str) -> list[RuleT]:
-        """The rules to apply to a line, each once, in the order in which they were given; `low` is it in lower case."""
+    def matching_rules(self, text: str, low: str) -> list[RuleT]:
+        """The rules to apply to a line, each once, in their original order; `low` is the line in lower case."""
         if self._automaton is not None:
             try:
                 found = {self._places[match[0]] for match in self._automaton.find_matches_as_indexes(low, True)}
                 return [self._rules[place] for place in sorted(found)]
             except UnicodeEncodeError:
-                pass  # a lone surrogate: the automaton wants UTF-8, the expressions do not care
+                pass  # a lone surrogate: the automaton needs valid UTF-8, the regular expressions do not
         found = {*self._exact.places(text), *self._forward.places(low), *self._backward.places(low[::-1])}
         return [self._rules[place] for place in sorted(found)] if found else []
 
 
-def _ends_open(literal: str) -> bool:
+def _is_searched_backwards(literal: str) -> bool:
     return not literal[-1].isalnum()
 
 
 class _Search:
-    """All of some literals that are in a text, wherever they overlap."""
+    """Finds all literals that are in a text, also where they overlap."""
 
     def __init__(self, literals: Iterable[tuple[str, int]]) -> None:
         pairs = list(literals)
         words = {word for word, _ in pairs}
-        # Finds the longest literal of each place, and with it all literals that it begins with.
-        self._wakes = {word: {place for other, place in pairs if word.startswith(other)} for word in words}
+        # Finds the longest literal at each position; the mapping adds the literals that are prefixes of it.
+        self._places_by_word = {word: {place for other, place in pairs if word.startswith(other)} for word in words}
         self._findall = re.compile(f"(?=({_expression(_trie(words))}))").findall
-        # Finds out, in half the time, whether there is any.
+        # Finds out, in half the time, whether there is any literal at all.
         self._search = re.compile(_expression(_trie(words), shortest=True)).search
 
     def places(self, text: str) -> Iterable[int]:
-        first = self._search(text) if self._wakes else None
+        first = self._search(text) if self._places_by_word else None
         if first is None:
             return ()
-        return {place for word in set(self._findall(text, first.start())) for place in self._wakes[word]}
+        return {place for word in set(self._findall(text, first.start())) for place in self._places_by_word[word]}
 
 
 def _trie(literals: Iterable[str]) -> _Trie:
@@ -82,7 +84,7 @@ def _trie(literals: Iterable[str]) -> _Trie:
 
 
 def _expression(node: _Trie, *, shortest: bool = False) -> str:
-    """The trie as a pattern; it matches the longest word of a place, or the shortest."""
+    """The trie as a pattern that matches the longest word at a position, or the shortest."""
     if shortest and "" in node:
         return ""
     branches = [
@@ -94,7 +96,7 @@ def _expression(node: _Trie, *, shortest: bool = False) -> str:
     return f"{joined}?" if "" in node else joined
 
 
-def _build(literals: list[str]) -> _Automaton | None:
+def _build_automaton(literals: list[str]) -> _Automaton | None:
     try:
         from ahocorasick_rs import AhoCorasick  # type: ignore[import-not-found,unused-ignore]  # late and optional
     except ImportError:

@@ -1,7 +1,7 @@
-"""The one table of shapes: what secrets look like wherever they stand. Data only; `shapes` applies it.
+"""The one table of token formats. Data only; `token_formats` applies it.
 
-A rule gives the shortest part that is worth hiding, not the length of a whole token, so that tokens cut short by a
-limit are caught as well.
+A rule gives the shortest part of a token that must be redacted, not the length of a whole token: a limit may have cut
+tokens short.
 """
 
 from __future__ import annotations
@@ -10,32 +10,32 @@ from typing import NamedTuple
 
 
 class Prefix(NamedTuple):
-    """A family of tokens known by how they begin. A line that holds none of the prefixes is never looked at."""
+    """A family of tokens with fixed prefixes. It is tried only on lines that contain one of the prefixes."""
 
     family: str
     prefixes: str
-    """As they are spelt, with spaces between."""
+    """Separated by spaces."""
     tail: str = r"[\w-]"
-    """The class of the characters that follow."""
-    shortest: int = 4
-    """How many of them make it a token, or the beginning of one."""
+    """The character class of what follows the prefix."""
+    min_tail: int = 4
+    """The fewest characters after the prefix that make a token or the beginning of one."""
     random: bool = False
-    """True where words may follow the prefix too: what follows must then look random."""
+    """True if words may follow the prefix too: what follows must then look random."""
     anywhere: bool = False
-    """True where the prefix is no end of any word, and so may follow a letter or a digit."""
+    """True if no word ends with the prefix, so that it may follow a letter or a digit."""
 
 
 class Pattern(NamedTuple):
-    """A shape that is more than a prefix. The group `s` of the pattern is the secret; `START` is where a token may begin."""
+    """A token format that is more than a prefix. Group `s` of the pattern is the secret; `START` is where a token may begin."""
 
     family: str
     literals: str
-    """As they are spelt, with spaces between, `^` for a space: one of them must be in the line. Empty: `longest` decides."""
+    """Separated by spaces; `^` stands for a space. One of them must be in the line. If empty, `min_word` decides."""
     pattern: str
     random: bool = False
-    """True where the secret must also look random."""
-    longest: int = 0
-    """A line is looked at when it has a word of this many characters."""
+    """True if the secret must also look random."""
+    min_word: int = 0
+    """Characters that the longest word of a line must have for the rule to be tried."""
 
 
 BASE64 = r"[\w+/=-]"
@@ -47,14 +47,14 @@ PREFIXES: tuple[Prefix, ...] = (
     Prefix("GitHub", "ghp_ gho_ ghu_ ghs_ ghr_", r"\w"),
     Prefix("GitHub fine-grained", "github_pat_", r"\w", anywhere=True),
     Prefix("GitLab", "glpat- gldt- glft- glffct- glimt- glagent- gloas- glptt- glrt- glcbt- glsoat-", r"[\w.-]"),
-    Prefix("GitLab runner registration", "GR1348941", shortest=3, anywhere=True),
+    Prefix("GitLab runner registration", "GR1348941", min_tail=3, anywhere=True),
     Prefix("Slack", "xoxb- xoxp- xoxa- xoxr- xoxs- xoxo- xoxe- xoxc- xoxd- xoxe. xapp-", r"[\w%.-]", anywhere=True),
     Prefix("Stripe, Paystack, Clerk", "sk_live_ sk_test_ sk_prod_ rk_live_ rk_test_ rk_prod_ whsec_", BASE64),
     Prefix("OpenAI, Anthropic, OpenRouter", "sk-proj- sk-svcacct- sk-admin- sk-ant- sk-or- sk-lf-"),
-    Prefix("OpenAI and look-alikes", "sk- sess-", shortest=8, random=True),
+    Prefix("OpenAI and look-alikes", "sk- sess-", min_tail=8, random=True),
     Prefix("other AI services", "gsk_ xai- pplx- nvapi- tvly- lsv2_pt_ lsv2_sk_ ABSK r8_ e2b_ csk- jina_", BASE64, 8, True),
     Prefix("Google", "AIza GOCSPX- ya29. 1//0", r"[\w.-]"),
-    Prefix("npm, PyPI, RubyGems", "npm_ rubygems_ pypi-Ag", shortest=8, random=True),
+    Prefix("npm, PyPI, RubyGems", "npm_ rubygems_ pypi-Ag", min_tail=8, random=True),
     Prefix("Clojars", "CLOJARS_ clojars_", LETTERS, 10, True),
     Prefix("DigitalOcean", "dop_v1_ doo_v1_ dor_v1_", anywhere=True),
     Prefix("SendGrid", "SG.", r"[\w.-]", 8, True),
@@ -75,7 +75,7 @@ PREFIXES: tuple[Prefix, ...] = (
     Prefix("Vault before 1.10", "s.", LETTERS, 12, True),
     Prefix("Pulumi, Infracost, Mailgun", "pul- ico- key- pubkey-", LETTERS, 8, True),
     Prefix("Sourcegraph, SonarQube", "sgp_ slk_ squ_ sqp_ sqa_", r"\w", 8, True),
-    Prefix("SettleMint", "sm_aat_ sm_pat_ sm_sat_", shortest=4),
+    Prefix("SettleMint", "sm_aat_ sm_pat_ sm_sat_", min_tail=4),
     Prefix("Shippo, Duffel", "shippo_live_ shippo_test_ duffel_live_ duffel_test_", r"[\w=-]"),
     Prefix("Lob, GoCardless", "live_ test_ live_pub_ test_pub_", LETTERS, 14, True),
     Prefix("PlanetScale", "pscale_tkn_ pscale_pw_ pscale_oauth_", DOTTED),
@@ -83,7 +83,7 @@ PREFIXES: tuple[Prefix, ...] = (
     Prefix("Postman", "PMAK- PMAT-"),
     Prefix("Scalingo, Intra42", "tk-us- s-s4t2ud- s-s4t2af-"),
     Prefix("Brevo", "xkeysib- xsmtpsib-", anywhere=True),
-    Prefix("Flutterwave", "FLWSECK_TEST- FLWSECK- FLWPUBK_TEST- FLWPUBK-", shortest=2, anywhere=True),
+    Prefix("Flutterwave", "FLWSECK_TEST- FLWSECK- FLWPUBK_TEST- FLWPUBK-", min_tail=2, anywhere=True),
     Prefix("EasyPost", "EZAK EZTK", LETTERS, 10),
     Prefix("Dynatrace", "dt0c01. dt0s01. dt0s02. dt0s08. dt0s16.", r"[\w.-]", anywhere=True),
     Prefix("Octopus Deploy", "API-", r"[A-Z0-9]", 8, True),
@@ -95,12 +95,12 @@ PREFIXES: tuple[Prefix, ...] = (
     Prefix("Artifactory", "AKCp cmVmd", LETTERS, 10),
     Prefix("Frame.io", "fio-u-", r"[\w=-]"),
     Prefix("Fly.io", "fo1_ fm1a_ fm1r_ fm2_", BASE64),
-    Prefix("Razorpay", "rzp_live_ rzp_test_", shortest=3),
+    Prefix("Razorpay", "rzp_live_ rzp_test_", min_tail=3),
     Prefix("Square", "sq0atp- sq0csp- sq0idp-", anywhere=True),
-    Prefix("Square, Facebook", "EAA", shortest=18, random=True),
+    Prefix("Square, Facebook", "EAA", min_tail=18, random=True),
     Prefix("Supabase, Figma", "sbp_ sb_secret_ figd_ figo_"),
     Prefix("Contentful", "CFPAT-"),
-    Prefix("Docker", "dckr_pat_ dckr_oat_", shortest=3, anywhere=True),
+    Prefix("Docker", "dckr_pat_ dckr_oat_", min_tail=3, anywhere=True),
     Prefix("Netlify, PostHog, Adafruit", "nfp_ nfc_ phx_ phs_ aio_", LETTERS, 8, True),
     Prefix("Resend", "re_", LETTERS, 8, True),
     Prefix("Buildkite, MailerSend", "bkua_ bkct_ mlsn."),
@@ -185,4 +185,4 @@ PATTERNS: tuple[Pattern, ...] = (
 )  # fmt: skip
 
 PEM = r"-{4,5} ?BEGIN[A-Z0-9 ]{1,64}+(?:-|\Z).*?(?:-{4,5} ?END[A-Z0-9 ]{0,64}+-{0,5}|\Z)"
-"""A PEM block over many lines, or over one where the line ends are escaped. Without its END, to the end of the text."""
+"""A PEM block over many lines, or over one with escaped line ends. Without its END, to the end of the text."""

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from ..daemon.settings import OPTIONS, Resolved
-from ..daemon.settings.sources import foreign_variables
+from ..daemon.settings.sources import unknown_variables
 
 Status: TypeAlias = Literal["ok", "warn", "fail"]
 
@@ -78,7 +78,7 @@ def settings(surroundings: Surroundings) -> Iterator[Finding]:
             yield Finding("settings", "ok", f"{option.key} = {_shown(value)} (from {source})")
     if not resolved.sources:
         yield Finding("settings", "ok", "all defaults")
-    for name in foreign_variables(surroundings.environ):
+    for name in unknown_variables(surroundings.environ):
         yield Finding("settings", "warn", f"{name} is no variable of discreet and has no effect")
 
 

@@ -12,7 +12,7 @@ from typing import IO, Final, final
 import msgspec
 from msgspec import Struct
 
-from ..daemon.settings.table import Framing
+from ..daemon.settings.table import FramingSetting
 from .doctor_checks import Finding
 
 REPLY_SECONDS: Final = 10.0
@@ -55,7 +55,11 @@ class _LogLine(Struct, frozen=True):
 
 
 def try_out(
-    command: Sequence[str], framing: Framing, *, reply_seconds: float = REPLY_SECONDS, end_seconds: float = END_SECONDS
+    command: Sequence[str],
+    framing: FramingSetting,
+    *,
+    reply_seconds: float = REPLY_SECONDS,
+    end_seconds: float = END_SECONDS,
 ) -> Trial:
     """Start the command, ask it one thing, close its stdin, and wait for its end.
 
@@ -86,7 +90,7 @@ def try_out(
     return Trial(replied, ended, status, output.content, log.content, held)
 
 
-def judge(trial: Trial, framing: Framing, drain_timeout: float) -> Iterator[Finding]:
+def judge(trial: Trial, framing: FramingSetting, drain_timeout: float) -> Iterator[Finding]:
     """What a trial says of the daemon, which had these settings."""
     yield _reply_finding(trial, framing)
     bad = first_stray_byte(trial.output, framing)
@@ -102,7 +106,7 @@ def judge(trial: Trial, framing: Framing, drain_timeout: float) -> Iterator[Find
         yield Finding("stdout", "warn", f"the apps wrote to stdout or stderr, {stray} times; it went to the log")
 
 
-def first_stray_byte(output: bytes, framing: Framing) -> int | None:
+def first_stray_byte(output: bytes, framing: FramingSetting) -> int | None:
     """Where the first byte stands that belongs to no frame; None when all do."""
     at = 0
     while at < len(output):
@@ -136,7 +140,7 @@ def _is_message(body: bytes) -> bool:
         return False
 
 
-def _reply_finding(trial: Trial, framing: Framing) -> Finding:
+def _reply_finding(trial: Trial, framing: FramingSetting) -> Finding:
     body, _ = _line_at(trial.output, 0) if framing == "newline" else _body_at(trial.output, 0)
     try:
         msgspec.json.decode(body, type=_Reply)

@@ -14,7 +14,7 @@ from .. import __version__
 from ..daemon.lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from ..daemon.settings import UsageError
 from ..daemon.settings.flags import FlagParser
-from ..daemon.settings.sources import nearest
+from ..daemon.settings.sources import closest_match
 from .output import complain, forget_stdout, out
 
 DEFAULT_VERB: Final = "serve"
@@ -168,7 +168,7 @@ def _run(argv: Sequence[str]) -> int:
             pass
         case [word, *_] if not word.startswith("-") and ":" not in word:
             raise UsageError(
-                f"{word}: neither a command nor an app (pkg.module:service); nearest: {nearest(word, VERBS)}"
+                f"{word}: neither a command nor an app (pkg.module:service); nearest: {closest_match(word, VERBS)}"
             )
         case _:
             name, rest = DEFAULT_VERB, list(argv)

@@ -25,9 +25,9 @@ from ..client import (
     connect,
 )
 from ..client.peer import DEFAULT_TIMEOUT, LISTING_SECONDS
-from ..client.policies.idempotency import Listed
+from ..client.policies.operation_kinds import ListedOperation
 from ..daemon.lifecycle import EXIT_OK, EXIT_USAGE
-from ..daemon.settings.sources import nearest
+from ..daemon.settings.sources import closest_match
 from ..framing.events import Framing
 from .exit_status import EXIT_DOMAIN, EXIT_WRONG_REQUEST, exit_status
 from .json_output import show
@@ -156,11 +156,11 @@ async def _nearest(peer: Peer, request: Request) -> str:
         return ""
     try:
         listed = await peer.call(
-            "services/list", type=list[Listed], timeout=LISTING_SECONDS, service_params=request.service_params
+            "services/list", type=list[ListedOperation], timeout=LISTING_SECONDS, service_params=request.service_params
         )
     except ClientError:
         return ""
-    return nearest(request.method, [operation.name for operation in listed], cutoff=ALIKE)
+    return closest_match(request.method, [operation.name for operation in listed], cutoff=ALIKE)
 
 
 def _is_error(result: Raw) -> bool:

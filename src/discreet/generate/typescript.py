@@ -6,9 +6,26 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+import msgspec
+
 from ..daemon.schemas.documents import OperationSchema
 from .layout import Group, Piece, lines
-from .model import Alias, Either, Error, Field, Module, Namespace, Operation, Places, Record, Scalar, Tag, Type, Values
+from .model import (
+    Alias,
+    Either,
+    Error,
+    Field,
+    Module,
+    Namespace,
+    Operation,
+    Places,
+    Record,
+    Scalar,
+    ScalarKind,
+    Tag,
+    Type,
+    Values,
+)
 from .names import Names, constant_name, member_name
 from .reading import read
 from .typescript_session import IMPORTS, SESSION
@@ -26,7 +43,8 @@ def typescript(operations: Iterable[OperationSchema]) -> str:
     """The text of a module. The same operations give the same text."""
     module = read(operations, _RESERVED)
     body = "\n\n".join("\n".join(block) for block in _blocks(module))
-    texts = "\n\n".join("\n".join(_text(*alias)) for alias in TEXTS.values() if re.search(rf"\b{alias[0]}\b", body))
+    used = frozenset(_scalar_kinds(module))
+    texts = "\n\n".join("\n".join(_text(*alias)) for kind, alias in TEXTS.items() if kind in used)
     return "\n".join(filter(None, (_HEADER, IMPORTS, texts and f"{texts}\n", body and f"{body}\n", SESSION)))
 
 
@@ -48,6 +66,20 @@ def _blocks(module: Module) -> Iterator[Iterable[str]]:
             if operation.errors:
                 yield _declared(operation, codes[operation.wire], module)
         yield _namespace(namespace, codes)
+
+
+def _scalar_kinds(node: object) -> Iterator[ScalarKind]:
+    """The kinds of scalar that occur in a part of the model."""
+    match node:
+        case Scalar(kind):
+            yield kind
+        case msgspec.Struct():
+            yield from _scalar_kinds(msgspec.structs.astuple(node))
+        case tuple():
+            for part in node:
+                yield from _scalar_kinds(part)
+        case _:
+            return
 
 
 def _text(name: str, tp: str, doc: str) -> Iterator[str]:

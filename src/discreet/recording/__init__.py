@@ -1,1 +1,1 @@
-"""Recordings of a conversation: written, read and replayed."""
+"""Recorded sessions: recording, scrubbing, reading and replaying them."""

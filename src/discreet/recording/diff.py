@@ -1,4 +1,7 @@
-"""Where two JSON values differ. Knows no messages; the order of an object's members and how a number is spelt are nothing."""
+"""Finds where two JSON values differ. Knows nothing of messages.
+
+The order of an object's members does not matter, nor how a number is written.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +14,20 @@ from msgspec import Raw
 from ..client.json_path import Path
 from .json_values import Json
 
-Difference: TypeAlias = tuple[Path, "Json | Absent", "Json | Absent"]
+
+class Missing(msgspec.Struct, frozen=True):
+    """One of the two values has no such member or item."""
 
 
-class Absent(msgspec.Struct, frozen=True):
-    """There is no such member or item on this side."""
+MISSING = Missing()
 
-
-ABSENT = Absent()
+ValueDifference: TypeAlias = tuple[Path, "Json | Missing", "Json | Missing"]
 
 
 def differences(
-    one: Json | Absent, other: Json | Absent, ignored: Callable[[Path], bool], path: Path = ()
-) -> Iterator[Difference]:
-    """The smallest differing parts, in the order of `one`. What `ignored` names is skipped with all that it holds.
+    one: Json | Missing, other: Json | Missing, ignored: Callable[[Path], bool], path: Path = ()
+) -> Iterator[ValueDifference]:
+    """The smallest parts that differ, in the order of `one`. A path that is `ignored` is skipped with everything below it.
 
     Raises `RecursionError` for values nested too deeply.
     """
@@ -33,10 +36,10 @@ def differences(
     match one, other:
         case dict(), dict():
             for key in (*one, *(key for key in other if key not in one)):
-                yield from differences(one.get(key, ABSENT), other.get(key, ABSENT), ignored, (*path, key))
+                yield from differences(one.get(key, MISSING), other.get(key, MISSING), ignored, (*path, key))
         case list(), list():
-            for place in range(max(len(one), len(other))):
-                yield from differences(_item(one, place), _item(other, place), ignored, (*path, place))
+            for index in range(max(len(one), len(other))):
+                yield from differences(_item(one, index), _item(other, index), ignored, (*path, index))
         case Raw(), Raw():
             if not _equal_numbers(one, other):
                 yield path, one, other
@@ -45,8 +48,8 @@ def differences(
                 yield path, one, other
 
 
-def _item(items: list[Json], place: int) -> Json | Absent:
-    return items[place] if place < len(items) else ABSENT
+def _item(items: list[Json], index: int) -> Json | Missing:
+    return items[index] if index < len(items) else MISSING
 
 
 def _equal_numbers(one: Raw, other: Raw) -> bool:
@@ -54,5 +57,5 @@ def _equal_numbers(one: Raw, other: Raw) -> bool:
         return True
     try:
         return bool(msgspec.json.decode(one) == msgspec.json.decode(other))
-    except (msgspec.DecodeError, ValueError):  # beyond every type: only equal spellings are surely equal
+    except (msgspec.DecodeError, ValueError):  # no type can hold the numbers: only equal texts are surely equal
         return False

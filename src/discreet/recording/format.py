@@ -1,7 +1,7 @@
-"""A recorded session: one JSON text per line, what was said by whom and when. Knows no streams and no processes.
+"""The file format of a recorded session: one JSON object per line. Knows no streams and no processes.
 
-The first line is `Start`, the last one `Ended`; a recording whose last line is another was cut off, and is as good up to
-there. Everything in it is scrubbed before it gets here. docs/recording.md describes the file for people.
+The first entry is `StartEntry`, the last one `EndEntry`. A recording without `EndEntry` was cut off and is valid up to there.
+Everything in it is already scrubbed. docs/recording.md describes the file for users.
 """
 
 from __future__ import annotations
@@ -16,137 +16,140 @@ from msgspec import Raw
 from ..framing.parser import FramingChoice
 
 VERSION: Final = 1
-"""Of the format. A reader takes this one only; members that it does not know are ignored."""
+"""The version of the format. Other versions are refused; unknown members are ignored."""
 
 Sender: TypeAlias = Literal["client", "server"]
 
+StreamName: TypeAlias = Literal["client", "server", "stderr"]
+"""The streams of a session: the client's output, the server's output, the server's stderr."""
+
 StrPath: TypeAlias = "str | os.PathLike[str]"
 
-_PRIVATE: Final = 0o600
-"""What a session holds is the owner's: scrubbing finds secrets, and knows nothing of confidential prose."""
+_OWNER_ONLY: Final = 0o600
+"""The mode of a new file. Scrubbing finds secrets, but a session may hold other confidential text."""
 
 
-class _Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", omit_defaults=True):
-    """`ms` are milliseconds since the start of the session."""
+class _Entry(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
+    """`ms` is in milliseconds since the start of the session."""
 
     ms: float
 
 
-class Start(_Line, frozen=True, kw_only=True, tag="start"):
-    """How the session began. `command` is scrubbed as logs are."""
+class StartEntry(_Entry, frozen=True, kw_only=True, tag="start"):
+    """How the session began. `command` is scrubbed like logs."""
 
     version: int
     framing: FramingChoice
     command: tuple[str, ...]
 
 
-class Said(_Line, frozen=True, kw_only=True, tag="message"):
-    """One message. `scrubbed` maps places in it to the numbers of the secrets that were there, 0 for no number."""
+class MessageEntry(_Entry, frozen=True, kw_only=True, tag="message"):
+    """One message. `scrubbed` maps paths in it to the number of the secret that was there, 0 for no number."""
 
     sender: Sender = msgspec.field(name="from")
     message: Raw
     scrubbed: dict[str, int] = msgspec.field(default_factory=dict)
 
 
-class Lost(_Line, frozen=True, kw_only=True, tag="lost"):
-    """Bytes that are no message; nothing of them is kept but how many they were."""
+class OmittedEntry(_Entry, frozen=True, kw_only=True, tag="omitted"):
+    """Bytes that are not in the recording, most often because they are no message. Only their number is known."""
 
     sender: Sender = msgspec.field(name="from")
     reason: str
     size: int = msgspec.field(name="bytes")
 
 
-class Closed(_Line, frozen=True, kw_only=True, tag="closed"):
+class ClosedEntry(_Entry, frozen=True, kw_only=True, tag="closed"):
     """One side ended its stream."""
 
     sender: Sender = msgspec.field(name="from")
 
 
-class Noted(_Line, frozen=True, kw_only=True, tag="stderr"):
-    """A line that the server wrote to stderr, scrubbed as logs are."""
+class StderrEntry(_Entry, frozen=True, kw_only=True, tag="stderr"):
+    """A line of the server's stderr, scrubbed like logs."""
 
     text: str
 
 
-class Ended(_Line, frozen=True, kw_only=True, tag="end"):
-    """The server's exit status; negative, the signal that ended it; None when it was not seen to end."""
+class EndEntry(_Entry, frozen=True, kw_only=True, tag="end"):
+    """The server's exit status; a negative one is the number of the signal that ended it; None if it did not end."""
 
     status: int | None
 
 
-Line: TypeAlias = Start | Said | Lost | Closed | Noted | Ended
+Entry: TypeAlias = StartEntry | MessageEntry | OmittedEntry | ClosedEntry | StderrEntry | EndEntry
 
 
 class Recording(msgspec.Struct, frozen=True):
-    """What a file holds: its start, and the lines behind it."""
+    """The content of a file: its start, and the entries after it."""
 
-    start: Start
-    lines: tuple[Line, ...]
+    start: StartEntry
+    entries: tuple[Entry, ...]
 
     @property
-    def ended(self) -> Ended | None:
-        """The last line, unless the recording was cut off."""
-        last = self.lines[-1] if self.lines else None
-        return last if isinstance(last, Ended) else None
+    def end(self) -> EndEntry | None:
+        """The last entry; None if the recording was cut off."""
+        last = self.entries[-1] if self.entries else None
+        return last if isinstance(last, EndEntry) else None
 
 
 @final
 class RecordingError(ValueError):
-    """A file is no recording, or one of another version. The message names the file and the line."""
+    """A file is no recording, or has another version. The message names the file and the line."""
 
 
 def create_file(path: StrPath) -> int:
-    """A descriptor to write a recording to. A file that is there is left as it is, a new one is its owner's only.
+    """Open a file to write a recording to, and return its descriptor.
 
-    Raises `OSError`.
+    An existing file keeps its content; only the owner can read a new one. Raises `OSError`.
     """
-    return os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), _PRIVATE)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), _OWNER_ONLY)
 
 
 @final
 class RecordingWriter:
-    """Writes lines to a descriptor, each at once and whole. Raises `OSError`."""
+    """Writes each entry to a descriptor at once and completely. Raises `OSError`."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
 
-    def write(self, line: Line) -> None:
-        rest = memoryview(_encode(line) + b"\n")
+    def write(self, entry: Entry) -> None:
+        rest = memoryview(_encode(entry) + b"\n")
         while rest:
             rest = rest[os.write(self._fd, rest) :]
 
 
 def read_recording(path: StrPath) -> Recording:
-    """Read a file. A last line without its end was cut off and is left out. Raises `OSError`, `RecordingError`."""
+    """Read a file. An incomplete last line is left out. Raises `OSError` and `RecordingError`."""
     with open(path, "rb") as file:
         data = file.read()
-    lines = _lines(data, os.fspath(path))
-    start = next(lines, None)
-    if not isinstance(start, Start):
-        raise RecordingError(f"{os.fspath(path)}: no recording: it does not begin with its start")
-    rest = tuple(lines)
-    for number, line in enumerate(rest, 2):
-        if isinstance(line, Start):
-            raise RecordingError(f"{os.fspath(path)}:{number}: another recording begins: one file holds one")
+    entries = _read_entries(data, os.fspath(path))
+    start = next(entries, None)
+    if not isinstance(start, StartEntry):
+        raise RecordingError(f"{os.fspath(path)}: not a recording: the first line is no start entry")
+    rest = tuple(entries)
+    for number, entry in enumerate(rest, 2):
+        if isinstance(entry, StartEntry):
+            raise RecordingError(f"{os.fspath(path)}:{number}: a second start entry: a file holds one recording")
     return Recording(start, rest)
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Line).decode
+_decode = msgspec.json.Decoder(Entry).decode
 
 
 class _Version(msgspec.Struct):
     version: int = VERSION
 
 
-def _lines(data: bytes, name: str) -> Iterator[Line]:
-    whole, _, _ = data.rpartition(b"\n")
-    for number, text in enumerate(whole.split(b"\n") if whole else (), 1):
+def _read_entries(data: bytes, name: str) -> Iterator[Entry]:
+    complete, _, _ = data.rpartition(b"\n")
+    for number, text in enumerate(complete.split(b"\n") if complete else (), 1):
         try:
             if number == 1 and (version := msgspec.json.decode(text, type=_Version).version) != VERSION:
-                raise RecordingError(f"{name}: version {version} of the format, not {VERSION}")
-            text.decode()  # which a message within is not asked for
-            line = _decode(text)
+                raise RecordingError(f"{name}: the format's version is {version}, but only {VERSION} is supported")
+            text.decode()  # msgspec does not check the encoding within `Raw`
+            entry = _decode(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-            raise RecordingError(f"{name}:{number}: no line of a recording: {exc}") from exc
-        yield line
+            raise RecordingError(f"{name}:{number}: not a line of a recording: {exc}") from exc
+        yield entry

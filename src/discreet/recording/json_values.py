@@ -1,6 +1,6 @@
-"""JSON texts as values that lose nothing on the way back: numbers keep every digit that was written.
+"""Reads and writes JSON values without loss: numbers keep every digit.
 
-Stricter than most: what is no UTF-8 or no JSON is refused, `NaN` among it.
+Stricter than most decoders: text that is no UTF-8 or no JSON is refused, `NaN` included.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import msgspec
 from msgspec import Raw
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | bool | Raw | None"
-"""A number is its text, as `Raw`."""
+"""A number is kept as its text, in a `Raw`."""
 
-UNREADABLE: Final = (ValueError, RecursionError)
-"""What `load` and `dump` raise. `UnicodeError` is among the first: text that is no UTF-8, or half a character."""
+JSON_ERRORS: Final = (ValueError, RecursionError)
+"""What `load` and `dump` raise. `UnicodeError`, for text that is no UTF-8 and for lone surrogates, is a `ValueError`."""
 
 
 def load(text: bytes) -> Json:
-    """Read one JSON text. Of equal keys the last wins. Raises one of `UNREADABLE`."""
+    """Read one JSON text. Of equal keys the last wins. Raises one of `JSON_ERRORS`."""
     value: Json = json.loads(text.decode(), parse_int=_number, parse_float=_number, parse_constant=_refuse)
     return value
 
 
 def dump(value: Json) -> bytes:
-    """The shortest text of a value. Raises one of `UNREADABLE`."""
+    """The shortest text of a value. Raises one of `JSON_ERRORS`."""
     return msgspec.json.encode(value)
 
 

@@ -1,6 +1,6 @@
-"""Sees to it that a server does not outlive this process, even when this process is killed and can do nothing more.
+"""Kills a server's process group when this process dies, even by SIGKILL.
 
-A small process of its own holds the end of a pipe. When the pipe ends without a word, it kills the server's group.
+A small shell process waits at the end of a pipe. If the pipe closes without a message, it kills the group.
 """
 
 from __future__ import annotations
@@ -13,52 +13,52 @@ from contextlib import contextmanager
 from typing import Final
 
 GRACE_SECONDS: Final = 1
-"""How long a server has, whose input ended with this process, before it is killed."""
+"""How long the server may go on after this process died, which ended its input, before it is killed."""
 
 _SCRIPT: Final = f'read -r group || exit 0; read -r done || {{ sleep {GRACE_SECONDS}; kill -s KILL -- "-$group"; }}'
 
 
 @contextmanager
-def guarded() -> Iterator[Callable[[int], None]]:
-    """While entered, a process group that is named to it, once, is killed if this process dies. Leaving lets go of it.
+def orphan_guard() -> Iterator[Callable[[int], None]]:
+    """Yields a function; call it once with a process group. If this process dies within the block, the group is killed.
 
-    Where there are no groups to kill (Windows), or no shell, nothing is done.
+    Does nothing on Windows, which has no process groups, and where there is no shell.
     """
     guard = _start()
     if guard is None:
         yield lambda _: None
         return
-    ours, process = guard
+    pipe, process = guard
     try:
-        yield lambda group: _tell(ours, b"%d\n" % group)
+        yield lambda group: _send(pipe, b"%d\n" % group)
     finally:
-        _tell(ours, b"done\ndone\n")  # a group that was never named is none
-        os.close(ours)
+        _send(pipe, b"done\ndone\n")  # without a group, the first line is read as the group and the second as the end
+        os.close(pipe)
         process.wait()
 
 
 def _start() -> tuple[int, subprocess.Popen[bytes]] | None:
     if sys.platform == "win32":
         return None
-    theirs, ours = os.pipe()
+    reader, writer = os.pipe()
     try:
         process = subprocess.Popen(
             ["/bin/sh", "-c", _SCRIPT],
-            stdin=theirs,
+            stdin=reader,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # whoever kills this process's group must not hit it
+            start_new_session=True,  # a signal to this process's group must not end the guard
         )
     except OSError:
-        os.close(ours)
+        os.close(writer)
         return None
     finally:
-        os.close(theirs)
-    return ours, process
+        os.close(reader)
+    return writer, process
 
 
-def _tell(fd: int, word: bytes) -> None:
+def _send(fd: int, line: bytes) -> None:
     try:
-        os.write(fd, word)
+        os.write(fd, line)
     except OSError:
-        return  # somebody has killed the guard
+        return  # the guard process was killed

@@ -1,6 +1,6 @@
-"""Passes a session through, byte for byte, in both directions, and lets somebody listen.
+"""Passes the bytes of a session between client and server, and shows them to an observer.
 
-Never looks at the bytes, never holds more than one read of each direction, never waits for the listener.
+Never interprets the bytes, never holds more than one read of each direction, never waits for the observer.
 """
 
 from __future__ import annotations
@@ -16,24 +16,26 @@ import msgspec
 
 from ..client.process.process import LINGER_SECONDS, EndBounds, ServerProcess
 from ..client.task_group import background_tasks
-from ..framing.channel import REST_SECONDS
-from ..framing.transports.descriptors import nothing
+from ..framing.channel import SILENCE_SECONDS
+from ..framing.transports.descriptors import do_nothing
 from ..framing.transports.interface import ByteTransport, PeerGone
-from .recorder import Stream
+from .format import StreamName
 
-GONE_SECONDS: Final = 0.25
-"""How often it is looked whether a client that ended its input still reads."""
+HANG_UP_POLL_SECONDS: Final = 0.25
+"""The interval of the check whether a client that ended its input still reads."""
 
 
-class Listener(Protocol):
-    def __call__(self, stream: Stream, data: bytes, *, rested: bool = False) -> None:
-        """Some bytes of one stream; none at its end. `rested`: it was silent for `REST_SECONDS` before them."""
+class Observer(Protocol):
+    """Gets a copy of everything that passes."""
+
+    def __call__(self, stream: StreamName, data: bytes, *, rested: bool = False) -> None:
+        """Some bytes of one stream; none at its end. `rested`: the stream was silent for `SILENCE_SECONDS` before them."""
         ...
 
 
 @final
-class ClientEnds:
-    """This process's own streams: what the client writes, what it reads, and whether it still does."""
+class ClientStreams:
+    """The streams to the client: `incoming` is its output, `outgoing` its input. `hung_up` says whether it stopped reading."""
 
     def __init__(self, incoming: ByteTransport, outgoing: ByteTransport, *, hung_up: Callable[[], bool]) -> None:
         self.incoming = incoming
@@ -42,31 +44,31 @@ class ClientEnds:
 
 
 async def relay(
-    client: ClientEnds,
+    client: ClientStreams,
     server: ServerProcess,
-    listen: Listener,
+    observe: Observer,
     *,
     bounds: EndBounds = EndBounds(),  # noqa: B008 - frozen
 ) -> None:
-    """Pass bytes until the server has ended, or the client has gone; then the server is the caller's to end.
+    """Pass bytes until the server has ended or the client has hung up. After a hang-up the caller ends the server.
 
-    Each side sees what the other does: the end of a stream as its end, a reader that went away as one. A client that no
-    longer reads counts as gone. There is no time limit until the client has ended its input; from then on, a server that
-    says nothing for `bounds.eof` is ended, and what it still says passes.
+    The end of one side's stream, and a reader that goes away, reach the other side as such. A client that no longer reads
+    has hung up. There is no time limit until the client ends its input. From then on a server that writes nothing for
+    `bounds.eof` is terminated; what it still writes is passed on.
     """
     async with background_tasks() as tasks:
-        ending = _Ending(server, bounds)
-        tasks.start_soon(_upstream, client, server, listen, ending, tasks.cancel_scope)
-        if await forward("server", server, client.outgoing, ending.hearing(listen), ending.passed):
+        silence = _SilenceTimeout(server, bounds)
+        tasks.start_soon(_forward_client, client, server, observe, silence, tasks.cancel_scope)
+        if await forward("server", server, client.outgoing, silence.observer(observe), silence.delivered):
             client.outgoing.send_eof()
             await server.wait()
 
 
 @final
-class _Ending:
-    """How long the server has been silent, and its end when that was too long.
+class _SilenceTimeout:
+    """Terminates a server that has been silent for too long.
 
-    It is not silent while what it said waits for the client.
+    The server does not count as silent while its output waits for the client to read it.
     """
 
     def __init__(self, server: ServerProcess, bounds: EndBounds) -> None:
@@ -74,88 +76,95 @@ class _Ending:
         self._bounds = bounds
         self._silent_since = anyio.current_time()
 
-    def hearing(self, listen: Listener) -> Listener:
-        def hear(stream: Stream, data: bytes, *, rested: bool = False) -> None:
+    def observer(self, observe: Observer) -> Observer:
+        """`observe`, and besides a note that the server has written."""
+
+        def observe_server(stream: StreamName, data: bytes, *, rested: bool = False) -> None:
             self._silent_since = math.inf if data else anyio.current_time()
-            listen(stream, data, rested=rested)
+            observe(stream, data, rested=rested)
 
-        return hear
+        return observe_server
 
-    def passed(self) -> None:
+    def delivered(self) -> None:
+        """The client has read everything that was observed."""
         self._silent_since = anyio.current_time()
 
-    async def when_silent(self) -> None:
-        """Wait until the server has been silent for long from now on, then end it."""
-        asked_at = anyio.current_time()
-        while (left := max(asked_at, self._silent_since) + self._bounds.eof - anyio.current_time()) > 0:  # noqa: ASYNC110 - a clock
+    async def run(self) -> None:
+        """Wait until the server has been silent for `bounds.eof`, counted from now at the earliest, then terminate it."""
+        began = anyio.current_time()
+        while (left := max(began, self._silent_since) + self._bounds.eof - anyio.current_time()) > 0:  # noqa: ASYNC110 - a clock
             await anyio.sleep(min(left, self._bounds.eof))
-        await end_now(self._server, self._bounds)
+        await terminate(self._server, self._bounds)
 
 
-async def end_now(server: ServerProcess, bounds: EndBounds) -> None:
-    """SIGTERM, then SIGKILL."""
+async def terminate(server: ServerProcess, bounds: EndBounds) -> None:
+    """Send SIGTERM, and SIGKILL after `bounds.terminate`."""
     await server.end(msgspec.structs.replace(bounds, eof=0.0))
 
 
 async def forward(
-    stream: Stream,
+    stream: StreamName,
     source: ByteTransport,
     sink: ByteTransport,
-    listen: Listener,
-    passed: Callable[[], None] = nothing,
+    observe: Observer,
+    delivered: Callable[[], None] = do_nothing,
 ) -> bool:
-    """Copy until the source ends: True. False when the sink takes no more. The sink's pace is the source's.
+    """Copy until the source ends, which returns True, or the sink's reader is gone, which returns False.
 
-    `passed` is called when the sink has taken what was last heard.
+    Reads no faster than the sink takes it. `delivered` is called whenever the sink has taken what was last read.
     """
     try:
         while True:
             began = anyio.current_time()
             data = await source.receive()
-            listen(stream, data, rested=anyio.current_time() - began >= REST_SECONDS)
+            observe(stream, data, rested=anyio.current_time() - began >= SILENCE_SECONDS)
             if not data:
                 return True
             await sink.send(data)
-            passed()
+            delivered()
     except PeerGone:
         return False
 
 
-async def forward_stderr(source: ByteTransport, sink: ByteTransport, server: ServerProcess, listen: Listener) -> None:
-    """Pass the server's stderr through until it ends, or the server has and whoever else holds it is silent."""
+async def forward_stderr(source: ByteTransport, sink: ByteTransport, server: ServerProcess, observe: Observer) -> None:
+    """Pass on the server's stderr until it ends. `LINGER_SECONDS` after the server's exit it counts as ended."""
     async with background_tasks() as tasks:
-        tasks.start_soon(_silence_after, server, tasks.cancel_scope)
-        if not await forward("stderr", source, sink, listen):
-            while data := await source.receive():  # nobody reads it here: the server must not stand still for that
-                listen("stderr", data)
+        tasks.start_soon(_cancel_after_exit, server, tasks.cancel_scope)
+        if not await forward("stderr", source, sink, observe):
+            while data := await source.receive():  # nobody reads this process's stderr, but the server must not block
+                observe("stderr", data)
 
 
-async def _upstream(
-    client: ClientEnds, server: ServerProcess, listen: Listener, ending: _Ending, session: anyio.CancelScope
+async def _forward_client(
+    client: ClientStreams,
+    server: ServerProcess,
+    observe: Observer,
+    silence: _SilenceTimeout,
+    session: anyio.CancelScope,
 ) -> None:
-    if not await forward("client", client.incoming, server, listen):
-        client.incoming.close()  # the server reads no more: neither does this side
-        await _watch_client(client, session)
+    if not await forward("client", client.incoming, server, observe):
+        client.incoming.close()  # the server reads no more, and the client should see that
+        await _cancel_on_hang_up(client, session)
     server.send_eof()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(ending.when_silent)
-        tasks.start_soon(_watch_client, client, session)
+        tasks.start_soon(silence.run)
+        tasks.start_soon(_cancel_on_hang_up, client, session)
 
 
-async def _watch_client(client: ClientEnds, session: anyio.CancelScope) -> None:
-    while not client.hung_up():  # noqa: ASYNC110 - no event tells of a reader that goes away
-        await anyio.sleep(GONE_SECONDS)
+async def _cancel_on_hang_up(client: ClientStreams, session: anyio.CancelScope) -> None:
+    while not client.hung_up():  # noqa: ASYNC110 - no event reports a reader that goes away
+        await anyio.sleep(HANG_UP_POLL_SECONDS)
     session.cancel()
 
 
-async def _silence_after(server: ServerProcess, scope: anyio.CancelScope) -> None:
+async def _cancel_after_exit(server: ServerProcess, scope: anyio.CancelScope) -> None:
     await server.wait()
     await anyio.sleep(LINGER_SECONDS)
     scope.cancel()
 
 
-def nobody_reads(fd: int) -> bool:
-    """Whether the reader of a pipe, a socket or a terminal is gone for good; False where the system can't say."""
+def reader_is_gone(fd: int) -> bool:
+    """Whether the reader of a pipe, a socket or a terminal is gone for good. False if the system can't say."""
     if sys.platform == "win32":
         return False
     poll = select.poll()

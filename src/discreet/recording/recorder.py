@@ -1,7 +1,7 @@
-"""Hands what passes in a session to the process that records it, so that those who talk never wait for it.
+"""Passes the bytes of a session to the process that records them, so that the session never waits for the recording.
 
-What that process has not taken yet waits in memory, up to a bound. When that is reached, or the file can't be written, the
-recording ends and the session goes on.
+Bytes that this process has not taken yet are queued in memory, up to a bound. When the bound is reached, or the file can't
+be written, the recording ends and the session goes on.
 """
 
 from __future__ import annotations
@@ -13,30 +13,36 @@ import threading
 from collections.abc import Sequence
 from queue import SimpleQueue
 from time import monotonic
-from typing import Final, Literal, TypeAlias, final
+from typing import Final, final
 
 import msgspec
 
 from ..framing.parser import FramingChoice
-from .recorder_process import UNWRITABLE, Begin, Kind, encode
+from .format import StreamName
+from .recorder_process import UNWRITABLE, PacketKind, RecordingOptions, encode_packet
 
-BACKLOG_BYTES: Final = 256 * 1024 * 1024
-"""What may wait to be recorded: as much as one message of a server may have."""
+QUEUE_BYTES: Final = 256 * 1024 * 1024
+"""How much may be queued: as much as one message of a server may hold."""
 
 FINISH_SECONDS: Final = 30.0
-"""How long the end of a session waits for what is still to be recorded: some 100 MB at the scrubber's pace."""
+"""How long `finish` waits for the rest of the recording: about 100 MB at the scrubber's speed."""
 
-Stream: TypeAlias = Literal["client", "server", "stderr"]
-
-_KINDS: Final[dict[Stream, Kind]] = {"client": Kind.CLIENT, "server": Kind.SERVER, "stderr": Kind.STDERR}
-_SKIPPED: Final[dict[Stream, Kind]] = {"client": Kind.SKIPPED_CLIENT, "server": Kind.SKIPPED_SERVER}
+_KINDS: Final[dict[StreamName, PacketKind]] = {
+    "client": PacketKind.CLIENT,
+    "server": PacketKind.SERVER,
+    "stderr": PacketKind.STDERR,
+}
+_SKIPPED: Final[dict[StreamName, PacketKind]] = {
+    "client": PacketKind.SKIPPED_CLIENT,
+    "server": PacketKind.SKIPPED_SERVER,
+}
 
 
 @final
 class Recorder:
-    """Takes what passes by, in the order in which it does. Only `finish` ever waits.
+    """Records a session in another process. Only `finish` ever waits.
 
-    `backlog` is in bytes. `problem` says why the recording is not whole, once that is known.
+    `max_queue` is in bytes. `problem` says why the recording is incomplete, once that is known.
     """
 
     def __init__(
@@ -46,17 +52,17 @@ class Recorder:
         command: Sequence[str],
         framing: FramingChoice,
         hide_paths: bool = False,
-        backlog: int = BACKLOG_BYTES,
+        max_queue: int = QUEUE_BYTES,
     ) -> None:
-        """Start the recording, to the descriptor `fd`, which is closed here. Raises `OSError`."""
+        """Start recording to the descriptor `fd`, which is closed here. Raises `OSError`."""
         self.problem: str | None = None
         self._began = monotonic()
-        self._backlog = backlog
-        self._handed_in = 0  # bytes, counted by those who hand in
-        self._taken = 0  # bytes, counted by the thread
-        self._skipped: dict[Stream, int] = {}
-        self._deaf = False
-        self._notes: SimpleQueue[bytes | None] = SimpleQueue()
+        self._max_queue = max_queue
+        self._queued = 0  # bytes ever, counted by the session's thread
+        self._written = 0  # bytes ever, counted by the recorder's thread
+        self._skipped: dict[StreamName, int] = {}
+        self._stopped = False
+        self._queue: SimpleQueue[bytes | None] = SimpleQueue()
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "discreet.recording.recorder_process"],
@@ -64,57 +70,58 @@ class Recorder:
                 stdout=fd,
                 stderr=subprocess.DEVNULL,
                 bufsize=0,
-                start_new_session=True,  # a Ctrl-C is for the session, and the recording outlasts it
+                start_new_session=True,  # a Ctrl-C is for the session; the recording must outlast it
             )
         finally:
             os.close(fd)
         words = tuple(word.encode(errors="backslashreplace").decode() for word in command)
-        self._notes.put(encode(Kind.BEGIN, 0.0, msgspec.msgpack.encode(Begin(words, framing, hide_paths))))
-        self._thread = threading.Thread(target=self._hand_over, name="discreet-scribe", daemon=True)
+        options = RecordingOptions(words, framing, hide_paths)
+        self._queue.put(encode_packet(PacketKind.BEGIN, 0.0, msgspec.msgpack.encode(options)))
+        self._thread = threading.Thread(target=self._write_queue, name="discreet-recorder", daemon=True)
         self._thread.start()
 
-    def hear(self, stream: Stream, data: bytes, *, rested: bool = False) -> None:
-        """Some bytes of one stream; none at its end. `rested`: the stream was silent for 250 ms before."""
-        note = encode(_KINDS[stream], self._now(), data, rested=rested)
-        if self._handed_in + len(note) - self._taken > self._backlog:
-            self._deaf = True
-        if self._deaf:
+    def observe(self, stream: StreamName, data: bytes, *, rested: bool = False) -> None:
+        """Record some bytes of one stream; none at its end. `rested`: the stream was silent for 250 ms before them."""
+        packet = encode_packet(_KINDS[stream], self._now(), data, rested=rested)
+        if self._queued + len(packet) - self._written > self._max_queue:
+            self._stopped = True
+        if self._stopped:
             self._skipped[stream] = self._skipped.get(stream, 0) + len(data)
         else:
-            self._handed_in += len(note)
-            self._notes.put(note)
+            self._queued += len(packet)
+            self._queue.put(packet)
 
     def finish(self, status: int | None) -> None:
-        """The session is over, with the server's exit status. Waits, in bounded time, until all is written."""
+        """End the session with the server's exit status. Waits until all is written, at most `FINISH_SECONDS`."""
         for stream, size in self._skipped.items():
             if stream in _SKIPPED:
-                self._notes.put(encode(_SKIPPED[stream], self._now(), size=size))
-        self._notes.put(encode(Kind.END, self._now(), msgspec.msgpack.encode(status)))
-        self._notes.put(None)
+                self._queue.put(encode_packet(_SKIPPED[stream], self._now(), size=size))
+        self._queue.put(encode_packet(PacketKind.END, self._now(), msgspec.msgpack.encode(status)))
+        self._queue.put(None)
         try:
             self.problem = _problem(self._process.wait(FINISH_SECONDS))
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-            self.problem = "the recording was not finished in time and ends early"
+            self.problem = "the recording was not finished in time and is incomplete"
         self._thread.join()
         if self.problem is None and self._skipped:
-            self.problem = "the recording could not keep up and ends early"
+            self.problem = "the recording could not keep up and is incomplete"
 
     def _now(self) -> float:
         return round((monotonic() - self._began) * 1000, 3)
 
-    def _hand_over(self) -> None:
-        """On the thread: write notes for as long as somebody reads them."""
-        assert self._process.stdin is not None  # asked for above
+    def _write_queue(self) -> None:
+        """Runs in the thread: writes packets until the last one, or until the process has ended."""
+        assert self._process.stdin is not None  # it is a pipe, see above
         with self._process.stdin as pipe:
-            while (note := self._notes.get()) is not None:
+            while (packet := self._queue.get()) is not None:
                 try:
-                    _write(pipe.fileno(), note)
-                except BrokenPipeError:  # it has ended: its status will tell why
-                    self._deaf = True
+                    _write(pipe.fileno(), packet)
+                except BrokenPipeError:  # the process has ended; its exit status says why
+                    self._stopped = True
                     return
-                self._taken += len(note)
+                self._written += len(packet)
 
 
 def _write(fd: int, data: bytes) -> None:
@@ -124,9 +131,9 @@ def _write(fd: int, data: bytes) -> None:
 
 
 def _problem(status: int) -> str | None:
-    """What the exit status of the process that records means."""
+    """What the exit status of the recording process means."""
     if status == 0:
         return None
     if status > UNWRITABLE:
-        return f"the recording can't be written and ends early: {os.strerror(status - UNWRITABLE)}"
-    return "the recording failed and ends early"
+        return f"the recording can't be written and is incomplete: {os.strerror(status - UNWRITABLE)}"
+    return "the recording failed and is incomplete"

@@ -1,7 +1,7 @@
-"""The process that records: what a session's relay heard comes in on stdin, the lines of the recording go out on stdout.
+"""The process that records: reads packets from stdin and writes the recording to stdout.
 
-A process of its own, because looking for secrets in a large text keeps a whole interpreter busy, and those who talk must
-not feel that. It says nothing but its exit status, for what it could say may hold what it was to hide.
+It is a separate process because the search for secrets in a large text keeps an interpreter busy, which must not delay the
+session. It reports nothing but its exit status, because an error text might hold a secret.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ import msgspec
 
 from ..errors.redaction import load_environment
 from ..framing.parser import FramingChoice
+from .builder import RecordingBuilder
 from .format import RecordingWriter, Sender
-from .transcript import Transcript
 
 STDOUT: Final = 1
 
 UNWRITABLE: Final = 100
-"""The exit status of a recording that can't be written: this and the number of the system's error."""
+"""The exit status for a recording that can't be written is this plus the system's error number."""
 
 NICENESS: Final = 10
-"""On a busy machine the session comes first."""
+"""On a busy machine the session has priority."""
 
 
-class Kind(IntEnum):
-    """What a note is about; the value of `size` follows, and so many bytes but for `SKIPPED_…`."""
+class PacketKind(IntEnum):
+    """What a packet holds. `size` bytes of data follow its head, except for `SKIPPED_…`."""
 
     BEGIN = 0
     CLIENT = 1
@@ -41,18 +41,18 @@ class Kind(IntEnum):
     END = 6
 
 
-class Begin(msgspec.Struct, frozen=True):
-    """What is recorded, and how."""
+class RecordingOptions(msgspec.Struct, frozen=True):
+    """The data of `BEGIN`: what is recorded, and how."""
 
     command: tuple[str, ...]
     framing: FramingChoice
     hide_paths: bool
 
 
-class Note(msgspec.Struct, frozen=True):
-    """One thing that was heard, `ms` after the start. `size` is that of `data`, or of what was skipped."""
+class Packet(msgspec.Struct, frozen=True):
+    """One event of a session, `ms` after its start. `size` is the length of `data`, or of the bytes that were skipped."""
 
-    kind: Kind
+    kind: PacketKind
     ms: float
     size: int
     rested: bool
@@ -60,54 +60,58 @@ class Note(msgspec.Struct, frozen=True):
 
 
 _HEAD: Final = struct.Struct("<BdQ?")
-_SENDERS: Final[Mapping[Kind, Sender]] = {
-    Kind.CLIENT: "client",
-    Kind.SERVER: "server",
-    Kind.SKIPPED_CLIENT: "client",
-    Kind.SKIPPED_SERVER: "server",
+_SENDERS: Final[Mapping[PacketKind, Sender]] = {
+    PacketKind.CLIENT: "client",
+    PacketKind.SERVER: "server",
+    PacketKind.SKIPPED_CLIENT: "client",
+    PacketKind.SKIPPED_SERVER: "server",
 }
-_SKIPPED: Final = (Kind.SKIPPED_CLIENT, Kind.SKIPPED_SERVER)
+_SKIPPED: Final = (PacketKind.SKIPPED_CLIENT, PacketKind.SKIPPED_SERVER)
 
 
-def encode(kind: Kind, ms: float, data: bytes = b"", *, size: int | None = None, rested: bool = False) -> bytes:
-    """A note as `read` takes it."""
+def encode_packet(
+    kind: PacketKind, ms: float, data: bytes = b"", *, size: int | None = None, rested: bool = False
+) -> bytes:
+    """A packet as `read_packet` reads it."""
     return _HEAD.pack(kind, ms, len(data) if size is None else size, rested) + data
 
 
-def read(stream: IO[bytes]) -> Note | None:
-    """The next note; None at the end, also within one."""
+def read_packet(stream: IO[bytes]) -> Packet | None:
+    """The next packet; None at the end of the stream, also within a packet."""
     head = stream.read(_HEAD.size)
     if len(head) < _HEAD.size:
         return None
     number, ms, size, rested = _HEAD.unpack(head)
-    kind = Kind(number)
+    kind = PacketKind(number)
     data = b"" if kind in _SKIPPED else stream.read(size)
-    return Note(kind, ms, size, rested, data) if kind in _SKIPPED or len(data) == size else None
+    return Packet(kind, ms, size, rested, data) if kind in _SKIPPED or len(data) == size else None
 
 
 def record(stream: IO[bytes], writer: RecordingWriter) -> None:
-    """Write a recording of all notes. One that has no last note was cut off, and so is its recording. Raises `OSError`."""
-    begin = read(stream)
+    """Write a recording of all packets. Without an `END` packet the recording has no end entry. Raises `OSError`."""
+    begin = read_packet(stream)
     if begin is None:
         return
-    told = msgspec.msgpack.decode(begin.data, type=Begin)
-    transcript = Transcript(writer.write, command=told.command, framing=told.framing, hide_paths=told.hide_paths)
-    while (note := read(stream)) is not None:
-        match note.kind:
-            case Kind.CLIENT | Kind.SERVER:
-                transcript.take(_SENDERS[note.kind], note.ms, note.data, rested=note.rested)
-            case Kind.STDERR:
-                transcript.take_stderr(note.ms, note.data)
-            case Kind.SKIPPED_CLIENT | Kind.SKIPPED_SERVER:
-                transcript.skipped(_SENDERS[note.kind], note.ms, note.size)
-            case Kind.END:
-                transcript.end(note.ms, msgspec.msgpack.decode(note.data, type=int | None))
+    options = msgspec.msgpack.decode(begin.data, type=RecordingOptions)
+    builder = RecordingBuilder(
+        writer.write, command=options.command, framing=options.framing, hide_paths=options.hide_paths
+    )
+    while (packet := read_packet(stream)) is not None:
+        match packet.kind:
+            case PacketKind.CLIENT | PacketKind.SERVER:
+                builder.feed(_SENDERS[packet.kind], packet.ms, packet.data, rested=packet.rested)
+            case PacketKind.STDERR:
+                builder.feed_stderr(packet.ms, packet.data)
+            case PacketKind.SKIPPED_CLIENT | PacketKind.SKIPPED_SERVER:
+                builder.skip(_SENDERS[packet.kind], packet.ms, packet.size)
+            case PacketKind.END:
+                builder.end(packet.ms, msgspec.msgpack.decode(packet.data, type=int | None))
             case _:
                 return
 
 
 def main() -> int:
-    """Record from stdin to stdout; the exit status."""
+    """Record from stdin to stdout and return the exit status."""
     if sys.platform != "win32":
         os.nice(NICENESS)
     load_environment(os.environ)

@@ -1,4 +1,4 @@
-"""What a server said differently from a recording, in words for people. Shows no secret: both sides are scrubbed first."""
+"""Reports how a replay differs from its recording. Shows no secret: both sides are scrubbed first."""
 
 from __future__ import annotations
 
@@ -8,37 +8,38 @@ from typing import Final, final
 
 import msgspec
 
-from ..client.json_path import Path, Pattern, matches, read, read_pattern, show
-from ..errors.redaction.marks import CUT
-from .diff import Absent, differences
+from ..client.json_path import Path, Pattern, format_path, matches, parse_path, parse_pattern
+from ..errors.redaction.marks import CUT, REDACTED
+from .diff import Missing, ValueDifference, differences
 from .json_values import Json, dump
-from .replay import Played
-from .script import NULL_ID, Heard, Script, Topic
+from .replay import ReplayResult
+from .script import NULL_ID, MessageGroup, RecordedMessage, Script, SendStep
 from .scrubber import MessageScrubber
 
 SHOWN_CHARACTERS: Final = 200
-"""Of a value that differs; the rest is what people look up in the recording."""
+"""How much of a differing value is shown; the recording has all of it."""
 
 NOTHING: Final = "nothing"
 
-_IDS: Final = (("id",), ("params", "id"))
-"""Compared nowhere: replies and events are found by them, the server's own are new in every run."""
+_ID_PATHS: Final = (("id",), ("params", "id"))
+"""Never compared: replies and events are matched by them, and the server's own ids are new in every run."""
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One thing that is not as recorded. `where` names the message, `place` a value in it; empty for the whole."""
+    """One difference. `message` names the message, `path` a value in it; an empty path means the whole message."""
 
-    where: str
-    place: str
+    message: str
+    path: str
     recorded: str
     now: str
 
     def __str__(self) -> str:
-        return f"{self.where}{f': {self.place}' if self.place else ''}\n  recorded  {self.recorded}\n  now       {self.now}"
+        where = f"{self.message}: {self.path}" if self.path else self.message
+        return f"{where}\n  recorded  {self.recorded}\n  now       {self.now}"
 
 
 class ReplayReport(msgspec.Struct, frozen=True):
-    """How a replay went. `notes` are what could not be played or compared; they are no differences."""
+    """The result of a comparison. `notes` say what could not be played or compared; they are no differences."""
 
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
@@ -49,113 +50,118 @@ class ReplayReport(msgspec.Struct, frozen=True):
         return f"messages: {self.sent} sent, {self.compared} compared; differences: {len(self.differences)}"
 
 
-def judge(dialogue: Script, played: Played, *, ignore: Iterable[str] = (), hide_paths: bool = False) -> ReplayReport:
-    """Compare. `ignore` are places in messages that may differ (`result.*.mtime`), with all that is below them.
+def compare(
+    script: Script, result: ReplayResult, *, ignore: Iterable[str] = (), hide_paths: bool = False
+) -> ReplayReport:
+    """Compare a replay with its script. `ignore` are patterns of paths in messages (`result.*.mtime`) that may differ.
 
-    Messages belong together by their request's id, by their stream, or by their method; order counts within a stream and
-    a series of notifications. Places where the recording was scrubbed are not compared, nor what a server says beyond the end
-    of a recording that was cut off. Raises `ValueError` for an
-    `ignore` that names no place.
+    An ignored path is ignored with everything below it. Messages are matched by their request's id, by their stream, or by
+    their method; order counts within a stream and within a series of notifications. Scrubbed places are not compared, nor
+    what a server sends after the end of a recording that was cut off. Raises `ValueError` for an `ignore` that is no pattern.
     """
-    court = _Court(dialogue, [read_pattern(text) for text in ignore], MessageScrubber(hide_paths=hide_paths))
-    topics = [*dialogue.heard, *(topic for topic in played.heard if topic not in dialogue.heard)]
+    comparison = _Comparison(script, [parse_pattern(text) for text in ignore], MessageScrubber(hide_paths=hide_paths))
+    groups = [*script.expected, *(group for group in result.received if group not in script.expected)]
     found = [
         difference
-        for topic in topics
-        if not _is_for_garbage(topic, dialogue)
-        for difference in court.compare(topic, dialogue.heard.get(topic, []), played.heard.get(topic, []))
+        for group in groups
+        if not _answers_omitted_bytes(group, script)
+        for difference in comparison.compare(group, script.expected.get(group, []), result.received.get(group, []))
     ]
-    if played.garbage:
-        found.append(Difference("the server", "", "messages", f"messages, and {played.garbage} bytes that are none"))
-    return ReplayReport(tuple(found), tuple(_notes(dialogue, played)), played.sent, court.compared)
+    if result.invalid_bytes:
+        found.append(
+            Difference("the server", "", "messages", f"messages, and {result.invalid_bytes} bytes that are no message")
+        )
+    return ReplayReport(tuple(found), tuple(_notes(script, result)), result.sent, comparison.compared)
 
 
-def _is_for_garbage(topic: Topic, dialogue: Script) -> bool:
-    """Errors for bytes that were not recorded and so not sent."""
-    return topic.kind == "reply" and topic.key == NULL_ID and dialogue.garbage > 0
+def _answers_omitted_bytes(group: MessageGroup, script: Script) -> bool:
+    """Errors without an id answer bytes that were not recorded, and so not sent."""
+    return group.kind == "reply" and group.key == NULL_ID and script.omitted_bytes > 0
 
 
-def _notes(dialogue: Script, played: Played) -> Iterator[str]:
-    if dialogue.cut:
-        yield "the recording was cut off; what it does not hold is not compared"
-    if dialogue.garbage:
-        yield f"{dialogue.garbage} bytes of the client that were no message were not recorded and not sent"
-    missed = sum(1 for step in dialogue.steps if hasattr(step, "message")) - played.sent
+def _notes(script: Script, result: ReplayResult) -> Iterator[str]:
+    if script.cut_off:
+        yield "the recording was cut off; messages after its end are not compared"
+    if script.omitted_bytes:
+        yield f"{script.omitted_bytes} bytes of the client were not recorded, and so not sent"
+    missed = sum(isinstance(step, SendStep) for step in script.steps) - result.sent
     if missed > 0:
         yield f"{missed} messages of the client could not be sent"
-    for method, place in played.unfilled:
-        yield f"{method or 'a message'}: {place} was scrubbed; the mark was sent instead"
+    for method, path in result.unfilled:
+        yield f"{method or 'a message'}: {path} was scrubbed; {REDACTED} was sent instead"
 
 
 @final
-class _Court:
-    def __init__(self, dialogue: Script, ignore: Sequence[Pattern], scrubber: MessageScrubber) -> None:
-        self._dialogue = dialogue
+class _Comparison:
+    def __init__(self, script: Script, ignore: Sequence[Pattern], scrubber: MessageScrubber) -> None:
+        self._script = script
         self._ignore = ignore
         self._scrubber = scrubber
         self.compared = 0
 
-    def compare(self, topic: Topic, recorded: Sequence[Heard], now: Sequence[Json]) -> Iterator[Difference]:
-        """The differences of one topic, message by message."""
-        for place, (then, current) in enumerate(self._paired(topic, recorded, now)):
-            name = self._name(topic, place, several=max(len(recorded), len(now)) > 1)
-            if then is None and self._dialogue.cut:
+    def compare(
+        self, group: MessageGroup, recorded: Sequence[RecordedMessage], received: Sequence[Json]
+    ) -> Iterator[Difference]:
+        """The differences of one group, message by message."""
+        for index, (then, now) in enumerate(self._pairs(group, recorded, received)):
+            name = self._name(group, index, several=max(len(recorded), len(received)) > 1)
+            if then is None and self._script.cut_off:
                 continue
-            if then is None or current is None:
-                message = current if then is None else then.message
-                shown = self._shown(self._clean(message))
-                yield Difference(name, "", *((NOTHING, shown) if then is None else (shown, NOTHING)))
-                continue
-            self.compared += 1
-            for path, one, other in self._differences(then, current):
-                yield Difference(name, show(path), self._shown(one), self._shown(other))
+            if then is None:
+                yield Difference(name, "", NOTHING, _shown(self._scrub(now)))
+            elif now is None:
+                yield Difference(name, "", _shown(self._scrub(then.message)), NOTHING)
+            else:
+                self.compared += 1
+                for path, one, other in self._differences(then, now):
+                    yield Difference(name, format_path(path), _shown(one), _shown(other))
 
-    def _paired(
-        self, topic: Topic, recorded: Sequence[Heard], now: Sequence[Json]
-    ) -> list[tuple[Heard | None, Json | None]]:
-        """Recorded messages with those of now. Requests of the server may come in any order: equal ones belong together."""
-        if topic.kind == "request":
-            left = list(now)
+    def _pairs(
+        self, group: MessageGroup, recorded: Sequence[RecordedMessage], received: Sequence[Json]
+    ) -> list[tuple[RecordedMessage | None, Json | None]]:
+        """Recorded messages with received ones. Requests of the server may come in any order, so equal ones are paired."""
+        if group.kind == "request":
+            left = list(received)
             ordered: list[Json] = []
             for then in recorded:
-                best = min(
-                    left, key=lambda message: next(self._differences(then, message), None) is not None, default=None
-                )
+                best = min(left, key=lambda now: next(self._differences(then, now), None) is not None, default=None)
                 if best is not None:
                     left.remove(best)
                     ordered.append(best)
-            now = [*ordered, *left]
-        most = max(len(recorded), len(now))
+            received = [*ordered, *left]
+        longest = max(len(recorded), len(received))
         return [
-            (recorded[at] if at < len(recorded) else None, now[at] if at < len(now) else None) for at in range(most)
+            (recorded[at] if at < len(recorded) else None, received[at] if at < len(received) else None)
+            for at in range(longest)
         ]
 
-    def _differences(self, then: Heard, now: Json) -> Iterator[tuple[Path, Json | Absent, Json | Absent]]:
-        scrubbed = frozenset(map(read, then.scrubbed))
-        return differences(self._clean(then.message), self._clean(now), partial(self._ignored, scrubbed))
+    def _differences(self, then: RecordedMessage, now: Json) -> Iterator[ValueDifference]:
+        scrubbed = frozenset(map(parse_path, then.scrubbed))
+        return differences(self._scrub(then.message), self._scrub(now), partial(self._ignored, scrubbed))
 
     def _ignored(self, scrubbed: frozenset[Path], path: Path) -> bool:
-        return path in _IDS or path in scrubbed or any(matches(pattern, path) for pattern in self._ignore)
+        return path in _ID_PATHS or path in scrubbed or any(matches(pattern, path) for pattern in self._ignore)
 
-    def _clean(self, message: Json) -> Json:
+    def _scrub(self, message: Json) -> Json:
         try:
             return self._scrubber.scrub(message).message
-        except RecursionError:  # nothing that was recorded is so deep
+        except RecursionError:  # no recorded message is nested so deeply
             return CUT
 
-    def _name(self, topic: Topic, place: int, *, several: bool) -> str:
-        number = f" {place + 1}" if several else ""
-        match topic.kind:
+    def _name(self, group: MessageGroup, index: int, *, several: bool) -> str:
+        number = f" {index + 1}" if several else ""
+        match group.kind:
             case "reply":
-                return f"{self._dialogue.methods.get(topic.key, 'a reply')} id {topic.key}{number}"
+                return f"{self._script.methods.get(group.key, 'a reply')} id {group.key}{number}"
             case "event":
-                return f"{self._dialogue.methods.get(topic.key, 'a stream')} id {topic.key}: event {place + 1}"
+                return f"{self._script.methods.get(group.key, 'a stream')} id {group.key}: event {index + 1}"
             case kind:
-                series = f" {topic.key}" if topic.key and topic.key != topic.method else ""
-                return f"{kind} {topic.method}{series}{number}"
+                series = f" {group.key}" if group.key and group.key != group.method else ""
+                return f"{kind} {group.method}{series}{number}"
 
-    def _shown(self, value: Json | Absent) -> str:
-        if isinstance(value, Absent):
-            return NOTHING
-        text = dump(value).decode()
-        return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}… ({len(text)} characters)"
+
+def _shown(value: Json | Missing) -> str:
+    if isinstance(value, Missing):
+        return NOTHING
+    text = dump(value).decode()
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}… ({len(text)} characters)"

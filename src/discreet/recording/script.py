@@ -1,6 +1,6 @@
-"""What a recording says as a dialogue: what the client said, what it had seen before, and what the server said.
+"""Turns a recording into a script: what the client sends, what it waits for before, and what the server should send.
 
-Pure bookkeeping over a recording: no streams, no waiting, no judgement of what differs.
+Only reads the recording: no streams, no waiting, no comparison.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import Final, TypeAlias, final
 import msgspec
 
 from ..client.messages import STREAM_EVENT
-from .format import Closed, Lost, Recording, Said
+from .format import ClosedEntry, MessageEntry, OmittedEntry, Recording
 from .json_values import Json, dump, load
 
 NULL_ID: Final = "null"
 
 
-class Topic(msgspec.Struct, frozen=True):
-    """What messages of the server belong together, and keep their order among each other.
+class MessageGroup(msgspec.Struct, frozen=True):
+    """Messages of the server that belong together and whose order counts.
 
-    `kind` says what they are; `key` is the id of the client's request for replies and events, else what tells one series
-    from another: a progress token, a method.
+    `kind` is `reply`, `event`, `request`, `notification` or `other`. `key` is the id of the client's request for replies and
+    events; for notifications it is what tells one series of the same method from another, such as a progress token.
     """
 
     kind: str
@@ -29,86 +29,98 @@ class Topic(msgspec.Struct, frozen=True):
     method: str = ""
 
 
-class Heard(msgspec.Struct, frozen=True):
-    """One message of the server, with the numbers of what was scrubbed in it, by place."""
+class RecordedMessage(msgspec.Struct, frozen=True):
+    """One message of the server. `scrubbed` has the numbers of the removed secrets, by path."""
 
-    topic: Topic
+    group: MessageGroup
     message: dict[str, Json]
     scrubbed: dict[str, int]
 
 
-class Say(msgspec.Struct, frozen=True):
-    """The client says something. It had seen `after`: so many messages of each topic since it last said something.
+class SendStep(msgspec.Struct, frozen=True):
+    """The client sends a message.
 
-    `answers` is the place of the server's request among all of them, where this is the answer to one.
+    Before, it has received so many messages of each group in `wait_for`, which lists only groups that grew since its last
+    step. `answers` is the index in `Script.server_requests` of the request that the message answers.
     """
 
     message: Json
     scrubbed: dict[str, int]
-    after: dict[Topic, int]
+    wait_for: dict[MessageGroup, int]
     answers: int | None = None
 
 
-class Hang(msgspec.Struct, frozen=True):
-    """The client ends its stream, having seen `after`."""
+class CloseStep(msgspec.Struct, frozen=True):
+    """The client ends its stream, after it has received `wait_for`."""
 
-    after: dict[Topic, int]
+    wait_for: dict[MessageGroup, int]
 
 
-Step: TypeAlias = Say | Hang
+Step: TypeAlias = SendStep | CloseStep
 
 
 class Script(msgspec.Struct, frozen=True):
-    """`asked` are the server's requests in order. `garbage` counts the bytes of the client that can't be said again.
+    """The client's steps, and the server's messages to expect, by group.
 
-    `cut` says that the recording broke off, so that the server may have said more than was heard.
+    `server_requests` are in the order of the recording. `methods` are those of the client's requests, by id. `omitted_bytes`
+    counts bytes of the client that were not recorded. `cut_off` says that the recording has no end, so the server may send
+    more than expected.
     """
 
     steps: tuple[Step, ...]
-    heard: dict[Topic, list[Heard]]
-    asked: tuple[Heard, ...]
+    expected: dict[MessageGroup, list[RecordedMessage]]
+    server_requests: tuple[RecordedMessage, ...]
     methods: dict[str, str]
-    garbage: int
-    cut: bool = False
+    omitted_bytes: int
+    cut_off: bool = False
 
 
-def dialogue_of(recording: Recording) -> Script:
-    """Read a recording. Raises `ValueError` or `RecursionError` for messages that are no JSON."""
-    reading = _Reading()
-    for line in recording.lines:
-        match line:
-            case Said(sender="client"):
-                reading.client_says(load(bytes(line.message)), line.scrubbed)
-            case Said():
-                reading.server_says(load(bytes(line.message)), line.scrubbed)
-            case Closed(sender="client"):
-                reading.steps.append(Hang(reading.seen_since()))
-            case Lost(sender="client"):
-                reading.garbage += line.size
+def build_script(recording: Recording) -> Script:
+    """The script of a recording. Raises `ValueError` or `RecursionError` for messages that are no JSON."""
+    builder = _ScriptBuilder()
+    for entry in recording.entries:
+        match entry:
+            case MessageEntry(sender="client"):
+                builder.add_client_message(load(bytes(entry.message)), entry.scrubbed)
+            case MessageEntry():
+                builder.add_server_message(load(bytes(entry.message)), entry.scrubbed)
+            case ClosedEntry(sender="client"):
+                builder.steps.append(CloseStep(builder.take_new()))
+            case OmittedEntry(sender="client"):
+                builder.omitted_bytes += entry.size
             case _:
                 pass
-    steps, asked = tuple(reading.steps), tuple(reading.asked)
-    cut = recording.ended is None
-    return Script(steps, dict(reading.heard), asked, reading.methods, reading.garbage, cut)
+    return Script(
+        tuple(builder.steps),
+        dict(builder.expected),
+        tuple(builder.server_requests),
+        builder.methods,
+        builder.omitted_bytes,
+        cut_off=recording.end is None,
+    )
 
 
-def topic_of(message: Json) -> Topic | None:
-    """What a message of the server belongs to; None for what is no message."""
-    if not isinstance(message, dict):
-        return None
+def server_message(value: Json) -> tuple[MessageGroup, dict[str, Json]]:
+    """A message of the server and its group. JSON that is no message becomes the member "" of an object."""
+    if isinstance(value, dict) and (group := _group_of(value)) is not None:
+        return group, value
+    return MessageGroup("other", ""), {"": value}
+
+
+def _group_of(message: dict[str, Json]) -> MessageGroup | None:
     method, params = message.get("method"), message.get("params")
     members = params if isinstance(params, dict) else {}
     if not isinstance(method, str):
-        return Topic("reply", id_of(message)) if "result" in message or "error" in message else None
+        return MessageGroup("reply", id_of(message)) if "result" in message or "error" in message else None
     if "id" in message:
-        return Topic("request", method, method)
+        return MessageGroup("request", method, method)
     if method == STREAM_EVENT:
-        return Topic("event", id_of(members), method)
-    series = next((dump(members[name]).decode() for name in _SERIES if name in members), "")
-    return Topic("notification", series, method)
+        return MessageGroup("event", id_of(members), method)
+    series = next((dump(members[name]).decode() for name in _SERIES_PARAMS if name in members), "")
+    return MessageGroup("notification", series, method)
 
 
-_SERIES: Final = ("token", "progressToken", "uri", "taskId")
+_SERIES_PARAMS: Final = ("token", "progressToken", "uri", "taskId")
 """Params that tell one series of notifications from another of the same method."""
 
 
@@ -117,50 +129,49 @@ def id_of(message: dict[str, Json]) -> str:
     return dump(message.get("id")).decode()
 
 
-def is_awaited(topic: Topic) -> bool:
-    """Whether a client may have waited for such a message before it went on: chance decides when the others come."""
-    return topic.kind in ("reply", "event", "request")
+def is_waited_for(group: MessageGroup) -> bool:
+    """Whether a client may wait for such a message. The time of any other message is chance."""
+    return group.kind in ("reply", "event", "request")
 
 
 @final
-class _Reading:
-    """How far the recording has been read."""
+class _ScriptBuilder:
+    """The script of the part of the recording that was read so far."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
-        self.heard: defaultdict[Topic, list[Heard]] = defaultdict(list)
-        self.asked: list[Heard] = []
+        self.expected: defaultdict[MessageGroup, list[RecordedMessage]] = defaultdict(list)
+        self.server_requests: list[RecordedMessage] = []
         self.methods: dict[str, str] = {}
-        self.garbage = 0
-        self._seen: Counter[Topic] = Counter()
+        self.omitted_bytes = 0
+        self._new: Counter[MessageGroup] = Counter()
 
-    def client_says(self, message: Json, scrubbed: dict[str, int]) -> None:
+    def add_client_message(self, message: Json, scrubbed: dict[str, int]) -> None:
         answers = None
         if isinstance(message, dict) and "id" in message:
             method = message.get("method")
             if isinstance(method, str):
                 self.methods[id_of(message)] = method
             else:
-                answers = self._answered_by(message)
-        self.steps.append(Say(message, scrubbed, self.seen_since(), answers))
+                answers = self._find_request(message)
+        self.steps.append(SendStep(message, scrubbed, self.take_new(), answers))
 
-    def server_says(self, message: Json, scrubbed: dict[str, int]) -> None:
-        topic = topic_of(message)
-        if topic is None or not isinstance(message, dict):
-            topic, message = Topic("other", ""), {"": message}
-        heard = Heard(topic, message, scrubbed)
-        self.heard[topic].append(heard)
-        if topic.kind == "request":
-            self.asked.append(heard)
-        if is_awaited(topic):
-            self._seen[topic] += 1
+    def add_server_message(self, value: Json, scrubbed: dict[str, int]) -> None:
+        group, message = server_message(value)
+        recorded = RecordedMessage(group, message, scrubbed)
+        self.expected[group].append(recorded)
+        if group.kind == "request":
+            self.server_requests.append(recorded)
+        if is_waited_for(group):
+            self._new[group] += 1
 
-    def seen_since(self) -> dict[Topic, int]:
-        """How many messages of each topic had come by now, for those that came since this was last asked."""
-        since = {topic: len(self.heard[topic]) for topic in self._seen}
-        self._seen.clear()
-        return since
+    def take_new(self) -> dict[MessageGroup, int]:
+        """The size of each group that grew since the last call."""
+        sizes = {group: len(self.expected[group]) for group in self._new}
+        self._new.clear()
+        return sizes
 
-    def _answered_by(self, reply: dict[str, Json]) -> int | None:
-        wanted = id_of(reply)
-        return next((at for at in reversed(range(len(self.asked))) if id_of(self.asked[at].message) == wanted), None)
+    def _find_request(self, reply: dict[str, Json]) -> int | None:
+        request_id = id_of(reply)
+        indexes = reversed(range(len(self.server_requests)))
+        return next((at for at in indexes if id_of(self.server_requests[at].message) == request_id), None)

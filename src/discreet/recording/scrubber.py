@@ -1,10 +1,10 @@
-"""Messages without secrets, and where they were. Changes nothing else: whatever is left can be sent again.
+"""Removes the secrets from messages and says where they were. Changes nothing else, so the rest can be sent again.
 
-Secrets are found by name, by shape and by exact value, as in logs, but paths stay unless they are to be hidden, and
-nothing is shortened that could be read. A value that a name has given away is hidden from then on, wherever it stands.
+Secrets are found by name, by shape and by exact value, as in logs. But paths stay unless they are to be hidden, and texts
+are not shortened. A value that was once found by its name is removed wherever it occurs later.
 
-What was removed is numbered: equal secrets of one session have equal numbers, so that whoever plays the session again can
-put a new secret where the old one was.
+Removed secrets are numbered. Equal secrets of one session have equal numbers, so that a replay can put its own secret where
+the recorded one was.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ from typing import Final, final
 import msgspec
 from msgspec import Raw
 
-from ..client.json_path import Path, show
+from ..client.json_path import Path, format_path
 from ..errors.redaction import scrub, scrub_secrets
-from ..errors.redaction.layers.names import names_value
-from ..errors.redaction.layers.words import Verdict, judge
-from ..errors.redaction.marks import REDACTED, nothing_left
+from ..errors.redaction.layers.names import redact_by_name
+from ..errors.redaction.layers.sensitivity import Sensitivity, name_sensitivity
+from ..errors.redaction.marks import REDACTED, nothing_to_redact
 from .json_values import Json
-from .session_secrets import SessionSecrets
+from .learned_secrets import LearnedSecrets
 
 UNNUMBERED: Final = 0
-"""The number of what can't be told apart: several secrets in one text, hidden paths, text that was cut."""
+"""The number of texts that can't be restored: they held several secrets or hidden paths, or were cut."""
 
-NUMBERED_SECRETS: Final = 65_536
-"""Different secrets of one session that are kept in memory to be numbered; more are `UNNUMBERED`."""
+MAX_NUMBERED_SECRETS: Final = 65_536
+"""How many different secrets of a session are kept in memory to be numbered. Further ones are `UNNUMBERED`."""
 
 _PAIR_NAMES: Final = ("name", "key", "Name", "Key")
 _PAIR_VALUES: Final = ("value", "Value", "val")
 _NAME: Final = re.compile(r"[\w.:-]{1,64}")
-_MEASURED: Final = "tokens"
-"""Behind such a name stand counts, or what a language server says of words: it speaks for texts, not for what is nested."""
+_COUNT_SUFFIX: Final = "tokens"
+"""A name with this ending often holds counts, or a language server's tokens. Only texts directly under it are secret."""
 
 _SHORT_NAME: Final = re.compile(r"(?:(?<![A-Za-z])(?:pin|auth)|(?<![A-Z])(?:Pin|PIN|Auth|AUTH))\Z")
 _SHORT_NAMES: Final = {"pin": re.compile(r"\d{4,12}"), "auth": re.compile(r"(?=\D*\d).{8,}", re.DOTALL)}
-"""Words that tell at the end of a name, where the value looks the part; in logs they are too common to tell."""
+"""Name endings that mark a secret if the value looks like one. In logs these words are too common."""
 
 _CORRELATION_NAMES: Final = frozenset({"progressToken", "workDoneToken", "partialResultToken"})
 _PROGRESS_METHODS: Final = frozenset({"$/progress", "window/workDoneProgress/create", "window/workDoneProgress/cancel"})
-"""Tokens in these places name a progress (LSP, MCP), and open nothing."""
+"""Tokens in these places name a progress (LSP, MCP) and are no secrets."""
 
 _ID_PLACES: Final = frozenset({("id",), ("params", "id"), ("params", "requestId")})
-"""Where ids of requests stand: in envelopes, cancellations and events."""
+"""The paths of request ids: in envelopes, cancellations and events."""
 
 
-class Scrubbed(msgspec.Struct, frozen=True):
-    """A message that may be kept, and the number of the secret that was at each place where something was removed."""
+class ScrubbedMessage(msgspec.Struct, frozen=True):
+    """A message without secrets. `removed` maps each path where something was removed to the number of the secret."""
 
     message: Json
     removed: Mapping[str, int]
@@ -57,9 +57,9 @@ class Scrubbed(msgspec.Struct, frozen=True):
 
 @final
 class MessageScrubber:
-    """Scrubs the messages of one session. Safe for one thread at a time.
+    """Scrubs the messages of one session. Not thread-safe.
 
-    With `hide_paths`, directories and account names go as well, and texts that held them can't be sent again as they were.
+    With `hide_paths`, directories and account names are removed too; texts that held some can't be restored.
     """
 
     def __init__(self, *, hide_paths: bool = False) -> None:
@@ -68,14 +68,14 @@ class MessageScrubber:
         self._aliases: dict[str, str] = {}
         self._removed: dict[str, int] = {}
         self._names_progress = False
-        self._overheard = SessionSecrets()
+        self._learned = LearnedSecrets()
 
-    def scrub(self, message: Json) -> Scrubbed:
-        """A scrubbed copy. Raises `RecursionError` for values nested too deeply to be walked."""
+    def scrub(self, message: Json) -> ScrubbedMessage:
+        """A scrubbed copy. Raises `RecursionError` for values nested too deeply."""
         self._removed = {}
         method = message.get("method") if isinstance(message, dict) else None
         self._names_progress = method in _PROGRESS_METHODS
-        return Scrubbed(self._copy(message, "", (), secret=False), self._removed)
+        return ScrubbedMessage(self._copy(message, "", (), secret=False), self._removed)
 
     def _copy(self, value: Json, name: str, path: Path, *, secret: bool) -> Json:
         match value:
@@ -84,7 +84,7 @@ class MessageScrubber:
             case Raw():
                 return self._number(value, name, path, secret=secret)
             case dict():
-                return self._members(value, path, secret=secret or _speaks_for_nested(name))
+                return self._members(value, path, secret=secret or _covers_nested_values(name))
             case list():
                 return self._items(value, name, path, secret=secret)
             case _:
@@ -94,7 +94,7 @@ class MessageScrubber:
         result: dict[str, Json] = {}
         named = next((_as_name(members[key]) for key in _PAIR_NAMES if key in members), "")
         for key, value in members.items():
-            clean = _free(self._clean(key), result)
+            clean = _unused_key(self._clean(key), result)
             name = named if named and key in _PAIR_VALUES else key
             at = (*path, clean)
             if key in _CORRELATION_NAMES or (self._names_progress and at == ("params", "token")):
@@ -106,63 +106,63 @@ class MessageScrubber:
         result: list[Json] = []
         before = ""
         for place, item in enumerate(items):
-            told = before if judge(before) is not Verdict.PLAIN else name
-            result.append(self._copy(item, told, (*path, place), secret=secret))
+            item_name = before if name_sensitivity(before) is not Sensitivity.NONE else name
+            result.append(self._copy(item, item_name, (*path, place), secret=secret))
             text = _as_name(item)
             is_header = len(items) == 2 and place == 0
             before = text if is_header or text.startswith("-") else ""
         return result
 
     def _text(self, text: str, name: str, path: Path, *, secret: bool) -> str:
-        told = (secret and not nothing_left(text)) or _fits_a_short_name(name, text)
-        by_name = REDACTED if told else names_value(name, text) if name else None
+        is_secret = (secret and not nothing_to_redact(text)) or _fits_short_name(name, text)
+        by_name = REDACTED if is_secret else redact_by_name(name, text) if name else None
         clean = by_name or self._clean(text, paths=self._hide_paths)
         if clean != text:
-            piece = removed_piece(text, clean)
-            self._removed[show(path)] = self._numbered(piece)
-            if piece is not None:
-                self._overheard.learn(piece, name)
+            removed = removed_text(text, clean)
+            self._removed[format_path(path)] = self._number_of(removed)
+            if removed is not None:
+                self._learned.learn(removed, name)
         return clean
 
     def _clean(self, text: str, *, paths: bool = False) -> str:
-        """By exact value, by shape, and by names within the text."""
-        text = self._overheard.scrub(text)
+        """The text without secrets that are found by exact value, by shape, and by names within the text."""
+        text = self._learned.scrub(text)
         return scrub(text) if paths else scrub_secrets(text)[0]
 
     def _number(self, number: Raw, name: str, path: Path, *, secret: bool) -> Raw | str:
         digits = bytes(number).decode()
-        tells = judge(name) is Verdict.SECRET and not name.lower().endswith("s")
-        known = _fits_a_short_name(name, digits) or self._overheard.scrub(digits) == REDACTED
-        if not (tells or secret or known):
+        named = name_sensitivity(name) is Sensitivity.CERTAIN and not name.lower().endswith("s")
+        known = _fits_short_name(name, digits) or self._learned.scrub(digits) == REDACTED
+        if not (named or secret or known):
             return number
-        self._removed[show(path)] = self._numbered(digits)
-        self._overheard.learn(digits, name)
+        self._removed[format_path(path)] = self._number_of(digits)
+        self._learned.learn(digits, name)
         return REDACTED
 
     def _id(self, text: str) -> str:
-        """Ids stay apart from each other even where they look like secrets."""
+        """Ids that look like secrets become other ids; different ones stay different."""
         if self._clean(text) == text:
             return text
         return self._aliases.setdefault(text, f"{REDACTED}-{len(self._aliases) + 1}")
 
-    def _numbered(self, secret: str | None) -> int:
-        if secret is None or (secret not in self._numbers and len(self._numbers) >= NUMBERED_SECRETS):
+    def _number_of(self, secret: str | None) -> int:
+        if secret is None or (secret not in self._numbers and len(self._numbers) >= MAX_NUMBERED_SECRETS):
             return UNNUMBERED
         return self._numbers.setdefault(secret, len(self._numbers) + 1)
 
 
-def removed_piece(text: str, clean: str) -> str | None:
-    """What the one mark in `clean` stands for in `text`; None where that can't be told."""
+def removed_text(text: str, clean: str) -> str | None:
+    """The part of `text` that the only mark in `clean` replaces; None if that can't be told."""
     head, mark, tail = clean.partition(REDACTED)
     fits = len(text) >= len(head) + len(tail) and text.startswith(head) and text.endswith(tail)
     return text[len(head) : len(text) - len(tail)] if mark and "<" not in head + tail and fits else None
 
 
-def _speaks_for_nested(name: str) -> bool:
-    return judge(name) is Verdict.SECRET and not name.lower().endswith(_MEASURED)
+def _covers_nested_values(name: str) -> bool:
+    return name_sensitivity(name) is Sensitivity.CERTAIN and not name.lower().endswith(_COUNT_SUFFIX)
 
 
-def _fits_a_short_name(name: str, text: str) -> bool:
+def _fits_short_name(name: str, text: str) -> bool:
     match = _SHORT_NAME.search(name) if name else None
     return match is not None and _SHORT_NAMES[match[0].lower()].fullmatch(text) is not None
 
@@ -171,9 +171,9 @@ def _as_name(value: Json) -> str:
     return value if isinstance(value, str) and _NAME.fullmatch(value) else ""
 
 
-def _free(key: str, taken: Mapping[str, object]) -> str:
-    """The key, numbered where scrubbing made two keys alike."""
+def _unused_key(key: str, taken: Mapping[str, object]) -> str:
+    """The key; with a number if scrubbing made two keys equal."""
     number = 1
-    while (free := key if number == 1 else f"{key}#{number}") in taken:
+    while (unused := key if number == 1 else f"{key}#{number}") in taken:
         number += 1
-    return free
+    return unused

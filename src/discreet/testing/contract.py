@@ -14,7 +14,7 @@ import msgspec
 
 from ..daemon.operations.service import Service
 from ..daemon.operations.spec import OperationSpec
-from ..daemon.schemas.compatibility import Change, additions, breaking_changes
+from ..daemon.schemas.compatibility import ContractChange, additions, breaking_changes
 from ..daemon.schemas.documents import Snapshot, read_snapshot, snapshot
 from ..errors.exceptions import OperationError
 from .examples import Example, Mismatch, Scenario, run_example, run_scenario
@@ -45,7 +45,7 @@ class ContractReport(msgspec.Struct, frozen=True, kw_only=True):
     exercised: tuple[str, ...]
     unexercised: tuple[str, ...]
     errors: tuple[tuple[str, str], ...]
-    additions: tuple[Change, ...]
+    additions: tuple[ContractChange, ...]
 
 
 @final
@@ -97,7 +97,7 @@ def check_contract(
         findings += _errors(external.values(), seen, unprovoked)
     if descriptions:
         findings += [Finding(name, "has no description") for name, spec in external.items() if not spec.description]
-    added: tuple[Change, ...] = ()
+    added: tuple[ContractChange, ...] = ()
     if snapshot is not None:
         broken, added = _compared(snapshot, external.values())
         findings += broken
@@ -152,7 +152,7 @@ def _errors(
                 yield Finding(spec.name, f"no example raised its error {code}")
 
 
-def _compared(path: StrPath, specs: Iterable[OperationSpec]) -> tuple[list[Finding], tuple[Change, ...]]:
+def _compared(path: StrPath, specs: Iterable[OperationSpec]) -> tuple[list[Finding], tuple[ContractChange, ...]]:
     """What broke since the snapshot was taken, and what is new."""
     where = os.fspath(path)
     kept = _read(where)

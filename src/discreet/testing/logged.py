@@ -7,24 +7,24 @@ import sys
 from functools import cache
 
 from ..daemon.logs import log
-from ..daemon.logs.contain import contained
 from ..daemon.logs.levels import RANK
-from ..daemon.logs.line import minimal_line
-from ..daemon.logs.queue import Event
+from ..daemon.logs.line import fallback_line
+from ..daemon.logs.queue import LogEvent
 from ..daemon.logs.render import Renderer
+from ..daemon.logs.safe_call import safe_call
 
 
 def show_log() -> None:
     """Write the events from warnings on that wait to `sys.stderr`, scrubbed as a daemon's are, and forget the others."""
-    if log.backlog.attached:
+    if log.queue.attached:
         return
-    while (event := log.backlog.get()) is not None:
+    while (event := log.queue.get()) is not None:
         if event.rank >= RANK["warn"]:
             sys.stderr.write(_line(event).decode())
 
 
-def _line(event: Event) -> bytes:
-    return contained(lambda: _renderer().line(event), lambda fault: minimal_line(event, "keyvalue", fault))
+def _line(event: LogEvent) -> bytes:
+    return safe_call(lambda: _renderer().line(event), lambda fault: fallback_line(event, "keyvalue", fault))
 
 
 @cache

@@ -26,11 +26,12 @@ from ..daemon.operations.access import PARENT, Access, IdentityProvider
 from ..daemon.operations.service import DeclarationError, Service
 from ..daemon.settings import Settings
 from ..daemon.settings.flags import to_argv
-from ..daemon.settings.option import Given, value_of
+from ..daemon.settings.option import RawValue, parse_value
 from ..daemon.settings.table import OPTIONS
 from ..errors.redaction import register
 from ..framing.events import Framing
-from ..framing.transports.interface import ByteTransport, memory_pair
+from ..framing.transports.interface import ByteTransport
+from ..framing.transports.memory import memory_pair
 from .logged import show_log
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ async def spawned(
     Raises as `in_memory` does for settings; an app that can't be hosted fails the first call with `ConnectionFailed`.
     """
     given = _given(settings)
-    argv = to_argv({"apps": Given(" ".join(apps), "apps"), **given})
+    argv = to_argv({"apps": RawValue(" ".join(apps), "apps"), **given})
     command = [sys.executable, "-P", "-m", "discreet", "serve", *argv]
     framing = framing_of(settings.get("framing"))
     surroundings = _absolute_paths(os.environ if env is None else env)
@@ -157,25 +158,25 @@ def settings_of(settings: Mapping[str, Any]) -> Settings:
     """The settings of a daemon in memory, from the arguments of `in_memory`, which says what is raised."""
     directory = os.getcwd()
     given = _given(settings).items()
-    values: dict[str, Any] = {field: value_of(_BY_FIELD[field], value, directory) for field, value in given}
+    values: dict[str, Any] = {field: parse_value(_BY_FIELD[field], value, directory) for field, value in given}
     return Settings(**values)
 
 
-def _given(settings: Mapping[str, Any]) -> dict[str, Given]:
+def _given(settings: Mapping[str, Any]) -> dict[str, RawValue]:
     """The settings as text, as flags would give them: so both ways read them by the same rules."""
     for field in settings:
         if field not in _BY_FIELD:
             raise TypeError(f"there is no setting {field}")
     return {
-        field: Given(_text(field, value), field, typed=isinstance(value, bool))
+        field: RawValue(_text(field, value), field, typed=isinstance(value, bool))
         for field, value in settings.items()
-        if value is not False and (value is not None or _BY_FIELD[field].detail.none_word)
+        if value is not False and (value is not None or _BY_FIELD[field].info.none_word)
     }
 
 
 def _text(field: str, value: Any) -> object:
     if value is None:
-        return _BY_FIELD[field].detail.none_word
+        return _BY_FIELD[field].info.none_word
     if isinstance(value, list | tuple | set | frozenset):
         return " ".join(value)
     return value if value is True else str(value)

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import msgspec
 
-from ..daemon.operations.params import Values
+from ..daemon.operations.decoders import Arguments
 from ..daemon.operations.service import Service
 from ..daemon.operations.spec import OperationSpec
 from ..errors.exceptions import OperationError
@@ -45,16 +45,16 @@ class ContractRecorder:
         )
         return twin
 
-    def _observed(self, spec: OperationSpec) -> Callable[[Any, Values], Any]:
-        def call(ctx: Any, values: Values) -> Any:
+    def _observed(self, spec: OperationSpec) -> Callable[[Any, Arguments], Any]:
+        def call(ctx: Any, values: Arguments) -> Any:
             with self._noting(spec):
                 return spec.invoke(ctx, values)
 
-        async def wait(ctx: Any, values: Values) -> Any:
+        async def wait(ctx: Any, values: Arguments) -> Any:
             with self._noting(spec):
                 return await spec.invoke(ctx, values)
 
-        async def stream(ctx: Any, values: Values) -> AsyncGenerator[Any]:
+        async def stream(ctx: Any, values: Arguments) -> AsyncGenerator[Any]:
             with self._noting(spec):
                 events = spec.invoke(ctx, values)
                 try:

@@ -15,9 +15,9 @@ from ..daemon.operations.access import IdentityProvider
 from ..daemon.operations.service import Service
 from ..errors.redaction import load_environment
 from ..recording.format import read_recording
-from ..recording.replay import WAIT_SECONDS, Played, play
-from ..recording.report import ReplayReport, judge
-from ..recording.script import dialogue_of
+from ..recording.replay import WAIT_SECONDS, ReplayResult, replay
+from ..recording.report import ReplayReport, compare
+from ..recording.script import build_script
 from .peers import framing_of, settings_of, wired
 
 StrPath: TypeAlias = "str | os.PathLike[str]"
@@ -55,16 +55,16 @@ def replayed(
     all differences, `RecordingError` for a file that is no recording, `OSError`, `ValueError` for an `ignore` that names no
     place, and what `in_memory` raises.
     """
-    dialogue = dialogue_of(read_recording(path))
+    script = build_script(read_recording(path))
     load_environment(os.environ)
 
     chosen = settings_of(settings)
 
-    async def run() -> Played:
+    async def run() -> ReplayResult:
         async with wired(services, chosen, provider=provider, credentials=credentials) as transport:
-            return await play(dialogue, transport, framing=framing_of(chosen.framing), timeout=timeout)
+            return await replay(script, transport, framing=framing_of(chosen.framing), timeout=timeout)
 
-    verdict = judge(dialogue, anyio.run(run, backend=backend), ignore=ignore)
+    verdict = compare(script, anyio.run(run, backend=backend), ignore=ignore)
     if verdict.differences:
         raise RecordingDiffers(os.fspath(path), verdict)
     return verdict

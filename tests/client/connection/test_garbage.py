@@ -1,4 +1,4 @@
-"""Servers that end, write garbage, fall silent, or answer what nobody asked: whoever waits hears of it."""
+"""Servers that end, write garbage, fall silent, or answer requests that were never sent: pending calls fail."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import msgspec
 import pytest
 
 from discreet.client import (
+    PLAIN,
     ConnectionFailed,
+    ConnectionLoss,
     InvalidReply,
     InvalidRequest,
-    Loss,
     Peer,
 )
 from discreet.client.connection.connection import Connection
 from discreet.client.connection.connector import FixedConnector
 from discreet.client.connection.handlers import Handlers
 from discreet.client.task_group import background_tasks
-from discreet.framing.transports.interface import memory_pair
+from discreet.framing.transports.memory import memory_pair
 
 pytestmark = pytest.mark.anyio
 
@@ -82,7 +83,7 @@ async def test_answers_to_other_ids_are_ignored(wired: Any) -> None:
         b'Content-Length: 3\r\n\r\n"\xff"',
     ],
 )
-async def test_garbage_fails_those_who_wait(wired: Any, garbage: bytes) -> None:
+async def test_garbage_fails_the_pending_calls(wired: Any, garbage: bytes) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
         async def serve() -> None:
@@ -97,7 +98,9 @@ async def test_garbage_fails_those_who_wait(wired: Any, garbage: bytes) -> None:
 @pytest.mark.parametrize(
     ("body", "why"), [(b"{x}", "no JSON"), (b'{"id":1,"result":NaN}', "no JSON"), (None, "no frame")]
 )
-async def test_a_frame_without_json_is_told_from_what_is_no_frame(wired: Any, body: bytes | None, why: str) -> None:
+async def test_a_frame_without_json_is_told_from_bytes_that_are_no_frame(
+    wired: Any, body: bytes | None, why: str
+) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
         async def serve() -> None:
@@ -122,7 +125,7 @@ async def test_a_raw_result_that_is_no_utf8_is_an_invalid_reply(wired: Any) -> N
                 await peer.call("m", type=kind, timeout=None)
 
 
-async def test_what_nobody_would_hear_of_is_logged(wired: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_messages_that_reach_no_caller_are_logged(wired: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG", "discreet.client")
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
@@ -138,7 +141,7 @@ async def test_what_nobody_would_hear_of_is_logged(wired: Any, caplog: pytest.Lo
     assert "Seven" in caplog.records[0].getMessage()
 
 
-async def test_garbage_behind_an_answer_fails_the_others_and_cancels_them(wired: Any) -> None:
+async def test_garbage_after_an_answer_fails_and_cancels_the_other_calls(wired: Any) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
         async def answered() -> None:
@@ -158,29 +161,29 @@ async def test_garbage_behind_an_answer_fails_the_others_and_cancels_them(wired:
 
 
 @pytest.mark.parametrize("beginning", [b"junk", b"Content-Length: 100\r\n\r\n{"])
-async def test_silence_within_a_frame_fails_those_who_wait(beginning: bytes) -> None:
+async def test_silence_within_a_frame_fails_the_pending_calls(beginning: bytes) -> None:
     ours, theirs = memory_pair()
-    served = Handlers()
+    handlers = Handlers(PLAIN)
 
-    async def explain() -> Loss:
-        return Loss("never asked")
+    async def explain() -> ConnectionLoss:
+        return ConnectionLoss("never asked")
 
     with anyio.fail_after(20):
         async with background_tasks() as tasks:
             connection = Connection(
-                ours, tasks, served=served, framing="content-length", explain=explain, stall_seconds=0.01
+                ours, tasks, handlers=handlers, framing="content-length", explain=explain, stall_seconds=0.01
             )
             await theirs.send(beginning)
             with pytest.raises(InvalidReply):
-                await Peer(FixedConnector(connection), served).call("m", timeout=None)
+                await Peer(FixedConnector(connection), handlers).call("m", timeout=None)
 
 
-async def test_junk_without_end_fails_those_who_wait() -> None:
+async def test_endless_junk_fails_the_pending_calls() -> None:
     ours, theirs = memory_pair()
-    served = Handlers()
+    handlers = Handlers(PLAIN)
 
-    async def explain() -> Loss:
-        return Loss("never asked")
+    async def explain() -> ConnectionLoss:
+        return ConnectionLoss("never asked")
 
     async def flood() -> None:
         while True:
@@ -189,11 +192,11 @@ async def test_junk_without_end_fails_those_who_wait() -> None:
     with anyio.fail_after(20):
         async with background_tasks() as tasks:
             connection = Connection(
-                ours, tasks, served=served, framing="content-length", explain=explain, junk_seconds=0.01
+                ours, tasks, handlers=handlers, framing="content-length", explain=explain, junk_seconds=0.01
             )
             tasks.start_soon(flood)
             with pytest.raises(InvalidReply):
-                await Peer(FixedConnector(connection), served).call("m", timeout=None)
+                await Peer(FixedConnector(connection), handlers).call("m", timeout=None)
 
 
 async def test_after_garbage_the_next_call_is_answered(wired: Any) -> None:
@@ -230,7 +233,7 @@ async def test_a_reply_that_is_neither_result_nor_error_fails_its_own_call(wired
         assert await peer.call("m") == "good"
 
 
-async def test_a_call_that_the_server_found_too_large_fails_as_such(wired: Any) -> None:
+async def test_the_largest_call_fails_when_the_server_refuses_an_oversized_one(wired: Any) -> None:
     refusal = {"code": -32600, "message": "Invalid Request", "data": {"reason": "oversize"}}
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 

@@ -1,4 +1,4 @@
-"""What the server asks of the client: requests to handlers, notifications to handlers, cancellation."""
+"""The server's requests and notifications, their handlers, and cancellation."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, type[BaseEx
     ]
 
 
-async def test_what_else_a_handler_raises_is_internal_to_the_server_and_logged(
+async def test_any_other_exception_of_a_handler_is_internal_to_the_server_and_logged(
     wired: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def broken(params: Any) -> object:
@@ -108,7 +108,7 @@ async def test_what_else_a_handler_raises_is_internal_to_the_server_and_logged(
     ]
 
 
-async def test_what_a_handler_of_notifications_raises_is_logged_and_the_connection_goes_on(
+async def test_an_exception_of_a_notification_handler_is_logged_and_the_connection_goes_on(
     wired: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(_: Any) -> None:
@@ -174,7 +174,7 @@ async def test_requests_are_answered_while_the_server_does_not_read(wired: Any) 
         assert await peer.call("m", timeout=None) == "done"
 
 
-async def test_a_server_that_asks_without_end_has_lost_the_connection(wired: Any) -> None:
+async def test_a_server_with_too_many_open_requests_loses_the_connection(wired: Any) -> None:
     async def forever(_: Any) -> None:
         await anyio.sleep_forever()
 
@@ -183,7 +183,7 @@ async def test_a_server_that_asks_without_end_has_lost_the_connection(wired: Any
 
         async def serve() -> None:
             await server.read()
-            for number in range(connection.SERVED_AT_ONCE + 1):
+            for number in range(connection.MAX_SERVER_REQUESTS + 1):
                 await server.write(request("ask", number))
 
         tasks.start_soon(serve)

@@ -1,4 +1,4 @@
-"""Servers that die and are started anew: how often, who notices, and what is never repeated."""
+"""Servers that die and are restarted: how often, by which call, and what is never repeated."""
 
 from __future__ import annotations
 
@@ -15,36 +15,49 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.client import Attempt, ConnectionFailed, Loss, Peer, RequestTimeout, RestartPolicy, RetryPolicy, connect
+from discreet.client import (
+    PLAIN,
+    Attempt,
+    ConnectionFailed,
+    ConnectionLoss,
+    Peer,
+    RequestTimeout,
+    RestartPolicy,
+    RetryPolicy,
+    connect,
+)
 from discreet.client.connection.connection import Connection
-from discreet.client.connection.connector import opened
+from discreet.client.connection.connector import open_connection
 from discreet.client.connection.handlers import Handlers
-from discreet.client.peer import Defaults
-from discreet.client.policies.restart import RestartingConnector, Restarts
+from discreet.client.peer import CallDefaults
+from discreet.client.policies.restart import RestartHistory, RestartingConnector
 from discreet.client.task_group import background_tasks
-from discreet.framing.transports.interface import MemoryTransport, memory_pair
-from support.waits import DEADLINE_SECONDS
+from discreet.framing.transports.memory import MemoryTransport, memory_pair
+
+DEADLINE_SECONDS = 30.0
+"""Bounds a test that hangs; no test waits for it."""
+
 
 # -- how often --------------------------------------------------------------------------------------------------------
 
 
 def test_the_first_restart_is_immediate_and_each_further_one_waits_twice_as_long() -> None:
-    restarts, pauses = Restarts(RestartPolicy(limit=7, initial=0.5, cap=4.0)), []
+    restarts, pauses = RestartHistory(RestartPolicy(limit=7, initial=0.5, cap=4.0)), []
     for _ in range(8):
-        pauses.append(restarts.pause(0.0))
-        restarts.count(0.0)
+        pauses.append(restarts.delay(0.0))
+        restarts.add(0.0)
     assert pauses == [0.0, 0.5, 1.0, 2.0, 4.0, 4.0, 4.0, None]
 
 
-def test_restarts_long_ago_no_longer_count() -> None:
-    restarts = Restarts(RestartPolicy(limit=2, within=60.0, initial=0.5))
-    restarts.count(0.0)
-    restarts.count(30.0)
-    assert [restarts.pause(now) for now in (59.0, 60.0, 89.0, 90.0)] == [None, 0.5, 0.5, 0.0]
+def test_old_restarts_no_longer_count() -> None:
+    restarts = RestartHistory(RestartPolicy(limit=2, within=60.0, initial=0.5))
+    restarts.add(0.0)
+    restarts.add(30.0)
+    assert [restarts.delay(now) for now in (59.0, 60.0, 89.0, 90.0)] == [None, 0.5, 0.5, 0.0]
 
 
-def test_a_limit_of_none_allows_no_restart() -> None:
-    assert Restarts(RestartPolicy(limit=0)).pause(0.0) is None
+def test_a_limit_of_zero_allows_no_restart() -> None:
+    assert RestartHistory(RestartPolicy(limit=0)).delay(0.0) is None
 
 
 @given(
@@ -52,29 +65,27 @@ def test_a_limit_of_none_allows_no_restart() -> None:
     within=st.floats(0.1, 100),
     gaps=st.lists(st.floats(0, 100), max_size=40),
 )
-def test_no_stretch_of_time_ever_holds_more_restarts_than_the_limit(
-    limit: int, within: float, gaps: list[float]
-) -> None:
-    restarts, now, done = Restarts(RestartPolicy(limit=limit, within=within)), 0.0, list[float]()
+def test_no_period_has_more_restarts_than_the_limit(limit: int, within: float, gaps: list[float]) -> None:
+    restarts, now, done = RestartHistory(RestartPolicy(limit=limit, within=within)), 0.0, list[float]()
     for gap in gaps:
         now += gap
-        if restarts.pause(now) is not None:
-            restarts.count(now)
+        if restarts.delay(now) is not None:
+            restarts.add(now)
             done.append(now)
     assert all(len([at for at in done if end - within < at <= end]) <= limit for end in done)
 
 
 @pytest.mark.parametrize("numbers", [{"limit": -1}, {"within": 0}, {"initial": -1}, {"cap": float("nan")}])
-def test_a_policy_that_makes_no_sense_is_refused(numbers: dict[str, Any]) -> None:
+def test_a_policy_out_of_range_is_refused(numbers: dict[str, Any]) -> None:
     with pytest.raises(ValueError):
         RestartPolicy(**numbers)
 
 
-# -- a line whose servers the test plays ------------------------------------------------------------------------------
+# -- a connector with fake servers -----------------------------------------------------------------------------------
 
 
-class TurnedTiming:
-    """A clock that only sleeping moves on."""
+class FakeTiming:
+    """A fake clock; only sleeping advances it."""
 
     def __init__(self) -> None:
         self.time = 1000.0
@@ -93,31 +104,33 @@ class TurnedTiming:
 
 
 class Servers:
-    """Begins servers, all of them in memory, and counts those that live."""
+    """Starts servers in memory, and counts those that run."""
 
     def __init__(self) -> None:
-        self.served = Handlers()
+        self.handlers = Handlers(PLAIN)
         self.ends: list[MemoryTransport] = []
         self.living = 0
         self.broken = False
 
     @asynccontextmanager
-    async def begin(self) -> AsyncGenerator[Connection]:
+    async def start(self) -> AsyncGenerator[Connection]:
         if self.broken:
-            raise ConnectionFailed(Loss("no such program"), sent=False)
+            raise ConnectionFailed(ConnectionLoss("no such program"), sent=False)
         ours, theirs = memory_pair()
         self.ends.append(theirs)
         self.living += 1
         assert self.living == 1, "two servers at once"
         try:
-            async with opened(ours, self.served, framing="content-length", explain=self._explain) as connection:
+            async with open_connection(
+                ours, self.handlers, framing="content-length", explain=self._explain
+            ) as connection:
                 yield connection
         finally:
             await anyio.lowlevel.cancel_shielded_checkpoint()
             self.living -= 1
 
-    async def _explain(self) -> Loss:
-        return Loss(f"server {len(self.ends)} died", status=3)
+    async def _explain(self) -> ConnectionLoss:
+        return ConnectionLoss(f"server {len(self.ends)} died", status=3)
 
     def kill(self) -> None:
         self.ends[-1].close()
@@ -129,44 +142,46 @@ def servers() -> Servers:
 
 
 @asynccontextmanager
-async def line_of(servers: Servers, timing: TurnedTiming, policy: RestartPolicy) -> AsyncGenerator[RestartingConnector]:
+async def connector_of(
+    servers: Servers, timing: FakeTiming, policy: RestartPolicy
+) -> AsyncGenerator[RestartingConnector]:
     with anyio.fail_after(DEADLINE_SECONDS):
         async with background_tasks() as tasks:
-            line = RestartingConnector(servers.begin, policy, tasks=tasks, timing=timing)
-            await line.connection()
-            yield line
-            line.close()
+            connector = RestartingConnector(servers.start, policy, tasks=tasks, timing=timing)
+            await connector.connection()
+            yield connector
+            connector.close()
 
 
-async def until_lost(line: RestartingConnector, servers: Servers) -> None:
-    connection = await line.connection()
+async def kill_server(connector: RestartingConnector, servers: Servers) -> None:
+    connection = await connector.connection()
     servers.kill()
-    await connection.lost()
+    await connection.wait_lost()
 
 
 @pytest.mark.anyio
-async def test_a_server_that_died_is_started_anew_by_whoever_needs_it_and_by_nobody_else(servers: Servers) -> None:
-    async with line_of(servers, TurnedTiming(), RestartPolicy()) as line:
-        first = await line.connection()
-        assert await line.connection() is first
-        await until_lost(line, servers)
+async def test_a_dead_server_is_started_again_by_the_next_call_and_not_before(servers: Servers) -> None:
+    async with connector_of(servers, FakeTiming(), RestartPolicy()) as connector:
+        first = await connector.connection()
+        assert await connector.connection() is first
+        await kill_server(connector, servers)
         await anyio.wait_all_tasks_blocked()
         assert (len(servers.ends), servers.living) == (1, 0)
-        second = await line.connection()
+        second = await connector.connection()
         assert second is not first
         assert second.usable
     assert servers.living == 0
 
 
 @pytest.mark.anyio
-async def test_many_who_need_it_at_once_get_the_same_server(servers: Servers) -> None:
+async def test_many_calls_at_once_share_one_restart(servers: Servers) -> None:
     found: list[Connection] = []
 
-    async with line_of(servers, TurnedTiming(), RestartPolicy()) as line:
-        await until_lost(line, servers)
+    async with connector_of(servers, FakeTiming(), RestartPolicy()) as connector:
+        await kill_server(connector, servers)
 
         async def need() -> None:
-            found.append(await line.connection())
+            found.append(await connector.connection())
 
         async with anyio.create_task_group() as tasks:
             for _ in range(20):
@@ -175,108 +190,108 @@ async def test_many_who_need_it_at_once_get_the_same_server(servers: Servers) ->
 
 
 @pytest.mark.anyio
-async def test_it_gives_up_clearly_and_then_fails_at_once(servers: Servers) -> None:
-    timing = TurnedTiming()
-    async with line_of(servers, timing, RestartPolicy(limit=3, initial=1.0, cap=60.0)) as line:
+async def test_after_giving_up_every_call_fails_at_once(servers: Servers) -> None:
+    timing = FakeTiming()
+    async with connector_of(servers, timing, RestartPolicy(limit=3, initial=1.0, cap=60.0)) as connector:
         for _ in range(4):
-            assert not line.over
-            await until_lost(line, servers)
+            assert not connector.closed
+            await kill_server(connector, servers)
         for _ in range(2):
             with pytest.raises(ConnectionFailed) as raised:
-                await line.connection()
+                await connector.connection()
             loss = raised.value.loss
             assert (loss.gave_up, loss.status, raised.value.sent) == (True, 3, False)
             assert loss.reason.startswith("gave up")
-        assert line.over
+        assert connector.closed
     assert (len(servers.ends), timing.slept) == (4, [0.0, 1.0, 2.0])
 
 
 @pytest.mark.anyio
-async def test_the_pause_is_counted_from_the_death_not_from_the_need(servers: Servers) -> None:
-    timing = TurnedTiming()
-    async with line_of(servers, timing, RestartPolicy(initial=5.0, within=1000.0)) as line:
-        await until_lost(line, servers)
-        await until_lost(line, servers)
+async def test_the_delay_counts_from_the_death_not_from_the_call(servers: Servers) -> None:
+    timing = FakeTiming()
+    async with connector_of(servers, timing, RestartPolicy(initial=5.0, within=1000.0)) as connector:
+        await kill_server(connector, servers)
+        await kill_server(connector, servers)
         await anyio.wait_all_tasks_blocked()
         timing.time += 3.0
-        await line.connection()
+        await connector.connection()
     assert timing.slept == [0.0, 2.0]
 
 
 @pytest.mark.anyio
-async def test_a_restart_that_fails_counts_and_is_told_to_those_who_needed_it(servers: Servers) -> None:
-    async with line_of(servers, TurnedTiming(), RestartPolicy(limit=2)) as line:
-        await until_lost(line, servers)
+async def test_a_failed_restart_counts_and_fails_the_calls_that_waited_for_it(servers: Servers) -> None:
+    async with connector_of(servers, FakeTiming(), RestartPolicy(limit=2)) as connector:
+        await kill_server(connector, servers)
         servers.broken = True
         gave_up = []
         for _ in range(3):
             with pytest.raises(ConnectionFailed) as raised:
-                await line.connection()
+                await connector.connection()
             gave_up.append(raised.value.loss.gave_up)
         assert gave_up == [False, False, True]
 
 
 @pytest.mark.anyio
 async def test_a_failed_restart_may_be_followed_by_one_that_succeeds(servers: Servers) -> None:
-    async with line_of(servers, TurnedTiming(), RestartPolicy(limit=2)) as line:
-        await until_lost(line, servers)
+    async with connector_of(servers, FakeTiming(), RestartPolicy(limit=2)) as connector:
+        await kill_server(connector, servers)
         servers.broken = True
         with pytest.raises(ConnectionFailed):
-            await line.connection()
+            await connector.connection()
         servers.broken = False
-        assert (await line.connection()).usable
+        assert (await connector.connection()).usable
 
 
 @pytest.mark.anyio
-async def test_who_is_cancelled_while_it_waits_leaves_the_restart_to_the_next(servers: Servers) -> None:
-    async with line_of(servers, TurnedTiming(), RestartPolicy()) as line:
-        await until_lost(line, servers)
+async def test_cancelling_a_call_that_waits_for_a_restart_leaves_it_to_the_next_call(servers: Servers) -> None:
+    async with connector_of(servers, FakeTiming(), RestartPolicy()) as connector:
+        await kill_server(connector, servers)
         with anyio.CancelScope() as scope:
             scope.cancel()
-            await line.connection()
+            await connector.connection()
         assert scope.cancelled_caught
-        assert (await line.connection()).usable
+        assert (await connector.connection()).usable
 
 
 @pytest.mark.anyio
-async def test_nothing_is_started_once_the_block_is_left(servers: Servers) -> None:
+async def test_nothing_is_started_after_the_block(servers: Servers) -> None:
     raised: list[ConnectionFailed] = []
 
-    async def need(line: RestartingConnector) -> None:
+    async def need(connector: RestartingConnector) -> None:
         try:
-            await line.connection()
+            await connector.connection()
         except ConnectionFailed as exc:
             raised.append(exc)
 
     async with anyio.create_task_group() as tasks:
-        async with line_of(servers, TurnedTiming(), RestartPolicy()) as line:
-            await until_lost(line, servers)
-            tasks.start_soon(need, line)
+        async with connector_of(servers, FakeTiming(), RestartPolicy()) as connector:
+            await kill_server(connector, servers)
+            tasks.start_soon(need, connector)
         with pytest.raises(ConnectionFailed):
-            await line.connection()
+            await connector.connection()
     assert (servers.living, len(servers.ends), [exc.sent for exc in raised]) == (0, 1, [False])
 
 
 @pytest.mark.anyio
-async def test_a_request_handler_that_raises_a_lost_connection_loses_none(servers: Servers) -> None:
+async def test_a_handler_that_raises_connection_failed_does_not_end_the_connection(servers: Servers) -> None:
     async def broken(_: object) -> None:
-        raise ConnectionFailed(Loss("another connection"))
+        raise ConnectionFailed(ConnectionLoss("another connection"))
 
-    async with line_of(servers, TurnedTiming(), RestartPolicy()) as line:
-        Peer(line, servers.served).on_request("ask", broken)
+    async with connector_of(servers, FakeTiming(), RestartPolicy()) as connector:
+        Peer(connector, servers.handlers).on_request("ask", broken)
         body = b'{"jsonrpc":"2.0","id":1,"method":"ask"}'
         await servers.ends[-1].send(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
         assert b"-32603" in await servers.ends[-1].receive()
-        assert (await line.connection()).usable
+        assert (await connector.connection()).usable
 
 
 @pytest.mark.anyio
 async def test_handlers_stay_registered_over_a_restart(servers: Servers) -> None:
     heard = anyio.Event()
-    async with line_of(servers, TurnedTiming(), RestartPolicy()) as line:
-        Peer(line, servers.served).on_notification("told", lambda _: heard.set())
-        await until_lost(line, servers)
-        await line.connection()
+    async with connector_of(servers, FakeTiming(), RestartPolicy()) as connector:
+        Peer(connector, servers.handlers).on_notification("told", lambda _: heard.set())
+        await kill_server(connector, servers)
+        await connector.connection()
         body = b'{"jsonrpc":"2.0","method":"told"}'
         await servers.ends[-1].send(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
         with anyio.move_on_after(10):
@@ -285,16 +300,16 @@ async def test_handlers_stay_registered_over_a_restart(servers: Servers) -> None
 
 
 @pytest.mark.anyio
-async def test_the_wait_for_a_restart_counts_into_the_timeout_of_the_call(servers: Servers) -> None:
-    class Frozen(TurnedTiming):
+async def test_the_wait_for_a_restart_is_part_of_the_calls_timeout(servers: Servers) -> None:
+    class Frozen(FakeTiming):
         async def sleep(self, seconds: float) -> None:
             if seconds:
                 await anyio.sleep_forever()
 
-    async with line_of(servers, Frozen(), RestartPolicy(initial=5.0)) as line:
-        peer = Peer(line, servers.served, Defaults(timeout=0.01))
-        await until_lost(line, servers)
-        await until_lost(line, servers)
+    async with connector_of(servers, Frozen(), RestartPolicy(initial=5.0)) as connector:
+        peer = Peer(connector, servers.handlers, CallDefaults(timeout=0.01))
+        await kill_server(connector, servers)
+        await kill_server(connector, servers)
         with pytest.raises(RequestTimeout) as raised:
             await peer.call("m")
         assert not raised.value.sent
@@ -361,7 +376,7 @@ class Log:
 
 
 @pytest.mark.anyio
-async def test_a_query_is_made_again_on_a_new_process(fake: list[str], tmp_path: Path) -> None:
+async def test_a_query_is_retried_on_a_new_process(fake: list[str], tmp_path: Path) -> None:
     log = Log()
     with anyio.fail_after(DEADLINE_SECONDS):
         async with connect(fake, retry=RetryPolicy(initial=0.0, hooks=(log,)), restart=QUICK) as peer:
@@ -372,7 +387,7 @@ async def test_a_query_is_made_again_on_a_new_process(fake: list[str], tmp_path:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("method", ["m/flaky", "flaky"])
-async def test_a_mutation_that_may_have_run_is_not_made_again(fake: list[str], tmp_path: Path, method: str) -> None:
+async def test_a_mutation_that_may_have_run_is_not_retried(fake: list[str], tmp_path: Path, method: str) -> None:
     with anyio.fail_after(DEADLINE_SECONDS):
         async with connect(fake, retry=RetryPolicy(initial=0.0), restart=QUICK) as peer:
             with pytest.raises(ConnectionFailed) as raised:
@@ -383,7 +398,7 @@ async def test_a_mutation_that_may_have_run_is_not_made_again(fake: list[str], t
 
 
 @pytest.mark.anyio
-async def test_a_mutation_that_does_no_harm_twice_is_made_again(fake: list[str], tmp_path: Path) -> None:
+async def test_an_idempotent_mutation_is_retried(fake: list[str], tmp_path: Path) -> None:
     with anyio.fail_after(DEADLINE_SECONDS):
         async with connect(fake, retry=RetryPolicy(initial=0.0), restart=QUICK) as peer:
             assert await peer.call("m/flaky", idempotent=True) == 2
@@ -406,7 +421,7 @@ async def test_many_queries_in_flight_survive_the_death_of_their_server(fake: li
 
 
 @pytest.mark.anyio
-async def test_a_stream_is_not_resumed_and_says_where_it_was_cut(fake: list[str]) -> None:
+async def test_a_stream_is_not_resumed_and_says_where_it_was_cut_off(fake: list[str]) -> None:
     events: list[int] = []
     with anyio.fail_after(DEADLINE_SECONDS):
         async with connect(fake, retry=RetryPolicy(initial=0.0), restart=QUICK) as peer:
@@ -445,14 +460,14 @@ async def test_without_a_restart_policy_the_end_is_final(fake: list[str]) -> Non
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("command", [["/no/such/program"], [os.devnull]])
-async def test_what_cannot_be_run_at_all_fails_at_the_start(command: list[str]) -> None:
+async def test_a_command_that_can_not_be_run_fails_at_the_start(command: list[str]) -> None:
     with pytest.raises(ConnectionFailed):
         async with connect(command, restart=QUICK):
             pass
 
 
 @pytest.mark.anyio
-async def test_what_the_block_raises_leaves_it_unwrapped(fake: list[str]) -> None:
+async def test_an_exception_of_the_block_is_raised_unwrapped(fake: list[str]) -> None:
     with pytest.raises(KeyError):
         async with connect(fake, restart=QUICK):
             raise KeyError

@@ -1,4 +1,4 @@
-"""When calls are made again: the schedule on a clock that the test turns, and the rules over a connection."""
+"""When calls are retried: the schedule on a fake clock, and the rules over a connection."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from discreet.client import (
     Attempt,
     ClientError,
     ConnectionFailed,
+    ConnectionLoss,
     InternalError,
     InvalidReply,
-    Loss,
     OperationFailed,
     OperationTimedOut,
     Overloaded,
@@ -26,18 +26,18 @@ from discreet.client import (
     StreamOverrun,
     Unavailable,
 )
-from discreet.client.errors import CLASSES, remote_error
+from discreet.client.connection.error_replies import ERROR_CLASSES, remote_error
 from discreet.client.policies.retry import call_with_retries, outcome_is_unknown
 from discreet.errors import failures as facts
-from discreet.errors.backoff import SYSTEM
+from discreet.errors.backoff import SYSTEM_TIMING
 from discreet.errors.wire import encode_error
 
 ALMOST_ONE = 1 - 2**-53
-"""The largest number that chance can give."""
+"""The largest jitter."""
 
 
-class TurnedTiming:
-    """A clock that only sleeping, and whoever turns it, moves on."""
+class FakeTiming:
+    """A fake clock; sleeping and the test advance it."""
 
     def __init__(self, jitter: Iterator[float]) -> None:
         self.time = 1000.0
@@ -68,19 +68,19 @@ async def always(_: ClientError) -> bool:
 
 
 def failing(
-    timing: TurnedTiming, error: Callable[[], ClientError], *, seconds: float = 0.0, times: int = 10**6
+    timing: FakeTiming, error: Callable[[], ClientError], *, seconds: float = 0.0, times: int = 10**6
 ) -> tuple[Any, list[float | None]]:
-    """An attempt that takes some seconds and fails so many times; and what time was left at each."""
+    """An attempt that takes some seconds and fails so many times. Records the seconds left at each."""
     lefts: list[float | None] = []
 
-    async def once(left: float | None) -> str:
+    async def attempt(left: float | None) -> str:
         lefts.append(left)
         timing.time += seconds
         if len(lefts) <= times:
             raise error()
         return "done"
 
-    return once, lefts
+    return attempt, lefts
 
 
 def busy(after: int | None = None) -> ClientError:
@@ -88,13 +88,13 @@ def busy(after: int | None = None) -> ClientError:
 
 
 def delays(policy: RetryPolicy, jitter: Iterator[float], error: Callable[[], ClientError] = busy) -> list[float]:
-    """What a call that never succeeds waits between its attempts."""
-    timing = TurnedTiming(jitter)
-    once, _ = failing(timing, error)
+    """The delays between the attempts of a call that never succeeds."""
+    timing = FakeTiming(jitter)
+    attempt, _ = failing(timing, error)
 
     async def call() -> None:
         with pytest.raises(ClientError):
-            await call_with_retries(policy, "m", once, always, timing=timing)
+            await call_with_retries(policy, "m", attempt, always, timing=timing)
 
     anyio.run(call)
     return timing.slept
@@ -105,7 +105,7 @@ def test_the_back_off_doubles_up_to_its_cap() -> None:
     assert delays(policy, cycle([ALMOST_ONE])) == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0])
 
 
-def test_the_jitter_takes_any_part_of_the_back_off() -> None:
+def test_the_jitter_may_be_any_part_of_the_back_off() -> None:
     policy = RetryPolicy(attempts=4, initial=1.0, cap=60.0)
     assert delays(policy, iter([0.0, 0.5, 0.25, 0.0])) == [0.0, 1.0, 1.0]
 
@@ -129,7 +129,7 @@ def test_a_server_that_names_an_absurd_time_is_asked_again_in_thirty_years() -> 
     assert delays(RetryPolicy(attempts=2, deadline=None), cycle([0.0]), lambda: busy(10**400)) == [1e9]
 
 
-def test_a_time_in_the_past_is_now() -> None:
+def test_a_retry_time_in_the_past_means_now() -> None:
     assert delays(RetryPolicy(initial=0.0), cycle([0.5]), lambda: busy(-5)) == [0.0, 0.0]
 
 
@@ -161,39 +161,39 @@ def test_every_schedule_keeps_to_its_policy(
         {"cap": float("nan")},
     ],
 )
-def test_a_policy_that_makes_no_sense_is_refused(numbers: dict[str, Any]) -> None:
+def test_a_policy_out_of_range_is_refused(numbers: dict[str, Any]) -> None:
     with pytest.raises(ValueError):
         RetryPolicy(**numbers)
 
 
 def test_many_doublings_do_not_overflow() -> None:
-    assert RetryPolicy(cap=5.0).ceiling(10**6) == 5.0
+    assert RetryPolicy(cap=5.0).max_backoff(10**6) == 5.0
 
 
 @pytest.mark.anyio
-async def test_the_deadline_counts_attempts_and_delays_and_cuts_what_is_left() -> None:
-    timing = TurnedTiming(cycle([0.5]))
-    once, lefts = failing(timing, busy, seconds=3.0)
+async def test_the_deadline_covers_attempts_and_delays_and_cuts_off_the_last_attempt() -> None:
+    timing = FakeTiming(cycle([0.5]))
+    attempt, lefts = failing(timing, busy, seconds=3.0)
     policy = RetryPolicy(attempts=10, initial=2.0, cap=2.0, deadline=10.0)
     with pytest.raises(Overloaded):
-        await call_with_retries(policy, "m", once, always, timing=timing)
+        await call_with_retries(policy, "m", attempt, always, timing=timing)
     assert (lefts, timing.slept) == ([10.0, 6.0, 2.0], [1.0, 1.0])
 
 
 @pytest.mark.anyio
-async def test_without_a_deadline_no_attempt_is_cut() -> None:
-    timing = TurnedTiming(cycle([0.5]))
-    once, lefts = failing(timing, busy, seconds=1e6, times=2)
-    assert await call_with_retries(RetryPolicy(deadline=None), "m", once, always, timing=timing) == "done"
+async def test_without_a_deadline_no_attempt_is_cut_off() -> None:
+    timing = FakeTiming(cycle([0.5]))
+    attempt, lefts = failing(timing, busy, seconds=1e6, times=2)
+    assert await call_with_retries(RetryPolicy(deadline=None), "m", attempt, always, timing=timing) == "done"
     assert lefts == [None, None, None]
 
 
 @pytest.mark.anyio
-async def test_a_hook_sees_each_attempt_the_last_one_too() -> None:
-    log, timing = Log(), TurnedTiming(cycle([0.5]))
-    once, _ = failing(timing, busy, seconds=1.0, times=2)
+async def test_a_hook_sees_each_attempt_including_the_last() -> None:
+    log, timing = Log(), FakeTiming(cycle([0.5]))
+    attempt, _ = failing(timing, busy, seconds=1.0, times=2)
     policy = RetryPolicy(initial=2.0, hooks=(log, log))
-    assert await call_with_retries(policy, "files/read", once, always, timing=timing) == "done"
+    assert await call_with_retries(policy, "files/read", attempt, always, timing=timing) == "done"
     seen = [(it.method, it.number, type(it.error), it.elapsed, it.delay) for it in log.attempts[::2]]
     assert seen == [
         ("files/read", 1, Overloaded, 1.0, 1.0),
@@ -205,10 +205,10 @@ async def test_a_hook_sees_each_attempt_the_last_one_too() -> None:
 
 @pytest.mark.anyio
 async def test_a_hook_sees_the_error_that_ends_it() -> None:
-    log, timing = Log(), TurnedTiming(cycle([0.5]))
-    once, _ = failing(timing, busy)
+    log, timing = Log(), FakeTiming(cycle([0.5]))
+    attempt, _ = failing(timing, busy)
     with pytest.raises(Overloaded) as raised:
-        await call_with_retries(RetryPolicy(attempts=2, hooks=(log,)), "m", once, always, timing=timing)
+        await call_with_retries(RetryPolicy(attempts=2, hooks=(log,)), "m", attempt, always, timing=timing)
     assert [(it.error is raised.value, it.delay is None) for it in log.attempts] == [(False, False), (True, True)]
 
 
@@ -216,23 +216,23 @@ async def test_a_hook_sees_the_error_that_ends_it() -> None:
 async def test_cancellation_ends_the_waiting_between_two_attempts() -> None:
     attempts = 0
 
-    async def once(_: float | None) -> None:
+    async def attempt(_: float | None) -> None:
         nonlocal attempts
         attempts += 1
         scope.cancel()
         raise busy(30_000)
 
     with anyio.fail_after(20), anyio.CancelScope() as scope:
-        await call_with_retries(RetryPolicy(), "m", once, always, timing=SYSTEM)
+        await call_with_retries(RetryPolicy(), "m", attempt, always, timing=SYSTEM_TIMING)
     assert (scope.cancelled_caught, attempts) == (True, 1)
 
 
 @pytest.mark.anyio
-async def test_the_systems_timing_goes_forward_and_its_chance_stays_in_bounds() -> None:
-    before = SYSTEM.now()
-    await SYSTEM.sleep(0)
-    numbers = [SYSTEM.jitter() for _ in range(100)]
-    assert SYSTEM.now() >= before
+async def test_the_system_clock_goes_forward_and_its_jitter_stays_in_bounds() -> None:
+    before = SYSTEM_TIMING.now()
+    await SYSTEM_TIMING.sleep(0)
+    numbers = [SYSTEM_TIMING.jitter() for _ in range(100)]
+    assert SYSTEM_TIMING.now() >= before
     assert all(0 <= number < 1 for number in numbers)
     assert all(one != other for one, other in pairwise(numbers))
 
@@ -240,21 +240,21 @@ async def test_the_systems_timing_goes_forward_and_its_chance_stays_in_bounds() 
 UNKNOWN = {OperationTimedOut, Unavailable}
 
 
-@pytest.mark.parametrize("kind", CLASSES.values())
-def test_of_the_servers_errors_only_two_leave_open_what_happened(kind: type[Any]) -> None:
+@pytest.mark.parametrize("kind", ERROR_CLASSES.values())
+def test_only_two_of_the_servers_errors_leave_the_outcome_unknown(kind: type[Any]) -> None:
     assert outcome_is_unknown(kind.__new__(kind)) == (kind in UNKNOWN)
 
 
 @pytest.mark.parametrize("sent", [True, False])
-def test_what_was_never_sent_had_no_effect(sent: bool) -> None:
-    assert outcome_is_unknown(ConnectionFailed(Loss("gone"), sent=sent)) == sent
+def test_a_request_that_was_never_sent_had_no_effect(sent: bool) -> None:
+    assert outcome_is_unknown(ConnectionFailed(ConnectionLoss("gone"), sent=sent)) == sent
     assert outcome_is_unknown(RequestTimeout("m", 1.0, sent=sent)) == sent
 
 
-def test_of_the_clients_own_errors_those_may_pass_that_concern_the_connection() -> None:
-    errors = [ConnectionFailed(Loss("gone")), RequestTimeout("m", 1.0), InvalidReply("?"), StreamOverrun("?")]
+def test_of_the_clients_own_errors_those_about_the_connection_are_retryable() -> None:
+    errors = [ConnectionFailed(ConnectionLoss("gone")), RequestTimeout("m", 1.0), InvalidReply("?"), StreamOverrun("?")]
     assert [error.retryable for error in errors] == [True, True, False, False]
-    assert not ConnectionFailed(Loss("gave up", gave_up=True)).retryable
+    assert not ConnectionFailed(ConnectionLoss("gave up", gave_up=True)).retryable
 
 
 # -- over a connection ------------------------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ def error(code: str, *, retryable: bool = True, **more: Any) -> dict[str, Any]:
 
 
 class Scripted:
-    """Answers each method with what its list holds next; and remembers what was asked."""
+    """Answers each method with the next item of its list, and remembers the requests."""
 
     def __init__(self, server: Any, answers: dict[str, list[dict[str, Any]]]) -> None:
         self.server = server
@@ -298,7 +298,7 @@ class Scripted:
 async def outcome(
     wired: Any, method: str, answers: dict[str, list[dict[str, Any]]], *, policy: RetryPolicy = AT_ONCE, **options: Any
 ) -> tuple[Any, Scripted]:
-    """What a call ends with, and what the server saw."""
+    """The outcome of a call, and the methods that the server saw."""
     async with wired(retry=policy) as (peer, server), anyio.create_task_group() as tasks:
         scripted = Scripted(server, answers)
         tasks.start_soon(scripted.run)
@@ -317,7 +317,7 @@ DONE = {"result": "done"}
 @pytest.mark.parametrize(
     "failure", [error("OVERLOADED"), error("TRY_LATER"), error("OVERLOADED", details={"retryAfterMs": 0})]
 )
-async def test_what_the_server_calls_retryable_is_made_again_whatever_it_is(
+async def test_an_error_that_the_server_calls_retryable_is_retried_whatever_the_operation(
     wired: Any, failure: dict[str, Any]
 ) -> None:
     result, server = await outcome(wired, "shop/order", {"shop/order": [failure, failure, DONE]})
@@ -335,7 +335,7 @@ async def test_what_the_server_calls_retryable_is_made_again_whatever_it_is(
         (error("NO_SUCH_ARTICLE", retryable=False), OperationFailed),
     ],
 )
-async def test_what_is_not_retryable_is_not_made_again(wired: Any, failure: dict[str, Any], raised: type) -> None:
+async def test_an_error_that_is_not_retryable_is_not_retried(wired: Any, failure: dict[str, Any], raised: type) -> None:
     result, server = await outcome(wired, "files/read", {"files/read": [failure, DONE]}, idempotent=True)
     assert (result, server.methods) == (raised, ["files/read"])
 
@@ -343,7 +343,7 @@ async def test_what_is_not_retryable_is_not_made_again(wired: Any, failure: dict
 @pytest.mark.anyio
 @pytest.mark.parametrize("code", ["TIMEOUT", "UNAVAILABLE"])
 @pytest.mark.parametrize("method", ["files/read", "/files/read"])
-async def test_a_query_is_made_again_when_its_outcome_is_unknown(wired: Any, code: str, method: str) -> None:
+async def test_a_query_is_retried_when_its_outcome_is_unknown(wired: Any, code: str, method: str) -> None:
     answers = {method: [error(code), error(code), DONE], "services/list": [{"result": LISTING}]}
     result, server = await outcome(wired, method, answers)
     assert (result, server.methods) == ("done", [method, "services/list", method, method])
@@ -352,7 +352,7 @@ async def test_a_query_is_made_again_when_its_outcome_is_unknown(wired: Any, cod
 @pytest.mark.anyio
 @pytest.mark.parametrize("code", ["TIMEOUT", "UNAVAILABLE"])
 @pytest.mark.parametrize("method", ["files/write", "files/unlisted"])
-async def test_a_mutation_is_never_made_again_when_its_outcome_is_unknown(wired: Any, code: str, method: str) -> None:
+async def test_a_mutation_is_never_retried_when_its_outcome_is_unknown(wired: Any, code: str, method: str) -> None:
     answers = {method: [error(code), DONE], "services/list": [{"result": LISTING}]}
     result, server = await outcome(wired, method, answers)
     assert (result in UNKNOWN, server.methods) == (True, [method, "services/list"])
@@ -360,7 +360,7 @@ async def test_a_mutation_is_never_made_again_when_its_outcome_is_unknown(wired:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("listing", [NOT_FOUND, {"result": "nonsense"}, {"result": [{"kind": "query"}]}, error("BUSY")])
-async def test_without_a_listing_everything_is_taken_for_a_mutation(wired: Any, listing: dict[str, Any]) -> None:
+async def test_without_a_listing_everything_counts_as_a_mutation(wired: Any, listing: dict[str, Any]) -> None:
     answers = {"files/read": [error("TIMEOUT"), DONE], "services/list": [listing]}
     result, server = await outcome(wired, "files/read", answers)
     assert (result, server.methods) == (OperationTimedOut, ["files/read", "services/list"])
@@ -368,14 +368,14 @@ async def test_without_a_listing_everything_is_taken_for_a_mutation(wired: Any, 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(("idempotent", "result"), [(True, "done"), (False, OperationTimedOut)])
-async def test_the_callers_word_counts_more_than_the_listing(wired: Any, idempotent: bool, result: object) -> None:
+async def test_the_callers_idempotent_overrides_the_listing(wired: Any, idempotent: bool, result: object) -> None:
     answers = {"files/read": [error("TIMEOUT"), DONE]}
     found, server = await outcome(wired, "files/read", answers, idempotent=idempotent)
     assert (found, "services/list" in server.methods) == (result, False)
 
 
 @pytest.mark.anyio
-async def test_the_kinds_are_asked_for_once_and_only_when_they_matter(wired: Any) -> None:
+async def test_the_operations_are_listed_once_and_only_when_their_kinds_matter(wired: Any) -> None:
     answers = {
         "files/read": [DONE, error("TIMEOUT"), DONE, error("TIMEOUT"), DONE],
         "services/list": [{"result": LISTING}],
@@ -403,7 +403,7 @@ async def test_a_server_without_a_listing_is_asked_for_it_once(wired: Any) -> No
 
 
 @pytest.mark.anyio
-async def test_a_query_without_an_answer_in_time_is_made_again_under_a_new_id(wired: Any) -> None:
+async def test_a_query_that_timed_out_is_retried_under_a_new_id(wired: Any) -> None:
     answers = {"files/read": [SILENCE, DONE]}
     result, server = await outcome(wired, "files/read", answers, idempotent=True, timeout=0.05)
     assert result == "done"
@@ -411,14 +411,14 @@ async def test_a_query_without_an_answer_in_time_is_made_again_under_a_new_id(wi
 
 
 @pytest.mark.anyio
-async def test_the_deadline_of_the_policy_cuts_an_attempt(wired: Any) -> None:
+async def test_the_deadline_of_the_policy_cuts_off_an_attempt(wired: Any) -> None:
     policy = RetryPolicy(attempts=3, initial=0.0, deadline=0.05)
     result, server = await outcome(wired, "m", {"m": [SILENCE]}, policy=policy, idempotent=True, timeout=None)
     assert (result, server.methods) == (RequestTimeout, ["m"])
 
 
 @pytest.mark.anyio
-async def test_a_connection_that_nobody_renews_is_not_tried_again(wired: Any) -> None:
+async def test_a_call_on_a_lost_connection_without_restart_is_not_retried(wired: Any) -> None:
     log = Log()
     policy = RetryPolicy(attempts=5, hooks=(log,))
     async with wired(retry=policy) as (peer, server), anyio.create_task_group() as tasks:
@@ -434,7 +434,7 @@ async def test_a_connection_that_nobody_renews_is_not_tried_again(wired: Any) ->
 
 
 @pytest.mark.anyio
-async def test_without_a_policy_nothing_is_made_again(wired: Any) -> None:
+async def test_without_a_policy_nothing_is_retried(wired: Any) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
         scripted = Scripted(server, {"m": [error("OVERLOADED"), DONE]})
         tasks.start_soon(scripted.run)

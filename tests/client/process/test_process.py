@@ -1,4 +1,4 @@
-"""Children as servers, most of them hostile: what is told of their end, and that they do end."""
+"""Child processes as servers, most of them hostile: they always end, and their end is reported."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ from discreet.client import (
     spawn,
 )
 from discreet.client.process.process import wait_in_thread
-from discreet.client.process.stderr import LINE_BYTES, TAIL_BYTES, Lines, Tail
-from support.programs import has_ended
-from support.waits import DEADLINE_SECONDS, until
+from discreet.client.process.stderr import LINE_BYTES, TAIL_BYTES, StderrLines, StderrTail
 
 pytestmark = pytest.mark.anyio
 
@@ -75,6 +73,20 @@ def was_reaped(pid: int) -> bool:
     return False
 
 
+async def until_dead(pid: int) -> None:
+    """Wait for another process's child, which its parent reaps sooner or later."""
+    with anyio.fail_after(DEADLINE_SECONDS):
+        while not was_reaped(pid) and _state(pid) != "Z":
+            await anyio.lowlevel.checkpoint()
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return "Z"
+
+
 async def test_a_child_is_called_and_ends_when_its_stdin_is_closed() -> None:
     with anyio.fail_after(DEADLINE_SECONDS):
         async with spawn(server(ECHO)) as process:
@@ -98,14 +110,14 @@ async def test_the_child_leads_a_group_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("command", [["/no/such/program"], [os.devnull]])
-async def test_what_cannot_be_run_is_a_failed_connection(command: list[str]) -> None:
+async def test_a_command_that_can_not_be_run_is_a_failed_connection(command: list[str]) -> None:
     with pytest.raises(ConnectionFailed) as raised:
         async with connect(command):
             pass
     assert not raised.value.sent
 
 
-async def test_a_working_directory_that_is_not_there_is_a_failed_connection(tmp_path: Path) -> None:
+async def test_a_missing_working_directory_is_a_failed_connection(tmp_path: Path) -> None:
     with pytest.raises(ConnectionFailed):
         async with connect(server(ECHO), cwd=tmp_path / "gone"):
             pass
@@ -117,7 +129,7 @@ async def test_an_empty_command_is_refused() -> None:
             pass
 
 
-async def test_what_cannot_be_run_leaves_no_descriptor_open() -> None:
+async def test_a_command_that_can_not_be_run_leaves_no_descriptor_open() -> None:
     before = os.listdir("/dev/fd")
     with pytest.raises(ConnectionFailed):
         async with spawn(["/no/such/program"], stderr="collect"):
@@ -134,7 +146,7 @@ async def test_a_child_that_ends_leaves_no_descriptor_open() -> None:
     assert os.listdir("/dev/fd") == before
 
 
-async def test_a_child_that_dies_within_a_frame_is_told_with_its_status_and_last_words() -> None:
+async def test_the_death_of_a_child_within_a_frame_is_reported_with_its_status_and_stderr() -> None:
     source = """
 read()
 sys.stderr.write("out of luck\\n")
@@ -149,7 +161,7 @@ os._exit(3)
     assert (raised.value.loss.status, raised.value.loss.stderr_tail) == (3, "out of luck\n")
 
 
-async def test_a_child_that_is_killed_is_told_with_its_signal() -> None:
+async def test_a_killed_child_is_reported_with_its_signal() -> None:
     with anyio.fail_after(DEADLINE_SECONDS):
         async with connect(server("read(); os.kill(os.getpid(), signal.SIGKILL)")) as peer:
             with pytest.raises(ConnectionFailed) as raised:
@@ -157,7 +169,7 @@ async def test_a_child_that_is_killed_is_told_with_its_signal() -> None:
     assert raised.value.loss.status == -signal.SIGKILL
 
 
-async def test_a_child_that_closes_its_stdout_and_lives_on_is_told_as_such() -> None:
+async def test_a_child_that_closes_its_stdout_and_lives_on_is_reported_as_such() -> None:
     source = "read(); os.close(1); time.sleep(60)"
     with anyio.fail_after(DEADLINE_SECONDS):
         async with spawn(server(source), bounds=QUICK) as process, attach(process, explain=process.explain) as peer:
@@ -243,7 +255,7 @@ async def test_cancellation_ends_the_child_too() -> None:
         assert process.returncode == -signal.SIGKILL
 
 
-async def test_a_child_that_must_still_write_may_finish() -> None:
+async def test_a_child_that_still_writes_may_finish() -> None:
     source = """
 reply(read(), "ready")
 read()
@@ -257,7 +269,7 @@ os._exit(5)
         assert process.returncode == 5
 
 
-async def test_a_child_that_floods_stderr_is_not_held_up() -> None:
+async def test_a_child_that_floods_stderr_never_blocks() -> None:
     source = """
 request = read()
 for _ in range(1000):
@@ -285,7 +297,7 @@ async def test_a_stderr_callback_that_raises_is_seen_and_the_child_ended() -> No
     assert was_reaped(started[0].pid)
 
 
-async def test_what_is_left_of_the_group_ends_with_the_child() -> None:
+async def test_the_rest_of_the_group_ends_with_the_child() -> None:
     source = """
 request = read()
 child = os.fork()
@@ -304,7 +316,7 @@ os._exit(0)
         await until(lambda: has_ended(grandchild))
 
 
-async def test_a_grandchild_that_escaped_with_the_pipes_holds_nobody_up() -> None:
+async def test_an_escaped_grandchild_that_holds_the_pipes_delays_nothing() -> None:
     source = """
 request = read()
 child = os.fork()
@@ -345,10 +357,10 @@ async def test_a_child_can_be_waited_for_without_process_descriptors() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 100_000])
-def test_lines_are_told_apart_however_they_come(size: int) -> None:
+def test_lines_are_split_however_the_bytes_arrive(size: int) -> None:
     text = "one\r\ntwo\n\nträge\n".encode() + b"x" * (LINE_BYTES + 10) + b"\n\xff last"
     heard: list[Any] = []
-    lines = Lines(heard.append)
+    lines = StderrLines(heard.append)
     for start in range(0, len(text), size):
         lines.feed(text[start : start + size])
     lines.finish()
@@ -358,8 +370,8 @@ def test_lines_are_told_apart_however_they_come(size: int) -> None:
     assert heard[-1] == "\ufffd last"
 
 
-def test_the_tail_is_the_end() -> None:
-    tail = Tail()
+def test_the_tail_is_the_end_of_stderr() -> None:
+    tail = StderrTail()
     for number in range(100_000):
         tail.feed(b"%d\n" % number)
     assert len(str(tail)) == TAIL_BYTES

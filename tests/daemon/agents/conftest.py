@@ -1,4 +1,4 @@
-"""An agent without a daemon around it: its handler over a store of the test's choice."""
+"""An agent without a daemon: its request handler over a store that the test chooses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Serving = Callable[..., AbstractAsyncContextManager[RequestHandler]]
 
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> TaskStore:
-    """Every kind of store, one after the other."""
+    """Each kind of store."""
     if request.param == "memory":
         return MemoryStore()
     from discreet.daemon.agents.stores.sqlite.store import SqliteStore
@@ -45,7 +45,7 @@ def serving() -> Serving:
 
 
 class Killable:
-    """An SQLite store whose daemon may be killed: then `close` leaves everything as the end of a process does."""
+    """An SQLite store whose daemon may be killed: `close` then leaves everything as the death of the process would."""
 
     def __init__(self, path: Path) -> None:
         from discreet.daemon.agents.stores.sqlite.store import SqliteStore
@@ -63,12 +63,12 @@ class Killable:
         with anyio.CancelScope(shield=True):
             if not self.killed:
                 return await opened.close()
-            await opened.reads.close()
-            await opened.writes.close()
-            files = opened.files
-            for connection in (files.watching, files.reading, files.writing):
+            await opened.reader_thread.close()
+            await opened.writer_thread.close()
+            connections = opened.connections
+            for connection in (connections.loop_reader, connections.reader, connections.writer):
                 connection.close()
-            os.close(files.claim._fd)  # the system lets go of the lock; the file and the name in the store stay
+            os.close(connections.owner_lock._fd)  # this releases the lock; the file and the daemon's row stay
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +79,7 @@ def killable() -> Callable[[Path], Killable]:
 
 @pytest.fixture
 def daemon_on() -> Serving:
-    """`async with daemon_on(path, executor, killed=True) as handler`: on an SQLite file; killed, the block ends like a process."""
+    """`async with daemon_on(path, executor, killed=True) as handler`: on an SQLite file; with `killed` the block ends as a killed process."""
 
     @asynccontextmanager
     async def serve(path: Path, executor: AgentExecutor, *, killed: bool = False) -> AsyncIterator[RequestHandler]:

@@ -18,7 +18,7 @@ from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
 from discreet.framing.events import END_OF_INPUT, NEED_DATA, Frame, FrameLimits
 from discreet.framing.parser import parser_for
-from discreet.framing.transports.interface import memory_pair
+from discreet.framing.transports.memory import memory_pair
 
 REST = None
 """In a script: the input rests until the daemon has taken note of it."""

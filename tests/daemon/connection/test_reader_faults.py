@@ -19,7 +19,7 @@ from discreet.daemon.services.builtins import builtins
 from discreet.daemon.services.discovery import discovery, rpc_discovery
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
-from discreet.framing.transports.interface import memory_pair
+from discreet.framing.transports.memory import memory_pair
 
 Serving = Callable[..., AbstractAsyncContextManager[Any]]
 

@@ -1,4 +1,4 @@
-"""The side doors, one by one, each in a process of its own: what would have gone to stderr or stdout is an event."""
+"""The hooks, each in a process of its own: what would have gone to stderr or stdout is an event."""
 
 import json
 import os
@@ -13,10 +13,12 @@ from support.waits import DEADLINE_SECONDS
 SECRET = "correct-horse-battery-9"
 
 PREAMBLE = """\
+import atexit
 import sys
 from discreet.daemon.logs import *
-logs = start(LogSettings(level=LEVEL, format="json"), 2, {"DEPLOY_TOKEN": "correct-horse-battery-9"})
+logs = start_logging(LogSettings(level=LEVEL, format="json"), 2, {"DEPLOY_TOKEN": "correct-horse-battery-9"})
 SECRET = "correct-horse-battery-9"
+atexit.register(logs.close, 30)  # before the writer's own, which a busy machine may outlast
 """
 
 
@@ -154,7 +156,7 @@ def test_records_of_the_standard_logging_are_events() -> None:
 def test_the_root_logger_follows_our_level() -> None:
     found = events("""
         import logging
-        install_logging()
+        capture_logging()
         log.set_level("error")
         assert not logging.getLogger("lib").isEnabledFor(logging.WARNING)
         logging.warning("below")
@@ -167,7 +169,7 @@ def test_the_root_logger_follows_our_level() -> None:
 def test_a_record_that_can_t_be_formatted_raises_and_prints_nothing() -> None:
     found = events("""
         import logging
-        install_logging()
+        capture_logging()
         class Odd:
             def __str__(self):
                 raise ZeroDivisionError
@@ -180,7 +182,7 @@ def test_a_record_that_can_t_be_formatted_raises_and_prints_nothing() -> None:
 def test_a_faulty_handler_of_somebody_else_prints_nothing() -> None:
     found = events("""
         import io, logging
-        install_logging()
+        capture_logging()
         closed = io.StringIO()
         closed.close()
         logging.getLogger("lib").addHandler(logging.StreamHandler(closed))
@@ -195,7 +197,7 @@ def test_handlers_on_the_standard_streams_leave_the_root_logger_and_others_stay(
         memory = io.StringIO()
         streams = (sys.stderr, sys.stdout, memory)
         logging.basicConfig(format="%(message)s", handlers=[logging.StreamHandler(stream) for stream in streams])
-        install_logging()
+        capture_logging()
         logging.warning("text")
         assert memory.getvalue() == "text\\n"
     """)
@@ -205,7 +207,7 @@ def test_handlers_on_the_standard_streams_leave_the_root_logger_and_others_stay(
 def test_a_logger_without_any_handler_reaches_us_too() -> None:
     found = events("""
         import logging
-        install_logging()
+        capture_logging()
         lonely = logging.getLogger("lonely")
         lonely.propagate = False
         lonely.warning("text")
@@ -247,7 +249,7 @@ def test_a_structlog_that_the_user_has_configured_is_left_alone() -> None:
             seen.append(entry["event"])
             raise structlog.DropEvent
         structlog.configure(processors=[keep])
-        install_structlog()
+        capture_structlog()
         structlog.get_logger().info("mine")
         assert seen == ["mine"]
     """)
@@ -272,7 +274,7 @@ def test_the_loop_s_unhandled_exceptions_are_events() -> None:
     assert "LookupError" in event["exc"]
 
 
-def test_no_door_loads_what_nobody_needs_and_a_second_call_closes_the_doors_that_came_later() -> None:
+def test_hooks_load_no_module_and_a_second_call_hooks_the_modules_loaded_since() -> None:
     found = events(
         """
         install_hooks()
@@ -292,17 +294,17 @@ def test_no_door_loads_what_nobody_needs_and_a_second_call_closes_the_doors_that
 def test_everything_is_put_back_as_it_was() -> None:
     found = events("""
         import logging, structlog, threading, warnings
-        def doors():
+        def hooks():
             root = logging.getLogger()
             return [
                 sys.excepthook, sys.unraisablehook, threading.excepthook, warnings.showwarning, logging.lastResort,
                 logging.raiseExceptions, list(root.handlers), root.level, structlog.is_configured(),
             ]
-        before = doors()
+        before = hooks()
         install_hooks()
-        assert all(was != now for was, now in zip(before, doors(), strict=True))
+        assert all(was != now for was, now in zip(before, hooks(), strict=True))
         uninstall_hooks()
-        assert before == doors()
+        assert before == hooks()
         uninstall_hooks()
     """)
     assert found == []
@@ -310,6 +312,6 @@ def test_everything_is_put_back_as_it_was() -> None:
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_stray_text_is_an_event(stream: str) -> None:
-    event = only(events(f"stray({stream!r}, 'hello\\n' + SECRET)"))
+    event = only(events(f"log_stray_output({stream!r}, 'hello\\n' + SECRET)"))
     assert (event["event"], event["level"]) == (f"{stream}.stray", "warn")
     assert event["text"].startswith("hello\n")

@@ -1,4 +1,4 @@
-"""The backlog and the logger in front of it: bounds, order, levels, snapshots."""
+"""The queue and the logger in front of it: bounds, order, levels, snapshots."""
 
 import signal
 import threading
@@ -6,83 +6,83 @@ import threading
 import pytest
 
 from discreet.daemon.logs import Logger, parse_level
-from discreet.daemon.logs.queue import MAX_BYTES, MAX_EVENTS, Backlog, Event
-from discreet.daemon.logs.snapshot import CONTAINER_BYTES, MAX_DEPTH
+from discreet.daemon.logs.field_copy import CONTAINER_BYTES, MAX_DEPTH
+from discreet.daemon.logs.queue import MAX_BYTES, MAX_EVENTS, LogEvent, LogQueue
 from discreet.errors.redaction.marks import CUT
 
 
-def drained(backlog: Backlog) -> list[Event]:
+def drained(queue: LogQueue) -> list[LogEvent]:
     events = []
-    while (event := backlog.get()) is not None:
+    while (event := queue.get()) is not None:
         events.append(event)
     return events
 
 
 def names(logger: Logger) -> list[str]:
-    return [event.name for event in drained(logger.backlog)]
+    return [event.name for event in drained(logger.queue)]
 
 
 def test_events_come_out_in_the_order_in_which_they_were_put() -> None:
-    backlog = Backlog()
+    queue = LogQueue()
     for number in range(100):
-        backlog.put(20, "e", {"n": number})
-    assert [event.fields["n"] for event in drained(backlog)] == list(range(100))
+        queue.put(20, "e", {"n": number})
+    assert [event.fields["n"] for event in drained(queue)] == list(range(100))
 
 
 def test_too_many_events_are_refused_and_counted() -> None:
-    backlog = Backlog()
+    queue = LogQueue()
     for _ in range(MAX_EVENTS + 7):
-        backlog.put(20, "e", {})
-    assert (len(backlog), backlog.refused) == (MAX_EVENTS, 7)
+        queue.put(20, "e", {})
+    assert (len(queue), queue.refused) == (MAX_EVENTS, 7)
 
 
 def test_too_many_bytes_are_refused_and_counted() -> None:
-    backlog = Backlog()
+    queue = LogQueue()
     for _ in range(20):
-        backlog.put(20, "e", {"text": "x" * (MAX_BYTES // 4)})
-    assert (len(backlog), backlog.refused) == (4, 16)
+        queue.put(20, "e", {"text": "x" * (MAX_BYTES // 4)})
+    assert (len(queue), queue.refused) == (4, 16)
 
 
 def test_bytes_in_containers_count_as_bytes() -> None:
-    backlog = Backlog()
+    queue = LogQueue()
     for _ in range(MAX_EVENTS):
-        backlog.put(20, "e", {"list": ["x" * 1000] * 60})
-    assert backlog.refused > 0
+        queue.put(20, "e", {"list": ["x" * 1000] * 60})
+    assert queue.refused > 0
 
 
 def test_an_event_knows_how_many_were_refused_before_it() -> None:
-    backlog = Backlog()
+    queue = LogQueue()
     for _ in range(MAX_EVENTS + 3):
-        backlog.put(20, "e", {})
-    assert backlog.get() is not None
-    backlog.put(20, "after", {})
-    assert [event.refused for event in drained(backlog)][-2:] == [0, 3]
+        queue.put(20, "e", {})
+    assert queue.get() is not None
+    queue.put(20, "after", {})
+    assert [event.refused for event in drained(queue)][-2:] == [0, 3]
 
 
 def test_room_comes_back_as_events_leave() -> None:
-    backlog = Backlog()
+    queue = LogQueue()
     for _ in range(3):
         for _ in range(4):
-            backlog.put(20, "e", {"text": "x" * (MAX_BYTES // 4)})
-        assert len(drained(backlog)) == 4
-    assert backlog.refused == 0
+            queue.put(20, "e", {"text": "x" * (MAX_BYTES // 4)})
+        assert len(drained(queue)) == 4
+    assert queue.refused == 0
 
 
 def test_a_container_that_changes_later_is_kept_as_it_was() -> None:
-    backlog = Backlog()
+    queue = LogQueue()
     sizes = [1, 2]
     fields: dict[str, object] = {"sizes": sizes, "map": {"inner": sizes}}
-    backlog.put(20, "e", fields)
+    queue.put(20, "e", fields)
     sizes.append(3)
-    assert drained(backlog)[0].fields == {"sizes": [1, 2], "map": {"inner": [1, 2]}}
+    assert drained(queue)[0].fields == {"sizes": [1, 2], "map": {"inner": [1, 2]}}
 
 
 def test_a_container_that_holds_itself_is_cut() -> None:
-    backlog = Backlog()
+    queue = LogQueue()
     loop: list[object] = []
     loop.append(loop)
-    backlog.put(20, "e", {"loop": loop})
-    value: object = drained(backlog)[0].fields["loop"]
+    queue.put(20, "e", {"loop": loop})
+    value: object = drained(queue)[0].fields["loop"]
     depth = 0
     while isinstance(value, list):
         value, depth = value[0], depth + 1
@@ -90,9 +90,9 @@ def test_a_container_that_holds_itself_is_cut() -> None:
 
 
 def test_a_huge_container_is_cut_between_values_and_never_inside_one() -> None:
-    backlog = Backlog()
-    backlog.put(20, "e", {"items": ["x" * (CONTAINER_BYTES // 2)] * 1000})
-    kept = drained(backlog)[0].fields["items"]
+    queue = LogQueue()
+    queue.put(20, "e", {"items": ["x" * (CONTAINER_BYTES // 2)] * 1000})
+    kept = drained(queue)[0].fields["items"]
     assert kept == ["x" * (CONTAINER_BYTES // 2), CUT]
 
 
@@ -106,24 +106,24 @@ def test_odd_keys_run_no_code_of_their_own() -> None:
     armed = False
     mapping = {Hostile(): 1, 2: "two", None: "none"}
     armed = True
-    backlog = Backlog()
-    backlog.put(20, "e", {"mapping": mapping})
-    assert drained(backlog)[0].fields["mapping"] == {"<Hostile>": 1, 2: "two", None: "none"}
+    queue = LogQueue()
+    queue.put(20, "e", {"mapping": mapping})
+    assert drained(queue)[0].fields["mapping"] == {"<Hostile>": 1, 2: "two", None: "none"}
 
 
 def test_events_from_many_threads_are_all_there_and_each_thread_s_in_order() -> None:
-    backlog = Backlog()
+    queue = LogQueue()
 
     def talk(name: str) -> None:
         for number in range(200):
-            backlog.put(20, name, {"n": number})
+            queue.put(20, name, {"n": number})
 
     threads = [threading.Thread(target=talk, args=(f"t{number}",)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(10)
-    events = drained(backlog)
+    events = drained(queue)
     assert len(events) == 1600
     for number in range(8):
         assert [e.fields["n"] for e in events if e.name == f"t{number}"] == list(range(200))
@@ -146,7 +146,7 @@ def test_only_events_at_or_above_the_level_are_kept(level: str, kept: list[str])
     logger.warning("w")
     logger.error("e")
     assert names(logger) == kept
-    assert [logger.wants(each) for each in ("debug", "info", "warn", "warning", "error")] == [
+    assert [logger.is_enabled_for(each) for each in ("debug", "info", "warn", "warning", "error")] == [
         "d" in kept,
         "i" in kept,
         "w" in kept,
@@ -177,15 +177,15 @@ def test_a_level_may_be_data_and_a_field_may_be_named_as_a_parameter() -> None:
     logger.record("warning", "w", {"self": 1, "event": 2}, when=12.5)
     logger.record("debug", "d", {})
     logger.info("i", event="other", level="other")
-    first, second = drained(logger.backlog)
+    first, second = drained(logger.queue)
     assert (first.rank, first.when, first.fields) == (30, 12.5, {"self": 1, "event": 2})
     assert second.fields == {"event": "other", "level": "other"}
 
 
-def test_followers_learn_of_every_change_until_they_leave() -> None:
+def test_listeners_get_every_change_of_the_level_until_they_are_removed() -> None:
     logger = Logger()
     seen: list[int] = []
-    leave = logger.follow(seen.append)
+    leave = logger.on_level(seen.append)
     logger.set_level("error")
     leave()
     logger.set_level("debug")

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.daemon.lifecycle import State
-from discreet.daemon.logs.line import minimal_line
-from discreet.daemon.logs.queue import MAX_BYTES, MAX_EVENTS, Event
+from discreet.daemon.logs.line import fallback_line
+from discreet.daemon.logs.queue import MAX_BYTES, MAX_EVENTS, LogEvent
 from discreet.daemon.logs.render import MAX_FIELD, Renderer
 
 Form: TypeAlias = Literal["console", "keyvalue", "json", "journald"]
@@ -31,7 +31,7 @@ every_form = pytest.mark.parametrize("form", FORMS)
 
 
 def render(form: Form, fields: dict[str, object], *, color: bool = False, name: str = "e", rank: int = 20) -> str:
-    event = Event(WHEN, rank, name, fields, 0, 0)
+    event = LogEvent(WHEN, rank, name, fields, 0, 0)
     return Renderer(form, color=color, environ=ENVIRON).line(event).decode()
 
 
@@ -116,7 +116,7 @@ def fields_of(line: str) -> set[str]:
 @settings(max_examples=150, deadline=None)
 @given(form=st.sampled_from(FORMS), color=st.booleans(), key=st.text(max_size=12), value=st.text(max_size=60))
 def test_any_text_gives_one_line_without_control_characters(form: Form, color: bool, key: str, value: str) -> None:
-    line = RENDERERS[form, color].line(Event(WHEN, 30, "e", {key: value, "nested": {key: [value]}}, 0, 0)).decode()
+    line = RENDERERS[form, color].line(LogEvent(WHEN, 30, "e", {key: value, "nested": {key: [value]}}, 0, 0)).decode()
     text = re.sub(r"\x1b\[\d+m", "", line) if color and form == "console" else line
     assert text.endswith("\n")
     assert text[:-1].isprintable()
@@ -145,7 +145,7 @@ HOSTILE = [
 @given(texts=st.lists(st.lists(st.sampled_from(HOSTILE), max_size=8).map("".join), min_size=3, max_size=3))
 def test_json_stays_json_whatever_the_scrubber_cuts_out_of_the_line(texts: list[str]) -> None:
     fields: dict[str, object] = {"method": texts[0], texts[1]: {"nested": [texts[2]]}, "exc": ValueError(texts[2])}
-    line = json.loads(RENDERERS["json", False].line(Event(WHEN, 30, "e", fields, 0, 0)))
+    line = json.loads(RENDERERS["json", False].line(LogEvent(WHEN, 30, "e", fields, 0, 0)))
     assert (line["timestamp"], line["level"], line["event"]) == (STAMP, "warn", "e")
 
 
@@ -266,7 +266,7 @@ DOCUMENT = ROOT / "docs" / "logging.md"
 
 def test_the_document_shows_lines_as_they_are() -> None:
     fields: dict[str, object] = {"method": "files/read", "id": 7, "reason": "oversize"}
-    event = Event(1_769_860_800.123, 30, "request.failed", fields, 0, 0)
+    event = LogEvent(1_769_860_800.123, 30, "request.failed", fields, 0, 0)
     text = DOCUMENT.read_text()
     for form in FORMS:
         line = Renderer(form, color=False, environ={}).line(event).decode()
@@ -292,7 +292,7 @@ def test_the_document_knows_the_limits() -> None:
 @every_form
 def test_the_line_for_what_can_t_be_rendered_holds_none_of_it(form: Form) -> None:
     odd = type("a\nb", (Exception,), {})
-    line = minimal_line(Event(WHEN, 40, "request.failed", {"text": SECRET}, 0, 0), form, odd()).decode()
+    line = fallback_line(LogEvent(WHEN, 40, "request.failed", {"text": SECRET}, 0, 0), form, odd()).decode()
     assert line.count("\n") == 1
     if form == "json":
         assert json.loads(line) == {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.daemon.logs import Logger, LogSettings, start
+from discreet.daemon.logs import Logger, LogSettings, start_logging
 from discreet.daemon.logs.sink import Sink, open_sink, wants_color
 from support.waits import DEADLINE_SECONDS
 
@@ -36,7 +36,7 @@ def journal_of(fd: int) -> dict[str, str]:
 def first_line(ends: tuple[int, int], settings: LogSettings, environ: dict[str, str]) -> bytes:
     """What the other end of `ends` reads of one error."""
     logger = Logger()
-    logs = start(settings, ends[1], environ, logger=logger)
+    logs = start_logging(settings, ends[1], environ, logger=logger)
     logger.set_level("error")
     logger.error("e", n=1)
     logs.close(DEADLINE_SECONDS)
@@ -45,7 +45,7 @@ def first_line(ends: tuple[int, int], settings: LogSettings, environ: dict[str, 
 
 def level_of(fd: int, environ: dict[str, str], settings: LogSettings | None = None) -> str:
     logger = Logger()
-    start(settings or LogSettings(), fd, environ, logger=logger).close(DEADLINE_SECONDS)
+    start_logging(settings or LogSettings(), fd, environ, logger=logger).close(DEADLINE)
     return logger.level
 
 

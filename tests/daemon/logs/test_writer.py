@@ -1,4 +1,4 @@
-"""The writer from `start` to `close`: nobody waits for it, and what it could not write is counted and said."""
+"""The writer from `start_logging` to `close`: nobody waits for it, and what it could not write is counted and said."""
 
 import errno
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.daemon.logs import Logger, Logs, LogSettings, start
+from discreet.daemon.logs import Logger, LogSettings, LogWriter, start_logging, writer
 from discreet.daemon.logs.queue import MAX_EVENTS
 from support.waits import DEADLINE_SECONDS, wait_until
 
@@ -66,12 +66,12 @@ def logger() -> Logger:
 
 
 @pytest.fixture
-def started(logger: Logger) -> Iterator[Callable[[int], Logs]]:
+def started(logger: Logger) -> Iterator[Callable[[int], LogWriter]]:
     """Starts logs as JSON from debug on and sees to it that they are closed."""
-    running: list[Logs] = []
+    running: list[LogWriter] = []
 
-    def begin(fd: int, settings: LogSettings = JSON) -> Logs:
-        running.append(start(settings, fd, {}, version="1.2.3", logger=logger))
+    def begin(fd: int, settings: LogSettings = JSON) -> LogWriter:
+        running.append(start_logging(settings, fd, {}, version="1.2.3", logger=logger))
         return running[-1]
 
     yield begin
@@ -87,7 +87,7 @@ def within_deadline(call: Callable[[], object]) -> None:
     assert not thread.is_alive(), "it blocked"
 
 
-def test_events_are_written_in_order_with_their_fields(logger: Logger, started: Callable[[int], Logs]) -> None:
+def test_events_are_written_in_order_with_their_fields(logger: Logger, started: Callable[[int], LogWriter]) -> None:
     reader = Reader()
     logs = started(reader.stderr)
     for number in range(300):
@@ -99,7 +99,7 @@ def test_events_are_written_in_order_with_their_fields(logger: Logger, started: 
     ]
 
 
-def test_the_first_line_says_version_pid_level_and_sink(logger: Logger, started: Callable[[int], Logs]) -> None:
+def test_the_first_line_says_version_pid_level_and_sink(logger: Logger, started: Callable[[int], LogWriter]) -> None:
     reader = Reader()
     logs = started(reader.stderr)
     logs.close(DEADLINE_SECONDS)
@@ -117,7 +117,7 @@ def test_the_first_line_says_version_pid_level_and_sink(logger: Logger, started:
 
 
 def test_the_timestamp_is_when_the_event_happened_and_not_when_it_was_written(
-    logger: Logger, started: Callable[[int], Logs]
+    logger: Logger, started: Callable[[int], LogWriter]
 ) -> None:
     reader = Reader()
     logger.record("error", "long.ago", {}, when=1_000_000_000.25)
@@ -129,14 +129,14 @@ def test_events_before_the_start_come_out_if_the_level_wants_them(logger: Logger
     reader = Reader()
     logger.info("early.info")
     logger.warning("early.warning")
-    start(LogSettings(format="json"), reader.stderr, {}, logger=logger).close(
-        DEADLINE_SECONDS
+    start_logging(LogSettings(format="json"), reader.stderr, {}, logger=logger).close(
+        DEADLINE
     )  # piped, so from warn on
     assert [line["event"] for line in reader.lines()] == ["early.warning"]
 
 
 def test_events_before_the_start_are_bounded_and_the_surplus_is_said(
-    logger: Logger, started: Callable[[int], Logs]
+    logger: Logger, started: Callable[[int], LogWriter]
 ) -> None:
     reader = Reader()
     for _ in range(MAX_EVENTS + 5):
@@ -147,7 +147,17 @@ def test_events_before_the_start_are_bounded_and_the_surplus_is_said(
     assert sum(said) >= 5  # type: ignore[arg-type]
 
 
-def test_events_after_close_are_dropped_in_silence(logger: Logger, started: Callable[[int], Logs]) -> None:
+def test_closing_ends_the_delay_of_the_first_line(
+    logger: Logger, started: Callable[[int], LogWriter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "FIRST_LINE_DELAY_SECONDS", 10 * DEADLINE)
+    reader = Reader()
+    logs = started(reader.stderr)
+    assert logs.close(DEADLINE) == 0
+    assert [line["event"] for line in reader.lines()] == ["daemon.started"]
+
+
+def test_events_after_close_are_dropped_in_silence(logger: Logger, started: Callable[[int], LogWriter]) -> None:
     reader = Reader()
     logs = started(reader.stderr)
     logs.close(DEADLINE_SECONDS)
@@ -155,7 +165,7 @@ def test_events_after_close_are_dropped_in_silence(logger: Logger, started: Call
     assert [line["event"] for line in reader.lines()] == ["daemon.started"]
 
 
-def test_closing_twice_says_the_same(logger: Logger, started: Callable[[int], Logs]) -> None:
+def test_closing_twice_says_the_same(logger: Logger, started: Callable[[int], LogWriter]) -> None:
     reader = Reader(reads=False)
     logs = started(reader.stderr)
     logger.error("lost")
@@ -164,7 +174,7 @@ def test_closing_twice_says_the_same(logger: Logger, started: Callable[[int], Lo
 
 
 def test_a_reader_that_never_reads_blocks_no_caller_and_close_keeps_its_bound(
-    logger: Logger, started: Callable[[int], Logs]
+    logger: Logger, started: Callable[[int], LogWriter]
 ) -> None:
     reader = Reader(reads=False)
     logs = started(reader.stderr)
@@ -182,14 +192,14 @@ def test_a_reader_that_never_reads_blocks_no_caller_and_close_keeps_its_bound(
 
 
 def test_when_a_slow_reader_reads_again_every_line_is_there_or_counted_where_it_is_missing(
-    logger: Logger, started: Callable[[int], Logs]
+    logger: Logger, started: Callable[[int], LogWriter]
 ) -> None:
     reader = Reader(reads=False)
     logs = started(reader.stderr)
     for number in range(2 * MAX_EVENTS):
         logger.warning("noise", n=number)
     reader.read()
-    wait_until(lambda: len(logger.backlog) == 0)
+    wait_until(lambda: len(logger.queue) == 0)
     logger.error("afterwards")
     dropped = logs.close(DEADLINE_SECONDS)
     _, *lines = reader.lines()
@@ -200,7 +210,15 @@ def test_when_a_slow_reader_reads_again_every_line_is_there_or_counted_where_it_
     assert [line["event"] for line in lines[-3:]] == ["noise", "logs.dropped", "afterwards"]
 
 
-def test_a_reader_that_is_gone_makes_the_sink_silent(logger: Logger, started: Callable[[int], Logs]) -> None:
+def wait_until(reached: Callable[[], bool]) -> None:
+    """Polls what no event tells of: that another thread has come so far."""
+    end = time.monotonic() + DEADLINE
+    while not reached():
+        assert time.monotonic() < end, "it did not come so far"
+        os.sched_yield()
+
+
+def test_a_reader_that_is_gone_makes_the_sink_silent(logger: Logger, started: Callable[[int], LogWriter]) -> None:
     reader = Reader(reads=False)
     os.close(reader.fd)
     logs = started(reader.stderr)
@@ -210,7 +228,7 @@ def test_a_reader_that_is_gone_makes_the_sink_silent(logger: Logger, started: Ca
     os.close(reader.stderr)
 
 
-def test_a_stderr_that_was_never_open_is_silent(logger: Logger, started: Callable[[int], Logs]) -> None:
+def test_a_stderr_that_was_never_open_is_silent(logger: Logger, started: Callable[[int], LogWriter]) -> None:
     reader = Reader()
     assert reader.lines() == []
     logs = started(reader.stderr)  # closed by now
@@ -219,7 +237,7 @@ def test_a_stderr_that_was_never_open_is_silent(logger: Logger, started: Callabl
 
 
 def test_a_stderr_that_somebody_made_non_blocking_still_gets_every_line(
-    logger: Logger, started: Callable[[int], Logs]
+    logger: Logger, started: Callable[[int], LogWriter]
 ) -> None:
     reader = Reader(reads=False)
     os.set_blocking(reader.stderr, False)
@@ -231,7 +249,7 @@ def test_a_stderr_that_somebody_made_non_blocking_still_gets_every_line(
     assert [line["n"] for line in reader.lines()[1:]] == list(range(1000))
 
 
-def test_the_callers_descriptor_stays_the_callers(logger: Logger, started: Callable[[int], Logs]) -> None:
+def test_the_callers_descriptor_stays_the_callers(logger: Logger, started: Callable[[int], LogWriter]) -> None:
     reader = Reader()
     logs = started(reader.stderr)
     logger.info("tick")
@@ -243,7 +261,7 @@ def test_the_callers_descriptor_stays_the_callers(logger: Logger, started: Calla
 def test_a_full_disk_loses_lines_and_says_so_when_it_can() -> None:
     """/dev/full takes nothing, ever: what can be seen from outside is that nothing is raised and all is counted."""
     logger = Logger()
-    logs = start(LogSettings(level="debug", file="/dev/full"), 2, {}, logger=logger)
+    logs = start_logging(LogSettings(level="debug", file="/dev/full"), 2, {}, logger=logger)
     logger.error("lost")
     assert logs.close(DEADLINE_SECONDS) == 2
 
@@ -288,7 +306,7 @@ class BrokenDict(dict[str, object]):
     ids=lambda value: type(value).__name__,
 )
 def test_a_value_that_can_t_be_rendered_costs_its_line_at_most_its_fields(
-    logger: Logger, started: Callable[[int], Logs], value: object
+    logger: Logger, started: Callable[[int], LogWriter], value: object
 ) -> None:
     reader = Reader()
     logs = started(reader.stderr)
@@ -303,7 +321,7 @@ def test_a_value_that_can_t_be_rendered_costs_its_line_at_most_its_fields(
 
 
 def test_what_the_writer_causes_itself_does_not_feed_it_for_ever(
-    logger: Logger, started: Callable[[int], Logs]
+    logger: Logger, started: Callable[[int], LogWriter]
 ) -> None:
     class TalkativeError(Exception):
         def __str__(self) -> str:
@@ -322,7 +340,7 @@ def test_what_the_writer_causes_itself_does_not_feed_it_for_ever(
 def test_the_thread_begins_with_the_first_accepted_event_and_ends_with_close(logger: Logger) -> None:
     reader = Reader()
     before = threads()
-    logs = start(LogSettings(level="error", format="json"), reader.stderr, {}, logger=logger)
+    logs = start_logging(LogSettings(level="error", format="json"), reader.stderr, {}, logger=logger)
     logger.warning("below")
     assert threads() == before
     logger.error("above")
@@ -336,7 +354,7 @@ def threads() -> set[str]:
     return set(os.listdir("/proc/self/task"))
 
 
-def test_the_level_can_change_while_it_runs(logger: Logger, started: Callable[[int], Logs]) -> None:
+def test_the_level_can_change_while_it_runs(logger: Logger, started: Callable[[int], LogWriter]) -> None:
     reader = Reader()
     logs = started(reader.stderr)
     logger.set_level("ERROR")
@@ -347,25 +365,25 @@ def test_the_level_can_change_while_it_runs(logger: Logger, started: Callable[[i
     assert [line["event"] for line in reader.lines()] == ["daemon.started", "above"]
 
 
-def test_logs_start_once_and_again_after_close(logger: Logger, started: Callable[[int], Logs]) -> None:
+def test_logs_start_once_and_again_after_close(logger: Logger, started: Callable[[int], LogWriter]) -> None:
     first, second = Reader(), Reader()
     logs = started(first.stderr)
     with pytest.raises(RuntimeError):
-        start(JSON, second.stderr, {}, logger=logger)
-    logs.close(DEADLINE_SECONDS)
-    started(second.stderr).close(DEADLINE_SECONDS)
+        start_logging(JSON, second.stderr, {}, logger=logger)
+    logs.close(DEADLINE)
+    started(second.stderr).close(DEADLINE)
     assert [len(reader.lines()) for reader in (first, second)] == [1, 1]
 
 
 def test_an_unknown_level_is_refused_at_the_start(logger: Logger) -> None:
     with pytest.raises(ValueError, match="debug, info, warn, error"):
-        start(LogSettings(level="loud"), 2, {}, logger=logger)
+        start_logging(LogSettings(level="loud"), 2, {}, logger=logger)
 
 
 @pytest.mark.parametrize("settings", [JSON, LogSettings(level="error")], ids=["with lines", "without"])
 def test_threads_may_close_at_the_same_time(logger: Logger, settings: LogSettings) -> None:
     reader = Reader()
-    logs = start(settings, reader.stderr, {}, logger=logger)
+    logs = start_logging(settings, reader.stderr, {}, logger=logger)
     results: list[int] = []
     threads = [threading.Thread(target=lambda: results.append(logs.close(2 * DEADLINE_SECONDS))) for _ in range(4)]
     for thread in threads:
@@ -379,9 +397,9 @@ def test_threads_may_close_at_the_same_time(logger: Logger, settings: LogSetting
 def test_a_forked_child_writes_its_own_events_and_not_its_parent_s() -> None:
     script = """
         import os, warnings
-        from discreet.daemon.logs import LogSettings, log, start
+        from discreet.daemon.logs import LogSettings, log, start_logging
         warnings.simplefilter("ignore")  # from Python 3.12 on, that a process with threads forks
-        logs = start(LogSettings(level="warn", format="json"), 2, {})
+        logs = start_logging(LogSettings(level="warn", format="json"), 2, {})
         log.error("first")
         child = os.fork()
         if child == 0:
@@ -399,8 +417,8 @@ def test_a_forked_child_writes_its_own_events_and_not_its_parent_s() -> None:
 def test_the_main_thread_stays_the_main_thread_though_the_writer_imports() -> None:
     run("""
         import sys
-        from discreet.daemon.logs import LogSettings, log, start
-        logs = start(LogSettings(), 2, {})
+        from discreet.daemon.logs import LogSettings, log, start_logging
+        logs = start_logging(LogSettings(), 2, {})
         assert "threading" not in sys.modules
         log.error("first")
         logs.close(20)
@@ -412,8 +430,8 @@ def test_the_main_thread_stays_the_main_thread_though_the_writer_imports() -> No
 
 def test_what_was_logged_is_written_when_the_process_ends_without_close() -> None:
     done = run("""
-        from discreet.daemon.logs import LogSettings, log, start
-        start(LogSettings(level="warn", format="json"), 2, {})
+        from discreet.daemon.logs import LogSettings, log, start_logging
+        start_logging(LogSettings(level="warn", format="json"), 2, {})
         log.error("last")
     """)
     assert [json.loads(line)["event"] for line in done.stderr.splitlines()] == ["last"]
@@ -423,8 +441,8 @@ def test_a_quiet_start_imports_nothing_heavy_and_nothing_reaches_stdout() -> Non
     done = run("""
         import sys, msgspec
         before = set(sys.modules)
-        from discreet.daemon.logs import LogSettings, log, start
-        logs = start(LogSettings(), 2, {})
+        from discreet.daemon.logs import LogSettings, log, start_logging
+        logs = start_logging(LogSettings(), 2, {})
         log.info("below.the.level", n=1)
         loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
         heavy = {"threading", "logging", "structlog", "datetime", "json", "asyncio", "inspect", "dataclasses", "queue"}
@@ -456,7 +474,7 @@ def run(script: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_file_gets_the_lines_and_is_for_its_owner_alone(tmp_path: Path, logger: Logger) -> None:
     reader, path = Reader(), tmp_path / "daemon.log"
-    logs = start(LogSettings(file=str(path)), reader.stderr, {}, logger=logger)
+    logs = start_logging(LogSettings(file=str(path)), reader.stderr, {}, logger=logger)
     logger.info("tick")
     assert logs.close(DEADLINE_SECONDS) == 0
     assert [re.search(r"event=(\S+)", line)[1] for line in path.read_text().splitlines()] == ["daemon.started", "tick"]  # type: ignore[index]
@@ -468,7 +486,7 @@ def test_a_file_gets_the_lines_and_is_for_its_owner_alone(tmp_path: Path, logger
 def test_a_file_that_is_there_is_appended_to(tmp_path: Path, logger: Logger) -> None:
     reader, path = Reader(), tmp_path / "daemon.log"
     path.write_text("kept\n")
-    start(LogSettings(format="json", file=str(path)), reader.stderr, {}, logger=logger).close(DEADLINE_SECONDS)
+    start_logging(LogSettings(format="json", file=str(path)), reader.stderr, {}, logger=logger).close(DEADLINE)
     first, second = path.read_text().splitlines()
     assert (first, json.loads(second)["event"]) == ("kept", "daemon.started")
     assert reader.lines() == []
@@ -505,7 +523,7 @@ def test_a_file_that_can_t_be_written_is_a_warning_on_stderr(
 ) -> None:
     reader = Reader()
     settings = LogSettings(format="json", file=name(tmp_path))
-    start(settings, reader.stderr, {}, logger=logger).close(DEADLINE_SECONDS)
+    start_logging(settings, reader.stderr, {}, logger=logger).close(DEADLINE)
     [line] = reader.lines()
     assert (line["level"], line["event"], line["reason"]) == ("warn", "logs.file_unusable", errno.errorcode[reason])
 
@@ -514,8 +532,8 @@ def test_a_file_that_can_t_be_written_is_a_warning_on_stderr(
 def test_a_standard_stream_named_as_a_file_is_stderr(name: str) -> None:
     done = run(f"""
         import os
-        from discreet.daemon.logs import LogSettings, log, start
-        logs = start(LogSettings(format="json", file="{name}"), 2, {{}})
+        from discreet.daemon.logs import LogSettings, log, start_logging
+        logs = start_logging(LogSettings(format="json", file="{name}"), 2, {{}})
         log.error("tick")
         assert logs.sink_name == "stderr"
         logs.close(20)

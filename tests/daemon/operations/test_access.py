@@ -357,7 +357,7 @@ def test_what_is_no_provider_is_refused_at_the_start(name: str) -> None:
 
 def test_a_provider_is_found_by_its_path_and_excludes_tokens() -> None:
     access = access_of(Settings(identity=f"{__name__}:Unfit.provider"))
-    assert not access.trusting
+    assert not access.unrestricted
     with pytest.raises(AppError):
         access_of(Settings(identity=f"{__name__}:Unfit.provider", tokens=(f"a:{digest('x')}",)))
 

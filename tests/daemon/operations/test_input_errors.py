@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Meta, Raw, Struct, UnsetType
 
-from discreet.daemon.operations.input_errors import find_fault
-from discreet.daemon.operations.msgspec_errors import REFUSALS
+from discreet.daemon.operations.input_errors import find_input_error
+from discreet.daemon.operations.msgspec_errors import DECODE_ERRORS
 from discreet.errors.failures import InvalidParams
 
 T = TypeVar("T")
@@ -131,9 +131,9 @@ SECRET = "AKIA" + "Q3ZT7XWLMR5NBK2V"  # in the shape of a cloud key
 
 def fault_of(tp: Any, text: str | bytes, prefix: str = "") -> InvalidParams:
     raw = text.encode() if isinstance(text, str) else text
-    with pytest.raises(REFUSALS):
+    with pytest.raises(DECODE_ERRORS):
         msgspec.json.decode(raw, type=tp)
-    return find_fault(tp, raw, prefix=prefix)
+    return find_input_error(tp, raw, prefix=prefix)
 
 
 def fault(param: str, expected: str, received: str, accepted: tuple[str, ...] | None = None) -> InvalidParams:
@@ -556,8 +556,8 @@ def test_whatever_is_refused_is_named_by_a_declared_path_and_nothing_of_it_is_re
     tp = annotated(shape)
     try:
         msgspec.json.decode(text, type=tp)
-    except REFUSALS:
-        found = find_fault(tp, text)
+    except DECODE_ERRORS:
+        found = find_input_error(tp, text)
         assert without_indices(found.param) in paths_of(shape)
         assert MARK not in repr(found)
 
@@ -568,8 +568,8 @@ def test_every_kind_of_type_answers_for_any_document_and_repeats_nothing(tp: Any
     text = msgspec.json.encode(document)
     try:
         msgspec.json.decode(text, type=tp)
-    except REFUSALS:
-        assert MARK not in repr(find_fault(tp, text))
+    except DECODE_ERRORS:
+        assert MARK not in repr(find_input_error(tp, text))
 
 
 @RANDOM
@@ -578,5 +578,5 @@ def test_any_bytes_that_are_refused_give_a_fault(text: bytes, shape: Shape) -> N
     tp = annotated(shape)
     try:
         msgspec.json.decode(text, type=tp)
-    except REFUSALS:
-        assert isinstance(find_fault(tp, text), InvalidParams)
+    except DECODE_ERRORS:
+        assert isinstance(find_input_error(tp, text), InvalidParams)

@@ -291,13 +291,13 @@ def test_whether_there_is_a_context_can_be_said() -> None:
 
 def test_the_model_tells_its_names_type_and_values() -> None:
     model = build_input(read)
-    assert (model.names, model.rest, model.context, model.keywords) == (("path", "limit"), None, True, ())
+    assert (model.names, model.extra, model.takes_context, model.keyword_only) == (("path", "limit"), None, True, ())
     assert model.value(model.decode(b'{"path":"a"}'), "limit") == 65536
     with pytest.raises(ValueError, match="not in"):
         model.value(model.decode(b'{"path":"a"}'), "zq")
     assert build_input(anything).type == dict[str, Any]
-    assert build_input(mixed).rest is str
-    assert build_input(search).keywords == ("depth", "kinds")
+    assert build_input(mixed).extra is str
+    assert build_input(search).keyword_only == ("depth", "kinds")
 
 
 def test_the_type_gives_a_schema_without_progress_tokens() -> None:
@@ -362,9 +362,9 @@ def context_by_name(*, ctx: Context, path: str) -> None: ...
         (positional_only, "'path' is positional-only"),
         (any_number, "'paths' takes any number"),
         (two_underscores, "'__path' can't begin"),
-        (nowhere, "'path' has an annotation that can't be used"),
-        (no_type, "'path' has an annotation that can't be used"),
-        (ambiguous, "'path' has an annotation that can't be used"),
+        (nowhere, "'path' has an annotation that can't be decoded"),
+        (no_type, "'path' has an annotation that can't be decoded"),
+        (ambiguous, "'path' has an annotation that can't be decoded"),
         (context_by_name, "the context must be the first positional"),
     ],
 )
@@ -429,4 +429,4 @@ def test_any_bytes_give_values_or_invalid_params(raw: bytes) -> None:
         except FailureError as error:
             assert isinstance(error.failure, InvalidParams)
         else:
-            assert len(values) == len(model.names) + (model.rest is not None)
+            assert len(values) == len(model.names) + (model.extra is not None)

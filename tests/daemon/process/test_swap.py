@@ -16,8 +16,7 @@ from discreet.daemon.host import Host
 from discreet.daemon.process.reexec import NEW_CONNECTION, ConnectionState
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
-from discreet.framing.transports.interface import MemoryTransport, memory_pair
-from support.waits import until
+from discreet.framing.transports.memory import MemoryTransport, memory_pair
 
 pytestmark = pytest.mark.anyio
 

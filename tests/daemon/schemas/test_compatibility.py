@@ -14,7 +14,7 @@ from discreet import OperationError, Service
 from discreet.daemon.schemas.compatibility import additions, breaking_changes
 from discreet.daemon.schemas.documents import Snapshot, read_snapshot, snapshot, snapshot_text
 from discreet.daemon.schemas.json_schema import json_schema
-from discreet.daemon.schemas.subschema import gaps
+from discreet.daemon.schemas.subschema import incompatibilities
 
 
 def made(name: str, *fields: Any, **options: Any) -> Any:
@@ -96,9 +96,9 @@ def test_what_takes_more_breaks_those_who_receive_and_what_takes_less_those_who_
     narrow: Any, wide: Any, path: str
 ) -> None:
     less, more = json_schema(narrow), json_schema(wide)
-    assert gaps(less, more, "sent") == gaps(more, less, "received") == []
-    for found in (gaps(less, more, "received"), gaps(more, less, "sent")):
-        assert path in {gap.path for gap in found}
+    assert incompatibilities(less, more, "sent") == incompatibilities(more, less, "received") == []
+    for found in (incompatibilities(less, more, "received"), incompatibilities(more, less, "sent")):
+        assert path in {one.path for one in found}
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,12 @@ def test_what_takes_more_breaks_those_who_receive_and_what_takes_less_those_who_
         (A, AB, [".b: is required"], []),
         (AB_OPTIONAL, A, [".b: is ignored"], []),
         (AB, A, [".b: is ignored"], [".b: may be missing"]),
-        (A, A_TEXT, [".a: integer is refused"], [".a: string may come"]),
+        (A, A_TEXT, [".a: integer is refused"], [".a: string may be received"]),
         (A, A_CLOSED, [".*: was ignored, is refused"], []),
         (A_CLOSED, A, [], []),
-        (A_CLOSED, AB_CLOSED, [], [".b: may come"]),
+        (A_CLOSED, AB_CLOSED, [], [".b: may be received"]),
         (AB_CLOSED, A_CLOSED, [".b: is refused"], []),
-        (X | Y, X | Y_TEXT, [".n: integer is refused"], [".n: string may come"]),
+        (X | Y, X | Y_TEXT, [".n: integer is refused"], [".n: string may be received"]),
         (SLOTS, SLOTS_MORE, [], []),
         (SLOTS_MORE, SLOTS, ["[1]: is ignored"], []),
         (SLOTS, SLOTS_CLOSED, ["[]: was ignored, is refused"], []),
@@ -125,15 +125,15 @@ def test_what_takes_more_breaks_those_who_receive_and_what_takes_less_those_who_
             ["x-python-pattern can't be compared"],
             ["x-python-pattern can't be compared"],
         ),
-        (Literal["a", "b"], Literal["b", "c"], ['"a" is refused'], ['"c" may come']),
-        (Literal["a"], Literal["a", 1], [], ["1 may come"]),
-        (Literal[1], bool, ["1 is refused"], ["false may come", "true may come"]),
+        (Literal["a", "b"], Literal["b", "c"], ['"a" is refused'], ['"c" may be received']),
+        (Literal["a"], Literal["a", 1], [], ["1 may be received"]),
+        (Literal[1], bool, ["1 is refused"], ["false may be received", "true may be received"]),
     ],
 )
 def test_each_change_is_told_in_one_line(old: Any, new: Any, sent: list[str], received: list[str]) -> None:
     def lines(flow: Literal["sent", "received"]) -> list[str]:
-        found = gaps(json_schema(old), json_schema(new), flow)
-        return sorted(f"{gap.path}: {gap.what}" if gap.path else gap.what for gap in found)
+        found = incompatibilities(json_schema(old), json_schema(new), flow)
+        return sorted(f"{one.path}: {one.what}" if one.path else one.what for one in found)
 
     assert lines("sent") == sent
     assert lines("received") == received
@@ -142,10 +142,10 @@ def test_each_change_is_told_in_one_line(old: Any, new: Any, sent: list[str], re
 def test_a_keyword_that_is_not_ours_can_t_be_compared_unless_it_stays_as_it_is() -> None:
     plain = json_schema(int)
     one, other = plain | {"not": {"const": 1}}, plain | {"not": {"const": 2}}
-    assert gaps(one, one, "sent") == gaps(one, one, "received") == []
-    assert [gap.what for gap in gaps(one, other, "sent")] == ["not can't be compared"]
-    assert [gap.what for gap in gaps(plain, one, "sent")] == ["not can't be compared"]
-    assert gaps(one, plain, "sent") == []
+    assert incompatibilities(one, one, "sent") == incompatibilities(one, one, "received") == []
+    assert [found.what for found in incompatibilities(one, other, "sent")] == ["not can't be compared"]
+    assert [found.what for found in incompatibilities(plain, one, "sent")] == ["not can't be compared"]
+    assert incompatibilities(one, plain, "sent") == []
 
 
 def test_shared_types_are_compared_once_each() -> None:
@@ -153,7 +153,7 @@ def test_shared_types_are_compared_once_each() -> None:
     level = A
     for number in range(40):
         level = made(f"L{number}", ("one", level), ("two", level))
-    assert gaps(json_schema(level), json_schema(level), "sent") == []
+    assert incompatibilities(json_schema(level), json_schema(level), "sent") == []
 
 
 # -- operations ----------------------------------------------------------------------------------------------------
@@ -214,14 +214,14 @@ EMPTY = Snapshot(1, {})
             ["s/op input.c: is new"],
         ),
         (the_snapshot(one), the_snapshot(less), ["s/op input.b: is refused"], []),
-        (the_snapshot(one), the_snapshot(other_result), ["s/op output: string may come"], []),
+        (the_snapshot(one), the_snapshot(other_result), ["s/op output: string may be received"], []),
         (the_snapshot(one, errors=[Gone]), the_snapshot(one), ["s/op errors.GONE: is gone"], []),
         (the_snapshot(one), the_snapshot(one, errors=[Gone]), [], ["s/op errors.GONE: is new"]),
         (the_snapshot(one, errors=[Gone]), the_snapshot(one, errors=[GoneWithFacts]), [], []),
         (
             the_snapshot(one, errors=[GoneWithFacts]),
             the_snapshot(one, errors=[Gone]),
-            ["s/op errors.GONE: has no details any more"],
+            ["s/op errors.GONE: no longer has details"],
             [],
         ),
         (
@@ -230,7 +230,7 @@ EMPTY = Snapshot(1, {})
             ["s/op errors.GONE: httpStatus was 410, is 404", "s/op errors.GONE: retryable was false, is true"],
             [],
         ),
-        (the_snapshot(one), the_snapshot(one, scopes=["r"]), ["s/op access: asks for the scope r"], []),
+        (the_snapshot(one), the_snapshot(one, scopes=["r"]), ["s/op access: requires the scope r"], []),
         (the_snapshot(one, scopes=["r"]), the_snapshot(one), [], []),
         (the_snapshot(one, any_scope=["r"]), the_snapshot(one, scopes=["r"]), [], []),
         (the_snapshot(one, scopes=["r"]), the_snapshot(one, any_scope=["r", "w"]), [], []),
@@ -238,7 +238,7 @@ EMPTY = Snapshot(1, {})
         (
             the_snapshot(one, any_scope=["r", "w"]),
             the_snapshot(one, any_scope=["r"]),
-            ["s/op access: asks for one of the scopes r"],
+            ["s/op access: requires one of the scopes r"],
             [],
         ),
     ],

@@ -205,6 +205,7 @@ def test_what_a_user_adds_to_a_schema_stands_in_it() -> None:
         (r"(?P<sign>[+-])x(?P=sign)", r"([+\-])x(?:\1)"),
         ("(?i)^(on|off)$", "^([oO][nN]|[oO][fF][fF])$"),
         ("(?i)[a-f_]", "[a-fA-F_]"),
+        ("(?i)[ab]", "[aAbB]"),
         (r"\-\ \#[\-a][]]", r"- #[\-a][\]]"),
         ("a{x}]", r"a\{x\}\]"),
         ("(?s)a.b", None),

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from discreet import OperationError, Service
-from discreet.daemon.schemas.openrpc import document
+from discreet.daemon.schemas.openrpc import openrpc_document
 
 Serving = Callable[..., AbstractAsyncContextManager[Any]]
 
@@ -72,7 +72,7 @@ def book() -> Service:
 
 def described(*services: Service) -> Any:
     specs = (spec for service in services for spec in service.operations if spec.visibility == "external")
-    return msgspec.json.decode(msgspec.json.encode(document(specs, version="1.2.3")))
+    return msgspec.json.decode(msgspec.json.encode(openrpc_document(specs, version="1.2.3")))
 
 
 def methods(document: Any) -> dict[str, Any]:

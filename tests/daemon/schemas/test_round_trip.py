@@ -23,7 +23,7 @@ from jsonschema import Draft202012Validator, FormatChecker, validators
 from msgspec import Meta
 
 from discreet.daemon.schemas.json_schema import json_schema
-from discreet.daemon.schemas.subschema import gaps
+from discreet.daemon.schemas.subschema import incompatibilities
 
 # -- a validator that reads formats as the decoder does, and patterns as ECMA 262 does -----------------------------
 
@@ -305,11 +305,11 @@ def test_the_values_near_a_type_are_some_taken_and_some_refused() -> None:
 
 @given(st.data())
 @settings(max_examples=120, deadline=None)
-def test_where_no_gap_is_found_whatever_was_taken_still_is(data: st.DataObject) -> None:
+def test_compatible_schemas_still_accept_every_value(data: st.DataObject) -> None:
     old, values = data.draw(CASES)
     wider = Optional[old] if joins_a_union((old, values)) else old  # noqa: UP045 - as above
     new = data.draw(st.just(old) | st.just(wider) | CASES.map(lambda case: case[0]))
-    if not gaps(json_schema(old), json_schema(new), "sent"):
+    if not incompatibilities(json_schema(old), json_schema(new), "sent"):
         before, after = msgspec.json.Decoder(old), msgspec.json.Decoder(new)
         for value in data.draw(st.lists(values, min_size=3, max_size=6)):
             assert decoder_takes(after, value) or not decoder_takes(before, value), (old, new, value)
@@ -317,11 +317,11 @@ def test_where_no_gap_is_found_whatever_was_taken_still_is(data: st.DataObject) 
 
 @given(CASES.filter(joins_a_union))
 @settings(max_examples=80, deadline=None)
-def test_a_schema_has_no_gap_to_itself_and_widening_opens_one_for_those_who_receive_only(case: Case) -> None:
+def test_a_schema_is_compatible_with_itself_and_a_wider_one_breaks_receivers_only(case: Case) -> None:
     tp, _ = case
     schema, wider = json_schema(tp), json_schema(Optional[tp])  # noqa: UP045 - as above
-    assert gaps(schema, schema, "sent") == gaps(schema, schema, "received") == []
-    assert gaps(schema, wider, "sent") == []
+    assert incompatibilities(schema, schema, "sent") == incompatibilities(schema, schema, "received") == []
+    assert incompatibilities(schema, wider, "sent") == []
     takes_null = decoder_takes(msgspec.json.Decoder(tp), None)
-    assert bool(gaps(schema, wider, "received")) != takes_null
-    assert bool(gaps(wider, schema, "sent")) != takes_null
+    assert bool(incompatibilities(schema, wider, "received")) != takes_null
+    assert bool(incompatibilities(wider, schema, "sent")) != takes_null

@@ -91,7 +91,7 @@ WRONG: dict[str, tuple[str, Callable[..., Any], dict[str, Any]]] = {
     "a subscription that promises no events": ("subscription", unpromised, {}),
     "an inline coroutine": ("query", plain, {"inline": True}),
     "an inline subscription": ("subscription", generator, {"inline": True}),
-    "at_once without inline": ("query", plain, {"at_once": True}),
+    "an option of the daemon's own": ("query", plain_thread, {"inline": True, "immediate": True}),
     "an unknown annotation": ("query", takes_object, {}),
     "a param that JSON can't hold": ("query", takes_code, {}),
     "a result that JSON can't hold": ("query", gives_code, {}),

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from discreet.daemon.settings import OPTIONS, Option, Settings, UsageError, load, resolve
-from discreet.daemon.settings.flags import FlagParser, add_flags, from_flags, to_argv
+from discreet.daemon.settings import OPTIONS, Option, Settings, UsageError, load_settings, resolve_settings
+from discreet.daemon.settings.flags import FlagParser, add_setting_flags, from_flags, to_argv
 
 HERE = "/"
 """A directory without a settings file."""
@@ -43,6 +43,7 @@ SAMPLES = {
     "ordered": Sample(["--ordered"], "1", "true", True),
     "max_concurrency": Sample(["--max-concurrency", "7"], "7", "7", 7),
     "max_threads": Sample(["--max-threads", "7"], "7", "7", 7),
+    "max_memory": Sample(["--max-memory", "99999999"], "99999999", "99999999", 99999999),
     "max_call_depth": Sample(["--max-call-depth", "7"], "7", "7", 7),
     "max_message_bytes": Sample(["--max-message-bytes", "1000"], "1000", "1000", 1000),
     "max_header_bytes": Sample(["--max-header-bytes", "100"], "100", "100", 100),
@@ -69,13 +70,13 @@ def test_names_are_unique_in_every_source() -> None:
 
 
 def test_without_any_source_all_settings_are_defaults() -> None:
-    assert load([], {}, "/") == Settings(root="/")
+    assert load_settings([], {}, "/") == Settings(root="/")
 
 
 @every_option
 def test_every_setting_can_be_given_as_a_flag(option: Option) -> None:
     sample = SAMPLES[option.field]
-    settings = load(sample.flags, {}, HERE)
+    settings = load_settings(sample.flags, {}, HERE)
     assert getattr(settings, option.field) == sample.value
     assert type(getattr(settings, option.field)) is type(sample.value)
 
@@ -83,7 +84,7 @@ def test_every_setting_can_be_given_as_a_flag(option: Option) -> None:
 @every_option
 def test_every_setting_can_be_given_as_a_variable(option: Option) -> None:
     sample = SAMPLES[option.field]
-    assert getattr(load([], {option.variable: sample.text}, HERE), option.field) == sample.value
+    assert getattr(load_settings([], {option.variable: sample.text}, HERE), option.field) == sample.value
 
 
 @every_option
@@ -91,7 +92,7 @@ def test_every_setting_can_be_given_as_a_variable(option: Option) -> None:
 def test_every_setting_can_be_given_in_the_file(option: Option, section: str, tmp_path: Path) -> None:
     sample = SAMPLES[option.field]
     (tmp_path / "discreet.toml").write_text(f"{section}{option.key} = {sample.toml}")
-    settings = load([], {}, str(tmp_path))
+    settings = load_settings([], {}, str(tmp_path))
     assert getattr(settings, option.field) == sample.value
     assert type(getattr(settings, option.field)) is type(sample.value)
 
@@ -99,8 +100,8 @@ def test_every_setting_can_be_given_in_the_file(option: Option, section: str, tm
 def test_flags_win_over_variables_and_these_over_the_file_and_it_over_defaults(tmp_path: Path) -> None:
     (tmp_path / "discreet.toml").write_text("max-concurrency = 1\nmax-header-bytes = 101\nmax-message-bytes = 301")
     environ = {"DISCREET_MAX_CONCURRENCY": "2", "DISCREET_MAX_HEADER_BYTES": "102"}
-    found = resolve({}, environ, str(tmp_path))
-    assert load(["--max-concurrency=3"], environ, str(tmp_path)).max_concurrency == 3
+    found = resolve_settings({}, environ, str(tmp_path))
+    assert load_settings(["--max-concurrency=3"], environ, str(tmp_path)).max_concurrency == 3
     assert (found.settings.max_concurrency, found.settings.max_header_bytes) == (2, 102)
     assert found.settings.max_message_bytes == 301
     assert found.settings.framing == "content-length"
@@ -113,11 +114,11 @@ def test_flags_win_over_variables_and_these_over_the_file_and_it_over_defaults(t
 
 def test_a_variable_turns_off_what_the_file_turns_on(tmp_path: Path) -> None:
     (tmp_path / "discreet.toml").write_text("allow-write = true")
-    assert load([], {"DISCREET_ALLOW_WRITE": "0"}, str(tmp_path)).allow_write is False
+    assert load_settings([], {"DISCREET_ALLOW_WRITE": "0"}, str(tmp_path)).allow_write is False
 
 
 def test_a_bad_value_that_another_source_overrides_is_not_read() -> None:
-    assert load(["--framing=auto"], {"DISCREET_FRAMING": "bogus"}, HERE).framing == "auto"
+    assert load_settings(["--framing=auto"], {"DISCREET_FRAMING": "bogus"}, HERE).framing == "auto"
 
 
 # Flags
@@ -127,7 +128,7 @@ def test_a_bad_value_that_another_source_overrides_is_not_read() -> None:
     "argv", [["--clientProcessId=77"], ["--clientProcessId", "77"], ["--stdio", "--parent-pid=77"]]
 )
 def test_what_editors_add_to_the_command_line_is_accepted(argv: list[str]) -> None:
-    assert load(argv, {}, HERE).parent_pid == 77
+    assert load_settings(argv, {}, HERE).parent_pid == 77
 
 
 @pytest.mark.parametrize(
@@ -140,35 +141,35 @@ def test_what_editors_add_to_the_command_line_is_accepted(argv: list[str]) -> No
     ],
 )
 def test_apps_and_flags_stand_in_any_order(argv: list[str]) -> None:
-    settings = load(argv, {}, HERE)
+    settings = load_settings(argv, {}, HERE)
     assert (settings.apps, settings.ordered) == (("a:b", "c:d"), True)
 
 
 def test_the_last_of_a_repeated_flag_wins() -> None:
-    assert load(["--framing=auto", "--framing=newline"], {}, HERE).framing == "newline"
+    assert load_settings(["--framing=auto", "--framing=newline"], {}, HERE).framing == "newline"
 
 
 @every_option
 def test_flags_can_be_written_again(option: Option) -> None:
     parser = FlagParser("again", "")
-    add_flags(parser)
+    add_setting_flags(parser)
     once = from_flags(parser.read(SAMPLES[option.field].flags))
     assert from_flags(parser.read(to_argv(once))) == once
 
 
 def test_an_empty_scope_grants_none() -> None:
-    assert load(["--scope", ""], {}, HERE).scopes == ()
-    assert load([], {}, HERE).scopes is None
+    assert load_settings(["--scope", ""], {}, HERE).scopes == ()
+    assert load_settings([], {}, HERE).scopes is None
 
 
 @pytest.mark.parametrize("text", ["0", "0.0", "none", "None"])
 def test_no_request_timeout_is_said_as_zero_or_none(text: str) -> None:
-    assert load(["--request-timeout", text], {}, HERE).request_timeout is None
+    assert load_settings(["--request-timeout", text], {}, HERE).request_timeout is None
 
 
 def test_an_unknown_flag_names_the_nearest_one() -> None:
     with pytest.raises(UsageError, match=r"--max-concurency.*--max-concurrency"):
-        load(["--max-concurency=3"], {}, HERE)
+        load_settings(["--max-concurency=3"], {}, HERE)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +187,7 @@ def test_an_unknown_flag_names_the_nearest_one() -> None:
 )
 def test_a_command_line_that_cannot_be_read_is_refused(argv: list[str]) -> None:
     with pytest.raises(UsageError):
-        load(argv, {}, HERE)
+        load_settings(argv, {}, HERE)
 
 
 # Values
@@ -197,7 +198,7 @@ def test_a_command_line_that_cannot_be_read_is_refused(argv: list[str]) -> None:
 def test_values_of_the_wrong_type_are_refused_and_the_place_is_named(option: Option, toml: str, tmp_path: Path) -> None:
     (tmp_path / "discreet.toml").write_text(f"[serve]\n{option.key} = {toml}")
     with pytest.raises(UsageError, match=f"^discreet.toml: serve.{option.key}: expected "):
-        load([], {}, str(tmp_path))
+        load_settings([], {}, str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -206,7 +207,7 @@ def test_values_of_the_wrong_type_are_refused_and_the_place_is_named(option: Opt
 def test_the_file_takes_no_lookalikes(toml: str, tmp_path: Path) -> None:
     (tmp_path / "discreet.toml").write_text(toml)
     with pytest.raises(UsageError):
-        load([], {}, str(tmp_path))
+        load_settings([], {}, str(tmp_path))
 
 
 numeric = pytest.mark.parametrize(
@@ -216,35 +217,35 @@ numeric = pytest.mark.parametrize(
 
 @numeric
 def test_limits_themselves_are_accepted(option: Option) -> None:
-    for limit in (option.detail.least, option.detail.most):
-        assert getattr(load([f"{option.flag}={limit:.15g}"], {}, HERE), option.field) == limit
+    for limit in (option.info.minimum, option.info.maximum):
+        assert getattr(load_settings([f"{option.flag}={limit:.15g}"], {}, HERE), option.field) == limit
 
 
 @numeric
 def test_numbers_beyond_the_limits_are_refused(option: Option) -> None:
-    below = option.detail.least - 1 if option.kind == "integer" else option.detail.least - 0.0005
-    for number in (below, option.detail.most + 1, math.nan, math.inf, -math.inf):
+    below = option.info.minimum - 1 if option.kind == "integer" else option.info.minimum - 0.0005
+    for number in (below, option.info.maximum + 1, math.nan, math.inf, -math.inf):
         with pytest.raises(UsageError, match=f"^{option.flag}.*: expected "):
-            load([f"{option.flag}={number:.15g}"], {}, HERE)
+            load_settings([f"{option.flag}={number:.15g}"], {}, HERE)
 
 
 @numeric
 @pytest.mark.parametrize("text", ["", "ten", "0x10", "1e", " ", "1 0", "9" * 5000])
 def test_what_is_no_number_is_refused(option: Option, text: str) -> None:
     with pytest.raises(UsageError):
-        load([f"{option.flag}={text}"], {}, HERE)
+        load_settings([f"{option.flag}={text}"], {}, HERE)
 
 
 @pytest.mark.parametrize("text", ["1_0", "١٠", "+5", "5.0", "1e1"])
 def test_whole_numbers_are_digits(text: str) -> None:
     with pytest.raises(UsageError):
-        load([f"--max-concurrency={text}"], {}, HERE)
+        load_settings([f"--max-concurrency={text}"], {}, HERE)
 
 
 @pytest.mark.parametrize("app", ["a", "a:", ":b", "a:b:c", "a.:b", "a-b:c", "a:1", "./a.py:b"])
 def test_an_app_is_a_module_and_a_name(app: str) -> None:
     with pytest.raises(UsageError, match="^APP: expected pkg.module:service"):
-        load([app], {}, HERE)
+        load_settings([app], {}, HERE)
 
 
 def test_a_message_names_the_source_and_not_the_value(tmp_path: Path) -> None:
@@ -255,7 +256,7 @@ def test_a_message_names_the_source_and_not_the_value(tmp_path: Path) -> None:
         ([], {}, "discreet.toml: framing"),
     ):
         with pytest.raises(UsageError) as caught:
-            load(argv, environ, str(tmp_path))
+            load_settings(argv, environ, str(tmp_path))
         assert str(caught.value).startswith(source)
         assert "hunter2" not in str(caught.value)
 
@@ -263,8 +264,8 @@ def test_a_message_names_the_source_and_not_the_value(tmp_path: Path) -> None:
 def test_trio_has_to_be_installed() -> None:
     code = (
         "import sys; sys.modules['trio'] = None\n"
-        "from discreet.daemon.settings import UsageError, load\n"
-        "try: load(['--backend=trio'], {}, '/')\n"
+        "from discreet.daemon.settings import UsageError, load_settings\n"
+        "try: load_settings(['--backend=trio'], {}, '/')\n"
         "except UsageError as exc: sys.exit(str(exc))\n"
     )
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=30, check=False)
@@ -277,29 +278,29 @@ def test_trio_has_to_be_installed() -> None:
 def test_paths_become_absolute_from_the_directory(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "discreet.toml").write_text('root = "docs"\nlog-file = "logs/x.log"')
-    settings = load([], {}, str(tmp_path))
+    settings = load_settings([], {}, str(tmp_path))
     assert settings.root == str(tmp_path / "docs")
     assert settings.log_file == str(tmp_path / "logs/x.log")
-    assert load(["--root", "."], {}, str(tmp_path)).root == str(tmp_path)
+    assert load_settings(["--root", "."], {}, str(tmp_path)).root == str(tmp_path)
 
 
 @pytest.mark.parametrize("root", ["no-such-directory", "discreet.toml", "", "a\0b"])
 def test_the_root_has_to_be_a_directory(root: str, tmp_path: Path) -> None:
     (tmp_path / "discreet.toml").write_text("")
     with pytest.raises(UsageError, match="^--root: "):
-        load([f"--root={root}"], {}, str(tmp_path))
+        load_settings([f"--root={root}"], {}, str(tmp_path))
 
 
 def test_stderr_as_log_file_overrides_a_file(tmp_path: Path) -> None:
-    assert load(["--log-file=-"], {"DISCREET_LOG": "x.log"}, str(tmp_path)).log_file == ""
-    assert load([], {}, str(tmp_path)).log_file is None
+    assert load_settings(["--log-file=-"], {"DISCREET_LOG": "x.log"}, str(tmp_path)).log_file == ""
+    assert load_settings([], {}, str(tmp_path)).log_file is None
 
 
 # Variables
 
 
 def test_an_empty_variable_counts_as_unset() -> None:
-    assert load([], {option.variable: "" for option in OPTIONS}, "/") == Settings(root="/")
+    assert load_settings([], {option.variable: "" for option in OPTIONS}, "/") == Settings(root="/")
 
 
 @pytest.mark.parametrize(
@@ -314,12 +315,12 @@ def test_an_empty_variable_counts_as_unset() -> None:
 )
 def test_a_misspelt_variable_is_refused_and_the_meant_one_named(name: str, meant: str) -> None:
     with pytest.raises(UsageError, match=f"^{name}: .*{meant}$"):
-        load([], {name: "1"}, HERE)
+        load_settings([], {name: "1"}, HERE)
 
 
 def test_variables_of_other_programs_are_left_alone() -> None:
     environ = {"DISCREET_BOT_TOKEN_URL": "x", "DISCREETLY": "y", "ORDERED": "1"}
-    assert load([], environ, "/") == Settings(root="/")
+    assert load_settings([], environ, "/") == Settings(root="/")
 
 
 @pytest.mark.parametrize(
@@ -332,7 +333,7 @@ def test_variables_of_other_programs_are_left_alone() -> None:
     ],
 )
 def test_no_color_is_set_by_being_there(environ: dict[str, str], expected: bool) -> None:
-    assert load([], environ, HERE).no_color is expected
+    assert load_settings([], environ, HERE).no_color is expected
 
 
 # Files
@@ -342,15 +343,15 @@ def test_pyproject_is_read_where_there_is_no_file_of_our_own(tmp_path: Path) -> 
     (tmp_path / "pyproject.toml").write_text(
         "[tool.discreet]\nordered = true\n[tool.discreet.serve]\nmax-concurrency = 5"
     )
-    settings = load([], {}, str(tmp_path))
+    settings = load_settings([], {}, str(tmp_path))
     assert (settings.ordered, settings.max_concurrency) == (True, 5)
     (tmp_path / "discreet.toml").write_text("")
-    assert load([], {}, str(tmp_path)) == Settings(root=str(tmp_path))
+    assert load_settings([], {}, str(tmp_path)) == Settings(root=str(tmp_path))
 
 
 def test_a_pyproject_that_does_not_name_us_is_not_even_parsed(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.other\n")
-    assert load([], {}, str(tmp_path)) == Settings(root=str(tmp_path))
+    assert load_settings([], {}, str(tmp_path)) == Settings(root=str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -358,12 +359,12 @@ def test_a_pyproject_that_does_not_name_us_is_not_even_parsed(tmp_path: Path) ->
 )
 def test_a_pyproject_without_our_table_sets_nothing(text: str, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(text)
-    assert load([], {}, str(tmp_path)) == Settings(root=str(tmp_path))
+    assert load_settings([], {}, str(tmp_path)) == Settings(root=str(tmp_path))
 
 
 def test_underscores_in_keys_are_hyphens(tmp_path: Path) -> None:
     (tmp_path / "discreet.toml").write_text("max_concurrency = 9")
-    assert load([], {}, str(tmp_path)).max_concurrency == 9
+    assert load_settings([], {}, str(tmp_path)).max_concurrency == 9
 
 
 @pytest.mark.parametrize(
@@ -386,7 +387,7 @@ def test_unknown_keys_and_keys_set_twice_are_refused_by_name(
 ) -> None:
     (tmp_path / file).write_text(text)
     with pytest.raises(UsageError) as caught:
-        load([], {}, str(tmp_path))
+        load_settings([], {}, str(tmp_path))
     assert all(word in str(caught.value) for word in words)
 
 
@@ -405,7 +406,7 @@ def test_a_file_that_cannot_be_parsed_is_named_with_the_place_and_without_conten
 ) -> None:
     (tmp_path / "discreet.toml").write_bytes(content)
     with pytest.raises(UsageError) as caught:
-        load([], {}, str(tmp_path))
+        load_settings([], {}, str(tmp_path))
     assert str(caught.value).startswith("discreet.toml: ")
     assert place in str(caught.value)
     assert "hunter2" not in str(caught.value)
@@ -414,7 +415,7 @@ def test_a_file_that_cannot_be_parsed_is_named_with_the_place_and_without_conten
 def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     (tmp_path / "discreet.toml").mkdir()
     with pytest.raises(UsageError, match="^discreet.toml: "):
-        load([], {}, str(tmp_path))
+        load_settings([], {}, str(tmp_path))
 
 
 # Any input
@@ -423,7 +424,7 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
 @given(st.sampled_from(OPTIONS), st.text())
 def test_any_text_is_a_value_or_a_usage_error(option: Option, text: str) -> None:
     try:
-        value = getattr(resolve({}, {option.variable: text}, "/").settings, option.field)
+        value = getattr(resolve_settings({}, {option.variable: text}, "/").settings, option.field)
     except UsageError as exc:
         assert str(exc).startswith(option.variable)
     else:
@@ -433,15 +434,15 @@ def test_any_text_is_a_value_or_a_usage_error(option: Option, text: str) -> None
 @given(st.lists(st.one_of(st.text(), st.sampled_from([name for o in OPTIONS for name in (o.flag, o.key)]))))
 def test_any_command_line_is_settings_or_a_usage_error(argv: list[str]) -> None:
     try:
-        assert isinstance(load(argv, {}, "/"), Settings)
+        assert isinstance(load_settings(argv, {}, "/"), Settings)
     except UsageError as exc:
         assert str(exc)
 
 
 def test_loading_imports_nothing_that_only_errors_and_files_need(tmp_path: Path) -> None:
     code = (
-        "import sys\nfrom discreet.daemon.settings import load\n"
-        "load(['app:svc', '--ordered', '--stdio'], {}, sys.argv[1])\n"
+        "import sys\nfrom discreet.daemon.settings import load_settings\n"
+        "load_settings(['app:svc', '--ordered', '--stdio'], {}, sys.argv[1])\n"
         "sys.stdout.write(' '.join(sys.modules))"
     )
     done = subprocess.run(

@@ -4,7 +4,7 @@ import runpy
 import tomllib
 from pathlib import Path
 
-from discreet.daemon.settings import load
+from discreet.daemon.settings import load_settings
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "settings.md").read_text(encoding="utf-8")
@@ -19,6 +19,6 @@ def test_the_example_file_of_the_page_is_accepted(tmp_path: Path) -> None:
     example = PAGE.partition("```toml\n")[2].partition("```")[0]
     (tmp_path / "discreet.toml").write_text(example, encoding="utf-8")
     (tmp_path / "documents").mkdir()
-    settings = load([], {}, str(tmp_path))
+    settings = load_settings([], {}, str(tmp_path))
     assert settings.apps == tuple(tomllib.loads(example)["serve"]["apps"])
     assert settings.request_timeout is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from discreet.errors.redaction import Scrubber
-from discreet.errors.redaction.layers.words import STEMS, Verdict, judge
+from discreet.errors.redaction.layers.sensitivity import SENSITIVE_STEMS, Sensitivity, name_sensitivity
 
 VALUE = "tr0ub4dor" + "&3"
 
@@ -29,8 +29,8 @@ def scrubber() -> Scrubber:
     ],
 )  # fmt: skip
 def test_a_telling_last_word_tells(name: str) -> None:
-    assert judge(name) is Verdict.SECRET
-    assert any(stem in name.lower() for stem in STEMS), "the prefilter would not wake"
+    assert name_sensitivity(name) is Sensitivity.CERTAIN
+    assert any(stem in name.lower() for stem in SENSITIVE_STEMS), "the prefilter would skip the line"
 
 
 @pytest.mark.parametrize(
@@ -45,14 +45,14 @@ def test_a_telling_last_word_tells(name: str) -> None:
     ],
 )  # fmt: skip
 def test_words_around_it_take_the_verdict_back(name: str) -> None:
-    assert judge(name) is Verdict.PLAIN
+    assert name_sensitivity(name) is Sensitivity.NONE
 
 
 @pytest.mark.parametrize(
     "name", ["key", "keys", "auth", "session_id", "signature", "salt", "client_id", "password_hash"]
 )
 def test_names_of_both_kinds_leave_it_to_the_value(scrubber: Scrubber, name: str) -> None:
-    assert judge(name) is Verdict.SUSPECT
+    assert name_sensitivity(name) is Sensitivity.POSSIBLE
     assert "q7Zk39x" not in scrubber.scrub(f"{name}=q7Zk39xV2mB8n1")
     assert scrubber.scrub(f"{name}=user:1234") == f"{name}=user:1234"
 

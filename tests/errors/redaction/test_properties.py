@@ -128,7 +128,7 @@ def test_the_prefilter_finds_exactly_the_literals_that_are_there(literals: list[
     prefilter = Prefilter(literals, automaton=False)
     exact = {rule for literal, rule in literals if (literal if literal[-1].isalnum() else literal.lower()) in (
         text if literal != literal.lower() and literal[-1].isalnum() else text.lower())}  # fmt: skip
-    assert set(prefilter.awake(text, text.lower())) == exact
+    assert set(prefilter.matching_rules(text, text.lower())) == exact
 
 
 def test_importing_the_scrubber_compiles_and_loads_nothing_yet() -> None:

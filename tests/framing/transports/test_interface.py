@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator
 import anyio
 import pytest
 
-from discreet.framing.transports.choice import open_inlet, open_outlet
-from discreet.framing.transports.interface import ByteTransport, MemoryTransport, PeerGone, memory_pair
-from discreet.framing.transports.polled import pipe_outlet
-from discreet.framing.transports.stdio import StdioTransport
-from discreet.framing.transports.threaded import pumped_inlet, pumped_outlet
-from support.waits import DEADLINE_SECONDS
+from discreet.framing.transports.interface import ByteTransport, PeerGone
+from discreet.framing.transports.memory import MemoryTransport, memory_pair
+from discreet.framing.transports.polled import pipe_writer
+from discreet.framing.transports.stdio import StdioTransport, open_reader, open_writer
+from discreet.framing.transports.threaded import threaded_reader, threaded_writer
 
 pytestmark = pytest.mark.anyio
 
@@ -24,6 +23,9 @@ Pair = tuple[ByteTransport, ByteTransport]
 
 LARGE = bytes(range(256)) * 4096 * 3
 """3 MiB: more than any pipe, socket or terminal holds."""
+
+DEADLINE = 20
+"""Seconds; stops a test that hangs; no limit on speed."""
 
 
 def pipes(*, blocking: bool = True, **ways: Callable[[int], object]) -> Pair:
@@ -51,10 +53,10 @@ def terminal() -> Pair:
 
 MAKERS: dict[str, Callable[[], Pair]] = {
     "memory": lambda: memory_pair(4096),
-    "pipe": lambda: pipes(inlet=open_inlet, outlet=open_outlet),
-    "pipe-in-pieces": lambda: pipes(inlet=open_inlet, outlet=pipe_outlet),
-    "pumped": lambda: pipes(inlet=pumped_inlet, outlet=pumped_outlet),
-    "pumped-non-blocking": lambda: pipes(blocking=False, inlet=pumped_inlet, outlet=pumped_outlet),
+    "pipe": lambda: pipes(reader=open_reader, writer=open_writer),
+    "pipe-in-pieces": lambda: pipes(reader=open_reader, writer=pipe_writer),
+    "pumped": lambda: pipes(reader=threaded_reader, writer=threaded_writer),
+    "pumped-non-blocking": lambda: pipes(blocking=False, reader=threaded_reader, writer=threaded_writer),
     "socketpair": sockets,
     "terminal": terminal,
 }

@@ -1,4 +1,4 @@
-"""What stdin and stdout may be, and what must not happen to whoever shares them."""
+"""Stdin and stdout may be anything, and nothing changes for the processes that share them."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux's own devic
 
 LARGE = os.urandom(1024) * 20 * 1024
 """20 MiB: two bodies of the largest size that a daemon takes by default."""
+
+DEADLINE = 60
+"""Seconds; stops a test that hangs; no limit on speed."""
 
 
 def raw_terminal() -> tuple[int, int]:
@@ -307,11 +310,11 @@ def test_only_large_transfers_enlarge_a_pipe() -> None:
     os.close(drain)
 
 
-# -- a process, whatever its parent gives it ------------------------------------------------------------------------
+# -- a process with any stdin and stdout ----------------------------------------------------------------------------
 
 ECHO = """
 import anyio
-from discreet.framing.stdio_guard import seize
+from discreet.framing.stdio_guard import redirect
 from discreet.framing.transports.stdio import StdioTransport
 
 async def main():
@@ -322,7 +325,7 @@ async def main():
     print("stray")
     await transport.send(b"got " + received)
 
-streams = seize()
+streams = redirect()
 anyio.run(main)
 """
 
@@ -397,9 +400,9 @@ def test_a_process_speaks_through_whatever_its_parent_gives_it(
 def test_closing_waits_for_what_a_thread_has_yet_to_write() -> None:
     script = """
 import os, sys
-from discreet.framing.transports.threaded import pumped_outlet
+from discreet.framing.transports.threaded import threaded_writer
 from discreet.framing.transports.stdio import StdioTransport
-transport = StdioTransport(0, 1, outlet=pumped_outlet)
+transport = StdioTransport(0, 1, writer=threaded_writer)
 taken = 0
 while taken < 20_000:
     taken += transport.send_nowait(bytes(20_000 - taken))
@@ -424,7 +427,7 @@ def test_a_process_without_stdin_finds_the_end_of_input() -> None:
 
 @pytest.mark.parametrize("redirection", [">&-", "1</dev/null"])
 def test_a_process_without_stdout_is_told_so(redirection: str) -> None:
-    script = "from discreet.framing.stdio_guard import seize\nseize()"
+    script = "from discreet.framing.stdio_guard import redirect\nredirect()"
     child = subprocess.run(
         ["/bin/sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-P", "-c", script],
         stderr=subprocess.PIPE,

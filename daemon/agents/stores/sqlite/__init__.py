@@ -1,1 +1,1 @@
-"""Tasks in a SQLite file that several daemons may share."""
+"""Stores tasks in a SQLite file that several daemons may share."""

@@ -1,7 +1,8 @@
-"""Which daemons are alive: each holds a lock on a small file beside the store's, which the system frees when it dies.
+"""Tells which daemons that share a store are alive. Each locks a small file beside the store's; the system unlocks it when
+the daemon dies.
 
-No clock is asked, and no process number, which may be another's by now. The lock is the operating system's own; the file's
-name is the daemon's among all that share the store.
+Relies on no clock and on no process number, which another process may have by now. The lock is the operating system's. The
+file's name holds the daemon's owner id.
 """
 
 from __future__ import annotations
@@ -12,60 +13,61 @@ from typing import final
 
 
 @final
-class Claim:
-    """A name of one's own, for as long as this is not released and the process lives. Raises `OSError`.
+class OwnerLock:
+    """A new owner id, locked until `release` or the end of the process. Raises `OSError`.
 
-    Nobody else looks for the file before the name stands in the store.
+    Other daemons look for the lock file only once the owner id is in the store.
     """
 
-    def __init__(self, path: str) -> None:
-        self.owner = os.urandom(8).hex()
-        self._file = _file(path, self.owner)
-        self._fd = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    def __init__(self, store_path: str) -> None:
+        self.owner_id = os.urandom(8).hex()
+        self._path = _lock_path(store_path, self.owner_id)
+        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             lock(self._fd)
         except OSError:
-            _remove(self._file, self._fd)
+            _remove(self._path, self._fd)
             raise
 
     def release(self) -> None:
-        _remove(self._file, self._fd)
+        """Unlock and remove the file."""
+        _remove(self._path, self._fd)
 
 
-def is_alive(path: str, owner: str) -> bool:
-    """Whether the daemon of this name is there, as far as can be told. Removes what a dead one has left."""
-    file = _file(path, owner)
+def is_alive(store_path: str, owner_id: str) -> bool:
+    """Whether the daemon with this owner id is alive; True if that can't be told. Removes the lock file of a dead one."""
+    path = _lock_path(store_path, owner_id)
     try:
-        fd = os.open(file, os.O_RDWR)
+        fd = os.open(path, os.O_RDWR)
     except FileNotFoundError:
         return False
-    except OSError:  # another user's daemon, or no more files can be opened
+    except OSError:  # another user's daemon, or this process can open no more files
         return True
     try:
         lock(fd)
     except OSError:
         os.close(fd)
         return True
-    _remove(file, fd)
+    _remove(path, fd)
     return False
 
 
-def _file(path: str, owner: str) -> str:
-    return f"{path}-daemon-{owner}"
+def _lock_path(store_path: str, owner_id: str) -> str:
+    return f"{store_path}-daemon-{owner_id}"
 
 
 if sys.platform == "win32":
     import msvcrt
 
     def lock(fd: int) -> None:
-        """Lock an open file for this process. Raises `OSError` where another has it."""
+        """Lock an open file for this process. Raises `OSError` if another process holds the lock."""
         msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
 
-    def _remove(file: str, fd: int) -> None:
-        """What is open can't be removed there: where somebody has it open meanwhile, it stays."""
+    def _remove(path: str, fd: int) -> None:
+        """Windows removes no open file: if another process has opened it meanwhile, it stays."""
         os.close(fd)
         try:
-            os.unlink(file)
+            os.unlink(path)
         except OSError:
             pass
 
@@ -73,12 +75,12 @@ else:
     import fcntl
 
     def lock(fd: int) -> None:
-        """Lock an open file. Raises `OSError` where it is locked already. Programs that are started don't hold the lock."""
+        """Lock an open file. Raises `OSError` if it is locked already. Child programs do not inherit the descriptor."""
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def _remove(file: str, fd: int) -> None:
+    def _remove(path: str, fd: int) -> None:
         try:
-            os.unlink(file)
+            os.unlink(path)
         except FileNotFoundError:
             pass
         os.close(fd)

@@ -1,4 +1,7 @@
-"""Reads the SQLite store's file. Each function sees it as of one moment, in the reader's thread."""
+"""SQL that reads the store's file. Runs in the reader's thread. Writes nothing.
+
+A function with several statements runs them in one transaction, and so sees the file at one moment.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,17 @@ from typing import Any, Final
 import msgspec
 
 from ...model.types import STATE_NUMBERS
-from ..checks import READ_BYTES
-from ..interface import Listed, Logged, LogMovedError, PushTarget, Query, Stored
-from ..serialization import numbered, target_from, task_after, task_from
+from ..checks import MAX_READ_BYTES
+from ..interface import LoggedEvent, LogTruncatedError, PushTarget, StoredTask, TaskPage, TaskQuery
+from ..serialization import decode_current_task, decode_events, decode_push_target, decode_task
 from .schema import TERMINAL_NUMBERS
 
-_bodies_from: Final = msgspec.msgpack.Decoder(list[bytes]).decode
+_decode_bodies: Final = msgspec.msgpack.Decoder(list[bytes]).decode
 
 
 @contextmanager
-def moment(connection: sqlite3.Connection) -> Iterator[None]:
-    """What is read meanwhile stays as it is."""
+def read_transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Reads inside see the file at one moment."""
     connection.execute("BEGIN")
     try:
         yield
@@ -28,135 +31,155 @@ def moment(connection: sqlite3.Connection) -> Iterator[None]:
         connection.execute("COMMIT")
 
 
-def load(connection: sqlite3.Connection, task_id: str) -> Stored | None:
-    with moment(connection):
+def load_task(connection: sqlite3.Connection, task_id: str) -> StoredTask | None:
+    with read_transaction(connection):
         row = connection.execute(
-            "SELECT key, reflects, generation, scope, owner, body FROM tasks JOIN snapshots ON task = key WHERE id = ?",
+            "SELECT key, snapshot_generation, generation, scope, owner, body"
+            " FROM tasks JOIN snapshots ON task_key = key WHERE id = ?",
             (task_id,),
         ).fetchone()
         if row is None:
             return None
-        key, reflects, generation, scope, owner, body = row
-        later = _behind(connection, key, reflects, generation)
-    return Stored(task_from(body), reflects, numbered(reflects + 1, later), scope, owner)
+        key, snapshot_generation, generation, scope, owner, body = row
+        later_events = _later_events(connection, key, snapshot_generation, generation)
+    return StoredTask(
+        decode_task(body),
+        snapshot_generation,
+        decode_events(later_events, first_generation=snapshot_generation + 1),
+        scope,
+        owner,
+    )
 
 
-def read(connection: sqlite3.Connection, task_id: str, after: int, limit: int) -> Sequence[Logged]:
-    with moment(connection):
+def read_events(connection: sqlite3.Connection, task_id: str, after: int, limit: int) -> Sequence[LoggedEvent]:
+    with read_transaction(connection):
         row = connection.execute("SELECT key, generation FROM tasks WHERE id = ?", (task_id,)).fetchone()
         if row is None or after >= row[1]:
             return ()
         key, generation = row
         found: list[bytes] = []
         size = 0
-        for first, bodies in _rows(connection, key, after):
+        for first, bodies in _event_rows(connection, key, after):
             if not found and first > after + 1:
                 break
-            some = bodies[after + 1 - first :] if not found else bodies
-            found += some
-            size += sum(map(len, some))
-            if len(found) >= limit or size >= READ_BYTES:
+            wanted = bodies[after + 1 - first :] if not found else bodies
+            found += wanted
+            size += sum(map(len, wanted))
+            if len(found) >= limit or size >= MAX_READ_BYTES:
                 break
     if not found:
-        raise LogMovedError(task_id, generation)
-    return numbered(after + 1, found[:limit])
+        raise LogTruncatedError(task_id, generation)
+    return decode_events(found[:limit], first_generation=after + 1)
 
 
-def _rows(connection: sqlite3.Connection, key: int, after: int) -> Iterator[tuple[int, list[bytes]]]:
-    """The rows of a task's log that hold anything behind `after`: the first one's number, and all of them."""
+def _event_rows(connection: sqlite3.Connection, key: int, after: int) -> Iterator[tuple[int, list[bytes]]]:
+    """The rows that hold events after generation `after`: each with the number of its first event and all its events."""
     rows = connection.execute(
-        "SELECT first, bodies FROM events WHERE task = ? AND last > ? ORDER BY last", (key, after)
+        "SELECT first_generation, bodies FROM events WHERE task_key = ? AND last_generation > ? ORDER BY last_generation",
+        (key, after),
     )
-    return ((first, _bodies_from(bodies)) for first, bodies in rows)
+    return ((first, _decode_bodies(bodies)) for first, bodies in rows)
 
 
-def _behind(connection: sqlite3.Connection, key: int, reflects: int, generation: int) -> list[bytes]:
-    """The events behind a snapshot. It reflects the end of a commit, and no row reaches over that."""
-    if reflects == generation:
+def _later_events(connection: sqlite3.Connection, key: int, snapshot_generation: int, generation: int) -> list[bytes]:
+    """The events after a snapshot. A snapshot covers whole commits, and no row holds events of two commits."""
+    if snapshot_generation == generation:
         return []
-    return [body for _, bodies in _rows(connection, key, reflects) for body in bodies]
+    return [body for _, bodies in _event_rows(connection, key, snapshot_generation) for body in bodies]
 
 
-def list_tasks(connection: sqlite3.Connection, query: Query, below: int) -> Listed:
+def list_tasks(connection: sqlite3.Connection, query: TaskQuery, bound: int) -> TaskPage:
+    """One page, of tasks whose sequence number is below `bound`."""
     conditions, values = _conditions(query)
-    with moment(connection):
-        total, least = _count(connection, query, conditions, values)
+    with read_transaction(connection):
+        total, min_sequence = _count_tasks(connection, query, conditions, values)
         rows = connection.execute(
-            f"SELECT key, number, generation, reflects, body FROM tasks JOIN snapshots ON task = key"
-            f" WHERE {conditions} AND number >= ? AND number < ? ORDER BY number DESC LIMIT ?",
-            (*values, least, below, query.size + 1),
+            f"SELECT key, sequence, generation, snapshot_generation, body FROM tasks JOIN snapshots ON task_key = key"
+            f" WHERE {conditions} AND sequence >= ? AND sequence < ? ORDER BY sequence DESC LIMIT ?",
+            (*values, min_sequence, bound, query.page_size + 1),
         ).fetchall()
-        page = rows[: query.size]
+        page = rows[: query.page_size]
         tasks = [
-            task_after(body, _behind(connection, key, reflects, generation), artifacts=query.artifacts)
-            for key, _, generation, reflects, body in page
+            decode_current_task(
+                body,
+                _later_events(connection, key, snapshot_generation, generation),
+                include_artifacts=query.include_artifacts,
+            )
+            for key, _, generation, snapshot_generation, body in page
         ]
-    return Listed(tuple(tasks), str(page[-1][1]) if len(rows) > len(page) else "", total)
+    return TaskPage(tuple(tasks), str(page[-1][1]) if len(rows) > len(page) else "", total)
 
 
-def _conditions(query: Query) -> tuple[str, list[Any]]:  # Any: what SQLite takes
+def _conditions(query: TaskQuery) -> tuple[str, list[Any]]:  # Any: values that SQLite accepts
     state = None if query.state is None else STATE_NUMBERS[query.state]
-    wanted: list[tuple[str, Any]] = [
+    filters: list[tuple[str, Any]] = [
         ("scope = ?", query.scope),
         ("context_id = ?", query.context_id),
         ("state = ?", state),
-        ("updated >= ?", query.after),
+        ("status_timestamp >= ?", query.status_timestamp_after),
     ]
-    wanted = [(condition, value) for condition, value in wanted if value is not None]
-    return " AND ".join(condition for condition, _ in wanted), [value for _, value in wanted]
+    filters = [(condition, value) for condition, value in filters if value is not None]
+    return " AND ".join(condition for condition, _ in filters), [value for _, value in filters]
 
 
-def _count(connection: sqlite3.Connection, query: Query, conditions: str, values: list[Any]) -> tuple[int, int]:
-    """How many match, and a number of change that none of them is below."""
-    if query.after is not None:
-        row = connection.execute(f"SELECT count(*), min(number) FROM tasks WHERE {conditions}", values).fetchone()
+def _count_tasks(
+    connection: sqlite3.Connection, query: TaskQuery, conditions: str, values: list[Any]
+) -> tuple[int, int]:
+    """How many tasks match, and a sequence number that none of them is below."""
+    if query.status_timestamp_after is not None:
+        row = connection.execute(f"SELECT count(*), min(sequence) FROM tasks WHERE {conditions}", values).fetchone()
         return row[0], row[1] or 0
-    table = "counts" if query.context_id is None else "context_counts"
+    table = "task_counts" if query.context_id is None else "context_task_counts"
     (total,) = connection.execute(f"SELECT total(tasks) FROM {table} WHERE {conditions}", values).fetchone()
     return int(total), 0
 
 
-def targets(connection: sqlite3.Connection, task_id: str) -> Sequence[PushTarget]:
+def load_push_targets(connection: sqlite3.Connection, task_id: str) -> Sequence[PushTarget]:
     rows = connection.execute(
-        "SELECT body FROM targets JOIN tasks ON key = task WHERE tasks.id = ? ORDER BY row", (task_id,)
+        "SELECT body FROM push_targets JOIN tasks ON key = task_key WHERE tasks.id = ? ORDER BY row", (task_id,)
     ).fetchall()
-    return [target_from(body) for (body,) in rows]
+    return [decode_push_target(body) for (body,) in rows]
 
 
-def owners(connection: sqlite3.Connection) -> tuple[set[str], set[str]]:
-    """Who is said to be there, and who owns tasks that have not ended."""
-    there = connection.execute("SELECT owner FROM daemons WHERE owner <> ''").fetchall()
-    working = connection.execute(
-        "SELECT DISTINCT owner FROM tasks WHERE owner IS NOT NULL AND ended IS NULL"
+def list_owners(connection: sqlite3.Connection) -> tuple[set[str], set[str]]:
+    """The daemons that have a row, and the owners of tasks that have not ended."""
+    daemons = connection.execute("SELECT owner_id FROM daemons WHERE owner_id <> ''").fetchall()
+    owners = connection.execute(
+        "SELECT DISTINCT owner FROM tasks WHERE owner IS NOT NULL AND ended_ms IS NULL"
     ).fetchall()
-    return {owner for (owner,) in there}, {owner for (owner,) in working}
+    return {owner for (owner,) in daemons}, {owner for (owner,) in owners}
 
 
-def owned(connection: sqlite3.Connection, owner: str) -> list[str]:
-    """The tasks that have not ended of one owner, the longest untouched first."""
-    rows = connection.execute("SELECT id FROM tasks WHERE owner = ? AND ended IS NULL ORDER BY number", (owner,))
+def list_owned_tasks(connection: sqlite3.Connection, owner_id: str) -> list[str]:
+    """The ids of one owner's tasks that have not ended, least recently changed first."""
+    rows = connection.execute(
+        "SELECT id FROM tasks WHERE owner = ? AND ended_ms IS NULL ORDER BY sequence", (owner_id,)
+    )
     return [task_id for (task_id,) in rows.fetchall()]
 
 
-def writes_of_others(connection: sqlite3.Connection, owner: str) -> int:
-    (writes,) = connection.execute("SELECT sum(writes) FROM daemons WHERE owner <> ?", (owner,)).fetchone()
+def count_writes_of_others(connection: sqlite3.Connection, owner_id: str) -> int:
+    (writes,) = connection.execute("SELECT sum(writes) FROM daemons WHERE owner_id <> ?", (owner_id,)).fetchone()
     return int(writes)
 
 
-def is_asked(connection: sqlite3.Connection, owner: str) -> bool:
+def has_owner_requests(connection: sqlite3.Connection, owner_id: str) -> bool:
     row = connection.execute(
-        "SELECT 1 FROM asked JOIN tasks ON key = task WHERE owner = ? LIMIT 1", (owner,)
+        "SELECT 1 FROM owner_requests JOIN tasks ON key = task_key WHERE owner = ? LIMIT 1", (owner_id,)
     ).fetchone()
     return row is not None
 
 
-def expired(connection: sqlite3.Connection, *, before: int, keep: int, most: int) -> list[tuple[int]]:
-    """The keys of tasks that ended before a time, or are too many, the oldest first."""
+def expired_tasks(
+    connection: sqlite3.Connection, *, ended_before_ms: int, max_tasks: int, limit: int
+) -> list[tuple[int]]:
+    """The keys of ended tasks that are too old (milliseconds since 1970) or too many, oldest first, at most `limit`."""
     (count,) = connection.execute(
-        f"SELECT total(tasks) FROM counts WHERE state IN ({', '.join('?' * len(TERMINAL_NUMBERS))})", TERMINAL_NUMBERS
+        f"SELECT total(tasks) FROM task_counts WHERE state IN ({', '.join('?' * len(TERMINAL_NUMBERS))})",
+        TERMINAL_NUMBERS,
     ).fetchone()
     rows = connection.execute(
-        "SELECT key, ended FROM tasks WHERE ended IS NOT NULL ORDER BY ended, key LIMIT ?", (most,)
+        "SELECT key, ended_ms FROM tasks WHERE ended_ms IS NOT NULL ORDER BY ended_ms, key LIMIT ?", (limit,)
     ).fetchall()
-    surplus = int(count) - keep
-    return [(key,) for place, (key, ended) in enumerate(rows) if place < surplus or ended < before]
+    surplus = int(count) - max_tasks
+    return [(key,) for position, (key, ended_ms) in enumerate(rows) if position < surplus or ended_ms < ended_before_ms]

@@ -1,4 +1,4 @@
-"""Lets go of tasks that ended long ago, a few at a time, in the writer's thread."""
+"""Deletes tasks that ended long ago, a few at a time. Runs in the writer's thread; touches no task that has not ended."""
 
 from __future__ import annotations
 
@@ -6,44 +6,45 @@ import sqlite3
 from collections.abc import Callable
 from typing import Final, final
 
-from .reader import expired
+from .reader import expired_tasks
 from .writer import SqliteWriter
 
-EVERY_SECONDS: Final = 10.0
+INTERVAL_SECONDS: Final = 10.0
+"""Between two looks for expired tasks."""
 
-STEP: Final = 200
-"""Tasks. Commits may come in between two steps."""
+BATCH: Final = 200
+"""Tasks deleted in one transaction. Commits may run between two of them."""
 
 
 @final
 class Retention:
-    """Keeps so many tasks that have ended, for so many seconds; and, until it comes round again, some more.
+    """Keeps at most `max_tasks` ended tasks, each for at most `max_seconds`, and until the next run some more.
 
     `clock` is in seconds since 1970.
     """
 
-    def __init__(self, writer: SqliteWriter, *, keep: int, seconds: float, clock: Callable[[], float]) -> None:
+    def __init__(self, writer: SqliteWriter, *, max_tasks: int, max_seconds: float, clock: Callable[[], float]) -> None:
         self._writer = writer
-        self._keep = keep
-        self._seconds = seconds
+        self._max_tasks = max_tasks
+        self._max_seconds = max_seconds
         self._clock = clock
 
-    def pause(self) -> float:
-        """Do one step; in how many seconds the next one is due. What can't be done now can be done later."""
+    def run(self) -> float:
+        """Delete one batch. Returns the seconds until the next run. A run that fails is made up for by the next one."""
         try:
-            if not self._due(self._writer.connection):
-                return EVERY_SECONDS
+            if not self._expired(self._writer.connection):
+                return INTERVAL_SECONDS
             with self._writer.transaction():
-                return 0.0 if self.step(self._writer.connection) else EVERY_SECONDS
+                return 0.0 if self.delete_batch(self._writer.connection) else INTERVAL_SECONDS
         except sqlite3.Error:
-            return EVERY_SECONDS
+            return INTERVAL_SECONDS
 
-    def step(self, connection: sqlite3.Connection) -> bool:
-        """Do some of it, inside a transaction: whether there may be more to do."""
-        keys = self._due(connection)
+    def delete_batch(self, connection: sqlite3.Connection) -> bool:
+        """Delete one batch inside a transaction. Returns whether there may be more to delete."""
+        keys = self._expired(connection)
         connection.executemany("DELETE FROM tasks WHERE key = ?", keys)
-        return len(keys) == STEP
+        return len(keys) == BATCH
 
-    def _due(self, connection: sqlite3.Connection) -> list[tuple[int]]:
-        before = int((self._clock() - self._seconds) * 1000)
-        return expired(connection, before=before, keep=self._keep, most=STEP)
+    def _expired(self, connection: sqlite3.Connection) -> list[tuple[int]]:
+        ended_before_ms = int((self._clock() - self._max_seconds) * 1000)
+        return expired_tasks(connection, ended_before_ms=ended_before_ms, max_tasks=self._max_tasks, limit=BATCH)

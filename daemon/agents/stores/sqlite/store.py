@@ -1,7 +1,7 @@
-"""Tasks in an SQLite file, which many daemons of one machine share, and which stays when they are killed.
+"""Stores tasks in a SQLite file, which several daemons of one machine may share. Committed tasks survive `kill -9`.
 
-The event loop never waits for the disk: one thread writes, another reads, and the loop itself only asks SQLite whether
-somebody else has written.
+The event loop never waits for the disk: one thread writes, one reads, and the loop itself only asks SQLite whether anyone
+has written.
 """
 
 from __future__ import annotations
@@ -13,234 +13,248 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from typing import TypeAlias, TypeVar, final
 
-from ..checks import KEEP_ENDED, KEEP_SECONDS, check, number_below
-from ..interface import Change, Listed, Logged, PushTarget, Query, Refusal, Stored, StoreError, UnstorableError
-from ..serialization import Packed, pack, pack_change
+from ..checks import ENDED_TASK_SECONDS, MAX_ENDED_TASKS, check_changes, page_bound
+from ..interface import (
+    CommitRefusal,
+    LoggedEvent,
+    OwnerRequest,
+    PushTarget,
+    StoredTask,
+    StoreError,
+    TaskChange,
+    TaskPage,
+    TaskQuery,
+    Unserializable,
+)
+from ..serialization import EncodedChange, encode, encode_change
 from ..worker_thread import Job, WorkerThread
-from . import reader
-from . import statements as requests
-from .owner_locks import Claim, is_alive
+from . import reader, statements
+from .owner_locks import OwnerLock, is_alive
 from .retention import Retention
-from .schema import connect, open_writer, told
-from .writer import Commit, SqliteWriter, Write
+from .schema import connect, open_writer, translate_errors
+from .writer import CommitRequest, SqliteWriter, WriteRequest
 
 T = TypeVar("T")
-Read: TypeAlias = Callable[[sqlite3.Connection], object]
+ReadRequest: TypeAlias = Callable[[sqlite3.Connection], object]
 
 
 @final
 class SqliteStore:
-    """A `TaskStore` and its `EventLog`. `clock` is in seconds since 1970, and the same for all daemons.
+    """A `TaskStore` and its `EventLog`. `clock` is in seconds since 1970 and the same for all daemons.
 
-    Keeps `keep_ended` tasks that have ended, for `keep_seconds` at most, and a few more for a while.
+    Keeps at most `max_ended_tasks` tasks that have ended, each for at most `ended_task_seconds`, and for a while some more.
     """
 
     def __init__(
         self,
         path: str,
         *,
-        keep_ended: int = KEEP_ENDED,
-        keep_seconds: float = KEEP_SECONDS,
+        max_ended_tasks: int = MAX_ENDED_TASKS,
+        ended_task_seconds: float = ENDED_TASK_SECONDS,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._path = os.path.realpath(path)
-        self._keep_ended = keep_ended
-        self._keep_seconds = keep_seconds
+        self._max_ended_tasks = max_ended_tasks
+        self._ended_task_seconds = ended_task_seconds
         self._clock = clock
-        self._opened: _Opened | None = None
+        self._opened: _OpenStore | None = None
 
     @property
     def durable(self) -> bool:
         return True
 
     @property
-    def events(self) -> SqliteStore:
+    def event_log(self) -> SqliteStore:
         return self
 
     @property
-    def owner(self) -> str:
-        return self._open_one.files.claim.owner
+    def owner_id(self) -> str:
+        return self._open_store.connections.owner_lock.owner_id
 
     @property
-    def _open_one(self) -> _Opened:
+    def _open_store(self) -> _OpenStore:
         if self._opened is None:
             raise StoreError(f"{self._path} is not open")
         return self._opened
 
     def verify(self) -> None:
-        """Open the file, make it or bring it up to date, and close it. Blocks. Raises `StoreError` where `open` would."""
-        _Files(self._path).close()
+        """Open the file, create or migrate it if needed, and close it. Blocks. Raises `StoreError` if `open` would."""
+        _Connections(self._path).close()
 
-    # -- its life ----------------------------------------------------------------------------------------------
+    # -- open and close ----------------------------------------------------------------------------------------
 
     async def open(self) -> None:
         from anyio import to_thread  # late: the first replies leave without an event loop
 
-        files = await to_thread.run_sync(_Files, self._path)
-        writer = SqliteWriter(files.writing, files.claim.owner, self._clock)
-        tidier = Retention(writer, keep=self._keep_ended, seconds=self._keep_seconds, clock=self._clock)
-        self._opened = _Opened(files, writer, tidier)
+        connections = await to_thread.run_sync(_Connections, self._path)
+        writer = SqliteWriter(connections.writer, connections.owner_lock.owner_id, self._clock)
+        retention = Retention(
+            writer, max_tasks=self._max_ended_tasks, max_seconds=self._ended_task_seconds, clock=self._clock
+        )
+        self._opened = _OpenStore(connections, writer, retention)
 
     async def close(self) -> None:
         import anyio  # late, as above
 
         opened, self._opened = self._opened, None
         if opened is not None:
-            with anyio.CancelScope(shield=True):  # as long as it takes to write what was asked for
+            with anyio.CancelScope(shield=True):  # for as long as the queued writes take
                 await opened.close()
 
     async def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
-        result: T = await self._open_one.reads.do(read)
+        result: T = await self._open_store.reader_thread.run(read)
         return result
 
     async def _write(self, write: Callable[[sqlite3.Connection], T]) -> T:
-        result: T = await self._open_one.writes.do(write)
+        result: T = await self._open_store.writer_thread.run(write)
         return result
 
     # -- tasks -------------------------------------------------------------------------------------------------
 
-    async def commit(self, changes: Sequence[Change]) -> Sequence[Refusal | None]:
-        check(changes)
-        packed = [(change, pack_change(change, covered=True)) for change in changes]
-        good = [(change, pack) for change, pack in packed if isinstance(pack, Packed)]
-        results = iter(await self._open_one.writes.do(Commit(good)) if good else ())
-        return [pack if isinstance(pack, UnstorableError) else next(results) for _, pack in packed]
+    async def commit(self, changes: Sequence[TaskChange]) -> Sequence[CommitRefusal | None]:
+        check_changes(changes)
+        encoded = [(change, encode_change(change, keep_covered_events=True)) for change in changes]
+        valid = [(change, each) for change, each in encoded if isinstance(each, EncodedChange)]
+        results = iter(await self._open_store.writer_thread.run(CommitRequest(valid)) if valid else ())
+        return [each if isinstance(each, Unserializable) else next(results) for _, each in encoded]
 
-    async def load(self, task_id: str) -> Stored | None:
-        return await self._read(lambda connection: reader.load(connection, task_id))
+    async def load(self, task_id: str) -> StoredTask | None:
+        return await self._read(lambda connection: reader.load_task(connection, task_id))
 
-    async def read(self, task_id: str, *, after: int, limit: int = 256) -> Sequence[Logged]:
-        return await self._read(lambda connection: reader.read(connection, task_id, after, limit))
+    async def read(self, task_id: str, *, after: int, limit: int = 256) -> Sequence[LoggedEvent]:
+        return await self._read(lambda connection: reader.read_events(connection, task_id, after, limit))
 
-    async def list(self, query: Query) -> Listed:
-        below = number_below(query)
-        return await self._read(lambda connection: reader.list_tasks(connection, query, below))
+    async def list(self, query: TaskQuery) -> TaskPage:
+        bound = page_bound(query)
+        return await self._read(lambda connection: reader.list_tasks(connection, query, bound))
 
-    async def tidy(self) -> bool:
-        """One step of what is done in the background anyway: whether there may be more to do."""
-        return await self._write(self._open_one.tidier.step)
+    async def delete_expired_tasks(self) -> bool:
+        """Delete one batch of expired tasks, as the store does by itself. Returns whether there may be more."""
+        return await self._write(self._open_store.retention.delete_batch)
 
-    # -- what belongs to a task --------------------------------------------------------------------------------
+    # -- push targets ------------------------------------------------------------------------------------------
 
-    async def put_target(self, task_id: str, target: PushTarget) -> bool:
-        body = pack(target)
-        return await self._write(lambda connection: requests.put_target(connection, task_id, target, body))
+    async def put_push_target(self, task_id: str, target: PushTarget) -> bool:
+        body = encode(target)
+        return await self._write(lambda connection: statements.put_push_target(connection, task_id, target, body))
 
-    async def targets(self, task_id: str) -> Sequence[PushTarget]:
-        return await self._read(lambda connection: reader.targets(connection, task_id))
+    async def load_push_targets(self, task_id: str) -> Sequence[PushTarget]:
+        return await self._read(lambda connection: reader.load_push_targets(connection, task_id))
 
-    async def drop_target(self, task_id: str, config_id: str) -> bool:
-        return await self._write(lambda connection: requests.drop_target(connection, task_id, config_id))
+    async def delete_push_target(self, task_id: str, config_id: str) -> bool:
+        return await self._write(lambda connection: statements.delete_push_target(connection, task_id, config_id))
 
     # -- other daemons -----------------------------------------------------------------------------------------
 
-    async def orphans(self) -> Sequence[str]:
-        found, dead = await self._read(self._find_orphans)
-        if dead:
-            await self._write(lambda connection: requests.forget_daemons(connection, dead))
-        return found
+    async def list_orphans(self) -> Sequence[str]:
+        orphans, dead_daemons = await self._read(self._find_orphans)
+        if dead_daemons:
+            await self._write(lambda connection: statements.delete_daemons(connection, dead_daemons))
+        return orphans
 
     def _find_orphans(self, connection: sqlite3.Connection) -> tuple[Sequence[str], set[str]]:
-        """What the dead have left, and those of them who are still said to be there. In the reader's thread."""
-        there, working = reader.owners(connection)
-        dead = {owner for owner in there | working if owner != self.owner and not is_alive(self._path, owner)}
-        return [task_id for owner in working & dead for task_id in reader.owned(connection, owner)], there & dead
+        """The tasks of dead owners, and the dead daemons that still have a row. In the reader's thread."""
+        daemons, owners = reader.list_owners(connection)
+        dead = {owner for owner in daemons | owners if owner != self.owner_id and not is_alive(self._path, owner)}
+        orphans = [task_id for owner in owners & dead for task_id in reader.list_owned_tasks(connection, owner)]
+        return orphans, daemons & dead
 
-    async def ask_owner(self, task_id: str, what: str) -> bool:
-        return await self._write(lambda connection: requests.ask_owner(connection, task_id, what))
+    async def send_owner_request(self, task_id: str, kind: str) -> bool:
+        return await self._write(lambda connection: statements.insert_owner_request(connection, task_id, kind))
 
-    async def asked(self) -> Sequence[tuple[str, str]]:
-        owner = self.owner
-        if not await self._read(lambda connection: reader.is_asked(connection, owner)):
+    async def take_owner_requests(self) -> Sequence[OwnerRequest]:
+        owner_id = self.owner_id
+        if not await self._read(lambda connection: reader.has_owner_requests(connection, owner_id)):
             return ()
-        return await self._take_asked(owner)
+        return await self._take_owner_requests(owner_id)
 
-    async def _take_asked(self, owner: str) -> Sequence[tuple[str, str]]:
-        """What is taken out of the file must reach whoever asked for it."""
+    async def _take_owner_requests(self, owner_id: str) -> Sequence[OwnerRequest]:
         import anyio  # late, as above
 
-        taken: list[tuple[str, str]] = []
-        with anyio.CancelScope(shield=True):  # for one write
-            taken += await self._write(lambda connection: requests.take_asked(connection, owner))
+        taken: list[OwnerRequest] = []
+        with anyio.CancelScope(shield=True):  # for one write: what is deleted from the file must reach the caller
+            taken += await self._write(lambda connection: statements.take_owner_requests(connection, owner_id))
         return taken
 
-    def moves(self) -> int:
-        return 0 if self._opened is None else self._opened.moves()
+    def data_version(self) -> int:
+        return 0 if self._opened is None else self._opened.data_version()
 
 
 @final
-class _Files:
-    """The connections, and this daemon's name. Raises `StoreError`, and then leaves nothing open."""
+class _Connections:
+    """The open file: its connections and the lock of this daemon. Raises `StoreError`, and then leaves nothing open."""
 
     def __init__(self, path: str) -> None:
-        with told(path), ExitStack() as stack:
-            self.writing = stack.enter_context(closing(open_writer(path)))
-            self.reading = stack.enter_context(closing(connect(path)))
-            self.watching = stack.enter_context(closing(connect(path, busy_seconds=0)))
-            self.reading.execute("PRAGMA query_only = ON")
-            self.claim = Claim(path)
-            stack.callback(self.claim.release)
-            requests.register_daemon(self.writing, self.claim.owner)
-            self._identity = _identity(path)
+        with translate_errors(path), ExitStack() as stack:
+            self.writer = stack.enter_context(closing(open_writer(path)))
+            self.reader = stack.enter_context(closing(connect(path)))
+            self.loop_reader = stack.enter_context(closing(connect(path, busy_seconds=0)))
+            self.reader.execute("PRAGMA query_only = ON")
+            self.owner_lock = OwnerLock(path)
+            stack.callback(self.owner_lock.release)
+            statements.insert_daemon(self.writer, self.owner_lock.owner_id)
+            self._file_id = _file_id(path)
             self._stack = stack.pop_all()
         self.path = path
 
-    def check(self) -> None:
-        """What is written into a file that has been removed is lost. Raises `StoreError`, or `OSError`."""
-        if _identity(self.path) != self._identity:
+    def check_file(self) -> None:
+        """Raises `StoreError` or `OSError` if the file was removed or replaced: writes to it would be lost."""
+        if _file_id(self.path) != self._file_id:
             raise StoreError(f"{self.path} is another file than the one that was opened")
 
     def close(self) -> None:
-        with self._stack, told(self.path):
-            requests.leave(self.writing, self.claim.owner)
+        with self._stack, translate_errors(self.path):
+            statements.delete_own_daemon(self.writer, self.owner_lock.owner_id)
 
 
 @final
-class _Opened:
-    """The store while it is open."""
+class _OpenStore:
+    """What exists while the store is open: the connections and the two threads."""
 
-    def __init__(self, files: _Files, writer: SqliteWriter, tidier: Retention) -> None:
-        self.files = files
-        self.tidier = tidier
+    def __init__(self, connections: _Connections, writer: SqliteWriter, retention: Retention) -> None:
+        self.connections = connections
+        self.retention = retention
         self._writer = writer
-        self._seen = -1
-        self._moves = 0
-        self.writes: WorkerThread[Write] = WorkerThread("discreet-store-writer", self._do_writes, tidier.pause)
-        self.reads: WorkerThread[Read] = WorkerThread("discreet-store-reader", self._do_reads)
+        self._sqlite_data_version = -1
+        self._data_version = 0
+        self.writer_thread: WorkerThread[WriteRequest] = WorkerThread(
+            "discreet-store-writer", self._process_writes, retention.run
+        )
+        self.reader_thread: WorkerThread[ReadRequest] = WorkerThread("discreet-store-reader", self._process_reads)
 
-    def _do_writes(self, jobs: Sequence[Job[Write]]) -> None:
-        with told(self.files.path):
-            self.files.check()
-            self._writer.work(jobs)
+    def _process_writes(self, jobs: Sequence[Job[WriteRequest]]) -> None:
+        with translate_errors(self.connections.path):
+            self.connections.check_file()
+            self._writer.process(jobs)
 
-    def _do_reads(self, jobs: Sequence[Job[Read]]) -> None:
+    def _process_reads(self, jobs: Sequence[Job[ReadRequest]]) -> None:
         for job in jobs:
-            job.fill(self._do_read)
+            job.run(self._read)
 
-    def _do_read(self, read: Read) -> object:
-        with told(self.files.path):
-            return read(self.files.reading)
+    def _read(self, read: ReadRequest) -> object:
+        with translate_errors(self.connections.path):
+            return read(self.connections.reader)
 
-    def moves(self) -> int:
-        """How often others have written. Asks for the number only when somebody has, this daemon perhaps."""
-        watching = self.files.watching
+    def data_version(self) -> int:
+        """How many transactions other daemons wrote. SQLite tells cheaply whether anyone wrote; only then is it counted."""
+        connection = self.connections.loop_reader
         try:
-            (version,) = watching.execute("PRAGMA data_version").fetchone()
-            if version != self._seen:
-                self._moves = reader.writes_of_others(watching, self.files.claim.owner)
-                self._seen = version
-        except sqlite3.Error:  # somebody has the file to himself just now
+            (version,) = connection.execute("PRAGMA data_version").fetchone()
+            if version != self._sqlite_data_version:
+                self._data_version = reader.count_writes_of_others(connection, self.connections.owner_lock.owner_id)
+                self._sqlite_data_version = version
+        except sqlite3.Error:  # another process holds the file exclusively at the moment
             pass
-        return self._moves
+        return self._data_version
 
     async def close(self) -> None:
         from anyio import to_thread  # late, as above
 
-        await self.reads.close()
-        await self.writes.close()
-        await to_thread.run_sync(self.files.close)
+        await self.reader_thread.close()
+        await self.writer_thread.close()
+        await to_thread.run_sync(self.connections.close)
 
 
-def _identity(path: str) -> tuple[int, int]:
-    found = os.stat(path)
-    return found.st_dev, found.st_ino
+def _file_id(path: str) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino

@@ -1,8 +1,8 @@
-"""Writes to the SQLite store's file. All that waits goes into one transaction, and so onto the disk at once.
+"""Writes tasks and events to the store's file. All queued writes go into one transaction, and so to the disk at once.
 
-Runs in the writer's thread. A transaction that fails leaves nothing behind, and fails for all who were in it. It is made of
-few statements that handle many rows each: behind every step of a statement this thread has to get the interpreter back,
-which takes milliseconds while the loop is busy.
+Runs in the writer's thread. A transaction that fails changes nothing and fails for all its writes. It uses few statements,
+each of which handles many rows: after every step of a statement this thread needs the interpreter lock again, which takes
+milliseconds while the event loop is busy.
 """
 
 from __future__ import annotations
@@ -15,67 +15,67 @@ from typing import Final, TypeAlias, final
 import msgspec
 
 from ...model.types import STATE_NUMBERS
-from ..checks import conflict
-from ..interface import Change, Refusal
-from ..serialization import Packed
+from ..checks import find_conflict
+from ..interface import CommitRefusal, TaskChange
+from ..serialization import EncodedChange
 from ..worker_thread import Job
 from .schema import TERMINAL_NUMBERS
 
-ROWS_AT_ONCE: Final = 64
-"""What one statement writes: 704 values, and every SQLite takes 999."""
+ROWS_PER_STATEMENT: Final = 64
+"""64 rows of `tasks` are 704 values; every SQLite accepts 999."""
 
 EVENTS_PER_ROW: Final = 64
-"""Reading one event reads its row."""
+"""Reading one event reads its whole row."""
 
 BYTES_PER_ROW: Final = 1024 * 1024
 
-_pack_bodies: Final = msgspec.msgpack.Encoder().encode
+_encode_bodies: Final = msgspec.msgpack.Encoder().encode
 
 
-class Commit(msgspec.Struct, frozen=True):
-    """Changes with what of them is stored."""
+class CommitRequest(msgspec.Struct, frozen=True):
+    """Changes, each with its encoded form."""
 
-    changes: Sequence[tuple[Change, Packed]]
+    changes: Sequence[tuple[TaskChange, EncodedChange]]
 
 
-Write: TypeAlias = Commit | Callable[[sqlite3.Connection], object]
+WriteRequest: TypeAlias = CommitRequest | Callable[[sqlite3.Connection], object]
 
 
 @final
 class SqliteWriter:
-    """`clock` is in seconds since 1970."""
+    """The only writer of one daemon. `clock` is in seconds since 1970."""
 
-    def __init__(self, connection: sqlite3.Connection, owner: str, clock: Callable[[], float]) -> None:
+    def __init__(self, connection: sqlite3.Connection, owner_id: str, clock: Callable[[], float]) -> None:
         self.connection = connection
-        self._owner = owner
+        self._owner_id = owner_id
         self._clock = clock
-        self._number = 0
+        self._last_sequence = 0
 
-    def work(self, jobs: Sequence[Job[Write]]) -> None:
-        """Do them in order, all or none."""
+    def process(self, jobs: Sequence[Job[WriteRequest]]) -> None:
+        """Run the jobs in order, all in one transaction."""
         with self.transaction():
-            batch = _Batch(self.connection, self._owner, int(self._clock() * 1000))
-            commits = [job.request for job in jobs if isinstance(job.request, Commit)]
-            batch.look_up([change.task_id for commit in commits for change, _ in commit.changes])
+            batch = _Batch(self.connection, self._owner_id, int(self._clock() * 1000))
+            commits = [job.request for job in jobs if isinstance(job.request, CommitRequest)]
+            batch.load([change.task_id for commit in commits for change, _ in commit.changes])
             for job in jobs:
-                if isinstance(job.request, Commit):
-                    job.result = [batch.take(change, packed) for change, packed in job.request.changes]
+                if isinstance(job.request, CommitRequest):
+                    job.result = [batch.apply(change, encoded) for change, encoded in job.request.changes]
                 else:
                     batch.flush()
                     job.result = job.request(self.connection)
             batch.flush()
-            self._number = max(self._number, batch.number)
+            self._last_sequence = max(self._last_sequence, batch.last_sequence)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """What is written in it is there for all others at once, and they are told by `writes`."""
+        """Commits what is written inside, and counts it in `daemons.writes`, by which other daemons notice it."""
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
             self.connection.execute(
-                "INSERT INTO daemons VALUES (?, 1, ?)"  # it may be gone, where somebody has removed this daemon's lock file
-                " ON CONFLICT DO UPDATE SET writes = writes + 1, number = max(number, excluded.number)",
-                (self._owner, self._number),
+                "INSERT INTO daemons VALUES (?, 1, ?)"  # the row is gone if someone removed this daemon's lock file
+                " ON CONFLICT DO UPDATE SET writes = writes + 1, last_sequence = max(last_sequence, excluded.last_sequence)",
+                (self._owner_id, self._last_sequence),
             )
             self.connection.execute("COMMIT")
         except BaseException:
@@ -84,7 +84,7 @@ class SqliteWriter:
             raise
 
 
-class _Head(msgspec.Struct, array_like=True):
+class _TaskRow(msgspec.Struct, array_like=True):
     """A row of `tasks`, in the order of its columns."""
 
     key: int
@@ -92,129 +92,135 @@ class _Head(msgspec.Struct, array_like=True):
     scope: str
     context_id: str
     state: int
-    updated: str
-    number: int
+    status_timestamp: str
+    sequence: int
     generation: int
-    reflects: int
+    snapshot_generation: int
     owner: str | None
-    ended: int | None
+    ended_ms: int | None
 
 
-_COLUMNS: Final = ", ".join(_Head.__struct_fields__)
-_heads_from: Final = msgspec.json.Decoder(list[_Head]).decode
-_LOOK_UP: Final = f"""
-    SELECT (SELECT max(number) FROM daemons),
+_COLUMNS: Final = ", ".join(_TaskRow.__struct_fields__)
+_decode_rows: Final = msgspec.json.Decoder(list[_TaskRow]).decode
+_SELECT_TASKS: Final = f"""
+    SELECT (SELECT max(last_sequence) FROM daemons),
         (SELECT json_group_array(json_array({_COLUMNS})) FROM tasks WHERE id IN (SELECT value FROM json_each(?)))
 """
-_SAVE: Final = (
+# Statements over many rows: their beginning, the values of one row, their end.
+_UPSERT_TASKS: Final = (
     f"INSERT INTO tasks ({_COLUMNS}) VALUES",
-    f"({', '.join('?' * len(_Head.__struct_fields__))})",
-    """ON CONFLICT (key) DO UPDATE SET state = excluded.state, updated = excluded.updated, number = excluded.number,
-    generation = excluded.generation, reflects = excluded.reflects, owner = excluded.owner, ended = excluded.ended""",
+    f"({', '.join('?' * len(_TaskRow.__struct_fields__))})",
+    """ON CONFLICT (key) DO UPDATE SET state = excluded.state, status_timestamp = excluded.status_timestamp,
+    sequence = excluded.sequence, generation = excluded.generation, snapshot_generation = excluded.snapshot_generation,
+    owner = excluded.owner, ended_ms = excluded.ended_ms""",
 )
-_SAVE_SNAPSHOTS: Final = ("INSERT OR REPLACE INTO snapshots (task, body) VALUES", "(?, ?)", "")
-_LOG: Final = ("INSERT INTO events (task, last, first, bodies) VALUES", "(?, ?, ?, ?)", "")
+_UPSERT_SNAPSHOTS: Final = ("INSERT OR REPLACE INTO snapshots (task_key, body) VALUES", "(?, ?)", "")
+_INSERT_EVENTS: Final = (
+    "INSERT INTO events (task_key, last_generation, first_generation, bodies) VALUES",
+    "(?, ?, ?, ?)",
+    "",
+)
 
 
 @final
 class _Batch:
-    """Changes that are made together: looked up at once, decided upon here, written at once.
+    """The changes of one transaction: tasks are loaded at once, changed in memory, written at once.
 
-    `number` is that of the last change of all.
+    `last_sequence` is the largest sequence number given so far, by any daemon.
     """
 
-    def __init__(self, connection: sqlite3.Connection, owner: str, now: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, owner_id: str, now_ms: int) -> None:
         self._connection = connection
-        self._owner = owner
-        self._now = now
-        self.number = 0
-        self._heads: dict[str, _Head] = {}
-        self._changed: dict[int, _Head] = {}
+        self._owner_id = owner_id
+        self._now_ms = now_ms
+        self.last_sequence = 0
+        self._rows: dict[str, _TaskRow] = {}
+        self._changed_rows: dict[int, _TaskRow] = {}
         self._snapshots: dict[int, bytes] = {}
         self._events: list[tuple[int, int, int, bytes]] = []
 
-    def look_up(self, ids: Sequence[str]) -> None:
-        """Find out where these tasks stand."""
-        if ids:
-            wanted = msgspec.json.encode(ids).decode()
-            self.number, heads = self._connection.execute(_LOOK_UP, (wanted,)).fetchone()
-            self._heads = {head.id: head for head in _heads_from(heads)}
+    def load(self, task_ids: Sequence[str]) -> None:
+        """Read the rows of these tasks."""
+        if task_ids:
+            wanted = msgspec.json.encode(task_ids).decode()
+            self.last_sequence, rows = self._connection.execute(_SELECT_TASKS, (wanted,)).fetchone()
+            self._rows = {row.id: row for row in _decode_rows(rows)}
 
-    def take(self, change: Change, packed: Packed) -> Refusal | None:
-        """Make a change, if it may be made."""
-        head = self._heads.get(change.task_id)
-        refusal = conflict(change, head, self._owner)
-        if refusal is not None:
-            return refusal
-        if head is None:
-            head = self._create(change, packed)
+    def apply(self, change: TaskChange, encoded: EncodedChange) -> CommitRefusal | None:
+        """Make a change in memory, unless it conflicts."""
+        row = self._rows.get(change.task_id)
+        conflict = find_conflict(change, row, self._owner_id)
+        if conflict is not None:
+            return conflict
+        if row is None:
+            row = self._create(change, encoded)
         else:
-            self._change(head, change, packed)
-        self._changed[head.key] = head
-        if packed.snapshot is not None:
-            self._snapshots[head.key] = packed.snapshot
-        self._log(head, packed.events)
+            self._update(row, change, encoded)
+        self._changed_rows[row.key] = row
+        if encoded.snapshot is not None:
+            self._snapshots[row.key] = encoded.snapshot
+        self._append(row, encoded.events)
         return None
 
-    def _create(self, change: Change, packed: Packed) -> _Head:
-        self.number += 1
+    def _create(self, change: TaskChange, encoded: EncodedChange) -> _TaskRow:
+        self.last_sequence += 1
         state = STATE_NUMBERS[change.state]
-        head = self._heads[change.task_id] = _Head(
-            self.number,
+        row = self._rows[change.task_id] = _TaskRow(
+            self.last_sequence,
             change.task_id,
             change.scope,
             change.context_id,
             state,
-            change.updated,
-            self.number,
+            change.status_timestamp,
+            self.last_sequence,
             change.generation,
-            change.generation - len(packed.events),
+            change.generation - len(encoded.events),
             change.owner,
-            self._now if state in TERMINAL_NUMBERS else None,
+            self._now_ms if state in TERMINAL_NUMBERS else None,
         )
-        return head
+        return row
 
-    def _change(self, head: _Head, change: Change, packed: Packed) -> None:
-        head.owner = change.owner
-        head.generation = change.generation
-        if packed.snapshot is not None:
-            head.reflects = change.generation
+    def _update(self, row: _TaskRow, change: TaskChange, encoded: EncodedChange) -> None:
+        row.owner = change.owner
+        row.generation = change.generation
+        if encoded.snapshot is not None:
+            row.snapshot_generation = change.generation
         if change.events:
-            self.number += 1
-            head.number = self.number
-            head.state, head.updated = STATE_NUMBERS[change.state], change.updated
-            head.ended = self._now if head.state in TERMINAL_NUMBERS else None
+            self.last_sequence += 1
+            row.sequence = self.last_sequence
+            row.state, row.status_timestamp = STATE_NUMBERS[change.state], change.status_timestamp
+            row.ended_ms = self._now_ms if row.state in TERMINAL_NUMBERS else None
 
-    def _log(self, head: _Head, events: Sequence[bytes]) -> None:
-        first = head.generation - len(events) + 1
-        for some in _rows(events):
-            self._events.append((head.key, first + len(some) - 1, first, _pack_bodies(some)))
-            first += len(some)
+    def _append(self, row: _TaskRow, events: Sequence[bytes]) -> None:
+        first = row.generation - len(events) + 1
+        for bodies in _split_into_rows(events):
+            self._events.append((row.key, first + len(bodies) - 1, first, _encode_bodies(bodies)))
+            first += len(bodies)
 
     def flush(self) -> None:
-        """Write what was decided upon."""
-        self._write(_SAVE, [msgspec.structs.astuple(head) for head in self._changed.values()])
-        self._write(_SAVE_SNAPSHOTS, [*self._snapshots.items()])
-        self._write(_LOG, self._events)
-        self._changed, self._snapshots, self._events = {}, {}, []
+        """Write the changes made so far."""
+        self._write(_UPSERT_TASKS, [msgspec.structs.astuple(row) for row in self._changed_rows.values()])
+        self._write(_UPSERT_SNAPSHOTS, [*self._snapshots.items()])
+        self._write(_INSERT_EVENTS, self._events)
+        self._changed_rows, self._snapshots, self._events = {}, {}, []
 
     def _write(self, statement: tuple[str, str, str], rows: Sequence[tuple[object, ...]]) -> None:
-        start, row, end = statement
-        for place in range(0, len(rows), ROWS_AT_ONCE):
-            some = rows[place : place + ROWS_AT_ONCE]
-            values = [value for values in some for value in values]
-            self._connection.execute(f"{start} {', '.join([row] * len(some))} {end}", values)
+        start, values_of_row, end = statement
+        for position in range(0, len(rows), ROWS_PER_STATEMENT):
+            chunk = rows[position : position + ROWS_PER_STATEMENT]
+            values = [value for row in chunk for value in row]
+            self._connection.execute(f"{start} {', '.join([values_of_row] * len(chunk))} {end}", values)
 
 
-def _rows(events: Sequence[bytes]) -> Iterator[list[bytes]]:
-    """Events as they are stored together."""
-    some: list[bytes] = []
+def _split_into_rows(events: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """Events grouped as rows of `events` hold them."""
+    group: list[bytes] = []
     size = 0
     for event in events:
-        some.append(event)
+        group.append(event)
         size += len(event)
-        if len(some) == EVENTS_PER_ROW or size >= BYTES_PER_ROW:
-            yield some
-            some, size = [], 0
-    if some:
-        yield some
+        if len(group) == EVENTS_PER_ROW or size >= BYTES_PER_ROW:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group

@@ -8,24 +8,24 @@ import msgspec
 
 from ... import __version__
 from ...daemon.agents.card.model import AgentCard
-from ...daemon.agents.card.v03 import card_v03
-from ...daemon.agents.push.notifier import available
+from ...daemon.agents.card.v03 import card_to_v03
+from ...daemon.agents.push.notifier import is_push_available
 from ...daemon.agents.service.card_builder import VERSIONS, CardBuilder, stdio_interfaces
 from ...daemon.apps import AppError, hosted_of
 from ...daemon.credentials import access_of
-from ...daemon.dispatch.execution import attempt_now
+from ...daemon.dispatch.execution import Raised, attempt_now
 from ...daemon.lifecycle import EXIT_OK
 from ...daemon.operations.access import PARENT
 from ...daemon.operations.registry import Registry
 from ...daemon.operations.service import DeclarationError
 from ...daemon.settings import Settings, UsageError
-from ...daemon.settings.flags import add_flags
+from ...daemon.settings.flags import add_setting_flags
 from ..json_output import show
 from .schema import stdout_is_stderr
 from .serve import resolved
 
 _WRITERS: Final[dict[str, Callable[[AgentCard], object]]] = dict(
-    zip(VERSIONS, (lambda card: card, card_v03), strict=True)
+    zip(VERSIONS, (lambda card: card, card_to_v03), strict=True)
 )
 
 
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of `serve`, whose agent is meant, and which of its cards."""
     parser.add_argument("--dialect", choices=VERSIONS, default=VERSIONS[0], help="the version of A2A to write it in")
     parser.add_argument("--extended", action="store_true", help="the card that a caller with every scope gets")
-    add_flags(parser)
+    add_setting_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,17 +57,15 @@ def _card(settings: Settings, *, extended: bool) -> AgentCard:
         raise UsageError(str(exc)) from exc
     interfaces = stdio_interfaces(settings)
     cards = CardBuilder(
-        hosted.services, hosted.agent, access, version=__version__, interfaces=interfaces, pushes=available()
+        hosted.services, hosted.agent, access, version=__version__, interfaces=interfaces, pushes=is_push_available()
     )
     return _extended(cards) if extended else cards.public()
 
 
 def _extended(cards: CardBuilder) -> AgentCard:
-    made: list[AgentCard | None] = []
-    fault = attempt_now(lambda: made.append(cards.extended(PARENT)))
-    if fault is not None:
-        raise UsageError(f"--extended: the agent's function failed ({type(fault).__name__})") from fault
-    card = made[0]
+    card = attempt_now(lambda: cards.extended(PARENT))
+    if isinstance(card, Raised):
+        raise UsageError(f"--extended: the agent's function failed ({type(card.exc).__name__})") from card.exc
     if card is None:
         raise UsageError(
             "--extended: there is no such card without tokens, an identity provider, or an agent that has one"

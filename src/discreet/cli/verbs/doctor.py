@@ -9,7 +9,7 @@ import msgspec
 
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import Resolved, UsageError
-from ...daemon.settings.flags import add_flags, from_flags, to_argv
+from ...daemon.settings.flags import add_setting_flags, from_flags, to_argv
 from ..doctor_checks import CHECKS, Finding, Surroundings
 from ..doctor_trial import judge, try_out
 from ..output import out, printable
@@ -26,7 +26,7 @@ class Report(msgspec.Struct, frozen=True):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of `serve`, whose daemon is tried out, and the form of the report."""
     parser.add_argument("--json", action="store_true", help="print one JSON document")
-    add_flags(parser)
+    add_setting_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,8 +13,8 @@ from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.operations.registry import Registry
 from ...daemon.operations.service import DeclarationError
 from ...daemon.schemas.documents import OperationSchema, snapshot
-from ...daemon.settings import UsageError, resolve
-from ...daemon.settings.option import Given
+from ...daemon.settings import UsageError, resolve_settings
+from ...daemon.settings.option import RawValue
 from ...generate.python import python
 from ...generate.typescript import typescript
 from .. import credentials
@@ -78,9 +78,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _of_apps(apps: Sequence[str]) -> list[OperationSchema]:
     """The external operations of what `serve` would host."""
-    given = {"apps": Given(" ".join(apps), "--app")} if apps else {}
+    given = {"apps": RawValue(" ".join(apps), "--app")} if apps else {}
     try:
-        settings = resolve(given, os.environ, os.getcwd()).settings
+        settings = resolve_settings(given, os.environ, os.getcwd()).settings
         with stdout_is_stderr():
             return list(snapshot(Registry(services_of(settings))).operations.values())
     except OSError as exc:

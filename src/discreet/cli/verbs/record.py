@@ -1,6 +1,6 @@
 """`discreet record`: stands between a client and a server, passes every byte on, and writes a scrubbed recording.
 
-Owns this process's descriptors and signals; what passes is `client.relay`'s, what is written `client.scribe`'s.
+Owns this process's descriptors and signals; `recording.proxy` passes the bytes, `recording.recorder` writes them down.
 """
 
 import argparse
@@ -24,8 +24,8 @@ from ...framing.parser import FramingChoice
 from ...framing.transports.descriptors import StdoutClosed, is_open, require_output
 from ...framing.transports.stdio import StdioTransport
 from ...recording.format import create_file
-from ...recording.orphan_guard import guarded
-from ...recording.proxy import ClientEnds, end_now, forward_stderr, nobody_reads, relay
+from ...recording.orphan_guard import orphan_guard
+from ...recording.proxy import ClientStreams, forward_stderr, reader_is_gone, relay, terminate
 from ...recording.recorder import Recorder
 from ..output import complain
 
@@ -81,16 +81,16 @@ def run(args: argparse.Namespace) -> int:
         complain(f"recording to {path}")
     begin = partial(_begin, file, command=command, framing=args.framing, hide_paths=args.hide_paths)
     try:
-        status, scribe = anyio.run(_session, command, begin, bool(args.stderr))
+        status, recorder = anyio.run(_session, command, begin, bool(args.stderr))
     except ConnectionFailed as exc:
         complain(str(exc))
         os.close(file)
         if is_new:
             os.unlink(path)
         return EXIT_NOT_FOUND if isinstance(exc.__cause__, FileNotFoundError) else EXIT_CANNOT_RUN
-    scribe.finish(status)
-    if scribe.problem is not None:
-        complain(scribe.problem)
+    recorder.finish(status)
+    if recorder.problem is not None:
+        complain(recorder.problem)
     if status is None:
         return EXIT_FAILED
     return status if status >= 0 else SIGNAL_BASE - status
@@ -110,25 +110,25 @@ async def _session(command: list[str], begin: Callable[[], Recorder], stderr_too
         client = stack.enter_context(_client_ends())
         signals = stack.enter_context(_signals())
         async with AsyncExitStack() as running:
-            name_group = running.enter_context(guarded())
+            guard_group = running.enter_context(orphan_guard())
             with _stderr_tapped(stderr_too) as stderr:
                 server = await running.enter_async_context(spawn(command))
-            name_group(server.pid)
-            scribe = begin()
+            guard_group(server.pid)
+            recorder = begin()
             if stderr is None:
                 drained.set()
             else:
-                outer.start_soon(_pass_stderr, stderr, server, scribe, drained)
+                outer.start_soon(_pass_stderr, stderr, server, recorder, drained)
             tasks = await running.enter_async_context(background_tasks())
             tasks.start_soon(_forward_signals, signals, server, tasks)
-            await relay(client, server, scribe.hear)
+            await relay(client, server, recorder.observe)
             server.close()
         await drained.wait()
-    return server.returncode, scribe
+    return server.returncode, recorder
 
 
 @contextmanager
-def _client_ends() -> Iterator[ClientEnds]:
+def _client_ends() -> Iterator[ClientStreams]:
     """The streams to the client under private numbers. What is printed here by mistake goes to stderr."""
     stdin, stdout = os.dup(_STDIN), os.dup(_STDOUT)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -137,7 +137,7 @@ def _client_ends() -> Iterator[ClientEnds]:
     os.dup2(_STDERR, _STDOUT)
     incoming, outgoing = _reader(stdin), _writer(stdout)
     try:
-        yield ClientEnds(incoming, outgoing, hung_up=partial(nobody_reads, stdout))
+        yield ClientStreams(incoming, outgoing, hung_up=partial(reader_is_gone, stdout))
     finally:
         incoming.close()
         outgoing.close()
@@ -160,10 +160,10 @@ def _stderr_tapped(wanted: bool) -> Iterator[int | None]:
         os.close(kept)
 
 
-async def _pass_stderr(fd: int, server: ServerProcess, scribe: Recorder, drained: anyio.Event) -> None:
+async def _pass_stderr(fd: int, server: ServerProcess, recorder: Recorder, drained: anyio.Event) -> None:
     source, sink = _reader(fd), _writer(os.dup(_STDERR))
     try:
-        await forward_stderr(source, sink, server, scribe.hear)
+        await forward_stderr(source, sink, server, recorder.observe)
     finally:
         source.close()
         sink.close()
@@ -196,7 +196,7 @@ async def _forward_signals(
 
 async def _end_soon(server: ServerProcess) -> None:
     await anyio.sleep(_BOUNDS.eof)
-    await end_now(server, _BOUNDS)
+    await terminate(server, _BOUNDS)
 
 
 def _reader(fd: int) -> StdioTransport:

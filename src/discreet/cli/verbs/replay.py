@@ -1,6 +1,6 @@
 """`discreet replay`: says to a server what a recorded client said, and reports what it answers differently.
 
-stdout carries the differences; stderr the rest: the server's own, what could not be played, and the sum.
+stdout carries the differences; stderr the rest: the server's own, what could not be result, and the sum.
 """
 
 import argparse
@@ -11,16 +11,16 @@ from typing import Final
 import msgspec
 
 from ...client import ConnectionFailed, spawn
-from ...client.json_path import read_pattern
+from ...client.json_path import parse_pattern
 from ...daemon.lifecycle import EXIT_OK
 from ...daemon.settings import UsageError
 from ...errors.redaction import load_environment
 from ...framing.events import Framing
 from ...recording.format import Recording, RecordingError, read_recording
-from ...recording.json_values import UNREADABLE
-from ...recording.replay import WAIT_SECONDS, Played, play
-from ...recording.report import Difference, ReplayReport, judge
-from ...recording.script import Script, dialogue_of
+from ...recording.json_values import JSON_ERRORS
+from ...recording.replay import WAIT_SECONDS, ReplayResult, replay
+from ...recording.report import Difference, ReplayReport, compare
+from ...recording.script import Script, build_script
 from .. import interrupts
 from ..exit_status import EXIT_CONNECTION
 from ..output import complain, out, printable, require_stdout
@@ -68,30 +68,30 @@ def run(args: argparse.Namespace) -> int:
     """Replay and print. Returns an exit status out of `MEANINGS`; raises `UsageError` before anything is started."""
     if not args.command:
         raise UsageError("the server stands behind `--`: discreet replay FILE -- discreet serve")
-    recording, dialogue = _read(args.file)
+    recording, script = _read(args.file)
     require_stdout()
     load_environment(os.environ)
     framing = args.framing or _framing(recording)
     try:
-        played, status = interrupts.run_until_signal(_play, dialogue, list(args.command), framing, args.timeout)
+        result, status = interrupts.run_until_signal(_play, script, list(args.command), framing, args.timeout)
     except ConnectionFailed as exc:
         complain(str(exc))
         return EXIT_CONNECTION
     except interrupts.Interrupted as exc:
         return exc.status
-    verdict = judge(dialogue, played, ignore=args.ignore)
-    return _report(msgspec.structs.replace(verdict, differences=(*verdict.differences, *_ends(recording, status))))
+    report = compare(script, result, ignore=args.ignore)
+    return _report(msgspec.structs.replace(report, differences=(*report.differences, *_ends(recording, status))))
 
 
 def _read(path: str) -> tuple[Recording, Script]:
     try:
         recording = read_recording(path)
-        return recording, dialogue_of(recording)
+        return recording, build_script(recording)
     except OSError as exc:
         raise UsageError(f"{path}: {os.strerror(exc.errno or 0)}") from exc
     except RecordingError as exc:
         raise UsageError(str(exc)) from exc
-    except UNREADABLE as exc:
+    except JSON_ERRORS as exc:
         raise UsageError(f"{path}: a message in it is no JSON") from exc
 
 
@@ -101,18 +101,20 @@ def _framing(recording: Recording) -> Framing:
     return "content-length" if framing == "auto" else framing
 
 
-async def _play(dialogue: Script, command: list[str], framing: Framing, timeout: float) -> tuple[Played, int | None]:
+async def _play(
+    script: Script, command: list[str], framing: Framing, timeout: float
+) -> tuple[ReplayResult, int | None]:
     async with spawn(command) as server:
-        played = await play(dialogue, server, framing=framing, timeout=timeout)
-    return played, server.returncode
+        result = await replay(script, server, framing=framing, timeout=timeout)
+    return result, server.returncode
 
 
 def _ends(recording: Recording, status: int | None) -> list[Difference]:
     """How the two ends differ, where the recorded server ended by itself."""
-    ended = recording.ended
-    if ended is None or ended.status is None or ended.status < 0 or ended.status == status:
+    end = recording.end
+    if end is None or end.status is None or end.status < 0 or end.status == status:
         return []
-    return [Difference("exit status", "", str(ended.status), _status(status))]
+    return [Difference("exit status", "", str(end.status), _status(status))]
 
 
 def _status(status: int | None) -> str:
@@ -121,20 +123,20 @@ def _status(status: int | None) -> str:
     return str(status) if status >= 0 else f"ended by signal {-status}"
 
 
-def _report(verdict: ReplayReport) -> int:
-    for note in verdict.notes:
+def _report(report: ReplayReport) -> int:
+    for note in report.notes:
         complain(note)
-    for difference in verdict.differences:
+    for difference in report.differences:
         out("\n".join(map(printable, str(difference).split("\n"))))
-    complain(str(verdict))
-    return EXIT_DIFFERENT if verdict.differences else EXIT_OK
+    complain(str(report))
+    return EXIT_DIFFERENT if report.differences else EXIT_OK
 
 
 def _place(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("it names nothing; ** is everything")
     try:
-        read_pattern(text)
+        parse_pattern(text)
     except ValueError as exc:
         raise argparse.ArgumentTypeError(str(exc)) from exc
     return text

@@ -13,7 +13,7 @@ from ...daemon.operations.service import DeclarationError
 from ...daemon.schemas.compatibility import additions, breaking_changes
 from ...daemon.schemas.documents import Snapshot, read_snapshot, snapshot, snapshot_text
 from ...daemon.settings import Settings, UsageError
-from ...daemon.settings.flags import add_flags
+from ...daemon.settings.flags import add_setting_flags
 from ..output import complain, out, printable
 from .serve import resolved
 
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--check", metavar="FILE", help="compare with the snapshot in FILE; status 1 if callers may break"
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="write the snapshot to FILE, not to stdout")
-    add_flags(parser)
+    add_setting_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:

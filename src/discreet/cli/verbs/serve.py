@@ -4,13 +4,13 @@ import argparse
 import os
 
 from ...daemon.process.reexec import take
-from ...daemon.settings import Resolved, UsageError, resolve
-from ...daemon.settings.flags import add_flags, from_flags
+from ...daemon.settings import Resolved, UsageError, resolve_settings
+from ...daemon.settings.flags import add_setting_flags, from_flags
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of the daemon, from the table of settings."""
-    add_flags(parser)
+    add_setting_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -28,4 +28,4 @@ def resolved(args: argparse.Namespace) -> Resolved:
         directory = os.getcwd()
     except OSError as exc:
         raise UsageError("the working directory is gone") from exc
-    return resolve(from_flags(args), os.environ, directory)
+    return resolve_settings(from_flags(args), os.environ, directory)

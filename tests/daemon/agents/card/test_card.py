@@ -1,4 +1,4 @@
-"""The agent card in both dialects: its JSON, judged by schemas of our own hand and by the SDK's types, and what makes it."""
+"""The agent card in both versions: its JSON, validated by schemas of our own and by the SDK's types; and how it is built."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from discreet.daemon.agents.card.model import (
     SecurityScheme,
     Signature,
     Skill,
-    checked,
-    named,
     requires,
+    validate_card,
+    wrap_scheme,
 )
-from discreet.daemon.agents.card.v03 import card_v03
+from discreet.daemon.agents.card.v03 import card_to_v03
 from discreet.daemon.agents.service.card_builder import BINDING, CardBuilder, stdio_interfaces
 from discreet.daemon.operations.access import PARENT, Access, StaticTokens
 from discreet.daemon.settings import Settings
@@ -174,10 +174,10 @@ def written(card: object) -> Any:
 
 @every_card
 @pytest.mark.parametrize("dialect", ["v1", "v03"])
-def test_every_card_has_the_form_that_its_dialect_demands(name: str, dialect: str) -> None:
+def test_every_card_matches_the_schema_of_its_version(name: str, dialect: str) -> None:
     schema = json.loads((HERE / f"card_{dialect}.schema.json").read_text(encoding="utf-8"))
     Draft202012Validator.check_schema(schema)
-    card = CARDS[name] if dialect == "v1" else card_v03(CARDS[name])
+    card = CARDS[name] if dialect == "v1" else card_to_v03(CARDS[name])
     faults = [
         f"{fault.json_path}: {fault.message}" for fault in Draft202012Validator(schema).iter_errors(written(card))
     ]
@@ -185,7 +185,7 @@ def test_every_card_has_the_form_that_its_dialect_demands(name: str, dialect: st
 
 
 @every_card
-def test_what_a_card_says_is_read_back_as_it_was(name: str) -> None:
+def test_a_card_is_decoded_as_it_was_encoded(name: str) -> None:
     card = CARDS[name]
     assert msgspec.json.decode(msgspec.json.encode(card), type=AgentCard) == card
 
@@ -210,11 +210,11 @@ print(card.model_dump_json(by_alias=True, exclude_unset=True))
 
 @every_card
 @pytest.mark.parametrize("variable", PARSERS)
-def test_the_sdk_understands_every_word_of_it(name: str, variable: str) -> None:
+def test_the_sdk_reads_every_member(name: str, variable: str) -> None:
     interpreter = os.environ.get(variable)
     if not interpreter:
         pytest.skip(f"{variable} names no interpreter with a2a-sdk")
-    card = CARDS[name] if variable == "DISCREET_A2A_V1" else card_v03(CARDS[name])
+    card = CARDS[name] if variable == "DISCREET_A2A_V1" else card_to_v03(CARDS[name])
     done = subprocess.run(
         [interpreter, "-c", PARSERS[variable]],
         input=msgspec.json.encode(card).decode(),
@@ -239,7 +239,7 @@ def without_empty_lists(value: Any) -> Any:
             return value
 
 
-def test_what_is_required_is_written_also_when_it_is_empty_and_what_was_said_also_when_it_is_no() -> None:
+def test_required_members_are_written_also_when_empty_and_set_ones_also_when_false() -> None:
     card = written(cards(agent=plain_agent(input_modes=[], streaming=False)).public())
     assert card["defaultInputModes"] == card["skills"] == []
     assert card["capabilities"]["streaming"] is False
@@ -249,7 +249,7 @@ def test_what_is_required_is_written_also_when_it_is_empty_and_what_was_said_als
 # -- interfaces ------------------------------------------------------------------------------------------------
 
 
-def test_one_interface_stands_for_each_version_the_newest_first() -> None:
+def test_a_card_has_one_interface_per_version_the_newest_first() -> None:
     assert [(each.protocol_binding, each.protocol_version) for each in STDIO] == [(BINDING, "1.0"), (BINDING, "0.3")]
 
 
@@ -263,22 +263,22 @@ def test_one_interface_stands_for_each_version_the_newest_first() -> None:
         (Settings(root="/secret", tokens=("me:" + "0" * 64,), identity="a:b"), "stdio:discreet%20serve"),
     ],
 )
-def test_the_url_is_the_command_and_tells_nothing_else_of_the_settings(settings: Settings, url: str) -> None:
+def test_the_url_holds_the_command_and_no_other_setting(settings: Settings, url: str) -> None:
     assert {interface.url for interface in stdio_interfaces(settings)} == {url}
 
 
-def test_the_older_dialect_names_its_own_interfaces() -> None:
+def test_the_0_3_card_names_the_0_3_interfaces() -> None:
     http = [AgentInterface(url=URL, protocol_binding="JSONRPC", protocol_version=version) for version in ("1.0", "0.3")]
-    card = card_v03(cards(interfaces=[*http, *STDIO]).public())
+    card = card_to_v03(cards(interfaces=[*http, *STDIO]).public())
     assert (card.protocol_version, card.url, card.preferred_transport) == ("0.3.0", URL, "JSONRPC")
     assert [each.transport for each in card.additional_interfaces] == ["JSONRPC", BINDING]
 
 
-def test_a_card_that_knows_no_older_interface_gives_those_that_it_has() -> None:
+def test_a_card_without_0_3_interfaces_keeps_its_own_in_0_3() -> None:
     card = msgspec.structs.replace(CARDS["nothing"], supported_interfaces=STDIO[:1])
-    assert card_v03(card).url == STDIO[0].url
+    assert card_to_v03(card).url == STDIO[0].url
     with pytest.raises(ValueError, match="interface"):
-        card_v03(msgspec.structs.replace(card, supported_interfaces=()))
+        card_to_v03(msgspec.structs.replace(card, supported_interfaces=()))
 
 
 # -- from operations -------------------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ def test_a_parent_with_few_scopes_sees_what_it_may_call() -> None:
     assert made.extended(PARENT) is None
 
 
-def test_with_tokens_the_public_card_tells_what_needs_none_and_the_extended_one_the_rest() -> None:
+def test_with_tokens_the_public_card_lists_open_skills_and_the_extended_one_the_rest() -> None:
     made = cards(shop(), access=tokens())
     public = made.public()
     assert [skill.id for skill in public.skills] == ["shop/look"]
@@ -333,13 +333,13 @@ def test_with_tokens_the_card_says_how_to_show_one_and_which_scopes_a_skill_need
         "shop/buy": (requires({"bearer": ["buy"]}),),
         "shop/ledger": (requires({"bearer": ["see", "a"]}), requires({"bearer": ["see", "b"]})),
     }
-    old = written(card_v03(card))
+    old = written(card_to_v03(card))
     assert old["security"] == [{"bearer": []}, {}]
     assert old["skills"][1]["security"] == [{"bearer": ["buy"]}]
     assert old["supportsAuthenticatedExtendedCard"] is True
 
 
-def test_where_nothing_is_open_credentials_are_required() -> None:
+def test_without_open_operations_credentials_are_required() -> None:
     service = Service("closed")
     service.query(name="door", scopes=["a"], any_scope=["a", "b"])(lambda: None)
     card = cards(service, access=tokens()).extended(PARENT)
@@ -424,15 +424,15 @@ def test_a_card_of_the_wrong_types_is_a_fault_of_the_agent() -> None:
 # -- the structs -----------------------------------------------------------------------------------------------
 
 
-def test_a_scheme_is_found_under_the_name_of_its_kind() -> None:
-    assert {name: list(written(named(scheme))) for name, scheme in SCHEMES.items()} == {
+def test_a_scheme_is_written_under_the_name_of_its_kind() -> None:
+    assert {name: list(written(wrap_scheme(scheme))) for name, scheme in SCHEMES.items()} == {
         "key": ["apiKeySecurityScheme"],
         "bearer": ["httpAuthSecurityScheme"],
         "oidc": ["openIdConnectSecurityScheme"],
         "mtls": ["mtlsSecurityScheme"],
         **{f"oauth-{name}": ["oauth2SecurityScheme"] for name in FLOWS},
     }
-    assert all(named(scheme).scheme == scheme for scheme in SCHEMES.values())
+    assert all(wrap_scheme(scheme).scheme == scheme for scheme in SCHEMES.values())
 
 
 @pytest.mark.parametrize(
@@ -446,21 +446,21 @@ def test_a_scheme_is_found_under_the_name_of_its_kind() -> None:
         ),
     ],
 )
-def test_none_and_several_where_one_is_due_are_refused(make: Any) -> None:
+def test_none_or_several_alternatives_are_refused(make: Any) -> None:
     with pytest.raises(ValueError, match="exactly one"):
         make()
 
 
 @pytest.mark.parametrize("field", ["supportedInterfaces", "capabilities", "skills", "version", "defaultInputModes"])
-def test_a_card_without_a_required_field_is_no_card(field: str) -> None:
+def test_a_card_without_a_required_field_is_refused(field: str) -> None:
     text = {key: value for key, value in written(CARDS["nothing"]).items() if key != field}
     with pytest.raises(msgspec.ValidationError, match=field):
         msgspec.convert(text, AgentCard)
 
 
-def test_the_check_of_a_card_makes_its_lists_what_they_should_be() -> None:
+def test_validating_a_card_converts_its_lists() -> None:
     loose: Any = msgspec.structs.replace(CARDS["nothing"], skills=[])
-    assert checked(loose).skills == ()
+    assert validate_card(loose).skills == ()
 
 
 # -- declarations ----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The table of states, every state by every state."""
+"""The table of transitions: every state with every state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from itertools import product
 
 import pytest
 
-from discreet.daemon.agents.model.states import INTERRUPTED, RESTING, TABLE, TERMINAL, may_follow
+from discreet.daemon.agents.errors import InvalidStateTransition
+from discreet.daemon.agents.model.states import INACTIVE, INTERRUPTED, TERMINAL, TRANSITIONS, can_transition
 from discreet.daemon.agents.model.types import (
     Artifact,
     ArtifactChanged,
@@ -19,7 +20,6 @@ from discreet.daemon.agents.model.types import (
     TaskState,
     TaskStatus,
 )
-from discreet.daemon.agents.tasks.executor import InvalidStateTransition
 from discreet.daemon.agents.tasks.live_task import LiveTask
 
 FINAL = {TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED}
@@ -30,17 +30,19 @@ def live(state: TaskState) -> LiveTask:
     return LiveTask(Task("t", "c", TaskStatus(state)), 1, "", "me", lambda live: None)
 
 
-def test_the_table_speaks_of_every_state_and_tells_terminal_from_interrupted() -> None:
-    assert set(TABLE) == set(TaskState)
+def test_the_table_covers_every_state() -> None:
+    assert set(TRANSITIONS) == set(TaskState)
     assert set(TERMINAL) == FINAL
     assert set(INTERRUPTED) == WAITING
-    assert RESTING == TERMINAL | INTERRUPTED
+    assert INACTIVE == TERMINAL | INTERRUPTED
 
 
 @pytest.mark.parametrize(("current", "target"), [*product(TaskState, TaskState)])
-def test_a_task_goes_on_unless_it_has_ended_and_never_back_to_submitted(current: TaskState, target: TaskState) -> None:
+def test_a_task_may_change_until_it_has_ended_but_never_back_to_submitted(
+    current: TaskState, target: TaskState
+) -> None:
     allowed = current not in FINAL and target is not TaskState.SUBMITTED
-    assert may_follow(current, target) is allowed
+    assert can_transition(current, target) is allowed
     task = live(current)
     if allowed:
         task.publish(StatusChanged(TaskStatus(target)))
@@ -53,7 +55,7 @@ def test_a_task_goes_on_unless_it_has_ended_and_never_back_to_submitted(current:
 
 
 @pytest.mark.parametrize("state", [*TaskState], ids=lambda state: state.name)
-def test_artifacts_and_messages_come_to_every_task_that_has_not_ended(state: TaskState) -> None:
+def test_every_task_that_has_not_ended_accepts_artifacts_and_messages(state: TaskState) -> None:
     events = (
         ArtifactChanged(Artifact("a", (Part(text="x"),))),
         MessageAdded(Message("m", Role.USER, (Part(text="x"),))),

@@ -1,4 +1,4 @@
-"""Moments as the protocol writes them."""
+"""Timestamps as the protocol writes them."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.daemon.agents.model.timestamps import at_or_after
+from discreet.daemon.agents.model.timestamps import ceil_timestamp
 
 EAST = timezone(timedelta(hours=2))
 WEST = timezone(timedelta(hours=-2))
@@ -24,14 +24,14 @@ WEST = timezone(timedelta(hours=-2))
         (datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC), "9999-12-31T23:59:59.999Z"),
     ],
 )
-def test_a_moment_is_written_in_utc_with_milliseconds(moment: datetime, text: str) -> None:
-    assert at_or_after(moment) == text
+def test_a_timestamp_is_in_utc_with_milliseconds(moment: datetime, text: str) -> None:
+    assert ceil_timestamp(moment) == text
 
 
 moments = st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=st.sampled_from([UTC, EAST, WEST]))
 
 
 @given(moments, moments)
-def test_a_timestamp_is_not_below_the_text_when_it_is_not_before_the_moment(one: datetime, other: datetime) -> None:
+def test_timestamps_sort_as_their_moments_do(one: datetime, other: datetime) -> None:
     timestamp = one.replace(microsecond=one.microsecond // 1000 * 1000)
-    assert (at_or_after(timestamp) >= at_or_after(other)) == (timestamp >= other)
+    assert (ceil_timestamp(timestamp) >= ceil_timestamp(other)) == (timestamp >= other)

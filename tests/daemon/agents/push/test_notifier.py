@@ -1,4 +1,4 @@
-"""Push notifications against webhooks on loopback: what they are sent, how often, in which order, and who may be one."""
+"""Push notifications to webhooks on loopback: what is sent, how often, in which order, and to which addresses."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.streams.tls import TLSListener
 
 from discreet.daemon.agents.model.types import Authentication, PushConfig
-from discreet.daemon.agents.push.delivery import CONNECTIONS_PER_HOST, REST_BYTES, Patience
+from discreet.daemon.agents.push.delivery import MAX_BODY_BYTES, MAX_CONNECTIONS_PER_HOST, Timeouts
 from discreet.daemon.agents.push.network import SystemNetwork
-from discreet.daemon.agents.push.notifier import CAP_SECONDS, FAILURES, PushNotifier, available
-from discreet.daemon.agents.push.queue import MOST
-from discreet.daemon.agents.push.ssrf import MALFORMED, PRIVATE
+from discreet.daemon.agents.push.notifier import MAX_BACKOFF_SECONDS, MAX_FAILURES, PushNotifier, is_push_available
+from discreet.daemon.agents.push.queue import MAX_NOTIFICATIONS
+from discreet.daemon.agents.push.ssrf import EXPECTED_PUBLIC_URL, EXPECTED_URL
 from discreet.daemon.agents.stores.interface import PushTarget
 from discreet.daemon.logs import log
-from discreet.errors.backoff import SYSTEM, SystemTiming
+from discreet.errors.backoff import SYSTEM_TIMING, SystemTiming
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import InvalidParams
 from discreet.errors.redaction import scrub
-from discreet.errors.redaction.caller_secrets import MOST as MOST_GUESTS
-from support.waits import DEADLINE_SECONDS
+from discreet.errors.redaction.caller_secrets import MAX_CALLER_SECRETS
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +37,7 @@ ALMOST_ONE = 1 - 2**-53
 
 
 class Answer(NamedTuple):
-    """What a webhook sends back; `then` is "keep", "close" or "hang"."""
+    """A response of a webhook; `then` is "keep", "close" or "hang"."""
 
     text: bytes
     then: str = "keep"
@@ -154,13 +153,13 @@ async def hooked(*script: Answer, bad: Answer = OK, tls: ssl.SSLContext | None =
 
 
 @asynccontextmanager
-async def running(pusher: PushNotifier) -> AsyncIterator[PushNotifier]:
+async def running(notifier: PushNotifier) -> AsyncIterator[PushNotifier]:
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(pusher.run)
-        with anyio.fail_after(DEADLINE_SECONDS):
-            while pusher._tasks is None:
+        tasks.start_soon(notifier.run)
+        with anyio.fail_after(BOUND):
+            while notifier._tasks is None:
                 await anyio.lowlevel.checkpoint()
-            yield pusher
+            yield notifier
         tasks.cancel_scope.cancel()
 
 
@@ -201,8 +200,8 @@ class EndlessTiming:
         return 0.5
 
 
-class Names:
-    """A network in which names stand for what the test says. Every address leads to loopback; which were dialled is kept."""
+class FakeNetwork:
+    """A network with names of the test's choice. Every connection goes to loopback; `dialled` holds the addresses."""
 
     def __init__(self, *answers: Sequence[str], cafile: str | None = None, dead: Sequence[str] = ()) -> None:
         self.answers = list(answers)
@@ -218,15 +217,15 @@ class Names:
             raise socket.gaierror("no such name")
         return answer
 
-    async def dial(self, address: str, port: int, seconds: float) -> Any:
+    async def connect(self, address: str, port: int, timeout: float) -> Any:
         self.dialled.append(address)
         if address in self._dead:
             import httpcore
 
             raise httpcore.ConnectError
-        return await SystemNetwork().dial("127.0.0.1", port, seconds)
+        return await SystemNetwork().connect("127.0.0.1", port, timeout)
 
-    def trust(self) -> ssl.SSLContext:
+    def ssl_context(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=self._cafile)
 
 
@@ -237,9 +236,9 @@ def target(
     return PushTarget(PushConfig(url, config_id, task_id, token, authentication), dialect)
 
 
-def offer(pusher: PushNotifier, to: PushTarget, *bodies: bytes) -> None:
+def enqueue(notifier: PushNotifier, to: PushTarget, *bodies: bytes) -> None:
     for body in bodies:
-        pusher.offer(to, body, last=False)
+        notifier.enqueue(to, body, final=False)
 
 
 def local(timing: Any = None, **kwargs: Any) -> PushNotifier:
@@ -251,19 +250,19 @@ Events = Callable[[], list[tuple[str, dict[str, Any]]]]
 
 @pytest.fixture
 def events() -> Iterator[Events]:
-    """What was logged since it was asked last."""
+    """The events logged since the last call."""
     before = log.level
     log.set_level("info")
-    log.backlog.forget()
+    log.queue.clear()
 
     def taken() -> list[tuple[str, dict[str, Any]]]:
         found = []
-        while (event := log.backlog.get()) is not None:
+        while (event := log.queue.get()) is not None:
             found.append((event.name, dict(event.fields)))
         return found
 
     yield taken
-    log.backlog.forget()
+    log.queue.clear()
     log.set_level(before)
 
 
@@ -271,9 +270,9 @@ def events() -> Iterator[Events]:
 
 
 async def test_a_notification_of_1_0_is_sent_with_its_headers() -> None:
-    async with hooked() as hook, running(local()) as pusher:
+    async with hooked() as hook, running(local()) as notifier:
         shown = Authentication("Bearer", "credentials-of-mine")
-        offer(pusher, target(hook.url + "/x?a=b", token="token-of-mine", authentication=shown), b'{"task":{}}')
+        enqueue(notifier, target(hook.url + "/x?a=b", token="token-of-mine", authentication=shown), b'{"task":{}}')
         await hook.received(1)
         request = hook.requests[0]
         assert (request.path, request.body) == ("/hook/x?a=b", b'{"task":{}}')
@@ -289,27 +288,27 @@ async def test_a_notification_of_1_0_is_sent_with_its_headers() -> None:
 
 
 async def test_a_notification_of_0_3_is_plain_json_without_a_version() -> None:
-    async with hooked() as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url, dialect="0.3", authentication=Authentication("Bearer")), b"{}")
+    async with hooked() as hook, running(local()) as notifier:
+        enqueue(notifier, target(hook.url, dialect="0.3", authentication=Authentication("Bearer")), b"{}")
         await hook.received(1)
         assert hook.requests[0].headers["content-type"] == "application/json"
         assert not {"a2a-version", "authorization", "x-a2a-notification-token"} & hook.requests[0].headers.keys()
 
 
-async def test_what_was_offered_before_the_pusher_runs_is_sent_then() -> None:
+async def test_notifications_queued_before_run_are_sent_by_it() -> None:
     async with hooked() as hook:
-        pusher = local()
-        offer(pusher, target(hook.url), b"early")
-        async with running(pusher):
+        notifier = local()
+        enqueue(notifier, target(hook.url), b"early")
+        async with running(notifier):
             await hook.received(1)
             assert hook.bodies == [b"early"]
 
 
 async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with hooked() as hook, hooked() as proxy, running(local()) as pusher:
+    async with hooked() as hook, hooked() as proxy, running(local()) as notifier:
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.url)
-        offer(pusher, target(hook.url), b"{}")
+        enqueue(notifier, target(hook.url), b"{}")
         await hook.received(1)
         assert (hook.bodies, proxy.connections) == ([b"{}"], 0)
 
@@ -317,13 +316,13 @@ async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.Monke
 # -- order and independence ------------------------------------------------------------------------------------
 
 
-async def test_each_target_gets_all_in_order_and_one_at_a_time_while_another_hangs() -> None:
-    async with hooked() as slow, hooked() as fast, running(local()) as pusher:
+async def test_each_target_is_sent_everything_in_order_while_another_hangs() -> None:
+    async with hooked() as slow, hooked() as fast, running(local()) as notifier:
         bodies = [b"%d" % number for number in range(20)]
         stuck = target(slow.url.replace("/hook", "/gated"), config_id="slow")
         for body in bodies:
-            offer(pusher, stuck, body)
-            offer(pusher, target(fast.url), body)
+            enqueue(notifier, stuck, body)
+            enqueue(notifier, target(fast.url), body)
         await fast.received(20)
         await slow.received(1)
         assert fast.bodies == bodies and slow.bodies == bodies[:1]
@@ -334,41 +333,39 @@ async def test_each_target_gets_all_in_order_and_one_at_a_time_while_another_han
 
 
 async def test_many_targets_on_a_dead_host_hold_up_no_other_host() -> None:
-    count = 3 * CONNECTIONS_PER_HOST
-    async with hooked(*[HANG] * count) as dead, hooked() as live, running(local()) as pusher:
+    count = 3 * MAX_CONNECTIONS_PER_HOST
+    async with hooked(*[HANG] * count) as dead, hooked() as live, running(local()) as notifier:
         for number in range(count):
-            offer(pusher, target(dead.url, task_id=f"dead-{number}"), b"lost")
-        await dead.received(CONNECTIONS_PER_HOST)
-        offer(pusher, target(live.url), b"1", b"2")
+            enqueue(notifier, target(dead.url, task_id=f"dead-{number}"), b"lost")
+        await dead.received(MAX_CONNECTIONS_PER_HOST)
+        enqueue(notifier, target(live.url), b"1", b"2")
         await live.received(2)
-        assert (live.bodies, dead.connections) == ([b"1", b"2"], CONNECTIONS_PER_HOST)
+        assert (live.bodies, dead.connections) == ([b"1", b"2"], MAX_CONNECTIONS_PER_HOST)
 
 
-async def test_a_failing_notification_is_repeated_before_the_next_one_is_sent() -> None:
-    async with hooked(status(503), status(503)) as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url), b"1", b"2")
+async def test_a_failed_notification_is_retried_before_the_next_one_is_sent() -> None:
+    async with hooked(status(503), status(503)) as hook, running(local()) as notifier:
+        enqueue(notifier, target(hook.url), b"1", b"2")
         await hook.received(4)
         assert hook.bodies == [b"1", b"1", b"1", b"2"]
 
 
-async def test_a_connection_is_used_again_and_closed_when_nothing_more_comes() -> None:
-    async with hooked() as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url), b"1", b"2", b"3")
+async def test_a_connection_is_reused_and_closed_when_idle() -> None:
+    async with hooked() as hook, running(local()) as notifier:
+        enqueue(notifier, target(hook.url), b"1", b"2", b"3")
         await hook.received(3)
         await hook.deserted()  # the clock that is turned says at once that the connection has rested long enough
         assert hook.connections == 1
-        offer(pusher, target(hook.url), b"later")
+        enqueue(notifier, target(hook.url), b"later")
         await hook.received(4)
         assert hook.connections == 2
 
 
-@pytest.mark.parametrize(("size", "connections"), [(REST_BYTES, 1), (16 * REST_BYTES, 2)])
-async def test_the_rest_of_an_answer_is_read_only_where_that_is_cheaper_than_to_connect(
-    size: int, connections: int
-) -> None:
+@pytest.mark.parametrize(("size", "connections"), [(MAX_BODY_BYTES, 1), (16 * MAX_BODY_BYTES, 2)])
+async def test_the_body_of_a_response_is_read_up_to_a_limit(size: int, connections: int) -> None:
     long = Answer(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
-    async with hooked(long) as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url), b"1", b"2")
+    async with hooked(long) as hook, running(local()) as notifier:
+        enqueue(notifier, target(hook.url), b"1", b"2")
         await hook.received(2)
         assert hook.connections == connections
 
@@ -379,18 +376,18 @@ async def test_the_rest_of_an_answer_is_read_only_where_that_is_cheaper_than_to_
 async def test_the_back_off_doubles_and_the_fifth_attempt_is_the_last(events: Events) -> None:
     timing = TurnedTiming()
     answers = [status(code) for code in (500, 503, 429, 408, 425)]
-    async with hooked(*answers) as hook, running(local(timing)) as pusher:
-        offer(pusher, target(hook.url), b"1", b"2")
+    async with hooked(*answers) as hook, running(local(timing)) as notifier:
+        enqueue(notifier, target(hook.url), b"1", b"2")
         await hook.received(6)
         assert hook.bodies == [b"1"] * 5 + [b"2"]
         assert timing.slept[:4] == pytest.approx([0.5, 1.0, 2.0, 4.0])
         assert events() == [("push.failed", {"task": "t", "config": "c", "host": "127.0.0.1", "status": 425})]
 
 
-async def test_the_jitter_takes_any_part_of_the_back_off() -> None:
+async def test_jitter_shortens_the_back_off() -> None:
     timing = TurnedTiming(0.25)
-    async with hooked(status(500), status(500)) as hook, running(local(timing)) as pusher:
-        offer(pusher, target(hook.url), b"1")
+    async with hooked(status(500), status(500)) as hook, running(local(timing)) as notifier:
+        enqueue(notifier, target(hook.url), b"1")
         await hook.received(3)
         assert timing.slept[:2] == [0.125, 0.25]
 
@@ -400,26 +397,26 @@ async def test_the_jitter_takes_any_part_of_the_back_off() -> None:
     [
         ("7", 7.0),
         ("0", 0.5),
-        ("3600", CAP_SECONDS),
-        ("9" * 400, CAP_SECONDS),
-        ("Thu, 01 Jan 2099 00:00:00 GMT", CAP_SECONDS),
+        ("3600", MAX_BACKOFF_SECONDS),
+        ("9" * 400, MAX_BACKOFF_SECONDS),
+        ("Thu, 01 Jan 2099 00:00:00 GMT", MAX_BACKOFF_SECONDS),
         ("Thu, 01 Jan 1970 00:00:00 GMT", 0.5),
         ("soon", 0.5),
         ("-5", 0.5),
         ("²", 0.5),
     ],
 )
-async def test_what_retry_after_asks_for_is_honoured_up_to_the_cap(said: str, waited: float) -> None:
+async def test_retry_after_is_honoured_up_to_the_maximum(said: str, waited: float) -> None:
     timing = TurnedTiming()
-    async with hooked(status(503, f"Retry-After: {said}")) as hook, running(local(timing)) as pusher:
-        offer(pusher, target(hook.url), b"1")
+    async with hooked(status(503, f"Retry-After: {said}")) as hook, running(local(timing)) as notifier:
+        enqueue(notifier, target(hook.url), b"1")
         await hook.received(2)
         assert timing.slept[0] == pytest.approx(waited)
 
 
 async def test_no_attempt_begins_two_minutes_after_the_first(events: Events) -> None:
-    async with hooked(*[status(503, "Retry-After: 30")] * 4) as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url), b"1", b"2")
+    async with hooked(*[status(503, "Retry-After: 30")] * 4) as hook, running(local()) as notifier:
+        enqueue(notifier, target(hook.url), b"1", b"2")
         await hook.received(5)
         assert hook.bodies == [b"1"] * 4 + [b"2"]
         assert [name for name, _ in events()] == ["push.failed"]
@@ -427,16 +424,16 @@ async def test_no_attempt_begins_two_minutes_after_the_first(events: Events) -> 
 
 @pytest.mark.parametrize("code", [200, 201, 202, 204, 299])
 async def test_any_2xx_is_a_success(code: int, events: Events) -> None:
-    async with hooked(status(code)) as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url), b"1", b"2")
+    async with hooked(status(code)) as hook, running(local()) as notifier:
+        enqueue(notifier, target(hook.url), b"1", b"2")
         await hook.received(2)
         assert (hook.bodies, events()) == ([b"1", b"2"], [])
 
 
 @pytest.mark.parametrize("code", [304, 400, 401, 404, 410, 422])
-async def test_what_can_not_get_better_is_not_repeated(code: int, events: Events) -> None:
-    async with hooked(status(code)) as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url), b"1", b"2")
+async def test_other_client_errors_are_not_retried(code: int, events: Events) -> None:
+    async with hooked(status(code)) as hook, running(local()) as notifier:
+        enqueue(notifier, target(hook.url), b"1", b"2")
         await hook.received(2)
         assert hook.bodies == [b"1", b"2"]
         assert [(name, fields["status"]) for name, fields in events()] == [("push.failed", code)]
@@ -444,8 +441,8 @@ async def test_what_can_not_get_better_is_not_repeated(code: int, events: Events
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
 async def test_a_redirect_is_a_failure_and_never_followed(code: int, events: Events) -> None:
-    async with hooked() as inner, hooked(status(code, f"Location: {inner.url}")) as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url), b"1", b"2")
+    async with hooked() as inner, hooked(status(code, f"Location: {inner.url}")) as hook, running(local()) as notifier:
+        enqueue(notifier, target(hook.url), b"1", b"2")
         await hook.received(2)
         assert (hook.bodies, inner.connections) == ([b"1", b"2"], 0)
         assert [fields["status"] for _, fields in events()] == [code]
@@ -462,20 +459,18 @@ async def test_a_redirect_is_a_failure_and_never_followed(code: int, events: Eve
         (Answer(b"HTTP/1.1 200 OK\r\n", "hang"), "timeout"),
     ],
 )
-async def test_an_answer_that_is_none_is_a_failure_that_is_repeated(
-    answer: Answer, reason: str, events: Events
-) -> None:
-    patience = Patience(read=0.05)
-    async with hooked(bad=answer) as hook, running(local(patience=patience)) as pusher:
-        offer(pusher, target(hook.url), b"bad", b"good")
+async def test_an_invalid_response_is_a_failure_that_is_retried(answer: Answer, reason: str, events: Events) -> None:
+    timeouts = Timeouts(read=0.05)
+    async with hooked(bad=answer) as hook, running(local(timeouts=timeouts)) as notifier:
+        enqueue(notifier, target(hook.url), b"bad", b"good")
         await hook.received_body(b"good")
         assert hook.bodies.count(b"bad") > 1
         assert [fields["reason"] for _, fields in events()] == [reason]
 
 
-async def test_an_attempt_is_bounded_as_a_whole(events: Events) -> None:
-    async with hooked(bad=HANG) as hook, running(local(patience=Patience(total=0.05))) as pusher:
-        offer(pusher, target(hook.url), b"bad", b"good")
+async def test_an_attempt_as_a_whole_has_a_timeout(events: Events) -> None:
+    async with hooked(bad=HANG) as hook, running(local(timeouts=Timeouts(total=0.05))) as notifier:
+        enqueue(notifier, target(hook.url), b"bad", b"good")
         await hook.received_body(b"good")
         assert [fields["reason"] for _, fields in events()] == ["timeout"]
 
@@ -488,151 +483,151 @@ async def test_an_attempt_is_bounded_as_a_whole(events: Events) -> None:
         Answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nrubbish", "hang"),
     ],
 )
-async def test_the_status_is_the_answer_whatever_becomes_of_the_rest(answer: Answer, events: Events) -> None:
-    async with hooked(answer) as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url), b"1", b"2")
+async def test_the_status_counts_whatever_happens_to_the_body(answer: Answer, events: Events) -> None:
+    async with hooked(answer) as hook, running(local()) as notifier:
+        enqueue(notifier, target(hook.url), b"1", b"2")
         await hook.received(2)
         assert (hook.bodies, events()) == ([b"1", b"2"], [])
 
 
-async def test_nobody_listening_is_a_failure_that_is_repeated(events: Events) -> None:
+async def test_a_refused_connection_is_a_failure_that_is_retried(events: Events) -> None:
     timing = TurnedTiming()
     async with hooked() as gone:
         url = gone.url
-    async with running(local(timing)) as pusher:
-        offer(pusher, target(url), b"1")
-        await settled(pusher)
+    async with running(local(timing)) as notifier:
+        enqueue(notifier, target(url), b"1")
+        await settled(notifier)
         assert [fields["reason"] for _, fields in events()] == ["connection"]
         assert len([seconds for seconds in timing.slept if seconds < 5.0]) == 4
 
 
-async def settled(pusher: PushNotifier) -> None:
-    """Until nobody delivers anything, every attempt made."""
-    while pusher._active:
+async def settled(notifier: PushNotifier) -> None:
+    """Wait until no delivery is under way."""
+    while notifier._active:
         await anyio.lowlevel.checkpoint()
 
 
 # -- when it is given up ---------------------------------------------------------------------------------------
 
 
-async def test_after_ten_failures_in_a_row_a_target_is_given_up_until_it_is_set_anew(events: Events) -> None:
-    async with hooked(*[status(400)] * FAILURES) as hook, running(local()) as pusher:
+async def test_after_ten_consecutive_failures_a_target_is_given_up_until_it_is_set_again(events: Events) -> None:
+    async with hooked(*[status(400)] * MAX_FAILURES) as hook, running(local()) as notifier:
         to = target(hook.url)
-        offer(pusher, to, *[b"lost"] * (FAILURES + 3))
-        await settled(pusher)
-        offer(pusher, to, b"not even tried")
-        await settled(pusher)
-        assert hook.bodies == [b"lost"] * FAILURES
+        enqueue(notifier, to, *[b"lost"] * (MAX_FAILURES + 3))
+        await settled(notifier)
+        enqueue(notifier, to, b"not even tried")
+        await settled(notifier)
+        assert hook.bodies == [b"lost"] * MAX_FAILURES
         names = [name for name, _ in events()]
-        assert names == ["push.failed"] * FAILURES + ["push.given_up"]
-        pusher.renew(to)
-        offer(pusher, to, b"again")
-        await hook.received(FAILURES + 1)
+        assert names == ["push.failed"] * MAX_FAILURES + ["push.given_up"]
+        notifier.update_target(to)
+        enqueue(notifier, to, b"again")
+        await hook.received(MAX_FAILURES + 1)
         assert hook.bodies[-1] == b"again"
 
 
-async def test_a_config_that_has_changed_is_tried_again() -> None:
-    async with hooked(*[status(400)] * FAILURES) as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url), *[b"lost"] * FAILURES)
-        await settled(pusher)
-        offer(pusher, target(hook.url + "/new"), b"found")
-        await hook.received(FAILURES + 1)
+async def test_a_changed_config_is_tried_again() -> None:
+    async with hooked(*[status(400)] * MAX_FAILURES) as hook, running(local()) as notifier:
+        enqueue(notifier, target(hook.url), *[b"lost"] * MAX_FAILURES)
+        await settled(notifier)
+        enqueue(notifier, target(hook.url + "/new"), b"found")
+        await hook.received(MAX_FAILURES + 1)
         assert hook.requests[-1].path == "/hook/new"
 
 
-async def test_one_success_in_between_and_the_count_begins_anew(events: Events) -> None:
-    answers = [status(400)] * (FAILURES - 1)
-    async with hooked(*answers, OK, *answers) as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url), *[b"x"] * (2 * FAILURES))
-        await hook.received(2 * FAILURES)
+async def test_a_success_resets_the_count_of_failures(events: Events) -> None:
+    answers = [status(400)] * (MAX_FAILURES - 1)
+    async with hooked(*answers, OK, *answers) as hook, running(local()) as notifier:
+        enqueue(notifier, target(hook.url), *[b"x"] * (2 * MAX_FAILURES))
+        await hook.received(2 * MAX_FAILURES)
         assert {name for name, _ in events()} == {"push.failed"}
 
 
-async def test_nothing_is_kept_of_a_target_whose_task_has_ended() -> None:
-    async with hooked(*[status(400)] * FAILURES * 2) as hook, running(local()) as pusher:
-        for task_id, count in (("given-up", FAILURES), ("failed", 1), ("delivered", 0)):
+async def test_the_queue_of_a_task_that_has_ended_is_deleted() -> None:
+    async with hooked(*[status(400)] * MAX_FAILURES * 2) as hook, running(local()) as notifier:
+        for task_id, count in (("given-up", MAX_FAILURES), ("failed", 1), ("delivered", 0)):
             to = target(hook.url, task_id=task_id)
-            offer(pusher, to, *[b"x"] * count)
-            pusher.offer(to, b"end", last=True)
-            await settled(pusher)
-        assert not pusher._lines
+            enqueue(notifier, to, *[b"x"] * count)
+            notifier.enqueue(to, b"end", final=True)
+            await settled(notifier)
+        assert not notifier._queues
 
 
 # -- bounds ----------------------------------------------------------------------------------------------------
 
 
-async def test_what_finds_no_room_is_counted_and_told_once(events: Events) -> None:
-    async with hooked() as hook, running(local()) as pusher:
+async def test_dropped_notifications_are_counted_and_logged_once(events: Events) -> None:
+    async with hooked() as hook, running(local()) as notifier:
         to = target(hook.url.replace("/hook", "/gated"))
-        offer(pusher, to, b"first")
+        enqueue(notifier, to, b"first")
         await hook.received(1)
-        offer(pusher, to, *[b"%d" % number for number in range(MOST + 4)])
-        pusher.offer(to, b"end", last=True)
+        enqueue(notifier, to, *[b"%d" % number for number in range(MAX_NOTIFICATIONS + 4)])
+        notifier.enqueue(to, b"end", final=True)
         hook.gate.set()
-        await hook.received(MOST + 1)
-        await settled(pusher)
+        await hook.received(MAX_NOTIFICATIONS + 1)
+        await settled(notifier)
         assert hook.bodies[1:3] == [b"5", b"6"] and hook.bodies[-1] == b"end"
         assert events() == [("push.dropped", {"task": "t", "config": "c", "host": "127.0.0.1", "notifications": 5})]
 
 
-async def test_nothing_more_is_sent_by_a_config_that_is_gone() -> None:
-    async with hooked() as hook, running(local()) as pusher:
+async def test_nothing_more_is_sent_to_a_removed_target() -> None:
+    async with hooked() as hook, running(local()) as notifier:
         to = target(hook.url.replace("/hook", "/gated"))
-        offer(pusher, to, b"1", b"2")
+        enqueue(notifier, to, b"1", b"2")
         await hook.received(1)
-        pusher.forget("t", "c")
-        pusher.forget("t", "unknown")
-        await settled(pusher)
+        notifier.remove_target("t", "c")
+        notifier.remove_target("t", "unknown")
+        await settled(notifier)
         hook.gate.set()
-        offer(pusher, target(hook.url, config_id="other"), b"3")
+        enqueue(notifier, target(hook.url, config_id="other"), b"3")
         await hook.received(2)
         assert hook.bodies == [b"1", b"3"]
 
 
-async def test_draining_sends_at_once_what_waits_for_its_next_attempt(events: Events) -> None:
+async def test_draining_retries_waiting_notifications_at_once(events: Events) -> None:
     timing = EndlessTiming()
-    async with hooked(status(503), status(503)) as hook, running(local(timing)) as pusher:
-        offer(pusher, target(hook.url), b"1", b"2")
+    async with hooked(status(503), status(503)) as hook, running(local(timing)) as notifier:
+        enqueue(notifier, target(hook.url), b"1", b"2")
         await timing.sleeping.wait()
-        await pusher.drain(DEADLINE_SECONDS)
+        await notifier.drain(BOUND)
         assert hook.bodies == [b"1", b"1", b"2"]
         assert [name for name, _ in events()] == ["push.failed"]
 
 
-async def test_what_draining_leaves_is_counted(events: Events) -> None:
-    async with hooked() as hook, running(local()) as pusher:
-        offer(pusher, target(hook.url.replace("/hook", "/gated")), b"1", b"2", b"3")
+async def test_notifications_left_after_draining_are_logged(events: Events) -> None:
+    async with hooked() as hook, running(local()) as notifier:
+        enqueue(notifier, target(hook.url.replace("/hook", "/gated")), b"1", b"2", b"3")
         await hook.received(1)
-        await pusher.drain(0.01)
+        await notifier.drain(0.01)
         assert events() == [("push.unsent", {"targets": 1, "notifications": 3})]
 
 
 async def test_draining_an_idle_pusher_takes_no_time(events: Events) -> None:
-    async with running(local()) as pusher:
-        await pusher.drain(float("inf"))
+    async with running(local()) as notifier:
+        await notifier.drain(float("inf"))
     assert events() == []
 
 
 # -- who may be spoken to --------------------------------------------------------------------------------------
 
 
-async def test_the_connection_goes_to_the_address_that_was_judged_and_says_the_name() -> None:
-    names = Names(["93.184.215.14"])
-    async with hooked() as hook, running(PushNotifier(timing=TurnedTiming(), network=names)) as pusher:
-        offer(pusher, target(f"http://hooks.example:{hook.port}/"), b"1")
+async def test_the_connection_goes_to_the_checked_address_and_the_request_names_the_host() -> None:
+    names = FakeNetwork(["93.184.215.14"])
+    async with hooked() as hook, running(PushNotifier(timing=TurnedTiming(), network=names)) as notifier:
+        enqueue(notifier, target(f"http://hooks.example:{hook.port}/"), b"1")
         await hook.received(1)
         assert names.dialled == ["93.184.215.14"]
         assert hook.requests[0].headers["host"] == f"hooks.example:{hook.port}"
 
 
-async def test_a_name_is_judged_anew_for_every_connection(events: Events) -> None:
-    names = Names(["93.184.215.14"], ["127.0.0.1"])
+async def test_a_name_is_resolved_and_checked_for_every_connection(events: Events) -> None:
+    names = FakeNetwork(["93.184.215.14"], ["127.0.0.1"])
     closing = Answer(status(200).text, "close")
-    async with hooked(closing) as hook, running(PushNotifier(timing=TurnedTiming(), network=names)) as pusher:
-        offer(pusher, target(f"http://hooks.example:{hook.port}/"), b"1")
-        await settled(pusher)
-        offer(pusher, target(f"http://hooks.example:{hook.port}/"), b"2")
-        await settled(pusher)
+    async with hooked(closing) as hook, running(PushNotifier(timing=TurnedTiming(), network=names)) as notifier:
+        enqueue(notifier, target(f"http://hooks.example:{hook.port}/"), b"1")
+        await settled(notifier)
+        enqueue(notifier, target(f"http://hooks.example:{hook.port}/"), b"2")
+        await settled(notifier)
         assert (hook.bodies, names.dialled) == ([b"1"], ["93.184.215.14"])
         assert [fields["reason"] for _, fields in events()] == ["address"]
 
@@ -640,46 +635,46 @@ async def test_a_name_is_judged_anew_for_every_connection(events: Events) -> Non
 @pytest.mark.parametrize(
     "answer", [["127.0.0.1"], ["93.184.215.14", "10.0.0.1"], ["::ffff:169.254.169.254"], ["fe80::1%1"]]
 )
-async def test_a_name_that_leads_to_a_private_address_is_not_connected_to(answer: list[str], events: Events) -> None:
-    names = Names(answer)
+async def test_a_name_with_a_private_address_is_not_connected_to(answer: list[str], events: Events) -> None:
+    names = FakeNetwork(answer)
     timing = TurnedTiming()
-    async with hooked() as hook, running(PushNotifier(timing=timing, network=names)) as pusher:
-        offer(pusher, target(f"http://hooks.example:{hook.port}/"), b"1")
-        await settled(pusher)
+    async with hooked() as hook, running(PushNotifier(timing=timing, network=names)) as notifier:
+        enqueue(notifier, target(f"http://hooks.example:{hook.port}/"), b"1")
+        await settled(notifier)
         assert (names.dialled, hook.connections) == ([], 0)
         assert [fields["reason"] for _, fields in events()] == ["address"]
         assert set(timing.slept) <= {5.0}
 
 
 async def test_a_private_address_in_a_stored_config_is_not_connected_to(events: Events) -> None:
-    async with hooked() as hook, running(PushNotifier(timing=TurnedTiming())) as pusher:
-        offer(pusher, target(hook.url), b"1")
-        await settled(pusher)
+    async with hooked() as hook, running(PushNotifier(timing=TurnedTiming())) as notifier:
+        enqueue(notifier, target(hook.url), b"1")
+        await settled(notifier)
         assert hook.connections == 0
         assert [fields["reason"] for _, fields in events()] == ["url"]
 
 
-async def test_a_name_that_is_not_found_is_looked_up_again(events: Events) -> None:
-    names = Names([], [], ["93.184.215.14"])
-    async with hooked() as hook, running(PushNotifier(timing=TurnedTiming(), network=names)) as pusher:
-        offer(pusher, target(f"http://hooks.example:{hook.port}/"), b"1")
+async def test_an_unresolved_name_is_retried(events: Events) -> None:
+    names = FakeNetwork([], [], ["93.184.215.14"])
+    async with hooked() as hook, running(PushNotifier(timing=TurnedTiming(), network=names)) as notifier:
+        enqueue(notifier, target(f"http://hooks.example:{hook.port}/"), b"1")
         await hook.received(1)
         assert events() == []
 
 
 async def test_the_next_address_of_a_name_is_tried_when_one_is_dead() -> None:
-    names = Names(["93.184.215.14", "93.184.215.15"], dead=["93.184.215.14"])
-    async with hooked() as hook, running(PushNotifier(timing=TurnedTiming(), network=names)) as pusher:
-        offer(pusher, target(f"http://hooks.example:{hook.port}/"), b"1")
+    names = FakeNetwork(["93.184.215.14", "93.184.215.15"], dead=["93.184.215.14"])
+    async with hooked() as hook, running(PushNotifier(timing=TurnedTiming(), network=names)) as notifier:
+        enqueue(notifier, target(f"http://hooks.example:{hook.port}/"), b"1")
         await hook.received(1)
         assert names.dialled == ["93.184.215.14", "93.184.215.15"]
 
 
-async def test_the_machine_resolves_its_own_name() -> None:
+async def test_the_system_resolves_localhost() -> None:
     assert set(await SystemNetwork().resolve("localhost", 80)) & {"127.0.0.1", "::1"}
 
 
-async def test_tls_asks_for_the_name_and_not_for_the_address() -> None:
+async def test_tls_verifies_the_name_and_not_the_address() -> None:
     hello = b""
 
     async def listen(stream: anyio.abc.ByteStream) -> None:
@@ -687,18 +682,18 @@ async def test_tls_asks_for_the_name_and_not_for_the_address() -> None:
         async with stream:
             hello = await stream.receive()
 
-    names = Names(*[["93.184.215.14"]] * 5)
+    names = FakeNetwork(*[["93.184.215.14"]] * 5)
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, listen)
-        async with running(PushNotifier(timing=TurnedTiming(), network=names)) as pusher:
+        async with running(PushNotifier(timing=TurnedTiming(), network=names)) as notifier:
             port = listener.extra(anyio.abc.SocketAttribute.local_port)
-            offer(pusher, target(f"https://hooks.example:{port}/"), b"1")
-            await settled(pusher)
+            enqueue(notifier, target(f"https://hooks.example:{port}/"), b"1")
+            await settled(notifier)
         tasks.cancel_scope.cancel()
     assert b"hooks.example" in hello
 
 
-async def test_a_handshake_that_is_broken_off_leaves_no_connection_open() -> None:
+async def test_a_cancelled_handshake_leaves_no_connection_open() -> None:
     greeted, left = anyio.Event(), anyio.Event()
 
     async def listen(stream: anyio.abc.ByteStream) -> None:
@@ -709,14 +704,14 @@ async def test_a_handshake_that_is_broken_off_leaves_no_connection_open() -> Non
                 await stream.receive()
             left.set()
 
-    names = Names(["93.184.215.14"])
+    names = FakeNetwork(["93.184.215.14"])
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, listen)
-        async with running(PushNotifier(timing=TurnedTiming(), network=names)) as pusher:
+        async with running(PushNotifier(timing=TurnedTiming(), network=names)) as notifier:
             port = listener.extra(anyio.abc.SocketAttribute.local_port)
-            offer(pusher, target(f"https://hooks.example:{port}/"), b"1")
+            enqueue(notifier, target(f"https://hooks.example:{port}/"), b"1")
             await greeted.wait()
-            pusher.forget("t", "c")
+            notifier.remove_target("t", "c")
             await left.wait()
         tasks.cancel_scope.cancel()
     assert left.is_set()
@@ -738,15 +733,15 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.mark.parametrize(
     ("trusted", "name"), [(True, "hooks.example"), (True, "other.example"), (False, "hooks.example")]
 )
-async def test_only_a_server_that_proves_its_name_is_told_anything(
+async def test_nothing_is_sent_to_a_server_without_a_valid_certificate(
     trusted: bool, name: str, certificate: tuple[Path, Path], events: Events
 ) -> None:
     serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     serving.load_cert_chain(*certificate)
-    names = Names(*[["93.184.215.14"]] * 5, cafile=str(certificate[0]) if trusted else None)
-    async with hooked(tls=serving) as hook, running(PushNotifier(timing=TurnedTiming(), network=names)) as pusher:
-        offer(pusher, target(f"https://{name}:{hook.port}/"), b"1")
-        await settled(pusher)
+    names = FakeNetwork(*[["93.184.215.14"]] * 5, cafile=str(certificate[0]) if trusted else None)
+    async with hooked(tls=serving) as hook, running(PushNotifier(timing=TurnedTiming(), network=names)) as notifier:
+        enqueue(notifier, target(f"https://{name}:{hook.port}/"), b"1")
+        await settled(notifier)
         proved = trusted and name == "hooks.example"
         assert hook.bodies == ([b"1"] if proved else [])
         assert [fields["reason"] for _, fields in events()] == ([] if proved else ["tls"])
@@ -760,8 +755,8 @@ GOOD = "https://hooks.example/"
 @pytest.mark.parametrize(
     ("config", "param", "expected"),
     [
-        (PushConfig("ftp://hooks.example/"), "config.url", MALFORMED),
-        (PushConfig("https://169.254.169.254/"), "config.url", PRIVATE),
+        (PushConfig("ftp://hooks.example/"), "config.url", EXPECTED_URL),
+        (PushConfig("https://169.254.169.254/"), "config.url", EXPECTED_PUBLIC_URL),
         (PushConfig(GOOD, token="a\r\nX-Other: b"), "config.token", "string of visible ASCII"),
         (PushConfig(GOOD, token="tökens"), "config.token", "string of visible ASCII"),
         (PushConfig(GOOD, token=" padded "), "config.token", "string of visible ASCII"),
@@ -777,56 +772,56 @@ GOOD = "https://hooks.example/"
         ),
     ],
 )
-def test_a_config_that_can_not_be_used_is_refused_when_it_is_set(config: PushConfig, param: str, expected: str) -> None:
+def test_an_unusable_config_is_refused_when_it_is_set(config: PushConfig, param: str, expected: str) -> None:
     for path, said in (("config", param), ("", param.removeprefix("config."))):
         with pytest.raises(FailureError) as caught:
-            PushNotifier().check(config, param=path)
+            PushNotifier().check_config(config, param=path)
         failure = caught.value.failure
         assert isinstance(failure, InvalidParams)
         assert (failure.param, failure.expected) == (said, expected)
 
 
-def test_a_config_that_can_be_used_is_taken() -> None:
+def test_a_usable_config_is_accepted() -> None:
     usual = PushConfig(GOOD, token="", authentication=Authentication("Basic", "dXNlcjpwYXNz"))
-    assert PushNotifier().check(usual, param="config") is None
-    assert PushNotifier(allow_private=True).check(PushConfig("http://127.0.0.1:8080/"), param="config") is None
+    assert PushNotifier().check_config(usual, param="config") is None
+    assert PushNotifier(allow_private=True).check_config(PushConfig("http://127.0.0.1:8080/"), param="config") is None
 
 
 def test_tokens_and_credentials_are_known_to_the_scrubber() -> None:
     shown = Authentication("Custom", "first-credential-0")
-    PushNotifier().check(PushConfig(GOOD, token="token of mine one", authentication=shown), param="config")
+    PushNotifier().check_config(PushConfig(GOOD, token="token of mine one", authentication=shown), param="config")
     assert "of mine" not in scrub("they said token of mine one to me")
     assert "credential" not in scrub("they said first-credential-0 to me")
 
 
 def test_the_scrubber_is_not_flooded_with_tokens() -> None:
-    pusher = PushNotifier()
-    for number in range(MOST_GUESTS + 1):
-        pusher.check(PushConfig(GOOD, token=f"plain words number {number} here"), param="config")
+    notifier = PushNotifier()
+    for number in range(MAX_CALLER_SECRETS + 1):
+        notifier.check_config(PushConfig(GOOD, token=f"plain words number {number} here"), param="config")
     assert "plain words" in scrub("x plain words number 0 here x")
     assert "plain words" not in scrub("x plain words number 1 here x")
-    for number in range(MOST_GUESTS):
-        pusher.check(PushConfig(GOOD, token=f"other words number {number} here"), param="config")
-    assert "plain words" in scrub(f"x plain words number {MOST_GUESTS} here x")
+    for number in range(MAX_CALLER_SECRETS):
+        notifier.check_config(PushConfig(GOOD, token=f"other words number {number} here"), param="config")
+    assert "plain words" in scrub(f"x plain words number {MAX_CALLER_SECRETS} here x")
 
 
 async def test_no_part_of_a_secret_is_logged(events: Events) -> None:
-    async with hooked(*[status(400)] * FAILURES) as hook, running(local()) as pusher:
+    async with hooked(*[status(400)] * MAX_FAILURES) as hook, running(local()) as notifier:
         shown = Authentication("Bearer", "secretcredential")
         to = target(hook.url + "/secretpath?secretquery", token="secrettoken", authentication=shown)
-        offer(pusher, to, *[b"secretbody"] * (FAILURES + 1))
-        await settled(pusher)
+        enqueue(notifier, to, *[b"secretbody"] * (MAX_FAILURES + 1))
+        await settled(notifier)
         logged = events()
-        assert len(logged) == FAILURES + 1
+        assert len(logged) == MAX_FAILURES + 1
         assert "secret" not in repr(logged)
 
 
 async def test_the_clock_of_the_system_is_the_event_loops() -> None:
-    assert isinstance(SYSTEM, SystemTiming)
-    assert SYSTEM.now() <= anyio.current_time() <= SYSTEM.now()
-    assert 0 <= SYSTEM.jitter() < 1
-    await SYSTEM.sleep(0)
+    assert isinstance(SYSTEM_TIMING, SystemTiming)
+    assert SYSTEM_TIMING.now() <= anyio.current_time() <= SYSTEM_TIMING.now()
+    assert 0 <= SYSTEM_TIMING.jitter() < 1
+    await SYSTEM_TIMING.sleep(0)
 
 
 def test_notifications_are_available_with_the_extra() -> None:
-    assert available()
+    assert is_push_available()

@@ -1,4 +1,4 @@
-"""Where notifications may go: every spelling of an address, every kind of address, and what is no URL at all."""
+"""Destinations of notifications: every notation of an address, every kind of address, and malformed URLs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.daemon.agents.push.ssrf import (
-    LONGEST,
-    MALFORMED,
-    PRIVATE,
+    EXPECTED_PUBLIC_URL,
+    EXPECTED_URL,
+    MAX_URL_LENGTH,
     AddressRefusedError,
     Destination,
-    aim,
+    check_addresses,
     is_public,
-    judge,
+    parse_url,
 )
 
 PRIVATE_HOSTS = [
@@ -141,31 +141,31 @@ MALFORMED_URLS = [
     "https://[127.0.0.1]/",
     "https://[::1]evil/",
     "https://[]/",
-    "https://hooks.example.com/" + "a" * LONGEST,
+    "https://hooks.example.com/" + "a" * MAX_URL_LENGTH,
 ]
 
 
 @pytest.mark.parametrize("host", PRIVATE_HOSTS)
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_private_address_is_refused_in_every_spelling(host: str, scheme: str) -> None:
-    assert aim(f"{scheme}://{host}:8080/hook?a=b", allow_private=False) == PRIVATE
+def test_a_private_address_is_refused_in_every_notation(host: str, scheme: str) -> None:
+    assert parse_url(f"{scheme}://{host}:8080/hook?a=b", allow_private=False) == EXPECTED_PUBLIC_URL
 
 
 @pytest.mark.parametrize("host", PRIVATE_HOSTS)
-def test_allowing_private_addresses_lifts_the_rule_for_addresses(host: str) -> None:
-    assert isinstance(aim(f"http://{host}/", allow_private=True), Destination)
+def test_private_addresses_may_be_allowed(host: str) -> None:
+    assert isinstance(parse_url(f"http://{host}/", allow_private=True), Destination)
 
 
 @pytest.mark.parametrize("host", PUBLIC_HOSTS)
-def test_a_public_host_is_taken_in_its_usual_spelling(host: str) -> None:
-    aimed = aim(f"https://{host}/", allow_private=False)
-    assert isinstance(aimed, Destination) and aimed.host == PUBLIC_HOSTS[host]
+def test_a_public_host_is_normalized(host: str) -> None:
+    destination = parse_url(f"https://{host}/", allow_private=False)
+    assert isinstance(destination, Destination) and destination.host == PUBLIC_HOSTS[host]
 
 
 @pytest.mark.parametrize("allow_private", [False, True])
 @pytest.mark.parametrize("url", MALFORMED_URLS)
-def test_what_is_no_plain_url_is_refused_whatever_is_allowed(url: str, allow_private: bool) -> None:
-    assert aim(url, allow_private=allow_private) == MALFORMED
+def test_a_malformed_url_is_always_refused(url: str, allow_private: bool) -> None:
+    assert parse_url(url, allow_private=allow_private) == EXPECTED_URL
 
 
 @pytest.mark.parametrize(
@@ -181,10 +181,10 @@ def test_what_is_no_plain_url_is_refused_whatever_is_allowed(url: str, allow_pri
         ("https://0x08080808/", Destination("https", "8.8.8.8", 443, "/"), "8.8.8.8"),
     ],
 )
-def test_a_url_is_taken_apart_once(url: str, expected: Destination, authority: str) -> None:
-    aimed = aim(url, allow_private=False)
-    assert aimed == expected
-    assert isinstance(aimed, Destination) and aimed.authority == authority
+def test_a_url_is_parsed_into_its_destination(url: str, expected: Destination, authority: str) -> None:
+    destination = parse_url(url, allow_private=False)
+    assert destination == expected
+    assert isinstance(destination, Destination) and destination.authority == authority
 
 
 @st.composite
@@ -200,11 +200,11 @@ def spelled(draw: st.DrawFn) -> tuple[IPv4Address, str]:
 
 
 @given(spelled())
-def test_however_an_ipv4_address_is_written_it_is_judged_as_what_it_is(case: tuple[IPv4Address, str]) -> None:
+def test_an_ipv4_address_is_recognized_in_every_notation(case: tuple[IPv4Address, str]) -> None:
     address, text = case
-    anyhow = aim(f"http://{text}/", allow_private=True)
+    anyhow = parse_url(f"http://{text}/", allow_private=True)
     assert isinstance(anyhow, Destination) and anyhow.host == str(address)
-    assert isinstance(aim(f"http://{text}/", allow_private=False), Destination) == is_public(address)
+    assert isinstance(parse_url(f"http://{text}/", allow_private=False), Destination) == is_public(address)
 
 
 @given(st.ip_addresses(v=4))
@@ -216,28 +216,28 @@ def test_an_ipv4_address_inside_an_ipv6_one_is_no_more_public_than_by_itself(add
 
 
 @given(st.ip_addresses())
-def test_whatever_the_standard_library_calls_private_is_refused(address: IPv4Address | IPv6Address) -> None:
+def test_every_address_that_the_standard_library_calls_private_is_refused(address: IPv4Address | IPv6Address) -> None:
     assert not (is_public(address) and (address.is_private or address.is_loopback or address.is_link_local)) or (
         isinstance(address, IPv6Address) and address.ipv4_mapped is not None
     )
 
 
 @given(st.text(max_size=40) | st.from_regex(r"https?://[ -~]{0,30}", fullmatch=True), st.booleans())
-def test_any_text_at_all_is_taken_apart_or_refused(text: str, allow_private: bool) -> None:
-    aimed = aim(text, allow_private=allow_private)
-    if isinstance(aimed, str):
-        assert aimed in (MALFORMED, PRIVATE)
+def test_any_text_is_parsed_or_refused(text: str, allow_private: bool) -> None:
+    destination = parse_url(text, allow_private=allow_private)
+    if isinstance(destination, str):
+        assert destination in (EXPECTED_URL, EXPECTED_PUBLIC_URL)
     else:
-        assert 0 < aimed.port < 65536 and aimed.target.startswith("/")
-        assert not set(aimed.host) & set("@/\\ %[]") and aimed.host
+        assert 0 < destination.port < 65536 and destination.request_target.startswith("/")
+        assert not set(destination.host) & set("@/\\ %[]") and destination.host
 
 
-def test_one_private_address_among_public_ones_spoils_them_all() -> None:
-    judge(["8.8.8.8", "2606:4700::1111"], allow_private=False)
-    judge(["8.8.8.8", "127.0.0.1"], allow_private=True)
+def test_one_private_address_refuses_all_addresses_of_a_name() -> None:
+    check_addresses(["8.8.8.8", "2606:4700::1111"], allow_private=False)
+    check_addresses(["8.8.8.8", "127.0.0.1"], allow_private=True)
     for addresses in (["8.8.8.8", "127.0.0.1"], ["::1", "8.8.8.8"], ["8.8.8.8", "fe80::1%eth0"]):
         with pytest.raises(AddressRefusedError):
-            judge(addresses, allow_private=False)
+            check_addresses(addresses, allow_private=False)
 
 
 @pytest.mark.parametrize("text", ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "2a00:1450:4001::1", "2001:4860:4860::8888"])

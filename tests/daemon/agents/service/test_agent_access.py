@@ -1,4 +1,4 @@
-"""Who may call a declared agent: what its card says is what is checked."""
+"""Who may call a declared agent: the security requirements of its card are checked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Echo:
         await events.complete()
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-        """Nothing to let go of."""
+        """There is nothing to clean up."""
 
 
 class Badges:
@@ -60,13 +60,13 @@ async def test_one_of_the_alternatives_is_enough_and_without_any_the_caller_is_r
             assert refused.value.failure.schemes == ("badge",)
 
 
-async def test_an_empty_requirement_lets_everybody_in() -> None:
+async def test_an_empty_requirement_admits_every_caller() -> None:
     async with in_memory(agent(requires({"badge": ["read"]}), SecurityRequirement()), provider=Badges()) as peer:
         for name in (None, "guest", "reader"):
             assert "task" in await send(peer, name)
 
 
-async def test_an_agent_that_says_nothing_is_for_those_who_show_who_they_are() -> None:
+async def test_an_agent_without_requirements_needs_an_identity() -> None:
     open_agent = Agent(Echo(), name="echo", description="Completes.")
     async with in_memory(open_agent, provider=Badges()) as peer:
         assert "task" in await send(peer, "guest")

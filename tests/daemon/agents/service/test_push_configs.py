@@ -1,4 +1,4 @@
-"""Where the news of a task go: what the store does not keep is not sent to either."""
+"""Push configs: nothing is sent to one that the store does not have."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from discreet.daemon.agents.model.types import PushConfig, Task, TaskState, TaskStatus
 from discreet.daemon.agents.push.notifier import PushNotifier
-from discreet.daemon.agents.service.push_configs import MOST_TARGETS, PushConfigs
+from discreet.daemon.agents.service.push_configs import MAX_CONFIGS, PushConfigs
 from discreet.daemon.agents.stores.interface import PushTarget, StoreError
 from discreet.daemon.agents.stores.memory import MemoryStore
 from discreet.daemon.agents.tasks.task_cache import TaskCache
@@ -28,34 +28,34 @@ class Full:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def put_target(self, task_id: str, target: PushTarget) -> bool:
+    async def put_push_target(self, task_id: str, target: PushTarget) -> bool:
         raise StoreError("the disk is full")
 
 
-def residents_of(store: Any) -> TaskCache:
-    residents = TaskCache(store, lambda live: None)
-    live = residents.create(Task("t", "c", TaskStatus(TaskState.INPUT_REQUIRED)), "me")
+def cache_of(store: Any) -> TaskCache:
+    cache = TaskCache(store, lambda live: None)
+    live = cache.create(Task("t", "c", TaskStatus(TaskState.INPUT_REQUIRED)), "me")
     live.generation = live.committed = 1
-    return residents
+    return cache
 
 
 async def test_a_config_that_the_store_refuses_is_not_there() -> None:
     store = Full()
-    targets = PushConfigs(store, residents_of(store), PushNotifier())  # type: ignore[arg-type]
+    configs = PushConfigs(store, cache_of(store), PushNotifier())  # type: ignore[arg-type]
     with pytest.raises(StoreError):
-        await targets.put("t", HOOK, scope="me", dialect="1.0")
-    assert await targets.all("t", scope="me") == []
+        await configs.put("t", HOOK, scope="me", dialect="1.0")
+    assert await configs.list("t", scope="me") == []
 
 
 async def test_a_config_of_the_same_id_takes_its_place_and_one_too_many_is_refused() -> None:
     store = MemoryStore()
-    targets = PushConfigs(store, residents_of(store), PushNotifier())
-    for number in range(MOST_TARGETS):
-        await targets.put("t", PushConfig(HOOK.url, id=str(number)), scope="me", dialect="1.0")
-    await targets.put("t", PushConfig("https://hooks.example.com/b", id="0"), scope="me", dialect="1.0")
+    configs = PushConfigs(store, cache_of(store), PushNotifier())
+    for number in range(MAX_CONFIGS):
+        await configs.put("t", PushConfig(HOOK.url, id=str(number)), scope="me", dialect="1.0")
+    await configs.put("t", PushConfig("https://hooks.example.com/b", id="0"), scope="me", dialect="1.0")
     with pytest.raises(FailureError) as refused:
-        await targets.put("t", HOOK, scope="me", dialect="1.0")
+        await configs.put("t", HOOK, scope="me", dialect="1.0")
     assert isinstance(refused.value.failure, UnsupportedOperation)
-    kept = await targets.all("t", scope="me")
-    assert len(kept) == MOST_TARGETS
-    assert [config.id for config in kept if config.url.endswith("/b")] == ["0"]
+    stored = await configs.list("t", scope="me")
+    assert len(stored) == MAX_CONFIGS
+    assert [config.id for config in stored if config.url.endswith("/b")] == ["0"]

@@ -1,4 +1,4 @@
-"""What callers get from an agent, whatever it is stored in and whatever the executor does."""
+"""What callers get from an agent, with every store and whatever its executor does."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
+from discreet.daemon.agents.errors import InvalidStateTransition, MisplacedReplyError, NotCancelable
 from discreet.daemon.agents.model.types import (
     Artifact,
     ArtifactChanged,
-    Created,
     Message,
     Part,
     Role,
     SendConfiguration,
     StatusChanged,
     Task,
+    TaskCreated,
     TaskState,
 )
-from discreet.daemon.agents.service.request_handler import Caller, Happened, RequestHandler, Sending, Streamed
-from discreet.daemon.agents.stores.interface import Query, TaskStore
-from discreet.daemon.agents.tasks.executor import InvalidStateTransition, NotCancelable, RequestContext
-from discreet.daemon.agents.tasks.task_events import MisplacedReplyError, TaskEvents
+from discreet.daemon.agents.requests import Caller, SendRequest, StreamItem, TaskUpdate
+from discreet.daemon.agents.service.request_handler import RequestHandler
+from discreet.daemon.agents.stores.interface import TaskQuery, TaskStore
+from discreet.daemon.agents.tasks.executor import RequestContext
+from discreet.daemon.agents.tasks.task_events import TaskEvents
 from discreet.errors import (
     Failure,
     FailureError,
@@ -44,7 +46,7 @@ Execute = Callable[[RequestContext, TaskEvents], Awaitable[None]]
 
 
 class Scripted:
-    """An executor whose work is a function; `cancel` does nothing, or what it is told to."""
+    """An executor whose work is a function; its `cancel` is another, or does nothing."""
 
     def __init__(self, execute: Execute, cancel: Execute | None = None) -> None:
         self._execute = execute
@@ -58,16 +60,16 @@ class Scripted:
             await self._cancel(context, events)
 
 
-def said(
+def request(
     text: str = "hi",
     *,
     task_id: str | None = None,
     context_id: str | None = None,
     message_id: str = "m-1",
     configuration: SendConfiguration = DEFAULT,
-) -> Sending:
+) -> SendRequest:
     message = Message(message_id, Role.USER, (Part(text=text),), context_id=context_id, task_id=task_id)
-    return Sending(message, configuration)
+    return SendRequest(message, configuration)
 
 
 async def echo(context: RequestContext, events: TaskEvents) -> None:
@@ -95,8 +97,8 @@ async def failure_of(work: Awaitable[object]) -> Failure:
     return caught.value.failure
 
 
-async def task_of(handler: RequestHandler, sending: Sending, caller: Caller = ME) -> Task:
-    task = await handler.send(sending, caller)
+async def task_of(handler: RequestHandler, sent: SendRequest, caller: Caller = ME) -> Task:
+    task = await handler.send(sent, caller)
     assert isinstance(task, Task)
     return task
 
@@ -108,9 +110,9 @@ def text_of(task: Task) -> list[str | None]:
 # -- sending ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_send_waits_until_the_task_has_ended_and_brings_all_of_it(serving, store: TaskStore) -> None:
+async def test_a_send_waits_until_the_task_has_ended_and_returns_all_of_it(serving, store: TaskStore) -> None:
     async with serving(Scripted(echo), store) as handler:
-        task = await task_of(handler, said("hello", context_id="talk"))
+        task = await task_of(handler, request("hello", context_id="talk"))
         assert task.status.state is TaskState.COMPLETED
         assert task.status.message is not None
         assert task.status.message.task_id == task.id
@@ -124,7 +126,7 @@ async def test_a_send_waits_until_the_task_has_ended_and_brings_all_of_it(servin
 
 async def test_a_message_without_a_context_gets_a_new_one(serving) -> None:
     async with serving(Scripted(echo)) as handler:
-        first, second = await task_of(handler, said()), await task_of(handler, said())
+        first, second = await task_of(handler, request()), await task_of(handler, request())
         assert first.context_id
         assert first.context_id != second.context_id
         assert first.id != second.id  # the same message id, and yet another message
@@ -134,16 +136,16 @@ async def test_a_send_returns_when_the_task_waits_for_its_caller_and_goes_on_wit
     serving, store: TaskStore
 ) -> None:
     async with serving(Scripted(ask_then_echo), store) as handler:
-        asked = await task_of(handler, said("one"))
+        asked = await task_of(handler, request("one"))
         assert asked.status.state is TaskState.INPUT_REQUIRED
-        done = await task_of(handler, said("two", task_id=asked.id))
+        done = await task_of(handler, request("two", task_id=asked.id))
         assert done.status.state is TaskState.COMPLETED
         assert (done.id, done.context_id) == (asked.id, asked.context_id)
         assert [m.parts[0].text for m in done.history] == ["one", "What else?", "two"]
         assert {m.context_id for m in done.history} == {asked.context_id}
 
 
-async def test_return_immediately_brings_the_task_before_it_has_ended(serving, store: TaskStore) -> None:
+async def test_return_immediately_returns_the_task_before_it_has_ended(serving, store: TaskStore) -> None:
     go_on = anyio.Event()
 
     async def execute(context: RequestContext, events: TaskEvents) -> None:
@@ -151,7 +153,7 @@ async def test_return_immediately_brings_the_task_before_it_has_ended(serving, s
         await events.complete()
 
     async with serving(Scripted(execute), store) as handler:
-        task = await task_of(handler, said(configuration=AT_ONCE))
+        task = await task_of(handler, request(configuration=AT_ONCE))
         assert task.status.state is TaskState.SUBMITTED
         assert (await handler.get(task.id, ME)).status.state is TaskState.SUBMITTED
         go_on.set()
@@ -159,7 +161,7 @@ async def test_return_immediately_brings_the_task_before_it_has_ended(serving, s
         assert (await handler.get(task.id, ME)).status.state is TaskState.COMPLETED
 
 
-async def everything(handler: RequestHandler, task_id: str) -> list[Streamed]:
+async def everything(handler: RequestHandler, task_id: str) -> list[StreamItem]:
     try:
         return [each async for each in handler.subscribe(task_id, ME)]
     except FailureError as exc:  # it had ended before
@@ -172,12 +174,12 @@ async def test_an_agent_may_reply_without_a_task(serving, store: TaskStore) -> N
         await events.reply("pong")
 
     async with serving(Scripted(execute), store) as handler:
-        reply = await handler.send(said("ping", context_id="talk"), ME)
+        reply = await handler.send(request("ping", context_id="talk"), ME)
         assert isinstance(reply, Message)
         assert (reply.role, reply.parts[0].text, reply.context_id, reply.task_id) == (Role.AGENT, "pong", "talk", None)
-        streamed = [each async for each in handler.stream(said("ping"), ME)]
+        streamed = [each async for each in handler.stream(request("ping"), ME)]
         assert [type(each) for each in streamed] == [Message]
-        assert (await handler.list(Query(scope="me"))).total == 0
+        assert (await handler.list(TaskQuery(scope="me"))).total_size == 0
 
 
 async def test_a_reply_comes_first_and_alone_or_not_at_all(serving) -> None:
@@ -191,14 +193,14 @@ async def test_a_reply_comes_first_and_alone_or_not_at_all(serving) -> None:
         await events.complete()
 
     async with serving(Scripted(execute)) as handler:
-        assert (await task_of(handler, said())).status.state is TaskState.COMPLETED
+        assert (await task_of(handler, request())).status.state is TaskState.COMPLETED
         assert refused == [True]
 
 
 async def test_a_task_that_has_ended_takes_no_message(serving, store: TaskStore) -> None:
     async with serving(Scripted(echo), store) as handler:
-        task = await task_of(handler, said())
-        failure = await failure_of(handler.send(said("more", task_id=task.id), ME))
+        task = await task_of(handler, request())
+        failure = await failure_of(handler.send(request("more", task_id=task.id), ME))
         assert isinstance(failure, UnsupportedOperation)
         assert (failure.task_id, failure.current_state) == (task.id, "TASK_STATE_COMPLETED")
         assert await handler.get(task.id, ME) == task
@@ -206,8 +208,8 @@ async def test_a_task_that_has_ended_takes_no_message(serving, store: TaskStore)
 
 async def test_a_message_for_a_task_of_another_context_is_refused_by_name(serving) -> None:
     async with serving(Scripted(ask_then_echo)) as handler:
-        asked = await task_of(handler, said())
-        failure = await failure_of(handler.send(said(task_id=asked.id, context_id="another"), ME))
+        asked = await task_of(handler, request())
+        failure = await failure_of(handler.send(request(task_id=asked.id, context_id="another"), ME))
         assert isinstance(failure, InvalidParams)
         assert failure.param == "message.contextId"
 
@@ -223,10 +225,10 @@ async def test_messages_for_a_busy_task_wait_for_their_turn_and_come_in_their_or
         await events.require_input()
 
     async with serving(Scripted(execute)) as handler:
-        task = await task_of(handler, said("0", configuration=AT_ONCE))
+        task = await task_of(handler, request("0", configuration=AT_ONCE))
         async with anyio.create_task_group() as senders:
             for text in "123":
-                senders.start_soon(handler.send, said(text, task_id=task.id), ME)
+                senders.start_soon(handler.send, request(text, task_id=task.id), ME)
                 await anyio.wait_all_tasks_blocked()
             assert heard == ["0"]
             go_on.set()
@@ -235,7 +237,7 @@ async def test_messages_for_a_busy_task_wait_for_their_turn_and_come_in_their_or
         assert [m.parts[0].text for m in history if m.role is Role.USER] == ["0", "1", "2", "3"]
 
 
-async def test_a_message_that_waited_for_a_task_which_then_ended_is_told_so(serving) -> None:
+async def test_a_queued_message_is_refused_when_its_task_ends_first(serving) -> None:
     go_on = anyio.Event()
     failures: list[Failure] = []
 
@@ -244,10 +246,10 @@ async def test_a_message_that_waited_for_a_task_which_then_ended_is_told_so(serv
         await events.complete()
 
     async def late(handler: RequestHandler, task_id: str) -> None:
-        failures.append(await failure_of(handler.send(said("late", task_id=task_id), ME)))
+        failures.append(await failure_of(handler.send(request("late", task_id=task_id), ME)))
 
     async with serving(Scripted(execute)) as handler:
-        task = await task_of(handler, said(configuration=AT_ONCE))
+        task = await task_of(handler, request(configuration=AT_ONCE))
         async with anyio.create_task_group() as senders:
             senders.start_soon(late, handler, task.id)
             await anyio.wait_all_tasks_blocked()
@@ -255,7 +257,7 @@ async def test_a_message_that_waited_for_a_task_which_then_ended_is_told_so(serv
         assert [type(failure) for failure in failures] == [UnsupportedOperation]
 
 
-async def test_who_stops_waiting_leaves_the_task_alone(serving) -> None:
+async def test_a_cancelled_send_leaves_the_task_alone(serving) -> None:
     go_on = anyio.Event()
 
     async def execute(context: RequestContext, events: TaskEvents) -> None:
@@ -263,9 +265,9 @@ async def test_who_stops_waiting_leaves_the_task_alone(serving) -> None:
         await events.complete()
 
     async with serving(Scripted(execute)) as handler:
-        task = await task_of(handler, said(configuration=AT_ONCE))
+        task = await task_of(handler, request(configuration=AT_ONCE))
         async with anyio.create_task_group() as senders:
-            senders.start_soon(handler.send, said(task_id=task.id), ME)
+            senders.start_soon(handler.send, request(task_id=task.id), ME)
             await anyio.wait_all_tasks_blocked()
             senders.cancel_scope.cancel()
         go_on.set()
@@ -274,7 +276,7 @@ async def test_who_stops_waiting_leaves_the_task_alone(serving) -> None:
                 await anyio.lowlevel.checkpoint()
 
 
-# -- what executors get wrong -------------------------------------------------------------------------------------
+# -- faults of executors ------------------------------------------------------------------------------------------
 
 
 class Refused(OperationError, code="REFUSED", http_status=409):
@@ -284,7 +286,7 @@ class Refused(OperationError, code="REFUSED", http_status=409):
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("secret"), SystemExit(3), Refused(because="no time")], ids=repr)
-async def test_a_task_whose_executor_raises_has_failed_and_tells_declared_facts_only(
+async def test_a_task_whose_executor_raises_has_failed_with_declared_facts_only(
     serving, store: TaskStore, fault: BaseException
 ) -> None:
     async def execute(context: RequestContext, events: TaskEvents) -> None:
@@ -292,7 +294,7 @@ async def test_a_task_whose_executor_raises_has_failed_and_tells_declared_facts_
         raise fault
 
     async with serving(Scripted(execute), store) as handler:
-        task = await task_of(handler, said())
+        task = await task_of(handler, request())
         assert task.status.state is TaskState.FAILED
         assert task.status.message is not None
         parts = task.status.message.parts
@@ -316,7 +318,7 @@ async def test_an_executor_that_leaves_its_task_without_an_end_fails_it(serving,
 
     for work in (execute, nothing):
         async with serving(Scripted(work), store) as handler:
-            assert (await task_of(handler, said())).status.state is TaskState.FAILED
+            assert (await task_of(handler, request())).status.state is TaskState.FAILED
         if store.durable:
             break  # a store is opened once
 
@@ -333,18 +335,18 @@ async def test_an_executor_that_goes_on_after_the_end_is_stopped_by_the_table(se
             refused.append("once")
 
     async with serving(Scripted(execute)) as handler:
-        task = await task_of(handler, said())
+        task = await task_of(handler, request())
         assert task.status.state is TaskState.COMPLETED
         assert len(refused) == 3
 
 
-async def test_what_an_agent_says_has_to_be_json(serving, store: TaskStore) -> None:
+async def test_what_an_agent_publishes_has_to_be_json(serving, store: TaskStore) -> None:
     async def execute(context: RequestContext, events: TaskEvents) -> None:
         await events.artifact("\ud800")
         await events.complete()
 
     async with serving(Scripted(execute), store) as handler:
-        assert isinstance(await failure_of(handler.send(said(), ME)), InvalidAgentResponse)
+        assert isinstance(await failure_of(handler.send(request(), ME)), InvalidAgentResponse)
 
 
 # -- tasks --------------------------------------------------------------------------------------------------------
@@ -353,23 +355,23 @@ async def test_what_an_agent_says_has_to_be_json(serving, store: TaskStore) -> N
 async def test_nobody_sees_the_tasks_of_others(serving, store: TaskStore) -> None:
     other = Caller("other", "1.0")
     async with serving(Scripted(ask_then_echo), store) as handler:
-        task = await task_of(handler, said())
+        task = await task_of(handler, request())
         for work in (
             lambda: handler.get(task.id, other),
             lambda: handler.cancel(task.id, None, other),
-            lambda: handler.send(said(task_id=task.id), other),
+            lambda: handler.send(request(task_id=task.id), other),
         ):
             assert isinstance(await failure_of(work()), TaskNotFound)
         with pytest.raises(FailureError):
             async for _ in handler.subscribe(task.id, other):
                 pytest.fail("another's task was shown")
-        assert (await handler.list(Query(scope="other"))).total == 0
-        assert (await handler.list(Query(scope="me"))).total == 1
+        assert (await handler.list(TaskQuery(scope="other"))).total_size == 0
+        assert (await handler.list(TaskQuery(scope="me"))).total_size == 1
 
 
-async def test_an_unknown_task_is_named_only_if_the_name_could_be_one_of_ours(serving) -> None:
+async def test_an_unknown_task_id_is_repeated_only_if_it_could_be_one_of_ours(serving) -> None:
     async with serving(Scripted(echo)) as handler:
-        known = (await task_of(handler, said())).id
+        known = (await task_of(handler, request())).id
         possible = known[:-1] + ("0" if known[-1] != "0" else "1")
         found = await failure_of(handler.get(possible, ME))
         assert isinstance(found, TaskNotFound)
@@ -389,7 +391,7 @@ async def test_cancelling_ends_the_work_and_the_task(serving, store: TaskStore) 
             ended.set()
 
     async with serving(Scripted(execute), store) as handler:
-        task = await task_of(handler, said(configuration=AT_ONCE))
+        task = await task_of(handler, request(configuration=AT_ONCE))
         await anyio.wait_all_tasks_blocked()
         canceled = await handler.cancel(task.id, None, ME)
         assert canceled.status.state is TaskState.CANCELED
@@ -405,12 +407,12 @@ async def test_a_waiting_sender_gets_the_canceled_task(serving) -> None:
     results: list[Task] = []
 
     async def send(handler: RequestHandler) -> None:
-        results.append(await task_of(handler, said()))
+        results.append(await task_of(handler, request()))
 
     async with serving(Scripted(for_ever)) as handler, anyio.create_task_group() as senders:
         senders.start_soon(send, handler)
         await anyio.wait_all_tasks_blocked()
-        (task,) = (await handler.list(Query(scope="me"))).tasks
+        (task,) = (await handler.list(TaskQuery(scope="me"))).tasks
         await handler.cancel(task.id, None, ME)
         with anyio.fail_after(5):
             while not results:
@@ -419,7 +421,7 @@ async def test_a_waiting_sender_gets_the_canceled_task(serving) -> None:
         senders.cancel_scope.cancel()
 
 
-async def test_an_executor_may_end_a_cancelled_task_itself_or_keep_on(serving) -> None:
+async def test_an_executor_may_end_a_cancelled_task_itself_or_refuse(serving) -> None:
     async def finish(context: RequestContext, events: TaskEvents) -> None:
         await events.artifact("so far")
         await events.cancel("stopped early")
@@ -428,27 +430,27 @@ async def test_an_executor_may_end_a_cancelled_task_itself_or_keep_on(serving) -
         raise NotCancelable
 
     async with serving(Scripted(for_ever, finish)) as handler:
-        task = await task_of(handler, said(configuration=AT_ONCE))
+        task = await task_of(handler, request(configuration=AT_ONCE))
         canceled = await handler.cancel(task.id, None, ME)
         assert (canceled.status.state, text_of(canceled)) == (TaskState.CANCELED, ["so far"])
     async with serving(Scripted(for_ever, keep_on)) as handler:
-        task = await task_of(handler, said(configuration=AT_ONCE))
+        task = await task_of(handler, request(configuration=AT_ONCE))
         await anyio.wait_all_tasks_blocked()
         assert isinstance(await failure_of(handler.cancel(task.id, None, ME)), TaskNotCancelable)
         assert (await handler.get(task.id, ME)).status.state is TaskState.WORKING
 
 
-async def test_a_parked_task_is_cancelled_too(serving, store: TaskStore) -> None:
+async def test_an_interrupted_task_is_cancelled_too(serving, store: TaskStore) -> None:
     async with serving(Scripted(ask_then_echo), store) as handler:
-        asked = await task_of(handler, said())
+        asked = await task_of(handler, request())
         assert (await handler.cancel(asked.id, None, ME)).status.state is TaskState.CANCELED
 
 
 # -- streams ------------------------------------------------------------------------------------------------------
 
 
-def shape(streamed: Streamed) -> str:
-    if isinstance(streamed, Happened):
+def shape(streamed: StreamItem) -> str:
+    if isinstance(streamed, TaskUpdate):
         event = streamed.event
         if isinstance(event, StatusChanged):
             return event.status.state.name
@@ -458,28 +460,28 @@ def shape(streamed: Streamed) -> str:
 
 async def test_a_stream_begins_with_the_task_and_ends_with_its_end(serving, store: TaskStore) -> None:
     async with serving(Scripted(echo), store) as handler:
-        streamed = [each async for each in handler.stream(said("hello"), ME)]
-        assert [*map(shape, streamed)] == ["Created", "WORKING", "ArtifactChanged", "COMPLETED"]
+        streamed = [each async for each in handler.stream(request("hello"), ME)]
+        assert [*map(shape, streamed)] == ["TaskCreated", "WORKING", "ArtifactChanged", "COMPLETED"]
         first = streamed[0]
-        assert isinstance(first, Happened)
-        assert isinstance(first.event, Created)
+        assert isinstance(first, TaskUpdate)
+        assert isinstance(first.event, TaskCreated)
         assert first.event.task.status.state is TaskState.SUBMITTED
 
 
-async def test_a_stream_to_a_parked_task_begins_with_the_task_as_it_is(serving, store: TaskStore) -> None:
+async def test_a_stream_to_an_interrupted_task_begins_with_the_task_as_it_is(serving, store: TaskStore) -> None:
     async with serving(Scripted(ask_then_echo), store) as handler:
-        streamed = [each async for each in handler.stream(said("one"), ME)]
-        assert [*map(shape, streamed)] == ["Created", "INPUT_REQUIRED"]
+        streamed = [each async for each in handler.stream(request("one"), ME)]
+        assert [*map(shape, streamed)] == ["TaskCreated", "INPUT_REQUIRED"]
         task_id = streamed[1].task_id  # type: ignore[union-attr]
-        streamed = [each async for each in handler.stream(said("two", task_id=task_id), ME)]
+        streamed = [each async for each in handler.stream(request("two", task_id=task_id), ME)]
         assert [*map(shape, streamed)] == ["Task", "WORKING", "MessageAdded", "ArtifactChanged", "COMPLETED"]
 
 
 async def test_a_subscriber_gets_the_task_and_then_everything_until_its_end(serving, store: TaskStore) -> None:
-    seen: list[Streamed] = []
+    seen: list[StreamItem] = []
 
     async with serving(Scripted(ask_then_echo), store) as handler:
-        asked = await task_of(handler, said("one"))
+        asked = await task_of(handler, request("one"))
         async with anyio.create_task_group() as others:
 
             async def subscribe() -> None:
@@ -488,14 +490,14 @@ async def test_a_subscriber_gets_the_task_and_then_everything_until_its_end(serv
             others.start_soon(subscribe)
             while not seen:
                 await anyio.lowlevel.checkpoint()
-            await handler.send(said("two", task_id=asked.id), ME)
+            await handler.send(request("two", task_id=asked.id), ME)
         assert seen[0] == asked
         assert [*map(shape, seen[1:])] == ["WORKING", "MessageAdded", "ArtifactChanged", "COMPLETED"]
         failure = await failure_of(anext(aiter(handler.subscribe(asked.id, ME))))
         assert isinstance(failure, UnsupportedOperation)
 
 
-async def collect(handler: RequestHandler, task_id: str, into: list[Streamed], pause: anyio.Event | None) -> None:
+async def collect(handler: RequestHandler, task_id: str, into: list[StreamItem], pause: anyio.Event | None) -> None:
     async for each in handler.subscribe(task_id, ME):
         into.append(each)
         if pause is not None and len(into) == 3:
@@ -514,9 +516,9 @@ async def test_all_subscribers_see_the_same_and_a_slow_one_loses_nothing(serving
         await events.complete()
 
     async with serving(Scripted(execute), store) as handler:
-        task = await task_of(handler, said(configuration=AT_ONCE))
-        fast: list[Streamed] = []
-        slow: list[Streamed] = []
+        task = await task_of(handler, request(configuration=AT_ONCE))
+        fast: list[StreamItem] = []
+        slow: list[StreamItem] = []
         pause = anyio.Event()
         with anyio.fail_after(30):
             async with anyio.create_task_group() as others:
@@ -532,8 +534,8 @@ async def test_all_subscribers_see_the_same_and_a_slow_one_loses_nothing(serving
         assert [number_of(each) for each in slow if number_of(each)] == [str(n) for n in range(events_made)]
 
 
-def number_of(streamed: Streamed) -> str | None:
-    if isinstance(streamed, Happened) and isinstance(streamed.event, ArtifactChanged):
+def number_of(streamed: StreamItem) -> str | None:
+    if isinstance(streamed, TaskUpdate) and isinstance(streamed.event, ArtifactChanged):
         artifact: Artifact = streamed.event.artifact
         return artifact.parts[0].text
     return None

@@ -1,4 +1,4 @@
-"""The agent's methods as callers reach them: through a daemon, in both dialects, with all that they may be told."""
+"""The agent's methods through a daemon, in both dialects: every result and every error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
 
 class Works:
-    """Does what the words of a message say."""
+    """Does what the message names."""
 
     def __init__(self) -> None:
         self.go = anyio.Event()
@@ -85,7 +85,7 @@ def v03(text: str = "end", task_id: str | None = None, **configuration: Any) -> 
 
 
 async def refused(work: Awaitable[object]) -> dict[str, Any]:
-    """The error object of the answer, as it came."""
+    """The error object of the answer, unchanged."""
     with pytest.raises(RemoteError) as caught:
         await work
     return as_json(caught.value)
@@ -138,7 +138,7 @@ async def test_all_methods_of_0_3_do_what_they_are_for() -> None:
 
 
 @pytest.mark.parametrize("method", ["SendMessage", "message/send"])
-async def test_who_does_not_want_to_wait_gets_the_task_at_once(method: str) -> None:
+async def test_a_sender_that_does_not_wait_gets_the_task_at_once(method: str) -> None:
     works = Works()
     async with in_memory(agent(executor=works)) as peer:
         params = v1("wait end", returnImmediately=True) if method == "SendMessage" else v03("wait end", blocking=False)
@@ -149,7 +149,7 @@ async def test_who_does_not_want_to_wait_gets_the_task_at_once(method: str) -> N
 
 
 @pytest.mark.parametrize(("length", "messages"), [(0, 0), (1, 1), (2, 2), (None, 3), (9, 3)])
-async def test_so_much_of_the_history_comes_as_was_asked_for(length: int | None, messages: int) -> None:
+async def test_the_history_is_as_long_as_requested(length: int | None, messages: int) -> None:
     async with in_memory(agent()) as peer:
         configuration = {} if length is None else {"historyLength": length}
         asked = (await peer.call("SendMessage", v1("ask")))["task"]
@@ -261,7 +261,7 @@ async def test_a_required_extension_has_to_be_named() -> None:
         await peer.call("SendMessage", v1(), service_params={"a2a-extensions": f"{uris[1]}, {uris[0]}"})
 
 
-async def test_callers_with_tokens_see_their_own_tasks_and_nobody_without_gets_in() -> None:
+async def test_callers_with_tokens_see_their_own_tasks_and_others_are_refused() -> None:
     tokens = [f"{who}:{hashlib.sha256(who.encode()).hexdigest()}" for who in ("ann", "bob")]
     ann, bob = ({"authorization": f"Bearer {who}"} for who in ("ann", "bob"))
     async with in_memory(agent(), tokens=tokens) as peer:

@@ -1,4 +1,4 @@
-"""What goes on around the agent's methods: interceptors, cancelled calls, many that wait, skills, bad agents, the end."""
+"""Around the agent's methods: interceptors, cancelled calls, many waiting calls, faulty agents, shutdown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
 
 class Works:
-    """Does what the words of a message say."""
+    """Does what the message names."""
 
     def __init__(self) -> None:
         self.go = anyio.Event()
@@ -60,7 +60,7 @@ class Works:
                 raise RuntimeError(word)
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-        """Nothing to let go of."""
+        """There is nothing to clean up."""
 
 
 def agent(works: Works | None = None, **options: Any) -> Agent:
@@ -86,7 +86,7 @@ class Declined(OperationError, code="DECLINED", http_status=409):
 
 
 class Notes:
-    """Writes down what passes; raises what it is told to."""
+    """Records the calls; raises what the test says."""
 
     def __init__(self, name: str, notes: list[tuple[str, object]], fault: BaseException | None = None) -> None:
         self._name = name
@@ -103,7 +103,7 @@ class Notes:
         raise RuntimeError("changes nothing")
 
 
-async def test_interceptors_stand_before_calls_in_their_order_and_behind_them_in_reverse() -> None:
+async def test_interceptors_run_before_calls_in_their_order_and_after_them_in_reverse() -> None:
     notes: list[tuple[str, object]] = []
     works = Works()
     async with in_memory(agent(works, interceptors=[Notes("a", notes), Notes("b", notes)])) as peer:
@@ -132,7 +132,7 @@ async def test_interceptors_stand_before_calls_in_their_order_and_behind_them_in
     ],
     ids=["declared", "failure", "raised"],
 )
-async def test_an_interceptor_that_refuses_a_call_ends_it_and_those_that_were_passed_are_told(
+async def test_an_interceptor_that_refuses_a_call_ends_it_and_those_before_it_get_the_outcome(
     fault: BaseException, code: int, outcome: type | None
 ) -> None:
     notes: list[tuple[str, object]] = []
@@ -145,7 +145,7 @@ async def test_an_interceptor_that_refuses_a_call_ends_it_and_those_that_were_pa
         assert works.waiting == 0
 
 
-async def test_interceptors_are_told_of_a_call_that_was_cancelled() -> None:
+async def test_interceptors_get_the_outcome_of_a_cancelled_call() -> None:
     notes: list[tuple[str, object]] = []
     works = Works()
     async with in_memory(agent(works, interceptors=[Notes("a", notes)])) as peer:
@@ -162,7 +162,7 @@ async def test_interceptors_are_told_of_a_call_that_was_cancelled() -> None:
 
 
 @pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage"])
-async def test_who_cancels_its_call_leaves_the_task_alone(method: str) -> None:
+async def test_cancelling_a_call_leaves_the_task_alone(method: str) -> None:
     works = Works()
     async with in_memory(agent(works)) as peer:
 
@@ -182,7 +182,7 @@ async def test_who_cancels_its_call_leaves_the_task_alone(method: str) -> None:
             assert [next(iter(each)) async for each in stream] == ["artifactUpdate", "statusUpdate"]
 
 
-async def test_many_calls_that_wait_hold_up_no_other() -> None:
+async def test_many_waiting_calls_block_no_other() -> None:
     works = Works()
     ended: list[Any] = []
 
@@ -227,7 +227,7 @@ async def test_pages_go_on_where_the_one_before_ended_whatever_comes_in_between(
         assert await code_of(peer.call("ListTasks", {"pageToken": "made up"})) == -32602
 
 
-# -- agents that misbehave -----------------------------------------------------------------------------------------
+# -- faulty agents -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("word", ["exit", "numbers", "tuples", "nothing", "state", "surprise"])
@@ -243,7 +243,7 @@ async def test_whatever_an_agent_does_its_task_has_failed_and_the_others_go_on(w
         assert (await peer.call("SendMessage", v1()))["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
-async def test_tasks_that_still_run_at_the_end_do_not_hold_it_up_and_who_waits_is_answered() -> None:
+async def test_tasks_that_still_run_at_shutdown_do_not_delay_it_and_their_senders_are_answered() -> None:
     works = Works()
     codes: list[int] = []
 

@@ -1,4 +1,4 @@
-"""The news of tasks on their way from an agent to a web server of its caller's: order, bodies, headers, both dialects."""
+"""Push notifications from an agent to a web server of its caller: order, bodies, headers, both dialects."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Talks:
         await (events.require_input() if context.text == "ask" else events.complete())
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-        """Nothing to let go of."""
+        """There is nothing to clean up."""
 
 
 class Hook:
-    """Keeps what it is sent."""
+    """Records what it receives."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}/news"
@@ -58,8 +58,8 @@ class Hook:
             pass
 
     async def received(self, count: int) -> list[Any]:
-        """So many; there are no more."""
-        with anyio.fail_after(DEADLINE_SECONDS):
+        """Exactly so many."""
+        with anyio.fail_after(BOUND):
             while len(self.bodies) < count:
                 self._news = anyio.Event()
                 await self._news.wait()
@@ -111,7 +111,7 @@ async def test_callers_of_0_3_are_sent_the_task_whenever_its_status_changes() ->
         assert bodies[-1] == ended
 
 
-async def test_configs_are_put_got_listed_and_dropped_and_nothing_is_sent_any_more() -> None:
+async def test_configs_are_put_got_listed_and_deleted_and_then_nothing_is_sent() -> None:
     async with hooked() as hook, in_memory(agent(), push_private=True) as peer:
         said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "ask"}]}
         task = (await peer.call("SendMessage", {"message": said}))["task"]

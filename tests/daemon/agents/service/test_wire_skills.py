@@ -1,4 +1,4 @@
-"""The agent that every daemon has: operations as tasks, with the contract that they have as operations."""
+"""The agent of a daemon without an `Agent`: operations as tasks, with their contract as operations."""
 
 from __future__ import annotations
 

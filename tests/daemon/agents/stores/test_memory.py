@@ -1,4 +1,4 @@
-"""What the memory store lets go of, what it never does, and what a task costs there."""
+"""The memory store: what it evicts, what it never evicts, and how much memory a task takes."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.daemon.agents.model.draft import fold
-from discreet.daemon.agents.model.ids import new_id, now
+from discreet.daemon.agents.model.draft import apply_events
+from discreet.daemon.agents.model.ids import new_id
+from discreet.daemon.agents.model.timestamps import now
 from discreet.daemon.agents.model.types import (
     Artifact,
     ArtifactChanged,
-    Created,
-    Event,
     Message,
     MessageAdded,
     Part,
     PushConfig,
     Role,
     Task,
+    TaskCreated,
+    TaskEvent,
     TaskState,
     TaskStatus,
 )
 from discreet.daemon.agents.stores.interface import (
-    Change,
-    ConflictError,
-    LogMovedError,
+    CommitConflict,
+    LogTruncatedError,
     PushTarget,
-    Query,
-    StoreFullError,
+    StoreFull,
+    TaskChange,
+    TaskQuery,
 )
 from discreet.daemon.agents.stores.memory import MemoryStore, StoreLimits
 from discreet.daemon.agents.stores.task_index import TaskIndex
@@ -42,18 +43,20 @@ pytestmark = pytest.mark.anyio
 WORKING, COMPLETED, ASKING = TaskState.WORKING, TaskState.COMPLETED, TaskState.INPUT_REQUIRED
 
 
-def change(task: Task, *events: Event, expected: int = 0, snapshot: bool = True, owner: str | None = None) -> Change:
-    """Of a new task, unless something else is expected."""
-    return Change(
+def change(
+    task: Task, *events: TaskEvent, expected: int = 0, snapshot: bool = True, owner: str | None = None
+) -> TaskChange:
+    """A change of a new task, unless `expected` is given."""
+    return TaskChange(
         task_id=task.id,
-        expected=expected,
-        events=events if expected else (Created(task), *events),
+        expected_generation=expected,
+        events=events if expected else (TaskCreated(task), *events),
         scope="me",
         context_id=task.context_id,
         state=task.status.state,
-        updated=task.status.timestamp or "",
+        status_timestamp=task.status.timestamp or "",
         owner=owner,
-        snapshot=fold(task, events) if snapshot else None,
+        snapshot=apply_events(task, events) if snapshot else None,
     )
 
 
@@ -61,91 +64,91 @@ def a_task(task_id: str, state: TaskState = COMPLETED, text: str = "") -> Task:
     return Task(task_id, "c", TaskStatus(state, Message("m", Role.AGENT, (Part(text=text),))))
 
 
-async def left(store: MemoryStore) -> list[str]:
-    return [task.id for task in (await store.list(Query(scope="me", size=100))).tasks]
+async def listed_ids(store: MemoryStore) -> list[str]:
+    return [task.id for task in (await store.list(TaskQuery(scope="me", page_size=100))).tasks]
 
 
-async def test_of_tasks_that_have_ended_the_oldest_go_when_there_are_too_many() -> None:
-    store = MemoryStore(StoreLimits(ended=3))
+async def test_too_many_ended_tasks_evict_the_oldest() -> None:
+    store = MemoryStore(StoreLimits(ended_tasks=3))
     await store.commit([change(a_task("live", WORKING)), change(a_task("parked", ASKING))])
     for n in range(6):
         await store.commit([change(a_task(f"{n}"))])
-    assert await left(store) == ["5", "4", "3", "parked", "live"]
+    assert await listed_ids(store) == ["5", "4", "3", "parked", "live"]
     assert await store.load("2") is None
-    assert (await store.list(Query(scope="me", state=COMPLETED))).total == 3
+    assert (await store.list(TaskQuery(scope="me", state=COMPLETED))).total_size == 3
 
 
-async def test_a_task_counts_from_its_end_and_not_from_its_beginning() -> None:
-    store = MemoryStore(StoreLimits(ended=2))
+async def test_the_age_of_a_task_counts_from_its_end() -> None:
+    store = MemoryStore(StoreLimits(ended_tasks=2))
     await store.commit([change(a_task("old", WORKING))])
     await store.commit([change(a_task("1")), change(a_task("2"))])
     await store.commit([change(a_task("old"), MessageAdded(Message("m", Role.USER, (Part(text=""),))), expected=1)])
-    assert await left(store) == ["old", "2"]
+    assert await listed_ids(store) == ["old", "2"]
 
 
-async def test_tasks_that_have_ended_go_when_they_are_old_even_if_nothing_else_happens() -> None:
+async def test_old_ended_tasks_are_evicted_even_without_further_commits() -> None:
     time = 0.0
     store = MemoryStore(StoreLimits(ended_seconds=60), clock=lambda: time)
     await store.commit([change(a_task("1")), change(a_task("live", WORKING))])
     time = 50.0
     await store.commit([change(a_task("2"))])
     time = 60.0
-    assert await left(store) == ["2", "live", "1"]
+    assert await listed_ids(store) == ["2", "live", "1"]
     time = 60.5
     assert await store.load("1") is None
     time = 1e9
-    assert await left(store) == ["live"]
+    assert await listed_ids(store) == ["live"]
 
 
-async def test_tasks_that_have_ended_go_when_they_are_too_large_together() -> None:
+async def test_ended_tasks_that_are_too_large_together_are_evicted() -> None:
     store = MemoryStore(StoreLimits(ended_bytes=10_000))
     await store.commit([change(a_task("live", WORKING, "x" * 50_000))])
     for n in range(4):
         await store.commit([change(a_task(f"{n}", text="x" * 3000))])
-    assert await left(store) == ["3", "2", "1", "live"]
+    assert await listed_ids(store) == ["3", "2", "1", "live"]
     grown = a_task("2", text="x" * 6000)
     await store.commit([change(grown, expected=1)])
-    assert await left(store) == ["3", "2", "live"]
+    assert await listed_ids(store) == ["3", "2", "live"]
 
 
-async def test_what_belongs_to_a_task_goes_with_it() -> None:
-    store = MemoryStore(StoreLimits(ended=1))
-    await store.commit([change(a_task("1"), owner=store.owner)])
-    assert await store.put_target("1", PushTarget(PushConfig("https://example.org", "p"), "1.0"))
-    assert await store.ask_owner("1", "cancel")
+async def test_push_targets_and_owner_requests_are_deleted_with_their_task() -> None:
+    store = MemoryStore(StoreLimits(ended_tasks=1))
+    await store.commit([change(a_task("1"), owner=store.owner_id)])
+    assert await store.put_push_target("1", PushTarget(PushConfig("https://example.org", "p"), "1.0"))
+    assert await store.send_owner_request("1", "cancel")
     await store.commit([change(a_task("2"))])
-    assert list(await store.targets("1")) == []
-    assert list(await store.asked()) == []
+    assert list(await store.load_push_targets("1")) == []
+    assert list(await store.take_owner_requests()) == []
     (refusal,) = await store.commit([change(a_task("1"), MessageAdded(Message("m", Role.USER, (Part(),))), expected=1)])
-    assert isinstance(refusal, ConflictError) and refusal.last == 0
+    assert isinstance(refusal, CommitConflict) and refusal.generation == 0
 
 
 async def test_a_full_store_refuses_new_tasks_until_one_ends() -> None:
-    store = MemoryStore(StoreLimits(live=2))
+    store = MemoryStore(StoreLimits(active_tasks=2))
     assert await store.commit([change(a_task("1", WORKING)), change(a_task("2", ASKING))]) == [None, None]
     (refusal,) = await store.commit([change(a_task("3", WORKING))])
-    assert isinstance(refusal, StoreFullError) and refusal.task_id == "3"
+    assert isinstance(refusal, StoreFull)
     said = MessageAdded(Message("m", Role.USER, (Part(text=""),)))
     assert await store.commit([change(a_task("1"), said, expected=1)]) == [None]
     assert await store.commit([change(a_task("3", WORKING))]) == [None]
 
 
-@pytest.mark.parametrize("limits", [StoreLimits(logged=10), StoreLimits(logged_bytes=2000)])
+@pytest.mark.parametrize("limits", [StoreLimits(log_events=10), StoreLimits(log_bytes=2000)])
 async def test_a_log_that_grows_too_long_becomes_part_of_the_snapshot(limits: StoreLimits) -> None:
     store = MemoryStore(limits)
     task = a_task("t", WORKING)
     await store.commit([change(task)])
-    events: Sequence[Event] = [
+    events: Sequence[TaskEvent] = [
         ArtifactChanged(Artifact("a", (Part(text=f"{n} " * 40),)), append=True) for n in range(99)
     ]
     for n, event in enumerate(events, 1):
         assert await store.commit([change(task, event, expected=n, snapshot=False)]) == [None]
     stored = await store.load("t")
-    assert stored is not None and stored.generation == 100 and len(stored.later) <= 20
-    assert fold(stored.snapshot, [logged.event for logged in stored.later]) == fold(task, events)
-    with pytest.raises(LogMovedError) as moved:
-        await store.events.read("t", after=1)
-    assert moved.value.last == 100
+    assert stored is not None and stored.generation == 100 and len(stored.later_events) <= 20
+    assert apply_events(stored.snapshot, [logged.event for logged in stored.later_events]) == apply_events(task, events)
+    with pytest.raises(LogTruncatedError) as moved:
+        await store.event_log.read("t", after=1)
+    assert moved.value.generation == 100
 
 
 def parked() -> Task:
@@ -167,7 +170,7 @@ async def test_a_parked_task_takes_at_most_two_kilobytes() -> None:
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert (await store.list(Query(scope="me"))).total == count
+    assert (await store.list(TaskQuery(scope="me"))).total_size == count
     assert (after - before) / count <= 2048
 
 
@@ -175,21 +178,19 @@ numbers_and_times = st.lists(st.tuples(st.integers(0, 20), st.booleans()), max_s
 
 
 @given(numbers_and_times, st.integers(0, 70), st.one_of(st.none(), st.integers(0, 20)))
-def test_a_shelf_is_always_in_order_and_leaves_nothing_out(
-    steps: list[tuple[int, bool]], below: int, after: int | None
-) -> None:
-    shelf, there = TaskIndex(), dict[int, str]()
+def test_an_index_is_always_in_order_and_complete(steps: list[tuple[int, bool]], below: int, after: int | None) -> None:
+    index, there = TaskIndex(), dict[int, str]()
     for number, (time, remove) in enumerate(steps):
         if remove and there:
             gone = [*there][time % len(there)]
-            shelf.remove(gone, there.pop(gone))
+            index.remove(gone, there.pop(gone))
         else:
             there[number] = f"{time:02}"
-            shelf.add(number, f"{time:02}")
+            index.add(number, f"{time:02}")
     limit = None if after is None else f"{after:02}"
     late = {number: time for number, time in there.items() if limit is None or time >= limit}
-    assert len(shelf) == len(there)
-    assert shelf.count(limit) == len(late)
-    walked = [*shelf.down(below, limit)]
-    assert walked == sorted(walked, reverse=True) and set(walked) <= set(there)
-    assert [number for number in walked if number in late] == sorted((n for n in late if n < below), reverse=True)
+    assert len(index) == len(there)
+    assert index.count(limit) == len(late)
+    listed = [*index.descending(below, limit)]
+    assert listed == sorted(listed, reverse=True) and set(listed) <= set(there)
+    assert [number for number in listed if number in late] == sorted((n for n in late if n < below), reverse=True)

@@ -1,4 +1,4 @@
-"""Both stores beside a naive model: whatever is asked of them in whatever order, they answer as it does."""
+"""Both stores compared with a naive model: any sequence of calls has the same results."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.daemon.agents.model.draft import fold
+from discreet.daemon.agents.model.draft import apply_events
 from discreet.daemon.agents.model.types import (
     Artifact,
     ArtifactChanged,
-    Created,
-    Event,
     Message,
     MessageAdded,
     Part,
@@ -23,10 +21,21 @@ from discreet.daemon.agents.model.types import (
     Role,
     StatusChanged,
     Task,
+    TaskCreated,
+    TaskEvent,
     TaskState,
     TaskStatus,
 )
-from discreet.daemon.agents.stores.interface import Change, ConflictError, LogMovedError, PushTarget, Query, TaskStore
+from discreet.daemon.agents.stores.interface import (
+    CANCEL,
+    CommitConflict,
+    LogTruncatedError,
+    OwnerRequest,
+    PushTarget,
+    TaskChange,
+    TaskQuery,
+    TaskStore,
+)
 from discreet.daemon.agents.stores.memory import MemoryStore
 from discreet.daemon.agents.stores.sqlite.store import SqliteStore
 
@@ -48,16 +57,16 @@ EVENTS = st.lists(
 
 
 class Write(msgspec.Struct, frozen=True):
-    """A change: how far its generation is off, and who wants to have taken the task from whom."""
+    """A change: how far its expected generation is off, and the previous owner that it names."""
 
     task_id: str
     off: int
-    events: list[Event]
+    events: list[TaskEvent]
     scope: str
     context_id: str
     snapshot: bool
     owned: bool
-    taken_from: str | None
+    previous_owner: str | None
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -109,69 +118,69 @@ STEPS = st.lists(
 )  # fmt: skip
 
 
-class Known(msgspec.Struct):
+class ModelTask(msgspec.Struct):
     scope: str
     context_id: str
     state: TaskState
     updated: str
     number: int
-    log: list[Event]
-    reflects: int
+    log: list[TaskEvent]
+    snapshot_generation: int
     owned: bool
     targets: dict[str, PushTarget]
 
     def task(self) -> Task:
         created, *later = self.log
-        assert isinstance(created, Created)
-        return fold(created.task, later)
+        assert isinstance(created, TaskCreated)
+        return apply_events(created.task, later)
 
 
 class Model:
-    """What a store is, in as few words as possible."""
+    """The behaviour of a store, as simple as possible."""
 
     def __init__(self) -> None:
-        self.tasks: dict[str, Known] = {}
-        self.asked: dict[tuple[str, str], None] = {}
+        self.tasks: dict[str, ModelTask] = {}
+        self.requests: dict[OwnerRequest, None] = {}
         self.number = 0
 
-    def write(self, change: Change, owner: str) -> bool:
+    def write(self, change: TaskChange, owner: str) -> bool:
         known = self.tasks.get(change.task_id)
         held = None if known is None or not known.owned else owner
-        if change.expected != (0 if known is None else len(known.log)):
+        if change.expected_generation != (0 if known is None else len(known.log)):
             return False
-        if change.taken_from is not None and held != change.taken_from:
+        if change.previous_owner is not None and held != change.previous_owner:
             return False
         if known is None:
-            reflects = len(change.events) if change.snapshot else 1
-            known = Known("", "", change.state, "", 0, [], reflects, False, {})
+            snapshot_generation = len(change.events) if change.snapshot else 1
+            known = ModelTask("", "", change.state, "", 0, [], snapshot_generation, False, {})
             self.tasks[change.task_id] = known
             known.scope, known.context_id = change.scope, change.context_id
         elif change.snapshot is not None:
-            known.reflects = change.generation
+            known.snapshot_generation = change.generation
         known.log += change.events
         known.owned = change.owner is not None
         if change.events:
             self.number += 1
-            known.number, known.state, known.updated = self.number, change.state, change.updated
+            known.number, known.state, known.updated = self.number, change.state, change.status_timestamp
         if not known.owned:
-            self.asked = {ask: None for ask in self.asked if ask[0] != change.task_id}
+            self.requests = {request: None for request in self.requests if request.task_id != change.task_id}
         return True
 
-    def look(self, query: Query) -> list[Task]:
+    def look(self, query: TaskQuery) -> list[Task]:
         found = [
             known
             for known in self.tasks.values()
             if known.scope == query.scope
             and query.context_id in (None, known.context_id)
             and query.state in (None, known.state)
-            and (query.after is None or known.updated >= query.after)
+            and (query.status_timestamp_after is None or known.updated >= query.status_timestamp_after)
         ]
         tasks = [known.task() for known in sorted(found, key=lambda known: -known.number)]
-        return tasks if query.artifacts else [msgspec.structs.replace(task, artifacts=()) for task in tasks]
+        return tasks if query.include_artifacts else [msgspec.structs.replace(task, artifacts=()) for task in tasks]
 
 
 class Compared:
-    """A store and its model, which are told the same."""
+    """A store and the model, on which the same steps are run."""
 
     def __init__(self, store: TaskStore, path: str | None) -> None:
         self.store = store
@@ -184,20 +193,27 @@ class Compared:
                 await self.write(step)
             case Look(scope, context_id, state, after, size, artifacts):
                 await self.look(
-                    Query(scope=scope, context_id=context_id, state=state, after=after, size=size, artifacts=artifacts)
+                    TaskQuery(
+                        scope=scope,
+                        context_id=context_id,
+                        state=state,
+                        status_timestamp_after=after,
+                        page_size=size,
+                        include_artifacts=artifacts,
+                    )
                 )
             case Read():
                 await self.read(step)
             case Target():
                 await self.target(step)
             case Ask(None):
-                assert list(await self.store.asked()) == [*self.model.asked]
-                self.model.asked.clear()
+                assert list(await self.store.take_owner_requests()) == [*self.model.requests]
+                self.model.requests.clear()
             case Ask(str(task_id)):
                 known = self.model.tasks.get(task_id)
-                assert await self.store.ask_owner(task_id, "cancel") == (known is not None and known.owned)
+                assert await self.store.send_owner_request(task_id, CANCEL) == (known is not None and known.owned)
                 if known is not None and known.owned:
-                    self.model.asked.setdefault((task_id, "cancel"))
+                    self.model.requests.setdefault(OwnerRequest(task_id, CANCEL))
             case Reopen():
                 await self.reopen()
 
@@ -205,30 +221,30 @@ class Compared:
         known = self.model.tasks.get(step.task_id)
         if known is None:
             task = Task(step.task_id, step.context_id, TaskStatus(TaskState.SUBMITTED, timestamp=""))
-            events: list[Event] = [Created(task), *step.events]
-            after = fold(task, step.events)
+            events: list[TaskEvent] = [TaskCreated(task), *step.events]
+            after = apply_events(task, step.events)
         else:
             events = step.events
-            after = fold(known.task(), events)
-        change = Change(
+            after = apply_events(known.task(), events)
+        change = TaskChange(
             task_id=step.task_id,
-            expected=max(0 if known is None else 1, (0 if known is None else len(known.log)) + step.off),
+            expected_generation=max(0 if known is None else 1, (0 if known is None else len(known.log)) + step.off),
             events=tuple(events),
             scope=step.scope if known is None else known.scope,
             context_id=after.context_id,
             state=after.status.state,
-            updated=after.status.timestamp or "",
-            owner=self.store.owner if step.owned else None,
+            status_timestamp=after.status.timestamp or "",
+            owner=self.store.owner_id if step.owned else None,
             snapshot=after if step.snapshot else None,
-            taken_from=step.taken_from,
+            previous_owner=step.previous_owner,
         )
         (refusal,) = await self.store.commit([change])
-        assert (refusal is None) == self.model.write(change, self.store.owner)
+        assert (refusal is None) == self.model.write(change, self.store.owner_id)
         await self.load(step.task_id)
         if refusal is not None:
             known = self.model.tasks.get(step.task_id)
-            assert isinstance(refusal, ConflictError)
-            assert refusal.last == (0 if known is None else len(known.log))
+            assert isinstance(refusal, CommitConflict)
+            assert refusal.generation == (0 if known is None else len(known.log))
 
     async def load(self, task_id: str) -> None:
         stored, known = await self.store.load(task_id), self.model.tasks.get(task_id)
@@ -236,29 +252,29 @@ class Compared:
             assert stored is known
             return
         assert (stored.scope, stored.owner is not None) == (known.scope, known.owned)
-        assert (stored.reflects, stored.generation) == (known.reflects, len(known.log))
-        assert [logged.event for logged in stored.later] == known.log[stored.reflects :]
-        assert fold(stored.snapshot, [logged.event for logged in stored.later]) == known.task()
+        assert (stored.snapshot_generation, stored.generation) == (known.snapshot_generation, len(known.log))
+        assert [logged.event for logged in stored.later_events] == known.log[stored.snapshot_generation :]
+        assert apply_events(stored.snapshot, [logged.event for logged in stored.later_events]) == known.task()
 
-    async def look(self, query: Query) -> None:
+    async def look(self, query: TaskQuery) -> None:
         expected = self.model.look(query)
         found: list[Task] = []
         while True:
             listed = await self.store.list(query)
-            assert listed.total == len(expected)
-            assert len(listed.tasks) == min(query.size, len(expected) - len(found))
+            assert listed.total_size == len(expected)
+            assert len(listed.tasks) == min(query.page_size, len(expected) - len(found))
             found += listed.tasks
-            query = msgspec.structs.replace(query, token=listed.next_token)
-            if not listed.next_token:
+            query = msgspec.structs.replace(query, page_token=listed.next_page_token)
+            if not listed.next_page_token:
                 break
         assert found == expected
 
     async def read(self, step: Read) -> None:
         known = self.model.tasks.get(step.task_id)
         try:
-            read = await self.store.events.read(step.task_id, after=step.after, limit=step.limit)
-        except LogMovedError as moved:
-            assert known is not None and step.after < known.reflects and moved.last == len(known.log)
+            read = await self.store.event_log.read(step.task_id, after=step.after, limit=step.limit)
+        except LogTruncatedError as moved:
+            assert known is not None and step.after < known.snapshot_generation and moved.generation == len(known.log)
             return
         expected = [] if known is None else known.log[step.after : step.after + step.limit]
         assert [logged.event for logged in read] == expected
@@ -269,42 +285,42 @@ class Compared:
         targets = {} if known is None else known.targets
         if step.put:
             target = PushTarget(PushConfig("https://example.org", step.config_id, token=f"{len(targets)}"), "1.0")
-            assert await self.store.put_target(step.task_id, target) == (known is not None)
+            assert await self.store.put_push_target(step.task_id, target) == (known is not None)
             targets[step.config_id] = target
         else:
             gone = targets.pop(step.config_id, None)
-            assert await self.store.drop_target(step.task_id, step.config_id) == (gone is not None)
+            assert await self.store.delete_push_target(step.task_id, step.config_id) == (gone is not None)
         expected: list[Any] = [] if known is None else [*targets.values()]
-        assert list(await self.store.targets(step.task_id)) == expected
+        assert list(await self.store.load_push_targets(step.task_id)) == expected
 
     async def reopen(self) -> None:
-        """As another daemon, which takes over what the one before owned."""
+        """Reopen as another daemon, which takes over the tasks of the previous one."""
         if self.path is None:
             return
-        dead = self.store.owner
+        dead = self.store.owner_id
         await self.store.close()
         self.store = SqliteStore(self.path)
         await self.store.open()
-        orphans = sorted(await self.store.orphans())
+        orphans = sorted(await self.store.list_orphans())
         owned = {name: known for name, known in self.model.tasks.items() if known.owned}
         assert orphans == sorted(name for name, known in owned.items() if known.state is not TaskState.COMPLETED)
         for task_id, known in owned.items():
-            change = Change(
+            change = TaskChange(
                 task_id=task_id,
-                expected=len(known.log),
+                expected_generation=len(known.log),
                 events=(),
                 scope="",
                 context_id="",
                 state=TaskState.FAILED,
-                updated="",
-                owner=self.store.owner,
-                taken_from=dead,
+                status_timestamp="",
+                owner=self.store.owner_id,
+                previous_owner=dead,
             )
             assert await self.store.commit([change]) == [None]
 
 
 @given(STEPS)
-def test_the_memory_store_is_what_the_model_is(steps: list[Step]) -> None:
+def test_the_memory_store_behaves_as_the_model(steps: list[Step]) -> None:
     async def run() -> None:
         compared = Compared(MemoryStore(), None)
         for step in steps:
@@ -315,7 +331,7 @@ def test_the_memory_store_is_what_the_model_is(steps: list[Step]) -> None:
 
 @settings(max_examples=60)
 @given(STEPS)
-def test_the_sqlite_store_is_what_the_model_is(steps: list[Step]) -> None:
+def test_the_sqlite_store_behaves_as_the_model(steps: list[Step]) -> None:
     async def run() -> None:
         with tempfile.TemporaryDirectory() as folder:
             compared = Compared(SqliteStore(f"{folder}/tasks.db"), f"{folder}/tasks.db")

@@ -1,4 +1,4 @@
-"""The SQLite store's file: what is opened and what is refused, what stays, what goes, and how it is looked through."""
+"""The SQLite store's file: which files open and which are refused, what persists, what expires, and how queries run."""
 
 from __future__ import annotations
 
@@ -14,21 +14,29 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from discreet.daemon.agents.model.draft import fold
+from discreet.daemon.agents.model.draft import apply_events
 from discreet.daemon.agents.model.types import (
-    Created,
-    Event,
     Message,
     MessageAdded,
     Part,
     PushConfig,
     Role,
     Task,
+    TaskCreated,
+    TaskEvent,
     TaskState,
     TaskStatus,
 )
-from discreet.daemon.agents.stores.checks import number_below
-from discreet.daemon.agents.stores.interface import Change, ConflictError, PushTarget, Query, StoreError
+from discreet.daemon.agents.stores.checks import page_bound
+from discreet.daemon.agents.stores.interface import (
+    CANCEL,
+    CommitConflict,
+    OwnerRequest,
+    PushTarget,
+    StoreError,
+    TaskChange,
+    TaskQuery,
+)
 from discreet.daemon.agents.stores.sqlite import reader
 from discreet.daemon.agents.stores.sqlite.schema import MIGRATIONS, open_writer
 from discreet.daemon.agents.stores.sqlite.store import SqliteStore
@@ -59,24 +67,24 @@ def a_task(task_id: str, state: TaskState = WORKING) -> Task:
 
 def change(
     task: Task,
-    *events: Event,
+    *events: TaskEvent,
     expected: int = 0,
     snapshot: bool = False,
     owner: str | None = None,
-    taken_from: str | None = None,
-) -> Change:
-    """Of a new task, unless something else is expected."""
-    return Change(
+    previous_owner: str | None = None,
+) -> TaskChange:
+    """A change of a new task, unless `expected` is given."""
+    return TaskChange(
         task_id=task.id,
-        expected=expected,
-        events=events if expected else (Created(task), *events),
+        expected_generation=expected,
+        events=events if expected else (TaskCreated(task), *events),
         scope="me",
         context_id=task.context_id,
         state=task.status.state,
-        updated=task.status.timestamp or "",
+        status_timestamp=task.status.timestamp or "",
         owner=owner,
-        snapshot=fold(task, events) if snapshot else None,
-        taken_from=taken_from,
+        snapshot=apply_events(task, events) if snapshot else None,
+        previous_owner=previous_owner,
     )
 
 
@@ -85,7 +93,7 @@ def said(text: str) -> MessageAdded:
 
 
 async def refused(path: str) -> str:
-    """In one line, why."""
+    """The error of opening a store there, which is one line."""
     with pytest.raises(StoreError) as error:
         await SqliteStore(path).open()
     (line,) = str(error.value).splitlines()
@@ -96,20 +104,20 @@ async def refused(path: str) -> str:
 # -- opening ---------------------------------------------------------------------------------------------------
 
 
-async def test_what_is_no_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_store_is_refused_and_left_unchanged(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("not a database, but long enough to have a header of a hundred bytes" * 3)
     other = tmp_path / "other.db"
     with closing(sqlite3.connect(other)) as connection:
         connection.execute("CREATE TABLE theirs (x)")
     before = text.read_bytes(), other.read_bytes()
-    assert "no SQLite database" in await refused(str(text))
+    assert "not a SQLite database" in await refused(str(text))
     assert "another program" in await refused(str(other))
     assert (text.read_bytes(), other.read_bytes()) == before
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["notes.txt", "other.db"]
 
 
-async def test_where_no_file_can_be_the_store_is_refused(tmp_path: Path) -> None:
+async def test_a_path_at_which_no_file_can_be_is_refused(tmp_path: Path) -> None:
     assert "No such file" in await refused(str(tmp_path / "missing" / "tasks.db"))
     assert "directory" in await refused(str(tmp_path))
 
@@ -127,7 +135,7 @@ async def test_a_file_of_a_newer_version_is_refused(path: str) -> None:
     assert "newer" in await refused(path)
 
 
-async def test_an_older_file_is_brought_up_to_date_and_keeps_what_it_has(path: str) -> None:
+async def test_an_older_file_is_migrated_and_keeps_its_data(path: str) -> None:
     async with opened(path) as store:
         await store.commit([change(a_task("t"))])
     later = (*MIGRATIONS, "ALTER TABLE tasks ADD COLUMN more TEXT;\nCREATE TABLE much_more (x);")
@@ -138,7 +146,7 @@ async def test_an_older_file_is_brought_up_to_date_and_keeps_what_it_has(path: s
             assert connection.execute("PRAGMA user_version").fetchone() == (len(later),)
 
 
-async def test_a_migration_that_fails_leaves_the_file_as_it_was(path: str) -> None:
+async def test_a_failed_migration_leaves_the_file_unchanged(path: str) -> None:
     async with opened(path) as store:
         await store.commit([change(a_task("t"))])
     with pytest.raises(StoreError):
@@ -147,82 +155,82 @@ async def test_a_migration_that_fails_leaves_the_file_as_it_was(path: str) -> No
         assert await store.load("t") is not None
 
 
-async def test_many_may_open_a_new_file_at_once(path: str) -> None:
+async def test_several_stores_may_open_a_new_file_at_once(path: str) -> None:
     stores = [SqliteStore(path) for _ in range(8)]
     async with anyio.create_task_group() as group:
         for store in stores:
             group.start_soon(store.open)
-    assert len({store.owner for store in stores}) == 8
+    assert len({store.owner_id for store in stores}) == 8
     for n, store in enumerate(stores):
         assert await store.commit([change(a_task(f"{n}"))]) == [None]
-    assert (await stores[0].list(Query(scope="me"))).total == 8
+    assert (await stores[0].list(TaskQuery(scope="me"))).total_size == 8
     for store in stores:
         await store.close()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes are POSIX's")
-async def test_nobody_else_may_read_the_files(path: str, tmp_path: Path) -> None:
+async def test_other_users_may_not_read_the_files(path: str, tmp_path: Path) -> None:
     async with opened(path) as store:
         await store.commit([change(a_task("t"))])
         assert {entry.stat().st_mode & 0o777 for entry in tmp_path.iterdir()} == {0o600}
 
 
-async def test_a_closed_store_says_so_and_leaves_only_its_file(path: str, tmp_path: Path) -> None:
+async def test_a_closed_store_refuses_calls_and_leaves_only_its_file(path: str, tmp_path: Path) -> None:
     async with opened(path) as store:
         pass
     assert [entry.name for entry in tmp_path.iterdir()] == ["tasks.db"]
     with pytest.raises(StoreError):
         await store.load("t")
-    assert store.moves() == 0
+    assert store.data_version() == 0
 
 
 # -- what stays, and what goes ---------------------------------------------------------------------------------
 
 
-async def test_everything_is_there_when_the_file_is_opened_again(path: str) -> None:
+async def test_everything_is_still_stored_after_reopening(path: str) -> None:
     target = PushTarget(PushConfig("https://example.org", "p", "t"), "1.0")
     async with opened(path) as store:
         await store.commit([change(a_task("t"), snapshot=True), change(a_task("u"))])
         await store.commit([change(a_task("t"), said("1"), expected=1)])
-        await store.put_target("t", target)
-        before = await store.load("t"), await store.list(Query(scope="me"))
-        token = (await store.list(Query(scope="me", size=1))).next_token
+        await store.put_push_target("t", target)
+        before = await store.load("t"), await store.list(TaskQuery(scope="me"))
+        token = (await store.list(TaskQuery(scope="me", page_size=1))).next_page_token
     async with opened(path) as store:
-        assert (await store.load("t"), await store.list(Query(scope="me"))) == before
-        assert list(await store.targets("t")) == [target]
-        assert [task.id for task in (await store.list(Query(scope="me", token=token))).tasks] == ["u"]
+        assert (await store.load("t"), await store.list(TaskQuery(scope="me"))) == before
+        assert list(await store.load_push_targets("t")) == [target]
+        assert [task.id for task in (await store.list(TaskQuery(scope="me", page_token=token))).tasks] == ["u"]
 
 
-async def test_what_ended_goes_by_number_and_by_age_and_what_lives_stays(path: str) -> None:
+async def test_ended_tasks_expire_by_number_and_by_age_and_active_ones_stay(path: str) -> None:
     time = 1e9
-    async with opened(SqliteStore(path, keep_ended=3, keep_seconds=60, clock=lambda: time)) as store:
-        await store.commit([change(a_task("live"), owner=store.owner)])
+    async with opened(SqliteStore(path, max_ended_tasks=3, ended_task_seconds=60, clock=lambda: time)) as store:
+        await store.commit([change(a_task("live"), owner=store.owner_id)])
         await store.commit([change(a_task(f"{n}", COMPLETED), said("x")) for n in range(5)])
-        await store.put_target("0", PushTarget(PushConfig("https://example.org", "p"), "1.0"))
-        while await store.tidy():
+        await store.put_push_target("0", PushTarget(PushConfig("https://example.org", "p"), "1.0"))
+        while await store.delete_expired_tasks():
             pass
-        listed = await store.list(Query(scope="me"))
-        assert ([task.id for task in listed.tasks], listed.total) == (["4", "3", "2", "live"], 4)
+        listed = await store.list(TaskQuery(scope="me"))
+        assert ([task.id for task in listed.tasks], listed.total_size) == (["4", "3", "2", "live"], 4)
         assert await store.load("0") is None
-        assert list(await store.targets("0")) == []
+        assert list(await store.load_push_targets("0")) == []
         time += 61
         await store.commit([change(a_task("new", COMPLETED))])
-        while await store.tidy():
+        while await store.delete_expired_tasks():
             pass
-        listed = await store.list(Query(scope="me"))
-        assert ([task.id for task in listed.tasks], listed.total) == (["new", "live"], 2)
-        assert (await store.list(Query(scope="me", context_id="c"))).total == 2
+        listed = await store.list(TaskQuery(scope="me"))
+        assert ([task.id for task in listed.tasks], listed.total_size) == (["new", "live"], 2)
+        assert (await store.list(TaskQuery(scope="me", context_id="c"))).total_size == 2
     with closing(sqlite3.connect(path)) as connection:
         for table in ("tasks", "snapshots"):
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (2,)
-        for table in ("events", "targets", "asked"):
+        for table in ("events", "push_targets", "owner_requests"):
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
 
 
-async def test_a_commit_that_finds_no_room_fails_and_nothing_of_it_is_kept(path: str) -> None:
+async def test_a_commit_that_does_not_fit_fails_completely(path: str) -> None:
     async with opened(path) as store:
         await store.commit([change(a_task("t"))])
-        writing = store._open_one.files.writing
+        writing = store._open_store.connections.writer
         (pages,) = writing.execute("PRAGMA page_count").fetchone()
         writing.execute(f"PRAGMA max_page_count = {pages + 2}")
         large = change(a_task("t"), said("x" * 100_000), expected=1)
@@ -233,7 +241,7 @@ async def test_a_commit_that_finds_no_room_fails_and_nothing_of_it_is_kept(path:
         assert await store.commit([change(a_task("small")), large]) == [None, None]
 
 
-async def test_commits_are_made_even_while_the_loop_is_never_idle(path: str) -> None:
+async def test_commits_progress_while_the_event_loop_is_never_idle(path: str) -> None:
     async with opened(path) as store:
         done: list[object] = []
 
@@ -256,20 +264,22 @@ async def test_commits_are_made_even_while_the_loop_is_never_idle(path: str) -> 
 @pytest.mark.parametrize(
     "query",
     [
-        Query(scope="me"),
-        Query(scope="me", context_id="c"),
-        Query(scope="me", state=WORKING),
-        Query(scope="me", context_id="c", state=WORKING),
+        TaskQuery(scope="me"),
+        TaskQuery(scope="me", context_id="c"),
+        TaskQuery(scope="me", state=WORKING),
+        TaskQuery(scope="me", context_id="c", state=WORKING),
     ],
 )
-async def test_a_page_is_found_without_looking_at_all_tasks_or_sorting(path: str, query: Query, token: str) -> None:
+async def test_a_page_is_read_without_a_table_scan_or_a_sort(path: str, query: TaskQuery, token: str) -> None:
     async with opened(path) as store:
         await store.commit([change(a_task(f"{n}")) for n in range(50)])
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         statements: list[str] = []
         connection.set_trace_callback(statements.append)
-        query = Query(scope=query.scope, context_id=query.context_id, state=query.state, token=token, size=5)
-        assert len(reader.list_tasks(connection, query, number_below(query)).tasks) == 5
+        query = TaskQuery(
+            scope=query.scope, context_id=query.context_id, state=query.state, page_token=token, page_size=5
+        )
+        assert len(reader.list_tasks(connection, query, page_bound(query)).tasks) == 5
         connection.set_trace_callback(None)
         reads = [statement for statement in statements if statement.startswith("SELECT")]
         assert len(reads) == 2
@@ -281,102 +291,102 @@ async def test_a_page_is_found_without_looking_at_all_tasks_or_sorting(path: str
 # -- several daemons -------------------------------------------------------------------------------------------
 
 
-async def test_nobody_changes_what_another_daemon_owns(path: str) -> None:
+async def test_a_task_of_another_daemon_can_not_be_changed(path: str) -> None:
     async with opened(path) as ours, opened(path) as theirs:
-        await ours.commit([change(a_task("t"), owner=ours.owner)])
+        await ours.commit([change(a_task("t"), owner=ours.owner_id)])
         for attempt in (
             change(a_task("t"), said("x"), expected=1),
-            change(a_task("t"), said("x"), expected=1, owner=theirs.owner),
-            change(a_task("t"), expected=1, owner=theirs.owner),
-            change(a_task("t"), expected=1, snapshot=True, taken_from=theirs.owner),
+            change(a_task("t"), said("x"), expected=1, owner=theirs.owner_id),
+            change(a_task("t"), expected=1, owner=theirs.owner_id),
+            change(a_task("t"), expected=1, snapshot=True, previous_owner=theirs.owner_id),
         ):
             (refusal,) = await theirs.commit([attempt])
-            assert isinstance(refusal, ConflictError)
-            assert (refusal.last, refusal.owner) == (1, ours.owner)
-        assert list(await theirs.orphans()) == []
+            assert isinstance(refusal, CommitConflict)
+            assert (refusal.generation, refusal.owner) == (1, ours.owner_id)
+        assert list(await theirs.list_orphans()) == []
         assert await ours.commit([change(a_task("t"), said("x"), expected=1)]) == [None]
-        assert await theirs.commit([change(a_task("t"), said("y"), expected=2, owner=theirs.owner)]) == [None]
+        assert await theirs.commit([change(a_task("t"), said("y"), expected=2, owner=theirs.owner_id)]) == [None]
 
 
-async def test_orphans_are_taken_over_by_one_of_all_who_try(path: str) -> None:
+async def test_an_orphan_is_taken_over_by_exactly_one_daemon(path: str) -> None:
     async with opened(path) as gone:
-        dead = gone.owner
+        dead = gone.owner_id
         await gone.commit([change(a_task(name), owner=dead) for name in "tu"])
         await gone.commit([change(a_task("ended", COMPLETED), owner=dead), change(a_task("free"))])
-        assert await gone.ask_owner("t", "cancel")
+        assert await gone.send_owner_request("t", CANCEL)
     async with opened(path) as one, opened(path) as other:
-        assert sorted(await one.orphans()) == sorted(await other.orphans()) == ["t", "u"]
+        assert sorted(await one.list_orphans()) == sorted(await other.list_orphans()) == ["t", "u"]
         results: dict[str, object] = {}
 
         async def take(store: SqliteStore) -> None:
-            (results[store.owner],) = await store.commit(
-                [change(a_task("t"), expected=1, owner=store.owner, taken_from=dead)]
+            (results[store.owner_id],) = await store.commit(
+                [change(a_task("t"), expected=1, owner=store.owner_id, previous_owner=dead)]
             )
 
         async with anyio.create_task_group() as group:
             group.start_soon(take, one)
             group.start_soon(take, other)
-        winner, loser = (one, other) if results[one.owner] is None else (other, one)
-        refusal = results[loser.owner]
-        assert results[winner.owner] is None
-        assert isinstance(refusal, ConflictError) and refusal.owner == winner.owner
-        assert list(await one.orphans()) == list(await other.orphans()) == ["u"]
-        assert list(await loser.asked()) == []
-        assert list(await winner.asked()) == [("t", "cancel")]
+        winner, loser = (one, other) if results[one.owner_id] is None else (other, one)
+        refusal = results[loser.owner_id]
+        assert results[winner.owner_id] is None
+        assert isinstance(refusal, CommitConflict) and refusal.owner == winner.owner_id
+        assert list(await one.list_orphans()) == list(await other.list_orphans()) == ["u"]
+        assert list(await loser.take_owner_requests()) == []
+        assert list(await winner.take_owner_requests()) == [OwnerRequest("t", CANCEL)]
 
 
-async def test_a_request_reaches_the_daemon_that_works_on_the_task(path: str) -> None:
+async def test_an_owner_request_reaches_the_owner_of_the_task(path: str) -> None:
     async with opened(path) as ours, opened(path) as theirs:
-        await ours.commit([change(a_task("t"), owner=ours.owner)])
-        assert await theirs.ask_owner("t", "cancel")
-        assert list(await theirs.asked()) == []
-        assert list(await ours.asked()) == [("t", "cancel")]
-        assert list(await ours.asked()) == []
+        await ours.commit([change(a_task("t"), owner=ours.owner_id)])
+        assert await theirs.send_owner_request("t", CANCEL)
+        assert list(await theirs.take_owner_requests()) == []
+        assert list(await ours.take_owner_requests()) == [OwnerRequest("t", CANCEL)]
+        assert list(await ours.take_owner_requests()) == []
 
 
-async def test_moves_tell_of_what_others_write_and_of_nothing_else(path: str) -> None:
+async def test_the_data_version_changes_with_the_writes_of_others_only(path: str) -> None:
     async with opened(path) as ours, opened(path) as theirs:
-        before = ours.moves()
+        before = ours.data_version()
         await ours.commit([change(a_task("t"))])
         await ours.load("t")
-        assert ours.moves() == before
+        assert ours.data_version() == before
         seen = {before}
         await theirs.commit([change(a_task("u"))])
-        assert ours.moves() not in seen
-        seen.add(ours.moves())
-        await theirs.put_target("u", PushTarget(PushConfig("https://example.org", "p"), "1.0"))
-        assert ours.moves() not in seen
-        before = ours.moves()
+        assert ours.data_version() not in seen
+        seen.add(ours.data_version())
+        await theirs.put_push_target("u", PushTarget(PushConfig("https://example.org", "p"), "1.0"))
+        assert ours.data_version() not in seen
+        before = ours.data_version()
         await theirs.close()
-        await ours.orphans()
-        assert ours.moves() == before
+        await ours.list_orphans()
+        assert ours.data_version() == before
 
 
-async def test_another_daemon_reads_to_the_end_what_a_finished_task_did(path: str) -> None:
+async def test_another_daemon_reads_a_finished_task_to_its_end(path: str) -> None:
     async with opened(path) as ours, opened(path) as theirs:
-        await ours.commit([change(a_task("t"), snapshot=True, owner=ours.owner)])
+        await ours.commit([change(a_task("t"), snapshot=True, owner=ours.owner_id)])
         events = [said(str(n)) for n in range(10)]
-        await ours.commit([change(a_task("t"), *events[:5], expected=1, owner=ours.owner)])
+        await ours.commit([change(a_task("t"), *events[:5], expected=1, owner=ours.owner_id)])
         await ours.commit([change(a_task("t", COMPLETED), *events[5:], expected=6, snapshot=True)])
-        assert [logged.event for logged in await theirs.events.read("t", after=1)] == events
+        assert [logged.event for logged in await theirs.event_log.read("t", after=1)] == events
 
 
-async def test_what_the_dead_leave_beside_the_file_is_removed(path: str, tmp_path: Path) -> None:
+async def test_lock_files_and_rows_of_dead_daemons_are_removed(path: str, tmp_path: Path) -> None:
     async with opened(path) as store:
         leftover = Path(f"{path}-daemon-0123456789abcdef")
         leftover.touch()
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("INSERT INTO daemons VALUES ('0123456789abcdef', 5, 0)")
-        before = store.moves()
-        assert list(await store.orphans()) == []
+        before = store.data_version()
+        assert list(await store.list_orphans()) == []
         assert not leftover.exists()
-        assert store.moves() == before
+        assert store.data_version() == before
         with closing(sqlite3.connect(path)) as connection:
             assert connection.execute("SELECT count(*) FROM daemons").fetchone() == (2,)
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["removed", "replaced"])
-async def test_nothing_is_acknowledged_that_goes_into_a_file_that_is_gone(path: str, again: bool) -> None:
+async def test_no_commit_is_acknowledged_after_the_file_was_removed_or_replaced(path: str, again: bool) -> None:
     async with opened(path) as store:
         assert await store.commit([change(a_task("a"), snapshot=True)]) == [None]
         os.unlink(path)

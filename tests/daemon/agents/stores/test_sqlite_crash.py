@@ -1,4 +1,4 @@
-"""Daemons that are killed, and daemons that write at the same time: nothing that was acknowledged is lost."""
+"""Daemons that are killed, and daemons that write at the same time: no acknowledged commit is lost."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from discreet.daemon.agents.model.draft import fold
-from discreet.daemon.agents.model.types import Created, Task, TaskState, TaskStatus
-from discreet.daemon.agents.stores.interface import Change, Query, Stored
+from discreet.daemon.agents.model.draft import apply_events
+from discreet.daemon.agents.model.types import Task, TaskCreated, TaskState, TaskStatus
+from discreet.daemon.agents.stores.interface import StoredTask, TaskChange, TaskQuery
 from discreet.daemon.agents.stores.sqlite.store import SqliteStore
 
 pytestmark = pytest.mark.anyio
@@ -21,14 +21,14 @@ pytestmark = pytest.mark.anyio
 _BEGINNING = """
 import os, sys
 import anyio
-from discreet.daemon.agents.model.draft import fold
+from discreet.daemon.agents.model.draft import apply_events
 from discreet.daemon.agents.model.types import *
 from discreet.daemon.agents.stores.interface import *
 from discreet.daemon.agents.stores.sqlite.store import SqliteStore
 
 def change(task, expected, events, owner, snapshot):
-    return Change(task_id=task.id, expected=expected, events=events, scope="me", context_id=task.context_id,
-        state=task.status.state, updated="", owner=owner, snapshot=task if snapshot else None)
+    return TaskChange(task_id=task.id, expected_generation=expected, events=events, scope="me", context_id=task.context_id,
+        state=task.status.state, status_timestamp="", owner=owner, snapshot=task if snapshot else None)
 
 def said(text):
     return MessageAdded(Message(text, Role.USER, (Part(text=text),)))
@@ -42,12 +42,12 @@ async def work(store, name):
     while True:
         n += 1
         task = Task(f"{name}-{n}", "c", TaskStatus(TaskState.SUBMITTED))
-        events = (Created(task),)
+        events = (TaskCreated(task),)
         expected = 0
         for step in range(1, 9):
             state = TaskState.COMPLETED if step == 7 else TaskState.WORKING
-            task = fold(task, events)
-            owner = None if step == 8 else store.owner
+            task = apply_events(task, events)
+            owner = None if step == 8 else store.owner_id
             assert await store.commit([change(task, expected, events, owner, snapshot=step % 3 == 0)]) == [None]
             expected += len(events)
             os.write(1, f"{task.id} {expected}\\n".encode())
@@ -70,9 +70,9 @@ TAKES_TURNS = (
 async def work(store, name, turns):
     while turns:
         stored = await store.load(name)
-        task = fold(stored.snapshot, [logged.event for logged in stored.later])
+        task = apply_events(stored.snapshot, [logged.event for logged in stored.later_events])
         event = said(f"{sys.argv[2]}")
-        task = fold(task, [event])
+        task = apply_events(task, [event])
         result, = await store.commit([change(task, stored.generation, (event,), None, snapshot=turns % 5 == 0)])
         turns -= result is None
 
@@ -97,7 +97,7 @@ def start(code: str, *arguments: str) -> subprocess.Popen[str]:
 
 
 def acknowledged_until_killed(path: str, name: str, lines: int) -> dict[str, int]:
-    """Let a daemon write, and kill it behind so many lines: what it said was kept."""
+    """Kill a writing daemon after so many lines. Returns the generation that it acknowledged for each task."""
     with start(COMMITS_AND_TELLS, path, name) as process:
         assert process.stdout is not None
         told = [process.stdout.readline() for _ in range(lines)]
@@ -110,10 +110,12 @@ def acknowledged_until_killed(path: str, name: str, lines: int) -> dict[str, int
     return kept
 
 
-def check(stored: Stored) -> None:
-    """Its messages are numbered by their generation, and each step of three events is there wholly."""
-    task = fold(stored.snapshot, [logged.event for logged in stored.later])
-    assert [logged.generation for logged in stored.later] == [*range(stored.reflects + 1, stored.generation + 1)]
+def check(stored: StoredTask) -> None:
+    """Its messages are numbered by their generations, and each commit of three events is complete."""
+    task = apply_events(stored.snapshot, [logged.event for logged in stored.later_events])
+    assert [logged.generation for logged in stored.later_events] == [
+        *range(stored.snapshot_generation + 1, stored.generation + 1)
+    ]
     assert stored.generation % 3 == 1
     spoken = [message.message_id for message in task.history]
     assert spoken == [str(n) for n in range(2, stored.generation + 1) if n % 3 != 0]
@@ -121,23 +123,23 @@ def check(stored: Stored) -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the killed one's loop is what matters
-async def test_what_was_acknowledged_survives_a_kill_at_any_moment(tmp_path: Path) -> None:
+async def test_acknowledged_commits_survive_a_kill_at_any_moment(tmp_path: Path) -> None:
     path = str(tmp_path / "tasks.db")
     seed = random.Random(20260101)
     kept: dict[str, int] = {}
     for turn in range(12):
         kept |= acknowledged_until_killed(path, str(turn), seed.randrange(1, 300))
-        store = SqliteStore(path, keep_ended=1_000_000)
+        store = SqliteStore(path, max_ended_tasks=1_000_000)
         await store.open()
-        orphans = await store.orphans()
+        orphans = await store.list_orphans()
         listed: list[Task] = []
         token = ""
         while True:
-            page = await store.list(Query(scope="me", size=100, token=token))
+            page = await store.list(TaskQuery(scope="me", page_size=100, page_token=token))
             listed += page.tasks
-            if not (token := page.next_token):
+            if not (token := page.next_page_token):
                 break
-        assert page.total == len(listed)
+        assert page.total_size == len(listed)
         for task_id, generation in kept.items():
             stored = await store.load(task_id)
             assert stored is not None and stored.generation >= generation
@@ -152,7 +154,7 @@ async def test_what_was_acknowledged_survives_a_kill_at_any_moment(tmp_path: Pat
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_two_daemons_that_change_the_same_tasks_lose_nothing(tmp_path: Path) -> None:
+async def test_two_daemons_that_change_the_same_tasks_lose_no_change(tmp_path: Path) -> None:
     path, turns = str(tmp_path / "tasks.db"), 40
     store = SqliteStore(path)
     await store.open()
@@ -160,14 +162,14 @@ async def test_two_daemons_that_change_the_same_tasks_lose_nothing(tmp_path: Pat
         task = Task(name, "c", TaskStatus(TaskState.WORKING))
         assert await store.commit(
             [
-                Change(
+                TaskChange(
                     task_id=name,
-                    expected=0,
-                    events=(Created(task),),
+                    expected_generation=0,
+                    events=(TaskCreated(task),),
                     scope="me",
                     context_id="c",
                     state=TaskState.WORKING,
-                    updated="",
+                    status_timestamp="",
                     owner=None,
                 )
             ]
@@ -179,6 +181,9 @@ async def test_two_daemons_that_change_the_same_tasks_lose_nothing(tmp_path: Pat
     for name in "ab":
         stored = await store.load(name)
         assert stored is not None and stored.generation == 1 + 2 * 4 * turns
-        spoken = [message.message_id for message in fold(stored.snapshot, [e.event for e in stored.later]).history]
+        spoken = [
+            message.message_id
+            for message in apply_events(stored.snapshot, [e.event for e in stored.later_events]).history
+        ]
         assert spoken.count("one") == spoken.count("two") == 4 * turns
     await store.close()

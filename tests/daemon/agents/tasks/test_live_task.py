@@ -1,4 +1,4 @@
-"""A task in memory: what watchers see of it, what the store gets of it, and what is let go of."""
+"""A task in memory: what its watchers read, what the store gets, and what is dropped."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.daemon.agents.model.draft import Draft, fold
-from discreet.daemon.agents.model.ids import is_new_id, new_id, now
+from discreet.daemon.agents.model.draft import TaskDraft, apply_events
+from discreet.daemon.agents.model.ids import is_new_id, new_id
+from discreet.daemon.agents.model.timestamps import now
 from discreet.daemon.agents.model.types import (
     Artifact,
     ArtifactChanged,
-    Created,
-    Event,
     Message,
     MessageAdded,
     Part,
     Role,
     StatusChanged,
     Task,
+    TaskCreated,
+    TaskEvent,
     TaskState,
     TaskStatus,
 )
-from discreet.daemon.agents.tasks.event_buffer import MOST_EVENTS
+from discreet.daemon.agents.tasks.event_buffer import MAX_EVENTS
 from discreet.daemon.agents.tasks.live_task import LiveTask
 
 
@@ -37,7 +38,7 @@ def task() -> Task:
 
 def begun() -> LiveTask:
     live = LiveTask(task(), 0, "", "me", lambda live: None)
-    live.publish(Created(live.task()))
+    live.publish(TaskCreated(live.task()))
     return live
 
 
@@ -46,7 +47,7 @@ def chunk(text: str, *, append: bool = True) -> ArtifactChanged:
 
 
 def commit(live: LiveTask) -> None:
-    live.took(live.change())
+    live.mark_committed(live.next_change())
 
 
 def texts(task: Task) -> list[str | None]:
@@ -56,8 +57,8 @@ def texts(task: Task) -> list[str | None]:
 # -- the draft ----------------------------------------------------------------------------------------------------
 
 
-def test_what_was_said_with_a_status_belongs_to_the_history_when_the_next_one_comes() -> None:
-    draft = Draft(task())
+def test_the_message_of_a_status_moves_to_the_history_with_the_next_status() -> None:
+    draft = TaskDraft(task())
     draft.apply(StatusChanged(TaskStatus(TaskState.WORKING, message("one"))))
     assert [m.message_id for m in draft.freeze().history] == ["asked"]
     draft.apply(StatusChanged(TaskStatus(TaskState.COMPLETED, message("two"))))
@@ -66,19 +67,19 @@ def test_what_was_said_with_a_status_belongs_to_the_history_when_the_next_one_co
     assert frozen.status.message == message("two")
 
 
-def test_an_artifact_is_appended_to_or_replaced_and_made_where_there_is_none() -> None:
-    assert texts(fold(task(), [chunk("a"), chunk("b")])) == ["a", "b"]
-    assert texts(fold(task(), [chunk("a"), chunk("b", append=False)])) == ["b"]
+def test_an_artifact_is_appended_to_or_replaced_and_created_where_there_is_none() -> None:
+    assert texts(apply_events(task(), [chunk("a"), chunk("b")])) == ["a", "b"]
+    assert texts(apply_events(task(), [chunk("a"), chunk("b", append=False)])) == ["b"]
     other = ArtifactChanged(Artifact("b", (Part(text="c"),)))
-    assert texts(fold(task(), [chunk("a"), other, chunk("b")])) == ["a", "b", "c"]
+    assert texts(apply_events(task(), [chunk("a"), other, chunk("b")])) == ["a", "b", "c"]
 
 
 def test_the_same_message_twice_is_there_twice() -> None:
     said = MessageAdded(message("again"))
-    assert [m.message_id for m in fold(task(), [said, said]).history] == ["asked", "again", "again"]
+    assert [m.message_id for m in apply_events(task(), [said, said]).history] == ["asked", "again", "again"]
 
 
-EVENTS: st.SearchStrategy[list[Event]] = st.lists(
+EVENTS: st.SearchStrategy[list[TaskEvent]] = st.lists(
     st.builds(chunk, st.text(max_size=3), append=st.booleans())
     | st.builds(lambda text: MessageAdded(message(text)), st.text(max_size=3))
     | st.builds(lambda text: StatusChanged(TaskStatus(TaskState.WORKING, message(text))), st.text(max_size=3)),
@@ -87,12 +88,12 @@ EVENTS: st.SearchStrategy[list[Event]] = st.lists(
 
 
 @given(EVENTS, st.integers(0, 12))
-def test_folding_in_two_steps_is_folding_at_once(events: list[Event], cut: int) -> None:
-    assert fold(fold(task(), events[:cut]), events[cut:]) == fold(task(), events)
+def test_folding_in_two_steps_is_folding_at_once(events: list[TaskEvent], cut: int) -> None:
+    assert apply_events(apply_events(task(), events[:cut]), events[cut:]) == apply_events(task(), events)
 
 
 def test_a_frozen_task_does_not_change_any_more() -> None:
-    draft = Draft(task())
+    draft = TaskDraft(task())
     draft.apply(chunk("a"))
     before = draft.freeze()
     draft.apply(chunk("b"))
@@ -108,70 +109,70 @@ def test_a_watcher_sees_nothing_before_the_store_has_it_and_then_each_event_once
     watcher = live.watch()
     for text in "abc":
         live.publish(chunk(text))
-    assert watcher.take() == []
+    assert watcher.take(live.committed) == []
     commit(live)
-    batch = watcher.take(2)
+    batch = watcher.take(live.committed, 2)
     assert batch is not None
     assert [logged.generation for logged in batch] == [2, 3]
-    assert [logged.generation for logged in watcher.take() or []] == [4]
-    assert watcher.take() == []
+    assert [logged.generation for logged in watcher.take(live.committed) or []] == [4]
+    assert watcher.take(live.committed) == []
 
 
-def test_nothing_is_kept_for_nobody() -> None:
+def test_nothing_is_buffered_without_a_watcher() -> None:
     live = begun()
     for _ in range(1000):
         live.publish(chunk("x" * 100))
-    assert live.kept.bytes == 0
+    assert live.buffer.bytes == 0
     watcher = live.watch()
     live.publish(chunk("seen"))
     commit(live)
-    assert [logged.event for logged in watcher.take() or []] == [chunk("seen")]
+    assert [logged.event for logged in watcher.take(live.committed) or []] == [chunk("seen")]
     watcher.close()
-    assert live.kept.bytes == 0
+    assert live.buffer.bytes == 0
 
 
-def test_who_is_too_far_behind_is_told_and_the_others_go_on() -> None:
+def test_a_watcher_behind_the_buffer_is_told_and_the_others_go_on() -> None:
     live = begun()
     commit(live)
     slow, fast = live.watch(), live.watch()
-    for _ in range(MOST_EVENTS + 1):
+    for _ in range(MAX_EVENTS + 1):
         live.publish(chunk("x"))
         if len(live.pending) == 500:
             commit(live)
-            while fast.take():
+            while fast.take(live.committed):
                 pass
     commit(live)
-    assert slow.take() is None
-    assert fast.take() is not None
-    assert live.kept.bytes < 1000 * MOST_EVENTS
+    assert slow.take(live.committed) is None
+    assert fast.take(live.committed) is not None
+    assert live.buffer.bytes < 1000 * MAX_EVENTS
 
 
-def test_what_all_have_seen_is_let_go_of_while_they_watch() -> None:
+def test_what_every_watcher_has_read_is_dropped() -> None:
     live = begun()
     watcher = live.watch()
     for _ in range(5000):
         live.publish(chunk("x" * 1000))
         commit(live)
-        watcher.take()
-    assert live.kept.bytes < 600 * 1300
+        watcher.take(live.committed)
+    assert live.buffer.bytes < 600 * 1300
 
 
-# -- the store's part ---------------------------------------------------------------------------------------------
+# -- the store ---------------------------------------------------------------------------------------------------
 
 
-def test_a_change_holds_what_was_not_committed_and_a_snapshot_when_the_task_comes_to_rest() -> None:
+def test_a_change_holds_what_was_not_committed_and_a_snapshot_when_the_task_stops() -> None:
     live = begun()
-    first = live.change()
-    assert (first.expected, first.generation, first.owner) == (0, 1, "me")
+    first = live.next_change()
+    assert (first.expected_generation, first.generation, first.owner) == (0, 1, "me")
     assert first.snapshot == live.task()
-    live.took(first)
+    live.mark_committed(first)
     live.publish(chunk("a"))
-    second = live.change()
-    assert (second.expected, second.snapshot, second.owner) == (1, None, "me")
+    second = live.next_change()
+    assert (second.expected_generation, second.snapshot, second.owner) == (1, None, "me")
     live.publish(StatusChanged(TaskStatus(TaskState.COMPLETED)))  # while the second is being committed
-    live.took(second)
-    third = live.change()
-    assert (third.expected, len(third.events), third.owner) == (2, 1, None)
+    live.mark_committed(second)
+    third = live.next_change()
+    assert (third.expected_generation, len(third.events), third.owner) == (2, 1, None)
     assert third.snapshot == live.task()
 
 
@@ -181,9 +182,9 @@ def test_snapshots_of_a_growing_task_become_rarer_as_it_grows() -> None:
     snapshots = 0
     for _ in range(4000):
         live.publish(chunk("x" * 4096))
-        change = live.change()
+        change = live.next_change()
         snapshots += change.snapshot is not None
-        live.took(change)
+        live.mark_committed(change)
     assert 1 <= snapshots <= 5  # of 16 MiB, each about twice as much as the one before
 
 

@@ -1,4 +1,4 @@
-"""Whole documents of both dialects: each is read into the core, written again, and judged by schemas of our own hand."""
+"""Whole documents of both versions: each is read into the model, written again, and validated by schemas of our own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from msgspec import UNSET, Raw
 
-from discreet.daemon.agents.model.states import RESTING
+from discreet.daemon.agents.model.states import INACTIVE
 from discreet.daemon.agents.model.types import (
     Artifact,
     ArtifactChanged,
@@ -27,8 +27,7 @@ from discreet.daemon.agents.model.types import (
     TaskState,
     TaskStatus,
 )
-from discreet.daemon.agents.service.request_handler import Happened
-from discreet.daemon.agents.versions import v03_requests as reading
+from discreet.daemon.agents.requests import TaskUpdate
 from discreet.daemon.agents.versions.v03 import V03
 from discreet.daemon.agents.versions.v03_model import (
     Artifact03,
@@ -38,8 +37,9 @@ from discreet.daemon.agents.versions.v03_model import (
     StatusUpdate03,
     Task03,
 )
+from discreet.daemon.agents.versions.v03_requests import message_from_v03, part_from_v03
 from discreet.daemon.agents.versions.v10 import V10
-from discreet.daemon.agents.versions.version import Dialect
+from discreet.daemon.agents.versions.version import ProtocolVersion
 
 DATA = Path(__file__).parent / "data"
 DOCUMENTS: list[dict[str, Any]] = json.loads((DATA / "documents.json").read_text(encoding="utf-8"))
@@ -57,7 +57,7 @@ NAMES = {  # of what a document is, in the schema of each dialect
 }
 
 
-def check(dialect: Dialect, name: str, document: Any) -> None:
+def check(dialect: ProtocolVersion, name: str, document: Any) -> None:
     Draft202012Validator({**SCHEMAS[dialect.name], "$ref": f"#/$defs/{name}"}).validate(document)
 
 
@@ -66,12 +66,12 @@ def check(dialect: Dialect, name: str, document: Any) -> None:
 
 def status_of(given: Status03) -> TaskStatus:
     states = {V03.state_name(state): state for state in TaskState}
-    message = None if given.message is None else reading.message(given.message, "message")
+    message = None if given.message is None else message_from_v03(given.message, "message")
     return TaskStatus(states[given.state], message, given.timestamp)
 
 
 def artifact_of(given: Artifact03) -> Artifact:
-    parts = tuple(reading.part(part, "part") for part in given.parts)
+    parts = tuple(part_from_v03(part, "part") for part in given.parts)
     return Artifact(given.artifact_id, parts, given.name, given.description, given.metadata, given.extensions or ())
 
 
@@ -81,7 +81,7 @@ def task_of(given: Task03) -> Task:
         given.context_id,
         status_of(given.status),
         tuple(map(artifact_of, given.artifacts or ())),
-        tuple(reading.message(message, "message") for message in given.history or ()),
+        tuple(message_from_v03(message, "message") for message in given.history or ()),
         given.metadata,
     )
 
@@ -91,15 +91,17 @@ def read_v03(what: str, text: bytes) -> Any:
         case "task":
             return task_of(msgspec.json.decode(text, type=Task03))
         case "message":
-            return reading.message(msgspec.json.decode(text, type=Message03), "message")
+            return message_from_v03(msgspec.json.decode(text, type=Message03), "message")
         case "status":
             status = msgspec.json.decode(text, type=StatusUpdate03)
-            return Happened(status.task_id, status.context_id, StatusChanged(status_of(status.status), status.metadata))
+            return TaskUpdate(
+                status.task_id, status.context_id, StatusChanged(status_of(status.status), status.metadata)
+            )
         case "artifact":
             change = msgspec.json.decode(text, type=ArtifactUpdate03)
             artifact = artifact_of(change.artifact)
             event = ArtifactChanged(artifact, bool(change.append), bool(change.last_chunk), change.metadata)
-            return Happened(change.task_id, change.context_id, event)
+            return TaskUpdate(change.task_id, change.context_id, event)
         case "config":
             return V03.inputs["tasks/pushNotificationConfig/set"].decode(Raw(text))[0]
         case _:
@@ -115,39 +117,39 @@ def read_v10(what: str, text: bytes) -> Any:
         case "status":
             given = json.loads(text)["statusUpdate"]
             event = StatusChanged(msgspec.convert(given["status"], TaskStatus), given.get("metadata"))
-            return Happened(given["taskId"], given["contextId"], event)
+            return TaskUpdate(given["taskId"], given["contextId"], event)
         case "artifact":
             given = json.loads(text)["artifactUpdate"]
             artifact = msgspec.convert(given["artifact"], Artifact)
             more = (given.get("append", False), given.get("lastChunk", False), given.get("metadata"))
-            return Happened(given["taskId"], given["contextId"], ArtifactChanged(artifact, *more))
+            return TaskUpdate(given["taskId"], given["contextId"], ArtifactChanged(artifact, *more))
         case "config":
             return V10.inputs["CreateTaskPushNotificationConfig"].decode(Raw(text))[0]
         case _:
             return V10.inputs["SendMessage"].decode(Raw(text))[0]
 
 
-def write(dialect: Dialect, what: str, value: Any) -> Any:
+def write(dialect: ProtocolVersion, what: str, value: Any) -> Any:
     match what:
         case "task":
-            return json.loads(bytes(dialect.task(value)))
+            return json.loads(bytes(dialect.encode_task(value)))
         case "message":
-            sent = json.loads(bytes(dialect.sent(value)))
+            sent = json.loads(bytes(dialect.encode_send_result(value)))
             return sent["message"] if dialect is V10 else sent
         case "config":
-            return json.loads(bytes(dialect.push_config(value)))
+            return json.loads(bytes(dialect.encode_push_config(value)))
         case _:
-            return json.loads(bytes(dialect.streamed(value) or b""))
+            return json.loads(bytes(dialect.encode_stream_item(value) or b""))
 
 
 @pytest.mark.parametrize("case", DOCUMENTS, ids=[case["name"] for case in DOCUMENTS])
-def test_a_document_says_the_same_in_both_dialects(case: dict[str, Any]) -> None:
+def test_a_document_means_the_same_in_both_versions(case: dict[str, Any]) -> None:
     v10 = read_v10(case["what"], json.dumps(case["v10"]).encode())
     assert v10 == read_v03(case["what"], json.dumps(case["v03"]).encode())
 
 
 @pytest.mark.parametrize("case", DOCUMENTS, ids=[case["name"] for case in DOCUMENTS])
-def test_a_document_is_of_its_schema(case: dict[str, Any]) -> None:
+def test_a_document_matches_its_schema(case: dict[str, Any]) -> None:
     v10, v03 = NAMES[case["what"]]
     check(V10, v10, case["v10"])
     check(V03, v03, case["v03"])
@@ -186,7 +188,11 @@ def parts(named: st.SearchStrategy[str | None]) -> st.SearchStrategy[Part]:
         st.builds(Part, raw=st.binary(max_size=8), metadata=metadata, filename=maybe_word, media_type=maybe_word),
         st.builds(Part, url=words, metadata=metadata, filename=maybe_word, media_type=maybe_word),
         st.builds(
-            Part, data=values, metadata=metadata.filter(lambda given: given != {}), filename=named, media_type=named
+            Part,
+            data=values,
+            metadata=metadata.filter(lambda given: given != {}),
+            filename=named,
+            media_type=named,
         ),
     )
 
@@ -207,15 +213,15 @@ def tasks(named: st.SearchStrategy[str | None]) -> st.SearchStrategy[Task]:
 @given(tasks(maybe_word))
 @settings(max_examples=60, deadline=None)
 def test_any_task_survives_1_0(task: Task) -> None:
-    text = bytes(V10.task(task))
+    text = bytes(V10.encode_task(task))
     assert msgspec.json.decode(text, type=Task) == task
     check(V10, "Task", json.loads(text))
 
 
 @given(tasks(st.none()))
 @settings(max_examples=60, deadline=None)
-def test_any_task_that_0_3_has_words_for_survives_it(task: Task) -> None:
-    text = bytes(V03.task(task))
+def test_any_task_that_0_3_can_express_survives_it(task: Task) -> None:
+    text = bytes(V03.encode_task(task))
     assert task_of(msgspec.json.decode(text, type=Task03)) == task
     check(V03, "Task", json.loads(text))
 
@@ -224,19 +230,19 @@ def test_any_task_that_0_3_has_words_for_survives_it(task: Task) -> None:
 @settings(max_examples=40, deadline=None)
 def test_any_message_survives_being_sent(message: Message) -> None:
     v10 = b'{"message":%b}' % msgspec.json.encode(message)
-    v03 = b'{"message":%b}' % bytes(V03.sent(message))
+    v03 = b'{"message":%b}' % bytes(V03.encode_send_result(message))
     assert V10.inputs["SendMessage"].decode(Raw(v10))[0].message == message
     assert V03.inputs["message/send"].decode(Raw(v03))[0].message == message
 
 
 @pytest.mark.parametrize("state", TaskState)
-def test_an_update_is_final_in_every_state_in_which_nobody_works(state: TaskState) -> None:
-    update = write(V03, "status", Happened("t-1", "c-1", StatusChanged(TaskStatus(state))))
-    assert update["final"] is (state in RESTING)
+def test_an_update_is_final_in_every_inactive_state(state: TaskState) -> None:
+    update = write(V03, "status", TaskUpdate("t-1", "c-1", StatusChanged(TaskStatus(state))))
+    assert update["final"] is (state in INACTIVE)
     check(V03, "TaskStatusUpdateEvent", update)
 
 
-def test_what_0_3_has_no_words_for_is_left_out() -> None:
+def test_what_0_3_can_not_express_is_left_out() -> None:
     task = Task(
         "t-1",
         "c-1",
@@ -250,10 +256,10 @@ def test_what_0_3_has_no_words_for_is_left_out() -> None:
     parts = [{"kind": "text", "text": "x"}, {"kind": "data", "data": {}}]
     assert write(V03, "task", task)["artifacts"][0]["parts"] == parts
     config = PushConfig("https://example.com", "p-1", "t-1", tenant="one", authentication=Authentication("Bearer"))
-    assert "tenant" not in bytes(V03.push_config(config)).decode()
+    assert "tenant" not in bytes(V03.encode_push_config(config)).decode()
 
 
-def test_data_of_json_null_is_no_missing_data() -> None:
+def test_null_data_is_not_missing_data() -> None:
     text = b'{"artifactId":"a-1","parts":[{"data":null}]}'
     artifact = msgspec.json.decode(text, type=Artifact)
     assert artifact.parts[0].data is None

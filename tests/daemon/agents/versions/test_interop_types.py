@@ -28,12 +28,12 @@ from discreet.daemon.agents.model.types import (
     TaskState,
     TaskStatus,
 )
-from discreet.daemon.agents.service.request_handler import Happened
-from discreet.daemon.agents.stores.interface import Listed, Query
+from discreet.daemon.agents.requests import TaskUpdate
+from discreet.daemon.agents.stores.interface import TaskPage, TaskQuery
 from discreet.daemon.agents.versions.v03 import V03
 from discreet.daemon.agents.versions.v03_model import Task03
-from discreet.daemon.agents.versions.v10 import V10, page
-from discreet.daemon.agents.versions.version import Dialect, ListRequest
+from discreet.daemon.agents.versions.v10 import V10, encode_task_page
+from discreet.daemon.agents.versions.version import ListRequest, ProtocolVersion
 
 INTERPRETERS = {"1.0": os.environ.get("DISCREET_A2A_V1"), "0.3": os.environ.get("DISCREET_A2A_V03")}
 NOW = "2026-01-31T23:59:59.999Z"
@@ -64,9 +64,9 @@ TASKS = [Task(f"t-{state.name}", "c-1", TaskStatus(state, MESSAGE, NOW)) for sta
     Task("t-3", "c-1", TaskStatus(TaskState.WORKING), (Artifact("a-2", ()),)),
 ]
 EVENTS = [
-    *(Happened("t-1", "c-1", StatusChanged(TaskStatus(state, BARE, NOW), {"k": 1})) for state in TaskState),
-    Happened("t-1", "c-1", ArtifactChanged(Artifact("a-1", PARTS))),
-    Happened("t-1", "c-1", ArtifactChanged(Artifact("a-1", PARTS), append=True, last_chunk=True, metadata={"k": 1})),
+    *(TaskUpdate("t-1", "c-1", StatusChanged(TaskStatus(state, BARE, NOW), {"k": 1})) for state in TaskState),
+    TaskUpdate("t-1", "c-1", ArtifactChanged(Artifact("a-1", PARTS))),
+    TaskUpdate("t-1", "c-1", ArtifactChanged(Artifact("a-1", PARTS), append=True, last_chunk=True, metadata={"k": 1})),
 ]
 CONFIGS = [
     PushConfig("https://example.com", "p-1", "t-1"),
@@ -107,7 +107,7 @@ json.dump(answers, sys.stdout)
 """
 
 
-def read_by_sdk(dialect: Dialect, batch: list[tuple[str, str]]) -> list[str]:
+def read_by_sdk(dialect: ProtocolVersion, batch: list[tuple[str, str]]) -> list[str]:
     """Every text as the SDK writes what it has read. A text that it refuses fails the test."""
     interpreter = INTERPRETERS[dialect.name]
     if interpreter is None:
@@ -121,36 +121,36 @@ def read_by_sdk(dialect: Dialect, batch: list[tuple[str, str]]) -> list[str]:
     return answers
 
 
-def texts(dialect: Dialect, names: tuple[str, str, str, str]) -> list[tuple[str, str]]:
+def texts(dialect: ProtocolVersion, names: tuple[str, str, str, str]) -> list[tuple[str, str]]:
     task, result, event, config = names
     outputs: list[tuple[str, Raw | None]] = [
-        *((task, dialect.task(each)) for each in TASKS),
-        *((result, dialect.sent(each)) for each in (*TASKS, MESSAGE, BARE)),
-        *((event, dialect.streamed(each)) for each in (*TASKS, BARE, *EVENTS)),
-        *((config, dialect.push_config(each)) for each in CONFIGS),
+        *((task, dialect.encode_task(each)) for each in TASKS),
+        *((result, dialect.encode_send_result(each)) for each in (*TASKS, MESSAGE, BARE)),
+        *((event, dialect.encode_stream_item(each)) for each in (*TASKS, BARE, *EVENTS)),
+        *((config, dialect.encode_push_config(each)) for each in CONFIGS),
     ]
     return [(name, bytes(text or b"").decode()) for name, text in outputs]
 
 
-def test_the_sdk_of_1_0_reads_all_that_we_send() -> None:
+def test_the_sdk_of_1_0_reads_every_result() -> None:
     batch = texts(V10, ("Task", "SendMessageResponse", "StreamResponse", "TaskPushNotificationConfig"))
-    listed = page(Listed(tuple(TASKS), "next", 99), ListRequest(Query(scope="")))
+    listed = encode_task_page(TaskPage(tuple(TASKS), "next", 99), ListRequest(TaskQuery(scope="")))
     batch.append(("ListTasksResponse", bytes(listed).decode()))
-    batch.append(("ListTaskPushNotificationConfigsResponse", bytes(V10.push_configs(CONFIGS)).decode()))
+    batch.append(("ListTaskPushNotificationConfigsResponse", bytes(V10.encode_push_configs(CONFIGS)).decode()))
     answers = read_by_sdk(V10, batch)
     assert len(answers) == len(batch)
     for (name, text), answer in zip(batch, answers, strict=True):
         assert _normal(json.loads(answer)) == _normal(json.loads(text)), name
 
 
-def test_the_sdk_of_0_3_reads_all_that_we_send() -> None:
+def test_the_sdk_of_0_3_reads_every_result() -> None:
     event = "SendStreamingMessageSuccessResponse"
     batch = texts(V03, ("Task", "SendMessageSuccessResponse", event, "TaskPushNotificationConfig"))
     batch = [
         (name, f'{{"jsonrpc":"2.0","id":1,"result":{text}}}' if name.endswith("SuccessResponse") else text)
         for name, text in batch
     ]
-    configs = bytes(V03.push_configs(CONFIGS)).decode()
+    configs = bytes(V03.encode_push_configs(CONFIGS)).decode()
     listing = f'{{"jsonrpc":"2.0","id":1,"result":{configs}}}'
     batch.append(("ListTaskPushNotificationConfigSuccessResponse", listing))
     answers = read_by_sdk(V03, batch)
@@ -162,7 +162,7 @@ def test_the_sdk_of_0_3_reads_all_that_we_send() -> None:
 def test_what_the_sdk_of_1_0_writes_is_read_here() -> None:
     sent = [("SendMessageRequest", json.dumps(case["v10"])) for case in DOCUMENTS if case["what"] == "params"]
     tasks = [task for task in TASKS if all(artifact.parts for artifact in task.artifacts)]  # it writes no empty lists
-    answers = read_by_sdk(V10, sent + [("Task", bytes(V10.task(task)).decode()) for task in tasks])
+    answers = read_by_sdk(V10, sent + [("Task", bytes(V10.encode_task(task)).decode()) for task in tasks])
     for (_, text), answer in zip(sent, answers, strict=False):
         decode = V10.inputs["SendMessage"].decode
         assert decode(Raw(answer.encode())) == decode(Raw(text.encode()))
@@ -171,7 +171,7 @@ def test_what_the_sdk_of_1_0_writes_is_read_here() -> None:
 
 def test_what_the_sdk_of_0_3_writes_is_read_here() -> None:
     sent = [("MessageSendParams", json.dumps(case["v03"])) for case in DOCUMENTS if case["what"] == "params"]
-    tasks = [("Task", bytes(V03.task(task)).decode()) for task in TASKS]
+    tasks = [("Task", bytes(V03.encode_task(task)).decode()) for task in TASKS]
     answers = read_by_sdk(V03, sent + tasks)
     for (_, text), answer in zip(sent, answers, strict=False):
         decode = V03.inputs["message/send"].decode

@@ -1,4 +1,4 @@
-"""How params are read: what every method takes, and where a fault is said to be."""
+"""How params are read: what every method accepts, and which path an error names."""
 
 from __future__ import annotations
 
@@ -11,30 +11,29 @@ import pytest
 from msgspec import Raw
 
 from discreet import Service
-from discreet.daemon.agents.method_names import V03 as METHODS_V03
-from discreet.daemon.agents.method_names import V10 as METHODS_V10
+from discreet.daemon.agents.method_names import V03_METHODS, V10_METHODS
 from discreet.daemon.agents.model.types import Authentication, PushConfig, TaskState
-from discreet.daemon.agents.stores.interface import Query
+from discreet.daemon.agents.stores.interface import TaskQuery
 from discreet.daemon.agents.versions.v03 import V03
 from discreet.daemon.agents.versions.v10 import V10
-from discreet.daemon.agents.versions.version import ConfigRequest, Dialect, ListRequest, TaskRequest
+from discreet.daemon.agents.versions.version import ListRequest, ProtocolVersion, PushConfigRequest, TaskRequest
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import InvalidParams
 
 CONTENT = ("text", "raw", "url", "data")
 
 
-def method_of(dialect: Dialect, *, send: bool = True) -> str:
-    methods = METHODS_V10 if dialect is V10 else METHODS_V03
+def method_of(dialect: ProtocolVersion, *, send: bool = True) -> str:
+    methods = V10_METHODS if dialect is V10 else V03_METHODS
     return methods[0 if send else 2]
 
 
-def decode(dialect: Dialect, method: str, params: Any, prefix: str = "") -> Any:
+def decode(dialect: ProtocolVersion, method: str, params: Any, prefix: str = "") -> Any:
     values = dialect.inputs[method].decode(None if params is None else Raw(json.dumps(params).encode()), prefix)
     return values[0] if values else None
 
 
-def fault(dialect: Dialect, method: str, params: Any, prefix: str = "") -> InvalidParams:
+def fault(dialect: ProtocolVersion, method: str, params: Any, prefix: str = "") -> InvalidParams:
     with pytest.raises(FailureError) as caught:
         decode(dialect, method, params, prefix)
     assert caught.value.__cause__ is None
@@ -69,7 +68,7 @@ SEND_V03 = {
     },
 }
 CONFIG_V03 = {"taskId": "t-1", "pushNotificationConfig": {"url": "https://example.com"}}
-REQUIRED: list[tuple[Dialect, str, dict[str, Any], list[str]]] = [
+REQUIRED: list[tuple[ProtocolVersion, str, dict[str, Any], list[str]]] = [
     (
         V10,
         "SendMessage",
@@ -128,7 +127,7 @@ IDS = [f"{method} {place}" for _, method, _, place in PLACES]
 
 @pytest.mark.parametrize(("dialect", "method", "params", "place"), PLACES, ids=IDS)
 def test_a_required_member_that_is_missing_is_named(
-    dialect: Dialect, method: str, params: dict[str, Any], place: str
+    dialect: ProtocolVersion, method: str, params: dict[str, Any], place: str
 ) -> None:
     found = fault(dialect, method, put(params, place, ...))
     assert (found.param, found.received) == (place, "missing")
@@ -137,7 +136,7 @@ def test_a_required_member_that_is_missing_is_named(
 @pytest.mark.parametrize(("dialect", "method", "params", "place"), PLACES, ids=IDS)
 @pytest.mark.parametrize("value", [None, True, 7.5], ids=["null", "boolean", "number"])
 def test_a_required_member_of_another_type_is_named(
-    dialect: Dialect, method: str, params: dict[str, Any], place: str, value: Any
+    dialect: ProtocolVersion, method: str, params: dict[str, Any], place: str, value: Any
 ) -> None:
     assert fault(dialect, method, put(params, place, value)).param == place
 
@@ -219,21 +218,23 @@ def test_a_required_member_of_another_type_is_named(
         ),
     ],
 )
-def test_a_fault_is_told_with_its_place(dialect: Dialect, place: str, value: Any, expected: InvalidParams) -> None:
+def test_a_fault_is_reported_with_its_path(
+    dialect: ProtocolVersion, place: str, value: Any, expected: InvalidParams
+) -> None:
     params = put(SEND_V10 if dialect is V10 else SEND_V03, place, value)
     assert fault(dialect, method_of(dialect), params) == expected
 
 
 @pytest.mark.parametrize("dialect", [V10, V03], ids=["1.0", "0.3"])
 @pytest.mark.parametrize("parts", [[{}], [{"text": 1}]])
-def test_a_place_begins_where_the_params_stand(dialect: Dialect, parts: list[Any]) -> None:
+def test_a_path_begins_with_the_path_of_the_params(dialect: ProtocolVersion, parts: list[Any]) -> None:
     params = put(SEND_V10 if dialect is V10 else SEND_V03, "message.parts", parts)
     assert fault(dialect, method_of(dialect), params, "params").param.startswith("params.message.parts[0]")
 
 
 @pytest.mark.parametrize("dialect", [V10, V03], ids=["1.0", "0.3"])
 @pytest.mark.parametrize(("params", "expected"), [(["t-1"], ("$", "array")), (None, ("id", "missing"))])
-def test_params_are_one_object(dialect: Dialect, params: Any, expected: tuple[str, str]) -> None:
+def test_params_are_one_object(dialect: ProtocolVersion, params: Any, expected: tuple[str, str]) -> None:
     found = fault(dialect, method_of(dialect, send=False), params)
     assert (found.param, found.received) == expected
 
@@ -245,13 +246,15 @@ def _with_unknown(value: Any) -> Any:
 
 
 @pytest.mark.parametrize(("dialect", "method", "params"), [case[:3] for case in REQUIRED])
-def test_unknown_members_are_ignored_at_every_level(dialect: Dialect, method: str, params: dict[str, Any]) -> None:
+def test_unknown_members_are_ignored_at_every_level(
+    dialect: ProtocolVersion, method: str, params: dict[str, Any]
+) -> None:
     assert decode(dialect, method, _with_unknown(params)) == decode(dialect, method, params)
 
 
 @pytest.mark.parametrize("dialect", [V10, V03], ids=["1.0", "0.3"])
-def test_every_method_has_its_input(dialect: Dialect) -> None:
-    assert tuple(dialect.inputs) == (METHODS_V10 if dialect is V10 else METHODS_V03)
+def test_every_method_has_its_input(dialect: ProtocolVersion) -> None:
+    assert tuple(dialect.inputs) == (V10_METHODS if dialect is V10 else V03_METHODS)
 
 
 def test_an_operation_takes_the_input_of_its_method() -> None:
@@ -263,14 +266,14 @@ def test_an_operation_takes_the_input_of_its_method() -> None:
 
     spec = msgspec.structs.replace(service.operations[0], input=V10.inputs["GetTask"])
     values = spec.input.decode(Raw(b'{"id":"t-1","historyLength":0}'))
-    assert spec.invoke(None, values) == repr(TaskRequest("t-1", history=0))
+    assert spec.invoke(None, values) == repr(TaskRequest("t-1", history_length=0))
 
 
 @pytest.mark.parametrize(
     ("dialect", "method", "params", "expected"),
     [
         (V10, "GetTask", {"id": "t-1"}, TaskRequest("t-1")),
-        (V10, "GetTask", {"id": "t-1", "historyLength": 0}, TaskRequest("t-1", history=0)),
+        (V10, "GetTask", {"id": "t-1", "historyLength": 0}, TaskRequest("t-1", history_length=0)),
         (V10, "CancelTask", {"id": "t-1", "metadata": {"k": None}}, TaskRequest("t-1", {"k": None})),
         (V10, "SubscribeToTask", {"id": "t-1", "tenant": "x"}, TaskRequest("t-1")),
         (
@@ -279,17 +282,17 @@ def test_an_operation_takes_the_input_of_its_method() -> None:
             {"taskId": "t-1", "url": "https://example.com", "id": "", "token": ""},
             PushConfig("https://example.com", task_id="t-1"),
         ),
-        (V10, "GetTaskPushNotificationConfig", {"taskId": "t-1", "id": "p-1"}, ConfigRequest("t-1", "p-1")),
-        (V10, "ListTaskPushNotificationConfigs", {"taskId": "t-1", "pageSize": 1}, ConfigRequest("t-1")),
-        (V10, "DeleteTaskPushNotificationConfig", {"taskId": "t-1", "id": "p-1"}, ConfigRequest("t-1", "p-1")),
+        (V10, "GetTaskPushNotificationConfig", {"taskId": "t-1", "id": "p-1"}, PushConfigRequest("t-1", "p-1")),
+        (V10, "ListTaskPushNotificationConfigs", {"taskId": "t-1", "pageSize": 1}, PushConfigRequest("t-1")),
+        (V10, "DeleteTaskPushNotificationConfig", {"taskId": "t-1", "id": "p-1"}, PushConfigRequest("t-1", "p-1")),
         (V10, "GetExtendedAgentCard", None, None),
         (V10, "GetExtendedAgentCard", {"tenant": "x"}, None),
-        (V10, "ListTasks", None, ListRequest(Query(scope="", artifacts=False))),
+        (V10, "ListTasks", None, ListRequest(TaskQuery(scope="", include_artifacts=False))),
         (
             V10,
             "ListTasks",
             {"contextId": "", "status": "TASK_STATE_UNSPECIFIED", "pageToken": "", "includeArtifacts": False},
-            ListRequest(Query(scope="", artifacts=False)),
+            ListRequest(TaskQuery(scope="", include_artifacts=False)),
         ),
         (
             V10,
@@ -304,18 +307,18 @@ def test_an_operation_takes_the_input_of_its_method() -> None:
                 "includeArtifacts": True,
             },
             ListRequest(
-                Query(
+                TaskQuery(
                     scope="",
                     context_id="c-1",
                     state=TaskState.WORKING,
-                    after="2026-01-31T21:59:59.000Z",
-                    size=100,
-                    token="p",
+                    status_timestamp_after="2026-01-31T21:59:59.000Z",
+                    page_size=100,
+                    page_token="p",
                 ),
                 3,
             ),
         ),
-        (V03, "tasks/get", {"id": "t-1", "historyLength": 3, "metadata": None}, TaskRequest("t-1", history=3)),
+        (V03, "tasks/get", {"id": "t-1", "historyLength": 3, "metadata": None}, TaskRequest("t-1", history_length=3)),
         (V03, "tasks/get", {"id": "t-1", "historyLength": 0}, TaskRequest("t-1")),
         (V03, "tasks/cancel", {"id": "t-1", "metadata": {"k": 1}}, TaskRequest("t-1", {"k": 1})),
         (V03, "tasks/resubscribe", {"id": "t-1", "metadata": None}, TaskRequest("t-1")),
@@ -341,24 +344,26 @@ def test_an_operation_takes_the_input_of_its_method() -> None:
             },
             PushConfig("https://example.com", task_id="t-1"),
         ),
-        (V03, "tasks/pushNotificationConfig/get", {"id": "t-1"}, ConfigRequest("t-1")),
+        (V03, "tasks/pushNotificationConfig/get", {"id": "t-1"}, PushConfigRequest("t-1")),
         (
             V03,
             "tasks/pushNotificationConfig/get",
             {"id": "t-1", "pushNotificationConfigId": "p-1"},
-            ConfigRequest("t-1", "p-1"),
+            PushConfigRequest("t-1", "p-1"),
         ),
-        (V03, "tasks/pushNotificationConfig/list", {"id": "t-1"}, ConfigRequest("t-1")),
+        (V03, "tasks/pushNotificationConfig/list", {"id": "t-1"}, PushConfigRequest("t-1")),
         (
             V03,
             "tasks/pushNotificationConfig/delete",
             {"id": "t-1", "pushNotificationConfigId": "p-1"},
-            ConfigRequest("t-1", "p-1"),
+            PushConfigRequest("t-1", "p-1"),
         ),
         (V03, "agent/getAuthenticatedExtendedCard", None, None),
     ],
 )
-def test_params_become_the_request_of_the_core(dialect: Dialect, method: str, params: Any, expected: Any) -> None:
+def test_params_become_the_same_request_in_both_versions(
+    dialect: ProtocolVersion, method: str, params: Any, expected: Any
+) -> None:
     assert decode(dialect, method, params) == expected
 
 
@@ -368,7 +373,7 @@ def test_a_page_holds_1_to_100_tasks(size: float) -> None:
 
 
 @pytest.mark.parametrize("stamp", ["yesterday", "2026-01-31T23:59:59", "", 7])
-def test_a_moment_without_an_offset_is_refused(stamp: object) -> None:
+def test_a_timestamp_without_an_offset_is_refused(stamp: object) -> None:
     assert fault(V10, "ListTasks", {"statusTimestampAfter": stamp}).param == "statusTimestampAfter"
 
 
@@ -379,6 +384,6 @@ def test_a_moment_without_an_offset_is_refused(stamp: object) -> None:
         (V03, {"historyLength": -1}),
     ],
 )
-def test_there_is_no_history_of_less_than_nothing(dialect: Dialect, params: dict[str, Any]) -> None:
+def test_a_negative_history_length_is_refused(dialect: ProtocolVersion, params: dict[str, Any]) -> None:
     method = method_of(dialect, send=False)
     assert fault(dialect, method, {"id": "t-1", **params}).param == "historyLength"

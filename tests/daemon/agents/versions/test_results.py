@@ -1,4 +1,4 @@
-"""How results, events and notifications are written, where the two dialects go different ways."""
+"""How results, events and notifications are written where the two versions differ."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from msgspec import Raw
 from discreet.daemon.agents.model.types import (
     Artifact,
     ArtifactChanged,
-    Created,
-    Event,
     Message,
     MessageAdded,
     Part,
@@ -20,14 +18,16 @@ from discreet.daemon.agents.model.types import (
     Role,
     StatusChanged,
     Task,
+    TaskCreated,
+    TaskEvent,
     TaskState,
     TaskStatus,
 )
-from discreet.daemon.agents.service.request_handler import Happened
-from discreet.daemon.agents.stores.interface import Listed, Query
+from discreet.daemon.agents.requests import TaskUpdate
+from discreet.daemon.agents.stores.interface import TaskPage, TaskQuery
 from discreet.daemon.agents.versions.v03 import V03
-from discreet.daemon.agents.versions.v10 import V10, page
-from discreet.daemon.agents.versions.version import Dialect, ListRequest
+from discreet.daemon.agents.versions.v10 import V10, encode_task_page
+from discreet.daemon.agents.versions.version import ListRequest, ProtocolVersion
 
 BOTH = pytest.mark.parametrize("dialect", [V10, V03], ids=["1.0", "0.3"])
 
@@ -44,8 +44,8 @@ def loaded(text: Raw | None) -> Any:
     return json.loads(bytes(text))
 
 
-def happened(event: Event) -> Happened:
-    return Happened("t-1", "c-1", event)
+def happened(event: TaskEvent) -> TaskUpdate:
+    return TaskUpdate("t-1", "c-1", event)
 
 
 def not_asked() -> Task:
@@ -57,76 +57,80 @@ def not_asked() -> Task:
     ("history", "left"),
     [(None, ["m-0", "m-1", "m-2"]), (0, []), (1, ["m-2"]), (3, ["m-0", "m-1", "m-2"]), (9, ["m-0", "m-1", "m-2"])],
 )
-def test_a_history_is_cut_to_its_last_messages(dialect: Dialect, history: int | None, left: list[str]) -> None:
+def test_a_history_is_cut_to_its_last_messages(dialect: ProtocolVersion, history: int | None, left: list[str]) -> None:
     tasks = [
-        loaded(dialect.task(TASK, history=history)),
-        loaded(dialect.sent(TASK, history=history)),
-        loaded(dialect.streamed(TASK, history=history)),
+        loaded(dialect.encode_task(TASK, history_length=history)),
+        loaded(dialect.encode_send_result(TASK, history_length=history)),
+        loaded(dialect.encode_stream_item(TASK, history_length=history)),
     ]
     for task in (each.get("task", each) for each in tasks):
         assert [message["messageId"] for message in task.get("history", [])] == left
         assert ("history" in task) is bool(left)
 
 
-def test_a_result_says_in_1_0_what_it_is_by_its_member_and_in_0_3_by_its_kind() -> None:
-    assert loaded(V10.sent(TASK)) == {"task": loaded(V10.task(TASK))}
-    assert list(loaded(V10.sent(said(1)))) == ["message"]
-    assert loaded(V03.sent(TASK))["kind"] == "task"
-    assert loaded(V03.sent(said(1)))["kind"] == "message"
+def test_a_result_is_told_by_its_member_in_1_0_and_by_its_kind_in_0_3() -> None:
+    assert loaded(V10.encode_send_result(TASK)) == {"task": loaded(V10.encode_task(TASK))}
+    assert list(loaded(V10.encode_send_result(said(1)))) == ["message"]
+    assert loaded(V03.encode_send_result(TASK))["kind"] == "task"
+    assert loaded(V03.encode_send_result(said(1)))["kind"] == "message"
 
 
 @BOTH
-def test_a_stream_begins_with_what_was_sent(dialect: Dialect) -> None:
-    assert dialect.streamed(TASK) == dialect.sent(TASK) == dialect.streamed(happened(Created(TASK)))
-    assert dialect.streamed(said(1)) == dialect.sent(said(1))
+def test_a_stream_begins_with_what_was_sent(dialect: ProtocolVersion) -> None:
+    assert (
+        dialect.encode_stream_item(TASK)
+        == dialect.encode_send_result(TASK)
+        == dialect.encode_stream_item(happened(TaskCreated(TASK)))
+    )
+    assert dialect.encode_stream_item(said(1)) == dialect.encode_send_result(said(1))
 
 
 @BOTH
-def test_what_the_client_said_is_not_told_to_subscribers(dialect: Dialect) -> None:
-    assert dialect.streamed(happened(MessageAdded(said(1)))) is None
-    assert dialect.pushed(happened(MessageAdded(said(1))), not_asked) is None
+def test_client_messages_are_not_sent_to_subscribers(dialect: ProtocolVersion) -> None:
+    assert dialect.encode_stream_item(happened(MessageAdded(said(1)))) is None
+    assert dialect.encode_notification(happened(MessageAdded(said(1))), not_asked) is None
 
 
-def test_a_notification_of_1_0_is_what_subscribers_are_told() -> None:
-    for event in (Created(TASK), StatusChanged(TaskStatus(TaskState.FAILED)), ArtifactChanged(Artifact("a-1", ()))):
-        assert V10.pushed(happened(event), not_asked) == V10.streamed(happened(event))
+def test_a_notification_of_1_0_is_the_event_of_a_stream() -> None:
+    for event in (TaskCreated(TASK), StatusChanged(TaskStatus(TaskState.FAILED)), ArtifactChanged(Artifact("a-1", ()))):
+        assert V10.encode_notification(happened(event), not_asked) == V10.encode_stream_item(happened(event))
 
 
-def test_a_notification_of_0_3_is_the_whole_task_whenever_its_status_is_new() -> None:
-    whole = V03.task(TASK)
-    assert V03.pushed(happened(Created(TASK)), lambda: TASK) == whole
-    assert V03.pushed(happened(StatusChanged(TaskStatus(TaskState.FAILED))), lambda: TASK) == whole
-    assert V03.pushed(happened(ArtifactChanged(Artifact("a-1", ()))), not_asked) is None
+def test_a_notification_of_0_3_is_the_whole_task_at_each_new_status() -> None:
+    whole = V03.encode_task(TASK)
+    assert V03.encode_notification(happened(TaskCreated(TASK)), lambda: TASK) == whole
+    assert V03.encode_notification(happened(StatusChanged(TaskStatus(TaskState.FAILED))), lambda: TASK) == whole
+    assert V03.encode_notification(happened(ArtifactChanged(Artifact("a-1", ()))), not_asked) is None
 
 
 @BOTH
-def test_required_arrays_are_there_though_they_are_empty(dialect: Dialect) -> None:
-    assert loaded(dialect.task(TASK))["artifacts"] == [{"artifactId": "a-1", "parts": []}]
+def test_required_arrays_are_written_also_when_empty(dialect: ProtocolVersion) -> None:
+    assert loaded(dialect.encode_task(TASK))["artifacts"] == [{"artifactId": "a-1", "parts": []}]
 
 
-def test_a_page_has_all_of_its_members_always() -> None:
-    request = ListRequest(Query(scope="me", size=7))
+def test_a_page_always_has_all_members() -> None:
+    request = ListRequest(TaskQuery(scope="me", page_size=7))
     empty = {"tasks": [], "nextPageToken": "", "pageSize": 7, "totalSize": 0}
-    assert loaded(page(Listed((), "", 0), request)) == empty
-    full = loaded(page(Listed((TASK, TASK), "next", 9), ListRequest(Query(scope="me"), 0)))
+    assert loaded(encode_task_page(TaskPage((), "", 0), request)) == empty
+    full = loaded(encode_task_page(TaskPage((TASK, TASK), "next", 9), ListRequest(TaskQuery(scope="me"), 0)))
     assert (full["nextPageToken"], full["pageSize"], full["totalSize"]) == ("next", 50, 9)
     assert [list(task) for task in full["tasks"]] == [["id", "contextId", "status", "artifacts"]] * 2
 
 
 def test_push_configs_come_in_an_object_in_1_0_and_bare_in_0_3() -> None:
     config = PushConfig("https://example.com", "p-1", "t-1")
-    assert loaded(V10.push_configs([config])) == {"configs": [loaded(V10.push_config(config))]}
-    assert loaded(V10.push_configs([])) == {"configs": []}
-    assert loaded(V03.push_configs([config])) == [loaded(V03.push_config(config))]
-    assert loaded(V03.push_configs([])) == []
+    assert loaded(V10.encode_push_configs([config])) == {"configs": [loaded(V10.encode_push_config(config))]}
+    assert loaded(V10.encode_push_configs([])) == {"configs": []}
+    assert loaded(V03.encode_push_configs([config])) == [loaded(V03.encode_push_config(config))]
+    assert loaded(V03.encode_push_configs([])) == []
 
 
-def test_no_result_is_an_empty_object_in_1_0_and_null_in_0_3() -> None:
-    assert loaded(V10.nothing) == {}
-    assert loaded(V03.nothing) is None
+def test_an_empty_result_is_an_object_in_1_0_and_null_in_0_3() -> None:
+    assert loaded(V10.empty_result) == {}
+    assert loaded(V03.empty_result) is None
 
 
-def test_states_have_their_names_by_dialect() -> None:
+def test_each_version_has_its_names_of_states() -> None:
     assert [V10.state_name(state) for state in TaskState] == [state.value for state in TaskState]
     assert [V03.state_name(state) for state in TaskState] == [
         "submitted",
@@ -155,5 +159,5 @@ def test_states_have_their_names_by_dialect() -> None:
         (V03, "1.0", False),
     ],
 )
-def test_a_version_is_spoken_whatever_its_patch(dialect: Dialect, version: str, spoken: bool) -> None:
-    assert dialect.speaks(version) is spoken
+def test_a_version_covers_its_patch_releases(dialect: ProtocolVersion, version: str, spoken: bool) -> None:
+    assert dialect.covers(version) is spoken

@@ -21,7 +21,7 @@ from discreet.daemon.operations.service import Service
 from discreet.daemon.services.fs import types
 from discreet.daemon.services.fs.operations import FileSystem, timestamp
 from discreet.daemon.services.fs.root import Root
-from discreet.daemon.services.fs.search import BOUNDS, LINE_CHARS
+from discreet.daemon.services.fs.search import LINE_CHARS, SEARCH_LIMITS
 from discreet.daemon.services.fs.types import (
     MAX_READ_BYTES,
     MAX_WRITE_BYTES,
@@ -300,11 +300,11 @@ def test_the_document_names_every_error_and_every_limit() -> None:
         types.MAX_LIST_ENTRIES,
         types.DEFAULT_SEARCH_MATCHES,
         types.MAX_SEARCH_MATCHES,
-        BOUNDS.entries,
+        SEARCH_LIMITS.entries,
         LINE_CHARS,
     ):
         assert re.search(rf"\b{limit:,}\b", text), limit
-    for mebibytes in (MAX_READ_BYTES, MAX_WRITE_BYTES, BOUNDS.file_bytes, BOUNDS.total_bytes):
+    for mebibytes in (MAX_READ_BYTES, MAX_WRITE_BYTES, SEARCH_LIMITS.file_bytes, SEARCH_LIMITS.total_bytes):
         assert f"{mebibytes // 2**20} MiB" in text
 
 

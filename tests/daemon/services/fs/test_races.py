@@ -287,7 +287,7 @@ def test_a_closed_root_answers_nothing_and_closes_twice(place: Path) -> None:
 
 def test_descriptors_are_not_inherited_by_children(place: Path) -> None:
     before = inheritance()
-    with Root(str(place)) as root, root.enter(("a",)):
+    with Root(str(place)) as root, root.open_directory(("a",)):
         fd = root.open_file(("top.txt",))
         ours = inheritance().items() - before.items()
         os.close(fd)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from discreet.daemon.services.fs.operations import FileSystem
 from discreet.daemon.services.fs.root import Root
-from discreet.daemon.services.fs.search import BOUNDS, Bounds, Search, search
+from discreet.daemon.services.fs.search import SEARCH_LIMITS, SearchLimits, SearchQuery, search
 from discreet.daemon.services.fs.types import (
     FileNotFound,
     FileTooLarge,
@@ -148,8 +148,8 @@ def test_a_limit_cuts_the_matches_and_says_so(fs: FileSystem, tmp_path: Path) ->
 def test_binary_and_large_files_are_passed_over_and_counted(fs: FileSystem, tmp_path: Path) -> None:
     (tmp_path / "nul").write_bytes(b"needle\0")
     (tmp_path / "latin").write_bytes(b"needle\xe9")
-    (tmp_path / "large").write_bytes(b"needle".ljust(BOUNDS.file_bytes + 1))
-    (tmp_path / "just").write_bytes(b"needle".ljust(BOUNDS.file_bytes))
+    (tmp_path / "large").write_bytes(b"needle".ljust(SEARCH_LIMITS.file_bytes + 1))
+    (tmp_path / "just").write_bytes(b"needle".ljust(SEARCH_LIMITS.file_bytes))
     found = fs.search(CTX, "needle")
     assert [match.path for match in found.matches] == ["just"]
     assert (found.files, found.skipped, found.truncated) == (1, 3, False)
@@ -157,7 +157,7 @@ def test_binary_and_large_files_are_passed_over_and_counted(fs: FileSystem, tmp_
 
 def test_one_named_file_is_searched_or_the_reason_told(fs: FileSystem, tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"needle\xe9")
-    (tmp_path / "large").write_bytes(b"x" * (BOUNDS.file_bytes + 1))
+    (tmp_path / "large").write_bytes(b"x" * (SEARCH_LIMITS.file_bytes + 1))
     (tmp_path / "good").write_text("needle")
     assert places(fs.search(CTX, "needle", "good")) == [("good", 1, 1)]
     not_text = refusal(lambda: fs.search(CTX, "needle", "latin"))
@@ -167,8 +167,8 @@ def test_one_named_file_is_searched_or_the_reason_told(fs: FileSystem, tmp_path:
     assert isinstance(too_large, FileTooLarge)
     assert (too_large.path, too_large.size, too_large.limit) == (
         "./large",
-        BOUNDS.file_bytes + 1,
-        BOUNDS.file_bytes,
+        SEARCH_LIMITS.file_bytes + 1,
+        SEARCH_LIMITS.file_bytes,
     )
     assert isinstance(refusal(lambda: fs.search(CTX, "x", "missing")), FileNotFound)
     assert isinstance(refusal(lambda: fs.search(CTX, "x", "good/below")), NotADirectory)
@@ -187,17 +187,17 @@ def test_the_names_and_bytes_of_one_search_are_bounded(tmp_path: Path) -> None:
     for name in ("a", "b", "c", "d/e"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x")
-    wanted = Search(query="x", glob=None, ignore_case=False, words=False, limit=10)
+    query = SearchQuery(text="x", glob=None, ignore_case=False, words=False, limit=10)
 
-    def looked_at(bounds: Bounds) -> tuple[int, bool]:
+    def looked_at(bounds: SearchLimits) -> tuple[int, bool]:
         with Root(str(tmp_path)) as root:
-            found = search(root, CTX, ".", wanted, bounds)
+            found = search(root, CTX, ".", query, bounds)
         return found.files, found.truncated
 
-    assert looked_at(Bounds(entries=5, total_bytes=4)) == (4, False)
-    assert looked_at(Bounds(entries=4)) == (3, True)
-    assert looked_at(Bounds(entries=2))[1] is True
-    assert looked_at(Bounds(total_bytes=3)) == (3, True)
+    assert looked_at(SearchLimits(entries=5, total_bytes=4)) == (4, False)
+    assert looked_at(SearchLimits(entries=4)) == (3, True)
+    assert looked_at(SearchLimits(entries=2))[1] is True
+    assert looked_at(SearchLimits(total_bytes=3)) == (3, True)
 
 
 def test_the_size_of_an_answer_is_bounded(fs: FileSystem, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What `fs/watch` tells, with either way of waiting, on both event loops."""
+"""What `fs/watch` reports, with either change signal, on both event loops."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ import anyio
 import pytest
 
 from discreet.daemon.services.fs import types
-from discreet.daemon.services.fs.change_signal import Notified, Polled, Waiting, best_waiting
+from discreet.daemon.services.fs.change_signal import ChangeSignal, PollingSignal, WatchfilesSignal, best_change_signal
 from discreet.daemon.services.fs.root import Root
 from discreet.daemon.services.fs.service import file_service
 from discreet.daemon.services.fs.types import MAX_EVENT_CHANGES, Change, Changes
-from discreet.daemon.services.fs.watch import Watching
+from discreet.daemon.services.fs.watch import FileWatcher
 from discreet.errors import OperationError
 from support.fs import CTX
 from support.waits import DEADLINE_SECONDS
@@ -62,19 +62,19 @@ def put(path: Path, text: str) -> None:
 Open = Callable[..., Any]
 
 
-@pytest.fixture(params=[Polled, pytest.param(Notified, marks=NEEDS_WATCHFILES)])
-def waiting(request: pytest.FixtureRequest) -> Callable[[str], Waiting]:
+@pytest.fixture(params=[PollingSignal, pytest.param(WatchfilesSignal, marks=NEEDS_WATCHFILES)])
+def signal(request: pytest.FixtureRequest) -> Callable[[str], ChangeSignal]:
     return request.param  # type: ignore[no-any-return]
 
 
 @pytest.fixture
-def watching(tmp_path: Path, waiting: Callable[[str], Waiting]) -> Open:
+def watching(tmp_path: Path, signal: Callable[[str], ChangeSignal]) -> Open:
     """`async with watching(path=…) as watch:` runs a watch that has begun."""
 
     @asynccontextmanager
     async def run(path: str = ".", **params: Any) -> AsyncIterator[Watch]:
         with Root(str(tmp_path)) as root:
-            events = Watching(root, waiting=waiting).watch(CTX, path, **{"interval": 0.1, **params})
+            events = FileWatcher(root, change_signal=signal).watch(Request(), path, **{"interval": 0.1, **params})
             watch = Watch(events)
             try:
                 assert await watch.next() == []
@@ -198,7 +198,7 @@ async def test_names_that_are_no_text_are_passed_over(watching: Open, tmp_path: 
 
 
 async def test_the_system_tells_only_where_watchfiles_is_installed(tmp_path: Path) -> None:
-    assert isinstance(best_waiting(str(tmp_path)), Notified if HAS_WATCHFILES else Polled)
+    assert isinstance(best_change_signal(str(tmp_path)), WatchfilesSignal if HAS_WATCHFILES else PollingSignal)
 
 
 async def test_over_the_wire_a_watch_begins_tells_and_is_cancelled(serving: Any, tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ async def test_the_example_of_the_document_is_what_happens(serving: Any, tmp_pat
 async def test_more_names_than_can_be_watched_end_the_watch_with_an_error(tmp_path: Path) -> None:
     put(tmp_path / "one", "")
     with Root(str(tmp_path)) as root:
-        events = Watching(root, waiting=Polled, most=2).watch(CTX, interval=0.1)
+        events = FileWatcher(root, change_signal=PollingSignal, max_entries=2).watch(Request(), interval=0.1)
         assert (await anext(events)).changes == ()
         put(tmp_path / "two", "")
         assert (await anext(events)).changes == (Change("created", "two", "file"),)

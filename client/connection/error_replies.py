@@ -1,0 +1,64 @@
+"""Turns the member `error` of a reply into the exception that the caller gets. Never raises it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ...errors import failures
+from ...errors.wire import decode_error
+from .. import errors as exceptions
+from ..error_text import decode_json
+from ..errors import DeclaredErrors, InvalidReply, OperationFailed, RemoteError
+
+ERROR_CLASSES: Final[dict[type, type[RemoteError]]] = {
+    failures.ParseFailure: exceptions.ParseFailed,
+    failures.InvalidRequest: exceptions.InvalidRequest,
+    failures.OperationTypeMismatch: exceptions.OperationTypeMismatch,
+    failures.MethodNotFound: exceptions.MethodNotFound,
+    failures.InvalidParams: exceptions.InvalidParams,
+    failures.Internal: exceptions.InternalError,
+    failures.DomainFailure: exceptions.OperationFailed,
+    failures.AuthenticationRequired: exceptions.AuthenticationRequired,
+    failures.InsufficientPermissions: exceptions.InsufficientPermissions,
+    failures.TimedOut: exceptions.OperationTimedOut,
+    failures.Overloaded: exceptions.Overloaded,
+    failures.Unavailable: exceptions.Unavailable,
+    failures.Cancelled: exceptions.RequestCancelled,
+    failures.TaskNotFound: exceptions.TaskNotFound,
+    failures.TaskNotCancelable: exceptions.TaskNotCancelable,
+    failures.PushNotificationNotSupported: exceptions.PushNotificationNotSupported,
+    failures.UnsupportedOperation: exceptions.UnsupportedOperation,
+    failures.ContentTypeNotSupported: exceptions.ContentTypeNotSupported,
+    failures.InvalidAgentResponse: exceptions.InvalidAgentResponse,
+    failures.ExtendedAgentCardNotConfigured: exceptions.ExtendedAgentCardNotConfigured,
+    failures.ExtensionSupportRequired: exceptions.ExtensionSupportRequired,
+    failures.VersionNotSupported: exceptions.VersionNotSupported,
+}
+
+
+def remote_error(
+    raw: bytes | msgspec.Raw, errors: DeclaredErrors = (), *, a2a: bool = True
+) -> RemoteError | InvalidReply:
+    """The exception for an error's JSON text, whatever the text holds. Without `a2a`, A2A's numbers mean nothing special.
+
+    The details are decoded by the class in `errors` that declares the error's code. If they do not fit it, the result is
+    `InvalidReply`, with the error itself as its cause.
+    """
+    error, failure = decode_error(raw)
+    if isinstance(failure, failures.AgentFailure) and not a2a:
+        failure = failures.Internal()
+    if not isinstance(failure, failures.DomainFailure):
+        return ERROR_CLASSES[type(failure)](failure, error)
+    exc = OperationFailed(failure, error, details=decode_json(failure.details))
+    declared = next((cls.definition for cls in errors if cls.definition.code == failure.code), None)
+    if declared is None or not declared.has_details:
+        return exc
+    try:
+        exc.details = msgspec.json.decode(failure.details or b"{}", type=declared.details)
+    except msgspec.DecodeError:
+        invalid = InvalidReply(f"the details of {failure.code} do not fit their declaration")
+        invalid.__cause__ = exc
+        return invalid
+    return exc

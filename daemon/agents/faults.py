@@ -1,0 +1,17 @@
+"""What an exception of an agent's own code may tell its callers. Logs nothing: its users know the event."""
+
+from __future__ import annotations
+
+from ...errors.exceptions import FailureError, OperationError
+from ...errors.failures import Failure
+from ..dispatch.execution import declared
+
+
+def declared_failure(exc: BaseException) -> Failure | None:
+    """The failure that an exception of an executor or an interceptor stands for.
+
+    None for an exception that callers may learn nothing of, also where the facts of a declared error are not of their types.
+    """
+    if isinstance(exc, FailureError):
+        return exc.failure
+    return declared(exc) if isinstance(exc, OperationError) else None

@@ -1,0 +1,41 @@
+"""What the request handler takes and gives: who calls, what is sent, what a stream is made of. Holds data only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import msgspec
+
+from ..operations.access import Identity
+from .model.types import JsonObject, Message, SendConfiguration, Task, TaskEvent
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who calls, and how. A caller sees the tasks of its own `scope` only; its push notifications are in its `dialect`."""
+
+    scope: str
+    dialect: str
+    identity: Identity | None = None
+    extensions: tuple[str, ...] = ()
+    service_params: Mapping[str, str] = {}
+
+
+class SendRequest(msgspec.Struct, frozen=True):
+    """The params of the two methods that send a message to the agent (A2A 1.0 sections 3.1.1 and 3.1.2)."""
+
+    message: Message
+    configuration: SendConfiguration = SendConfiguration()
+    metadata: JsonObject | None = None
+
+
+class TaskUpdate(msgspec.Struct, frozen=True):
+    """An event with the ids of its task, for streams and push notifications."""
+
+    task_id: str
+    context_id: str
+    event: TaskEvent
+
+
+StreamItem: TypeAlias = Task | Message | TaskUpdate
+"""One item of a stream. A stream is either one reply, or a task and then its updates."""

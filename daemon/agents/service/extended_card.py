@@ -1,0 +1,41 @@
+"""Answers a request for the extended agent card: the card for callers that have authenticated (A2A 1.0 section 3.1.11)."""
+
+from __future__ import annotations
+
+from typing import final
+
+from ....errors.exceptions import FailureError
+from ....errors.failures import ExtendedAgentCardNotConfigured, Failure, Internal
+from ...dispatch.execution import Raised, attempt_now
+from ...logs import log
+from ...operations.access import Identity
+from ..card.model import AgentCard
+from .authorization import Authorization
+from .card_builder import CardBuilder
+
+
+@final
+class ExtendedCard:
+    """One per daemon, for all dialects."""
+
+    def __init__(self, cards: CardBuilder, authorization: Authorization) -> None:
+        self._cards = cards
+        self._authorization = authorization
+
+    def of(self, identity: Identity | None, *, unsupported: Failure) -> AgentCard:
+        """The card for this caller.
+
+        Raises `FailureError`: `unsupported` where the agent announces no extended card, `AuthenticationRequired` without an
+        identity, `ExtendedAgentCardNotConfigured` where there is none for this caller, `Internal` where making it failed.
+        """
+        if not self._cards.has_extended:
+            raise FailureError(unsupported)
+        if identity is None:
+            raise self._authorization.authentication_required()
+        card = attempt_now(lambda: self._cards.extended(identity))
+        if isinstance(card, Raised):
+            log.error("agent.failed", exc=card.exc)
+            raise FailureError(Internal())
+        if card is None:
+            raise FailureError(ExtendedAgentCardNotConfigured())
+        return card

@@ -1,0 +1,69 @@
+"""Runs the interceptors of an agent around one call. The only place that calls them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from math import inf
+from typing import Final
+
+from ....errors.exceptions import FailureError
+from ....errors.failures import Cancelled, Internal
+from ...dispatch.execution import Raised, attempt
+from ...logs import log
+from ..faults import declared_failure
+from ..interceptor import AgentCall, Interceptor, Outcome
+
+AFTER_CANCEL_SECONDS: Final = 1.0
+"""How long the `after` methods together may take when the call was cancelled."""
+
+
+@asynccontextmanager
+async def intercepted(interceptors: Sequence[Interceptor], call: AgentCall) -> AsyncIterator[None]:
+    """The block is the call: `before` runs on entry and `after`, for those that let the call pass, on exit.
+
+    Raises `FailureError` where an interceptor refuses the call; else what the block raises.
+    """
+    passed: list[Interceptor] = []
+    outcome: Outcome = None
+    try:
+        for interceptor in interceptors:
+            await _before(interceptor, call)
+            passed.append(interceptor)
+        yield
+    except BaseException as exc:
+        outcome = Cancelled() if _is_cancellation(exc) else declared_failure(exc) or Internal()
+        raise
+    finally:
+        await _after(passed, call, outcome)
+
+
+def _is_cancellation(exc: BaseException) -> bool:
+    import anyio  # late: the first replies leave without an event loop
+
+    return isinstance(exc, (anyio.get_cancelled_exc_class(), GeneratorExit))
+
+
+async def _before(interceptor: Interceptor, call: AgentCall) -> None:
+    done = await attempt(lambda: interceptor.before(call))
+    if not isinstance(done, Raised):
+        return
+    failure = declared_failure(done.exc)
+    if failure is None:
+        log.error("interceptor.failed", method=call.method, exc=done.exc)
+    raise FailureError(failure or Internal())
+
+
+async def _after(passed: Sequence[Interceptor], call: AgentCall, outcome: Outcome) -> None:
+    if not passed:
+        return
+    import anyio  # late: the first replies leave without an event loop
+
+    cancelled = isinstance(outcome, Cancelled)
+    deadline = anyio.current_time() + AFTER_CANCEL_SECONDS if cancelled else inf
+    with anyio.CancelScope(shield=cancelled, deadline=deadline):
+        for interceptor in reversed(passed):
+            done = await attempt(partial(interceptor.after, call, outcome))
+            if isinstance(done, Raised):
+                log.error("interceptor.failed", method=call.method, exc=done.exc)

@@ -1,0 +1,90 @@
+"""How a message becomes an execution: for the task that it names, or for a new one. Waits for nothing but the store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import final
+
+import msgspec
+
+from ....errors.exceptions import FailureError
+from ....errors.failures import InvalidParams
+from ..errors import task_has_ended
+from ..model.ids import new_id
+from ..model.timestamps import now
+from ..model.types import Message, Task, TaskState, TaskStatus
+from ..requests import Caller, SendRequest
+from ..tasks.execution import Execution
+from ..tasks.executor import RequestContext
+from ..tasks.live_task import LiveTask, wait_committed
+from ..tasks.runner import Runner
+from ..tasks.task_cache import TaskCache
+from .push_configs import PushConfigs
+
+
+@final
+class Submission:
+    """Submits messages to the runner, with the push config that comes with them."""
+
+    def __init__(self, cache: TaskCache, runner: Runner, push_configs: PushConfigs) -> None:
+        self._cache = cache
+        self._runner = runner
+        self._push_configs = push_configs
+
+    @asynccontextmanager
+    async def submitted(self, request: SendRequest, caller: Caller) -> AsyncIterator[Execution]:
+        """The queued execution; its task stays in memory until the block ends.
+
+        Raises `FailureError` where the message can't be accepted, and the executor's own refusal.
+        """
+        task_id = request.message.task_id
+        if task_id:
+            live = await self._cache.pin(task_id, caller.scope)
+        else:
+            live = self._cache.create(_new_task(request.message), caller.scope)
+        try:
+            yield self._submit(live, request, caller)
+        finally:
+            self._cache.unpin(live)
+
+    def _submit(self, live: LiveTask, request: SendRequest, caller: Caller) -> Execution:
+        if live.ended:
+            raise FailureError(task_has_ended(live.id, live.state))
+        message, configuration = request.message, request.configuration
+        if message.context_id not in (None, "", live.context_id):
+            raise FailureError(InvalidParams("message.contextId", "the context of the task", "another"))
+        config = configuration.task_push_notification_config
+        if config is not None:
+            self._push_configs.check_capacity(live)
+        context = RequestContext(
+            live.task(),
+            _addressed(message, live.id, live.context_id),
+            request.metadata,
+            configuration.accepted_output_modes,
+            caller.extensions,
+            caller.identity,
+            caller.service_params,
+        )
+        execution = self._runner.submit(live, context)
+        if config is not None:
+            self._push_configs.attach(live, config, caller.dialect)
+        return execution
+
+    async def wait_stored(self, request: SendRequest, live: LiveTask) -> Task:
+        """The task as it is now, once it and the request's push config are in the store."""
+        task = await wait_committed(live)
+        if request.configuration.task_push_notification_config is not None:
+            await self._push_configs.save(live)
+        return task
+
+
+def _new_task(message: Message) -> Task:
+    """The task that begins with this message."""
+    task_id, context_id = new_id(), message.context_id or new_id()
+    history = (_addressed(message, task_id, context_id),)
+    return Task(task_id, context_id, TaskStatus(TaskState.SUBMITTED, timestamp=now()), history=history)
+
+
+def _addressed(message: Message, task_id: str, context_id: str) -> Message:
+    return msgspec.structs.replace(message, task_id=task_id, context_id=context_id)

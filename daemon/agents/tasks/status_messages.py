@@ -1,0 +1,34 @@
+"""The messages that this program itself writes into a task's status: about failures. Holds their texts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ....errors.failures import Failure
+from ....errors.wire import encode_error
+from ..model.ids import new_id
+from ..model.timestamps import now
+from ..model.types import Message, Part, Role, StatusChanged, TaskState, TaskStatus
+from .live_task import LiveTask
+
+UNFINISHED_TEXT: Final = "The agent has left its task without a final state."
+AGENT_FAILED_TEXT: Final = "The agent has failed."
+ORPHANED_TEXT: Final = "The agent's process has ended while it worked on this task."
+
+
+def fail_task(live: LiveTask, *parts: Part) -> None:
+    """End a task as failed, with a message for its caller. Raises what `LiveTask.publish` raises."""
+    live.publish(StatusChanged(TaskStatus(TaskState.FAILED, agent_message(live, parts), now())))
+
+
+def agent_message(live: LiveTask, parts: tuple[Part, ...]) -> Message:
+    """A message of the agent about its task."""
+    return Message(new_id(), Role.AGENT, parts, context_id=live.context_id, task_id=live.id)
+
+
+def failure_parts(failure: Failure) -> tuple[Part, ...]:
+    """A failure as text for people, and as its JSON-RPC error object for programs."""
+    error = msgspec.json.decode(encode_error(failure))
+    return (Part(text=error["message"]), Part(data=error))

@@ -1,0 +1,87 @@
+"""Counts the bytes that the daemon holds for its clients, by kind, against one limit. Frees nothing and stores nothing.
+
+docs/protocol.md, section 4, says what counts where. Back-pressure comes first: from half of the limit on, clients are not
+read and nothing that needs memory begins. What would go over the limit all the same is refused with OVERLOADED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Literal, TypeAlias, final
+
+import msgspec
+from msgspec import Raw
+
+Kind: TypeAlias = Literal["requests", "replies", "events", "tasks"]
+
+SMALL: Final = 64 * 1024
+"""Bodies up to this size count as they are: their decoded form is small enough not to be weighed."""
+
+CONTAINER_BYTES: Final = 72
+"""What a decoded array or object takes at least, with the reference to it (CPython, 64 bit: 56 to 64, and 8)."""
+
+VALUE_BYTES: Final = 56
+"""What any other decoded value takes, with the reference to it: small strings and floats; measured, not exact."""
+
+
+@final
+class MemoryBudget:
+    """One per process. `limit` is in bytes. Used on the loop's thread only.
+
+    `on_room` are called whenever the transient kinds (all but `tasks`) fall below half of the limit.
+    """
+
+    __slots__ = ("_held", "_transient", "limit", "on_room")
+
+    def __init__(self, limit: int) -> None:
+        self.limit: Final = limit
+        self.on_room: Final[list[Callable[[], None]]] = []
+        self._held: dict[Kind, int] = {"requests": 0, "replies": 0, "events": 0, "tasks": 0}
+        self._transient = 0
+
+    @property
+    def used(self) -> int:
+        """Bytes of all kinds."""
+        return self._transient + self._held["tasks"]
+
+    def by_kind(self) -> dict[Kind, int]:
+        return dict(self._held)
+
+    @property
+    def congested(self) -> bool:
+        """True while requests, replies and events take half of the limit or more, so that producers should wait."""
+        return 2 * self._transient >= self.limit
+
+    def fits(self, size: int) -> bool:
+        """Whether so many bytes more stay within the limit."""
+        return self.used + size <= self.limit
+
+    def add(self, kind: Kind, size: int) -> None:
+        """Count so many bytes more; fewer where `size` is negative."""
+        self._held[kind] += size
+        if kind != "tasks":
+            before = self._transient
+            self._transient = after = before + size
+            if 2 * after < self.limit <= 2 * before:
+                for tell in self.on_room:
+                    tell()
+
+
+def decoded_size(text: Raw | None, size: int) -> int:
+    """About how many bytes a JSON text takes once it is decoded; `size` is that of the body which holds it.
+
+    Arrays, objects and values are counted by their punctuation, which is exact but for what stands inside strings.
+    """
+    if text is None or size <= SMALL:
+        return size
+    data = bytes(text)
+    return size + (data.count(b"[") + data.count(b"{")) * CONTAINER_BYTES + data.count(b",") * VALUE_BYTES
+
+
+def values_size(values: object, otherwise: int) -> int:
+    """About how many bytes decoded params take; `otherwise` where they can't be written as JSON again."""
+    try:
+        text = msgspec.json.encode(values)
+    except Exception:  # noqa: BLE001 - a type with an encoder hook of the app; the size is an estimate anyway
+        return otherwise
+    return decoded_size(Raw(text), len(text))

@@ -1,0 +1,74 @@
+"""Many messages at once: quick ones are all answered, and messages whose tasks never end do not block others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from discreet.agents import Agent, RequestContext, TaskEvents
+from discreet.client import Overloaded, Peer
+from discreet.daemon.agents.service.methods import MAX_WAITING
+from discreet.testing import in_memory
+
+pytestmark = pytest.mark.anyio
+
+
+class Patient:
+    """Completes its tasks at once, or never."""
+
+    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+        if context.text == "stay":
+            await events.working()
+            await anyio.sleep_forever()
+        await events.complete()
+
+    async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+        """There is nothing to clean up."""
+
+
+def agent() -> Agent:
+    return Agent(Patient(), name="patient", description="Waits.")
+
+
+def message(text: str) -> dict[str, Any]:
+    return {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}}
+
+
+async def test_a_burst_of_quick_messages_is_answered_whatever_its_size() -> None:
+    states: list[str] = []
+
+    async def send(peer: Peer) -> None:
+        result = await peer.call("SendMessage", message("go"))
+        states.append(result["task"]["status"]["state"])
+
+    async with in_memory(agent(), timeout=60) as peer, anyio.create_task_group() as senders:
+        for _ in range(3 * MAX_WAITING):
+            senders.start_soon(send, peer)
+    assert states == ["TASK_STATE_COMPLETED"] * (3 * MAX_WAITING)
+
+
+async def test_messages_beyond_a_thousand_that_never_end_are_refused_and_other_methods_go_on() -> None:
+    refused: list[int] = []
+    extra = 20
+
+    async def send(peer: Peer) -> None:
+        try:
+            await peer.call("SendMessage", message("stay"))
+        except Overloaded:
+            refused.append(1)
+
+    async with in_memory(agent(), timeout=60, drain_timeout=0.1) as peer, anyio.create_task_group() as senders:
+        for _ in range(MAX_WAITING + extra):
+            senders.start_soon(send, peer)
+        listed: dict[str, Any] = {"totalSize": 0}
+        with anyio.fail_after(30):
+            while listed["totalSize"] < MAX_WAITING:
+                listed = await peer.call("ListTasks", {"pageSize": 1})
+            while len(refused) < extra:
+                await peer.call("GetTask", {"id": listed["tasks"][0]["id"]})
+        assert len(refused) == extra
+        canceled = await peer.call("CancelTask", {"id": listed["tasks"][0]["id"]})
+        assert canceled["status"]["state"] == "TASK_STATE_CANCELED"
+        senders.cancel_scope.cancel()

@@ -1,0 +1,188 @@
+"""Deviations that params may have: null, missing kinds, the forms of ProtoJSON; and that normalization is bounded."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from discreet.daemon.agents.model.types import Message, Part, Role, SendConfiguration, TaskState
+from discreet.daemon.agents.requests import SendRequest
+from discreet.daemon.agents.versions.base64_text import decode_base64, encode_base64
+from discreet.daemon.agents.versions.v03 import V03
+from discreet.daemon.agents.versions.v10 import V10
+from discreet.daemon.agents.versions.version import ProtocolVersion, TaskRequest
+from discreet.errors.exceptions import FailureError
+from discreet.errors.failures import InvalidParams
+
+STATES = tuple(state.value for state in TaskState)
+
+BOTH = pytest.mark.parametrize("dialect", [V10, V03], ids=["1.0", "0.3"])
+
+
+def decode(dialect: ProtocolVersion, method: str, params: Any) -> Any:
+    return dialect.inputs[method].decode(Raw(json.dumps(params).encode()))[0]
+
+
+def fault(dialect: ProtocolVersion, method: str, params: Any) -> InvalidParams:
+    with pytest.raises(FailureError) as caught:
+        decode(dialect, method, params)
+    assert isinstance(caught.value.failure, InvalidParams)
+    return caught.value.failure
+
+
+def message_v03(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {"messageId": "m-1", "role": "user", "parts": parts}
+
+
+PLAIN = SendRequest(Message("m-1", Role.USER, (Part(text="Hello"),)))
+
+
+def test_null_counts_as_absent_in_1_0() -> None:
+    nothing = {"contextId": None, "taskId": None, "metadata": None, "extensions": None, "referenceTaskIds": None}
+    part = {"text": "Hello", "raw": None, "url": None, "metadata": None, "filename": None, "mediaType": None}
+    message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [part], **nothing}
+    configuration = {
+        "acceptedOutputModes": None,
+        "taskPushNotificationConfig": None,
+        "historyLength": None,
+        "returnImmediately": None,
+    }
+    assert decode(V10, "SendMessage", {"message": message, "configuration": None, "metadata": None}) == PLAIN
+    assert decode(V10, "SendMessage", {"message": message, "configuration": configuration}) == PLAIN
+
+
+def test_null_counts_as_absent_in_0_3() -> None:
+    nothing = {"contextId": None, "taskId": None, "metadata": None, "extensions": None, "referenceTaskIds": None}
+    part = {"kind": None, "text": "Hello", "file": None, "data": None, "metadata": None}
+    message = {"kind": None, "messageId": "m-1", "role": "user", "parts": [part], **nothing}
+    configuration = {
+        "acceptedOutputModes": None,
+        "blocking": None,
+        "historyLength": None,
+        "pushNotificationConfig": None,
+    }
+    assert decode(V03, "message/send", {"message": message, "configuration": None, "metadata": None}) == PLAIN
+    assert decode(V03, "message/send", {"message": message, "configuration": configuration}) == PLAIN
+
+
+@BOTH
+def test_an_empty_list_of_output_modes_counts_as_absent(dialect: ProtocolVersion) -> None:
+    method, role = ("SendMessage", "ROLE_USER") if dialect is V10 else ("message/send", "user")
+    message = {"messageId": "m-1", "role": role, "parts": [{"text": "Hello"}]}
+    assert decode(dialect, method, {"message": message, "configuration": {"acceptedOutputModes": []}}) == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ({"text": "a"}, Part(text="a")),
+        ({"file": {"bytes": "YQ"}}, Part(raw=b"a")),
+        ({"file": {"uri": "u"}}, Part(url="u")),
+        ({"data": {"k": 1}}, Part(data={"k": 1})),
+        ({"kind": "text", "text": "a", "data": {}}, Part(text="a")),
+    ],
+)
+def test_a_part_of_0_3_may_lack_its_kind(part: dict[str, Any], expected: Part) -> None:
+    assert decode(V03, "message/send", {"message": message_v03(part)}).message.parts == (expected,)
+
+
+def test_enumerations_of_1_0_may_be_numbers() -> None:
+    message = {"messageId": "m-1", "role": 1, "parts": [{"text": "Hello"}]}
+    assert decode(V10, "SendMessage", {"message": message}) == PLAIN
+    states = [decode(V10, "ListTasks", {"status": number}).query.state for number in range(9)]
+    assert [None if state is None else state.value for state in states] == [
+        None,
+        "TASK_STATE_SUBMITTED",
+        "TASK_STATE_WORKING",
+        "TASK_STATE_COMPLETED",
+        "TASK_STATE_FAILED",
+        "TASK_STATE_CANCELED",
+        "TASK_STATE_INPUT_REQUIRED",
+        "TASK_STATE_REJECTED",
+        "TASK_STATE_AUTH_REQUIRED",
+    ]
+    assert fault(V10, "ListTasks", {"status": 9}) == InvalidParams("status", "one of", "number", (*STATES, "null"))
+
+
+@pytest.mark.parametrize("length", ["3", 3.0])
+def test_integers_of_1_0_may_be_in_strings(length: object) -> None:
+    assert decode(V10, "GetTask", {"id": "t-1", "historyLength": length}) == TaskRequest("t-1", history_length=3)
+
+
+@pytest.mark.parametrize("length", ["-3", "three", "", " 3", "99999999999999999999", True])
+def test_strings_that_hold_no_integer_are_refused(length: object) -> None:
+    assert fault(V10, "GetTask", {"id": "t-1", "historyLength": length}).param == "historyLength"
+
+
+def test_free_form_data_is_never_rewritten() -> None:
+    data = {"role": 1, "extensions": None, "raw": "_-8", "historyLength": "3", "big": 12345678901234567890123}
+    message = {
+        "messageId": "m-1",
+        "role": 1,
+        "parts": [{"data": data, "metadata": data}, {"data": None}],
+        "extensions": None,
+    }
+    sending = decode(V10, "SendMessage", {"message": message, "metadata": data})
+    assert sending.message.parts[0] == Part(data=data, metadata=data)
+    assert sending.message.parts[1].data is None
+    assert sending.metadata == data
+
+
+def test_a_fault_is_found_beside_normalized_values() -> None:
+    message = {"extensions": None, "role": 1, "messageId": "m-1", "parts": [{"raw": "YQ"}, {"text": 1}]}
+    assert fault(V10, "SendMessage", {"message": message}).param == "message.parts[1].text"
+
+
+def test_normalization_is_bounded() -> None:
+    message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"raw": "YQ"}] * 30_000}
+    assert fault(V10, "SendMessage", {"message": message}).param.startswith("message.parts[")
+    params = b'{"message":{"extensions":null,"parts":[%b1]}}' % (b"1," * 2_500_000)
+    with pytest.raises(FailureError):
+        V10.inputs["SendMessage"].decode(Raw(params))
+
+
+@pytest.mark.parametrize("text", ["+/8=", "-_8=", "+/8", "-_8", "+_8"])
+@BOTH
+def test_base64_may_be_of_either_alphabet_and_without_padding(dialect: ProtocolVersion, text: str) -> None:
+    part: dict[str, Any] = {"raw": text} if dialect is V10 else {"file": {"bytes": text}}
+    role = "ROLE_USER" if dialect is V10 else "user"
+    params = {"message": {"messageId": "m-1", "role": role, "parts": [part]}}
+    assert decode(dialect, "SendMessage" if dialect is V10 else "message/send", params).message.parts == (
+        Part(raw=b"\xfb\xff"),
+    )
+
+
+@pytest.mark.parametrize("text", ["A", "AAAAA", "AA=A", "AA===", "A A=", "AA\n==", "Ä", "AA==AA=="])
+def test_invalid_base64_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        decode_base64(text)
+
+
+@pytest.mark.parametrize("data", [b"", b"a", b"ab", b"abc", bytes(range(256))])
+def test_base64_is_written_as_it_is_read(data: bytes) -> None:
+    assert decode_base64(encode_base64(data)) == data
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [(True, SendConfiguration(return_immediately=False)), (False, SendConfiguration(return_immediately=True))],
+)
+def test_blocking_is_the_opposite_of_returning_immediately(given: bool, expected: SendConfiguration) -> None:
+    params = {"message": message_v03({"text": "Hello"}), "configuration": {"blocking": given}}
+    assert decode(V03, "message/send", params).configuration == expected
+
+
+def test_data_that_was_wrapped_is_unwrapped() -> None:
+    def part(given: dict[str, Any]) -> Part:
+        message = message_v03({"kind": "data", **given})
+        found: Part = decode(V03, "message/send", {"message": message}).message.parts[0]
+        return found
+
+    mark = {"data_part_compat": True}
+    assert part({"data": {"value": [1]}, "metadata": mark}) == Part(data=[1])
+    assert part({"data": {"value": None}, "metadata": {**mark, "k": 1}}) == Part(data=None, metadata={"k": 1})
+    assert part({"data": {"other": 1}, "metadata": mark}) == Part(data={"other": 1}, metadata=mark)
+    assert part({"data": {"value": 1}, "metadata": {"k": 1}}) == Part(data={"value": 1}, metadata={"k": 1})

@@ -1,0 +1,143 @@
+"""Registered secrets are redacted in every encoding, whether from the environment or from handlers."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import string
+import threading
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from discreet.errors.redaction import Scrubber
+from discreet.errors.redaction.layers.known_secrets import MAX_SECRETS, KnownSecrets
+
+SECRET = 'correct horse+battery/staple\\ "quoted" é%'
+
+
+@pytest.fixture
+def scrubber() -> Scrubber:
+    made = Scrubber()
+    made.register(SECRET)
+    return made
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        SECRET,
+        json.dumps(SECRET)[1:-1],
+        json.dumps(SECRET, ensure_ascii=False)[1:-1],
+        repr(SECRET)[1:-1],
+        repr(SECRET.encode())[2:-1],
+        quote(SECRET),
+        quote(SECRET, safe=""),
+        quote_plus(SECRET),
+    ],
+)
+def test_a_registered_secret_is_hidden_in_every_encoding(scrubber: Scrubber, encoded: str) -> None:
+    assert scrubber.scrub(f"got {encoded} here") == "got <redacted> here"
+
+
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+@pytest.mark.parametrize("before", ["", "a", "ab", "abc"])
+@pytest.mark.parametrize("after", ["", "z", "zz", "zzz"])
+def test_base64_hides_it_at_every_alignment(encode: object, before: str, after: str) -> None:
+    assert callable(encode)
+    draw = random.Random(before + after)
+    for _ in range(20):
+        secret = "".join(draw.choices(string.ascii_lowercase, k=draw.randint(9, 30)))
+        scrubber = Scrubber()
+        scrubber.register(secret)
+        text = encode(f"{before}{secret}{after}".encode()).decode()
+        assert "<redacted>" in scrubber.scrub(f"x {text}")
+
+
+def test_each_line_of_a_secret_is_one() -> None:
+    scrubber = Scrubber()
+    scrubber.register("first line\nsecond line\r\nok\n  third line  ")
+    assert (
+        scrubber.scrub("a first line b second line c third line d ok") == "a <redacted> b <redacted> c <redacted> d ok"
+    )
+
+
+def test_the_longest_secret_goes_first() -> None:
+    scrubber = Scrubber()
+    scrubber.register("abcdefgh")
+    scrubber.register("abcdefgh-and-more")
+    assert scrubber.scrub("x abcdefgh-and-more y") == "x <redacted> y"
+
+
+@pytest.mark.parametrize(
+    "value", ["short", "production", "localhost", "password", "undefined", "        ", "aaaaaaaaaaaa"]
+)
+def test_short_and_common_values_are_not_secrets(value: str) -> None:
+    scrubber = Scrubber()
+    scrubber.register(value)
+    assert scrubber.scrub(f"in {value} here") == f"in {value} here"
+
+
+@pytest.mark.parametrize("value", ["redacted", "<redacted>", "edacted>", "redacted> and <redacted"])
+def test_a_secret_made_of_marks_does_no_harm(value: str) -> None:
+    scrubber = Scrubber()
+    scrubber.register(value)
+    once = scrubber.scrub("token=abc123def <redacted> and <redacted>")
+    assert scrubber.scrub(once) == once
+    assert "abc123def" not in once
+
+
+def test_a_forgotten_secret_is_shown_again() -> None:
+    scrubber = Scrubber()
+    scrubber.register("open sesame")
+    scrubber.unregister("open sesame")
+    scrubber.unregister("never known")
+    assert scrubber.scrub("open sesame") == "open sesame"
+
+
+def test_the_store_forgets_the_oldest_when_it_is_full() -> None:
+    known = KnownSecrets()
+    for number in range(MAX_SECRETS + 3):
+        known.add(f"secret-number-{number:06}")
+    assert len(known) == MAX_SECRETS
+    assert known.scrub("secret-number-000002 secret-number-000003", lambda _: "*") == "secret-number-000002 *"
+
+
+def test_known_secrets_are_not_shown_by_the_store() -> None:
+    known = KnownSecrets()
+    known.add("open sesame")
+    assert repr(known) == "<KnownSecrets: 1>"
+
+
+def test_variables_with_telling_names_give_their_values() -> None:
+    scrubber = Scrubber()
+    scrubber.load_environment(
+        {
+            "ACME_API_TOKEN": "zebra crossing",
+            "DB_PASSWORD": "umbrella stand",
+            "DATABASE_URL": "postgres://bob:marmalade-jar@db/x",
+            "TOKEN_COUNT": "twelve tokens",
+            "EDITOR": "some-editor",
+            "DEBUG_TOKEN": "true",
+        }
+    )
+    text = "zebra crossing, umbrella stand, marmalade-jar, twelve tokens, some-editor, true"
+    assert scrubber.scrub(text) == "<redacted>, <redacted>, <redacted>, twelve tokens, some-editor, true"
+
+
+def test_threads_may_register_while_others_scrub() -> None:
+    scrubber = Scrubber()
+    seen: list[str] = []
+
+    def register(first: int) -> None:
+        for number in range(first, first + 50):
+            scrubber.register(f"thread-secret-{number:04}")
+            seen.append(scrubber.scrub(f"x thread-secret-{number:04}"))
+
+    threads = [threading.Thread(target=register, args=(first,)) for first in range(0, 200, 50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert seen == ["x <redacted>"] * 200
