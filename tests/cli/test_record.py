@@ -27,6 +27,8 @@ from discreet.recording.format import (
     StderrEntry,
     read_recording,
 )
+from support.programs import environment, has_ended
+from support.waits import DEADLINE_SECONDS, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="plays with POSIX pipes and signals")
 

@@ -34,6 +34,7 @@ from discreet.client.dialects import DIALECTS, initialize_handshake
 from discreet.client.errors import TaskNotFound
 from discreet.client.task_group import background_tasks
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 

@@ -35,6 +35,8 @@ from discreet.client import (
     connect,
 )
 from discreet.client.dialects import initialize_handshake
+from support.requirements import missing
+from support.waits import DEADLINE_SECONDS
 
 HERE = Path(__file__).parent
 LARGE = "x" * 1_000_000 + "é→🙂"

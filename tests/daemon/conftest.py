@@ -19,9 +19,7 @@ from discreet.framing.encoder import encode_frame
 from discreet.framing.events import NEED_DATA, Fault, Frame, FrameLimits
 from discreet.framing.parser import parser_for
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
-
-SECONDS = 5.0
-"""How long a test waits for what must come. Generous: nothing waits for it to pass."""
+from support.waits import DEADLINE_SECONDS
 
 
 class Wire:

@@ -26,6 +26,7 @@ from discreet.framing.encoder import encode_frame
 from discreet.framing.events import NEED_DATA, Frame, FrameLimits
 from discreet.framing.parser import parser_for
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
+from support.waits import DEADLINE_SECONDS
 
 Serving = Callable[..., AbstractAsyncContextManager[Any]]
 

@@ -16,9 +16,7 @@ from discreet.framing.stdio_guard import terminal_hint
 from discreet.framing.stray_output import (
     MAX_HELD_TEXTS,
 )
-
-DEADLINE = 60
-"""Seconds; stops a test that hangs; no limit on speed."""
+from support.waits import DEADLINE_SECONDS
 
 BUFFERED = {"PYTHONUNBUFFERED": ""}
 """Python as users start it, whatever the test run's own environment says."""

@@ -17,6 +17,7 @@ from discreet.framing.transports.interface import PeerGone
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
 from discreet.recording.format import StreamName
 from discreet.recording.proxy import ClientStreams, relay
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = [
     pytest.mark.anyio,

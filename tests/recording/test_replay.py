@@ -29,6 +29,7 @@ from discreet.recording.json_values import load
 from discreet.recording.replay import replay
 from discreet.recording.report import ReplayReport, compare
 from discreet.recording.script import build_script
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 

@@ -24,6 +24,8 @@ from discreet.client import (
 )
 from discreet.client.process.process import wait_in_thread
 from discreet.client.process.stderr import LINE_BYTES, TAIL_BYTES, StderrLines, StderrTail
+from support.programs import has_ended
+from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
@@ -71,20 +73,6 @@ def was_reaped(pid: int) -> bool:
     except ProcessLookupError:
         return True
     return False
-
-
-async def until_dead(pid: int) -> None:
-    """Wait for another process's child, which its parent reaps sooner or later."""
-    with anyio.fail_after(DEADLINE_SECONDS):
-        while not was_reaped(pid) and _state(pid) != "Z":
-            await anyio.lowlevel.checkpoint()
-
-
-def _state(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return "Z"
 
 
 async def test_a_child_is_called_and_ends_when_its_stdin_is_closed() -> None:

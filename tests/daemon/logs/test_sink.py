@@ -45,7 +45,7 @@ def first_line(ends: tuple[int, int], settings: LogSettings, environ: dict[str, 
 
 def level_of(fd: int, environ: dict[str, str], settings: LogSettings | None = None) -> str:
     logger = Logger()
-    start_logging(settings or LogSettings(), fd, environ, logger=logger).close(DEADLINE)
+    start_logging(settings or LogSettings(), fd, environ, logger=logger).close(DEADLINE_SECONDS)
     return logger.level
 
 

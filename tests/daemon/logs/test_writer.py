@@ -130,7 +130,7 @@ def test_events_before_the_start_come_out_if_the_level_wants_them(logger: Logger
     logger.info("early.info")
     logger.warning("early.warning")
     start_logging(LogSettings(format="json"), reader.stderr, {}, logger=logger).close(
-        DEADLINE
+        DEADLINE_SECONDS
     )  # piped, so from warn on
     assert [line["event"] for line in reader.lines()] == ["early.warning"]
 
@@ -150,10 +150,10 @@ def test_events_before_the_start_are_bounded_and_the_surplus_is_said(
 def test_closing_ends_the_delay_of_the_first_line(
     logger: Logger, started: Callable[[int], LogWriter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "FIRST_LINE_DELAY_SECONDS", 10 * DEADLINE)
+    monkeypatch.setattr(writer, "FIRST_LINE_DELAY_SECONDS", 10 * DEADLINE_SECONDS)
     reader = Reader()
     logs = started(reader.stderr)
-    assert logs.close(DEADLINE) == 0
+    assert logs.close(DEADLINE_SECONDS) == 0
     assert [line["event"] for line in reader.lines()] == ["daemon.started"]
 
 
@@ -208,14 +208,6 @@ def test_when_a_slow_reader_reads_again_every_line_is_there_or_counted_where_it_
     assert seen == list(range(len(seen)))
     assert said == [dropped] == [2 * MAX_EVENTS - len(seen)]
     assert [line["event"] for line in lines[-3:]] == ["noise", "logs.dropped", "afterwards"]
-
-
-def wait_until(reached: Callable[[], bool]) -> None:
-    """Polls what no event tells of: that another thread has come so far."""
-    end = time.monotonic() + DEADLINE
-    while not reached():
-        assert time.monotonic() < end, "it did not come so far"
-        os.sched_yield()
 
 
 def test_a_reader_that_is_gone_makes_the_sink_silent(logger: Logger, started: Callable[[int], LogWriter]) -> None:
@@ -370,8 +362,8 @@ def test_logs_start_once_and_again_after_close(logger: Logger, started: Callable
     logs = started(first.stderr)
     with pytest.raises(RuntimeError):
         start_logging(JSON, second.stderr, {}, logger=logger)
-    logs.close(DEADLINE)
-    started(second.stderr).close(DEADLINE)
+    logs.close(DEADLINE_SECONDS)
+    started(second.stderr).close(DEADLINE_SECONDS)
     assert [len(reader.lines()) for reader in (first, second)] == [1, 1]
 
 
@@ -486,7 +478,7 @@ def test_a_file_gets_the_lines_and_is_for_its_owner_alone(tmp_path: Path, logger
 def test_a_file_that_is_there_is_appended_to(tmp_path: Path, logger: Logger) -> None:
     reader, path = Reader(), tmp_path / "daemon.log"
     path.write_text("kept\n")
-    start_logging(LogSettings(format="json", file=str(path)), reader.stderr, {}, logger=logger).close(DEADLINE)
+    start_logging(LogSettings(format="json", file=str(path)), reader.stderr, {}, logger=logger).close(DEADLINE_SECONDS)
     first, second = path.read_text().splitlines()
     assert (first, json.loads(second)["event"]) == ("kept", "daemon.started")
     assert reader.lines() == []
@@ -523,7 +515,7 @@ def test_a_file_that_can_t_be_written_is_a_warning_on_stderr(
 ) -> None:
     reader = Reader()
     settings = LogSettings(format="json", file=name(tmp_path))
-    start_logging(settings, reader.stderr, {}, logger=logger).close(DEADLINE)
+    start_logging(settings, reader.stderr, {}, logger=logger).close(DEADLINE_SECONDS)
     [line] = reader.lines()
     assert (line["level"], line["event"], line["reason"]) == ("warn", "logs.file_unusable", errno.errorcode[reason])
 

@@ -17,6 +17,7 @@ from discreet.daemon.process.reexec import NEW_CONNECTION, ConnectionState
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
+from support.waits import until
 
 pytestmark = pytest.mark.anyio
 

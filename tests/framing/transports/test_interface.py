@@ -16,6 +16,7 @@ from discreet.framing.transports.memory import MemoryTransport, memory_pair
 from discreet.framing.transports.polled import pipe_writer
 from discreet.framing.transports.stdio import StdioTransport, open_reader, open_writer
 from discreet.framing.transports.threaded import threaded_reader, threaded_writer
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -23,9 +24,6 @@ Pair = tuple[ByteTransport, ByteTransport]
 
 LARGE = bytes(range(256)) * 4096 * 3
 """3 MiB: more than any pipe, socket or terminal holds."""
-
-DEADLINE = 20
-"""Seconds; stops a test that hangs; no limit on speed."""
 
 
 def pipes(*, blocking: bool = True, **ways: Callable[[int], object]) -> Pair:

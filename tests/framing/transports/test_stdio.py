@@ -29,9 +29,6 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux's own devic
 LARGE = os.urandom(1024) * 20 * 1024
 """20 MiB: two bodies of the largest size that a daemon takes by default."""
 
-DEADLINE = 60
-"""Seconds; stops a test that hangs; no limit on speed."""
-
 
 def raw_terminal() -> tuple[int, int]:
     """The controlling and the controlled side; nothing is echoed or translated."""

@@ -59,7 +59,7 @@ class Hook:
 
     async def received(self, count: int) -> list[Any]:
         """Exactly so many."""
-        with anyio.fail_after(BOUND):
+        with anyio.fail_after(DEADLINE_SECONDS):
             while len(self.bodies) < count:
                 self._news = anyio.Event()
                 await self._news.wait()

@@ -103,14 +103,7 @@ async def begun(handler: RequestHandler, sent: SendRequest) -> Task:
     return task
 
 
-async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Poll until it holds: other daemons send no signal."""
-    with anyio.fail_after(BOUND):
-        while not await holds():  # noqa: ASYNC110
-            await anyio.sleep(0.005)
-
-
-async def until(handler: RequestHandler, task_id: str, state: TaskState) -> Task:
+async def until_state(handler: RequestHandler, task_id: str, state: TaskState) -> Task:
     async def has_it() -> bool:
         return (await handler.get(task_id, ME)).status.state is state
 
@@ -173,9 +166,9 @@ async def test_a_task_that_was_worked_on_has_failed_when_the_next_daemon_runs(
     path = tmp_path / "tasks.db"
     async with daemon_on(path, Worker(for_ever), killed=killed) as handler:
         task = await begun(handler, request(at_once=True))
-        await until(handler, task.id, TaskState.WORKING)
+        await until_state(handler, task.id, TaskState.WORKING)
     async with daemon_on(path, Worker(for_ever)) as handler:
-        found = await until(handler, task.id, TaskState.FAILED)
+        found = await until_state(handler, task.id, TaskState.FAILED)
         assert said_last(found) == ORPHANED_TEXT
         with pytest.raises(FailureError) as caught:
             await handler.send(request(task_id=task.id), ME)
@@ -187,7 +180,7 @@ async def test_an_executor_that_can_resume_goes_on(daemon_on, tmp_path: Path, ki
     path = tmp_path / "tasks.db"
     async with daemon_on(path, Worker(for_ever), killed=killed) as handler:
         task = await begun(handler, request(at_once=True))
-        await until(handler, task.id, TaskState.WORKING)
+        await until_state(handler, task.id, TaskState.WORKING)
     async with daemon_on(path, Resumer(for_ever)) as handler:
         found = await until_state(handler, task.id, TaskState.COMPLETED)
         assert [part.text for artifact in found.artifacts for part in artifact.parts] == ["resumed"]
@@ -222,7 +215,7 @@ async def test_more_tasks_than_may_run_at_once_are_all_resumed(daemon_on, tmp_pa
     heir = Resumer(for_ever)
     heir.may_end = anyio.Event()
     async with daemon_on(path, heir) as handler:
-        with anyio.fail_after(BOUND):
+        with anyio.fail_after(DEADLINE_SECONDS):
             await heir.are_asked(MAX_EXECUTIONS)
         await anyio.wait_all_tasks_blocked()
         heir.may_end.set()
@@ -244,7 +237,7 @@ async def test_another_daemon_sees_watches_and_cancels_what_one_works_on(daemon_
 
     async with daemon_on(path, Worker(execute)) as one, daemon_on(path, Worker(for_ever)) as other:
         task = await begun(one, request(at_once=True))
-        await until(other, task.id, TaskState.WORKING)
+        await until_state(other, task.id, TaskState.WORKING)
         assert [each.id for each in (await other.list(TaskQuery(scope="me"))).tasks] == [task.id]
         async with watching(other, task.id) as watcher:
             go_on.set()
@@ -281,8 +274,8 @@ async def test_a_message_to_a_task_that_another_daemon_works_on_waits_for_its_tu
 
     async with daemon_on(path, Worker(execute)) as one, daemon_on(path, Worker(ask_then_echo)) as other:
         task = await begun(one, request("one", at_once=True))
-        await until(other, task.id, TaskState.WORKING)
-        with anyio.fail_after(BOUND):
+        await until_state(other, task.id, TaskState.WORKING)
+        with anyio.fail_after(DEADLINE_SECONDS):
             async with anyio.create_task_group() as senders:
                 senders.start_soon(begun, other, request("two", task_id=task.id))
                 await anyio.wait_all_tasks_blocked()
@@ -309,7 +302,7 @@ async def test_a_caller_that_waits_for_a_killed_daemon_is_answered_by_the_one_th
         async with daemon_on(path, heir) as other:
             async with anyio.create_task_group() as waiting, daemon_on(path, Worker(for_ever), killed=True) as one:
                 task = await begun(one, request(at_once=True))
-                await until(other, task.id, TaskState.WORKING)
+                await until_state(other, task.id, TaskState.WORKING)
                 waiting.start_soon(follow_up, other, task.id)
                 waiting.start_soon(watcher.run, other, task.id)
                 await watcher.first.wait()
@@ -370,7 +363,7 @@ async def test_a_watcher_too_far_behind_another_daemon_is_told_the_last_generati
     async with daemon_on(path, Worker(ask_again)) as one, daemon_on(path, Worker(ask_again)) as other:
         keep_nothing_behind(path)
         task = await begun(one, request())
-        with anyio.fail_after(BOUND):
+        with anyio.fail_after(DEADLINE_SECONDS):
             async with anyio.create_task_group() as watchers:
                 first = anyio.Event()
                 watchers.start_soon(watch, other, task.id, first)

@@ -23,7 +23,7 @@ from discreet.daemon.services.fs.service import file_service
 from discreet.daemon.services.fs.types import MAX_EVENT_CHANGES, Change, Changes
 from discreet.daemon.services.fs.watch import FileWatcher
 from discreet.errors import OperationError
-from support.fs import CTX
+from support.fs import Request
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
