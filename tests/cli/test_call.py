@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 from msgspec import Raw
 
-import discreet
 from discreet.cli.exit_status import EXIT_OF_HTTP, MEANINGS, exit_status
 from discreet.cli.params import params_of
 from discreet.cli.verbs.call import add_arguments, request_of
@@ -25,9 +24,8 @@ from discreet.client.connection.error_replies import remote_error
 from discreet.daemon.settings import UsageError
 from discreet.errors import ERROR_TABLE, DomainFailure, Internal
 from discreet.errors.wire import encode_error
-
-DEADLINE_SECONDS = 30.0
-"""Bounds a test that hangs; no test waits for it."""
+from support.programs import environment
+from support.waits import DEADLINE_SECONDS
 
 SERVER = r"""
 import json, os, sys, time
@@ -77,13 +75,6 @@ while request := read():
             print("for people", file=sys.stderr, flush=True)
             write({"id": request["id"], "result": None})
 """
-
-
-def environment() -> dict[str, str]:
-    """Where a child finds this package, and no settings of whoever runs the tests."""
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
-    assert discreet.__file__
-    return environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(discreet.__file__))}
 
 
 def command(*words: str) -> list[str]:
@@ -243,7 +234,7 @@ def without_rich(tmp_path: Path) -> dict[str, str]:
     """Variables with which rich can't be imported."""
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden" / "rich.py").write_text("raise ImportError")
-    return {"PYTHONPATH": os.pathsep.join((str(tmp_path / "hidden"), environment()["PYTHONPATH"]))}
+    return {"PYTHONPATH": environment(tmp_path / "hidden")["PYTHONPATH"]}
 
 
 STYLES = re.compile(r"\x1b\[[0-9;]*m")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 import shlex
 import subprocess
 import sys
@@ -13,17 +12,15 @@ from typing import Any
 
 import pytest
 
-import discreet
 from discreet.cli.credentials import LONGEST_TOKEN
 from discreet.cli.verbs.call import add_arguments, request_of
 from discreet.client import MCP, PLAIN
 from discreet.client.dialects import DIALECTS
 from discreet.daemon.settings import UsageError
+from support.programs import environment
+from support.waits import DEADLINE_SECONDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "call.md").read_text(encoding="utf-8")
-
-DEADLINE_SECONDS = 30.0
-"""Bounds a test that hangs; no test waits for it."""
 
 TOKEN = "s3cr3t-of-ann"
 
@@ -47,8 +44,6 @@ async def whoever(ctx: Context) -> AsyncIterator[str]:
 
 
 def run(*words: str, cwd: Path, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
-    assert discreet.__file__
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
     return subprocess.run(
         [sys.executable, "-P", "-m", "discreet", *words],
         input=stdin,
@@ -56,7 +51,7 @@ def run(*words: str, cwd: Path, stdin: str = "", **more: str) -> subprocess.Comp
         text=True,
         check=False,
         cwd=cwd,
-        env={**environ, "PYTHONPATH": os.path.dirname(os.path.dirname(discreet.__file__)), **more},
+        env=environment(**more),
         timeout=DEADLINE_SECONDS,
     )
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-import discreet
 from discreet.cli.candidates import typed_of
 from discreet.cli.main import VERBS, main, parser_of
 from discreet.cli.verbs.completion import SHELLS, script
+from support.programs import environment, install_commands
 
 every_shell = pytest.mark.parametrize("shell", SHELLS)
 
@@ -35,16 +35,11 @@ def test_a_shell_accepts_its_script(shell: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def environment(folder: Path | None = None) -> dict[str, str]:
+def with_program(folder: Path | None = None) -> dict[str, str]:
     """Where the shells find the program, in a folder of its own, and the program this package."""
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
-    assert discreet.__file__
-    environ["PYTHONPATH"] = os.path.dirname(os.path.dirname(discreet.__file__))
-    if folder is not None:
-        (folder / "discreet").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m discreet "$@"\n')
-        (folder / "discreet").chmod(0o755)
-        environ["PATH"] = f"{folder}{os.pathsep}{environ['PATH']}"
-    return environ
+    if folder is None:
+        return environment()
+    return environment(PATH=os.pathsep.join((str(install_commands(folder)), os.environ["PATH"])))
 
 
 def complete(*words: str, line: str = "", folder: Path | None = None) -> list[str]:
@@ -57,7 +52,7 @@ def complete(*words: str, line: str = "", folder: Path | None = None) -> list[st
         capture_output=True,
         timeout=30,
         cwd=folder or "/",
-        env=environment(folder),
+        env=with_program(folder),
         check=True,
     )
     assert done.stderr == ""
@@ -207,7 +202,7 @@ def test_fish_offers_what_the_daemon_lists(folder: Path) -> None:
         capture_output=True,
         timeout=30,
         cwd=folder,
-        env=environment(folder) | {"HOME": str(folder)},
+        env=with_program(folder) | {"HOME": str(folder)},
         check=True,
     )
     assert done.stdout.split() == ["shop/price"]
@@ -228,7 +223,7 @@ def test_zsh_offers_what_the_daemon_lists(folder: Path) -> None:
         capture_output=True,
         timeout=30,
         cwd=folder,
-        env=environment(folder),
+        env=with_program(folder),
         check=True,
     )
     assert done.stdout.split() == ["shop/price", "net=", "net=true", "net=false", "files"]

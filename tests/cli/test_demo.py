@@ -13,14 +13,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-import discreet
 from discreet.cli.demo_steps import DESK, FILES, Heard, Scene, Step, Unexpected
 from discreet.cli.verbs.demo import perform
 from discreet.cli.wiretap import Wiretap
 from discreet.client import attach, spawn
-
-DEADLINE_SECONDS = 60.0
-"""Bounds a test that hangs; no test waits for it."""
+from support.programs import environment
+from support.waits import DEADLINE_SECONDS
 
 SAYS_YES = r"""
 import json, sys
@@ -33,11 +31,6 @@ while line := sys.stdin.buffer.readline():
         sys.stdout.buffer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
         sys.stdout.buffer.flush()
 """
-
-
-def environment(**more: str) -> dict[str, str]:
-    assert discreet.__file__
-    return os.environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(discreet.__file__))} | more
 
 
 def demo(cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:

@@ -155,7 +155,7 @@ def test_only_the_verb_that_is_asked_for_is_imported() -> None:
     code = (
         "import sys\nfrom discreet.cli.main import main\n"
         "main(['--version'])\n"
-        "sys.stderr.write(' '.join(name for name in sys.modules if name.startswith('discreet.daemon.cli.')))"
+        "sys.stderr.write(' '.join(name for name in sys.modules if name.startswith('discreet.cli.')))"
     )
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=30, check=True)
     assert set(done.stderr.split()) == {"discreet.cli.main", "discreet.cli.output"}

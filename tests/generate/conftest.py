@@ -12,13 +12,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 import pytest
 
 from discreet.daemon.operations.registry import Registry
 from discreet.daemon.operations.service import Service
 from discreet.daemon.schemas.documents import OperationSchema, snapshot
+from support.requirements import missing
 
 HERE: Final = Path(__file__).parent
 PACKAGES: Final = ("typescript", "vscode-jsonrpc")
@@ -38,12 +39,6 @@ def services() -> list[Service]:
 @pytest.fixture(scope="session")
 def operations(services: list[Service]) -> list[OperationSchema]:
     return list(snapshot(Registry(services)).operations.values())
-
-
-def missing(what: str) -> NoReturn:
-    if os.environ.get("DISCREET_INTEROP_REQUIRED") == "1":
-        pytest.fail(f"{what}; DISCREET_INTEROP_REQUIRED is set")
-    pytest.skip(what)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import discreet
+from support.programs import environment
 
 HERE = Path(__file__).parent
 SOURCES = Path(discreet.__file__).parents[1]
@@ -19,11 +19,10 @@ APPS = ("--app", "kinds_app:app", "--app", "kinds_app:bare")
 
 def generate(*argv: str, cwd: Path = HERE) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-P", "-B", "-m", "discreet", "generate", *argv]
-    environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
     return subprocess.run(
         command,
         cwd=cwd,
-        env=environment,
+        env=environment(),
         capture_output=True,
         encoding="utf-8",
         timeout=60,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from discreet.daemon.operations.service import Service
 from discreet.daemon.schemas.documents import OperationSchema, operation_schema
 from discreet.generate.python import python
 from discreet.testing import in_memory
+from support.programs import environment, for_type_checkers
 
 HERE = Path(__file__).parent
 SOURCES = Path(discreet.__file__).parents[1]
@@ -63,10 +63,9 @@ def usage(client: ModuleType, folder: Path) -> Iterator[ModuleType]:
 
 
 def run_tool(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    if "site-packages" not in str(SOURCES):
-        environment["MYPYPATH"] = str(SOURCES)
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(
+        command, cwd=cwd, env=for_type_checkers(), capture_output=True, text=True, check=False, timeout=120
+    )
 
 
 def needed(module: str) -> None:
@@ -140,7 +139,7 @@ def test_it_works_with_a_daemon_in_a_process_of_its_own(usage: ModuleType, clien
 
     async def talk() -> list[object]:
         command = [sys.executable, "-P", "-m", "discreet", "serve", "kinds_app:app", "kinds_app:bare"]
-        async with connect(command, cwd=HERE, env={**os.environ, "PYTHONPATH": str(SOURCES)}) as peer:
+        async with connect(command, cwd=HERE, env=environment()) as peer:
             found: list[object] = await usage.run(peer)
             return found
 

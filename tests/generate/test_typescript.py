@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -15,11 +14,11 @@ import pytest
 import discreet
 from discreet.daemon.schemas.documents import OperationSchema
 from discreet.generate.typescript import typescript
+from support.programs import environment
+from support.waits import DEADLINE_SECONDS
 
 HERE = Path(__file__).parent
 SOURCES = Path(discreet.__file__).parents[1]
-SECONDS = 60.0
-
 OPTIONS = {
     "strict": True,
     "target": "es2022",
@@ -58,9 +57,14 @@ def folder(text: str, node_modules: Path, tmp_path_factory: pytest.TempPathFacto
 
 
 def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
     return subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, encoding="utf-8", check=False, timeout=SECONDS
+        command,
+        cwd=cwd,
+        env=environment(),
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=DEADLINE_SECONDS,
     )
 
 
