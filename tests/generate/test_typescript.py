@@ -14,7 +14,7 @@ import pytest
 
 import discreet
 from discreet.daemon.schemas.documents import OperationSchema
-from discreet.generate.typescript import typescript
+from discreet.generate import typescript_client
 
 HERE = Path(__file__).parent
 SOURCES = Path(discreet.__file__).parents[1]
@@ -38,7 +38,7 @@ OPTIONS = {
 
 @pytest.fixture(scope="module")
 def text(operations: list[OperationSchema]) -> str:
-    return typescript(operations)
+    return typescript_client(operations)
 
 
 @pytest.fixture(scope="module")
@@ -70,11 +70,11 @@ def test_every_kind_of_type_has_its_typescript_form(text: str) -> None:
 
 
 def test_the_order_of_operations_is_of_no_account(operations: list[OperationSchema], text: str) -> None:
-    assert typescript(reversed(operations)) == text
+    assert typescript_client(reversed(operations)) == text
 
 
 def test_a_client_of_nothing_is_a_session() -> None:
-    assert "export class Session {" in typescript([])
+    assert "export class Session {" in typescript_client([])
 
 
 def test_it_is_formatted_as_prettier_formats(folder: Path, node_modules: Path) -> None:

@@ -1,7 +1,7 @@
-"""What every TypeScript client carries with it: calls and streams over vscode-jsonrpc. Text only, never assembled.
+"""The constant part of every TypeScript client: calls and streams over vscode-jsonrpc. Text only, never assembled.
 
-A stream's events are told apart by the id of its request, and service params stand beside its params; vscode-jsonrpc keeps the
-one to itself and knows nothing of the other. So the session has a hand in what is written.
+The events of a stream carry the id of its request, which vscode-jsonrpc does not expose, and service params are sent beside the
+params, which vscode-jsonrpc does not support. So the session wraps the writer, and reads and changes each message there.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ import {
 """
 
 SESSION: Final = """\
-/** What the data of a declared error holds; its code tells which one it is. */
+/** The data of a declared error; `code` says which error it is. */
 export interface DeclaredError {
   readonly code: string;
   readonly retryable: boolean;
   readonly details?: unknown;
 }
 
-/** Thrown for a declared error of an operation; all other errors are vscode-jsonrpc's own. */
+/** Thrown for a declared error of an operation; all other errors are those of vscode-jsonrpc. */
 export class OperationFailed<
   E extends DeclaredError = DeclaredError,
 > extends Error {
@@ -44,9 +44,9 @@ export class OperationFailed<
   }
 }
 
-/** What holds for all calls of one client. */
+/** Options for all calls of one client. */
 export interface ClientOptions {
-  /** Travels with every request, such as `authorization`; looked at anew for each. */
+  /** Sent with every request, such as `authorization`; read anew for each. */
   readonly serviceParams?: Readonly<Record<string, string>>;
 }
 
@@ -56,8 +56,8 @@ export class StreamOverrun extends Error {}
 /**
  * A connection to a daemon, for any number of clients.
  *
- * `connection` is vscode-jsonrpc's own, for whatever else is to be sent. When it closes, all that is
- * still waited for is rejected.
+ * `connection` is that of vscode-jsonrpc, for any other message. When it closes, every pending call
+ * is rejected.
  */
 export class Session {
   readonly connection: MessageConnection;
@@ -65,10 +65,10 @@ export class Session {
   private readonly streams = new Map<unknown, Stream>();
 
   constructor(reader: MessageReader, writer: MessageWriter, logger?: Logger) {
-    const watched = new WatchedWriter(writer, (message) =>
-      this.sending(message),
+    const rewriting = new RewritingWriter(writer, (message) =>
+      this.outgoing(message),
     );
-    this.connection = createMessageConnection(reader, watched, logger);
+    this.connection = createMessageConnection(reader, rewriting, logger);
     this.connection.onNotification("stream/event", (event: StreamEvent) =>
       this.streams.get(event.id)?.push(event),
     );
@@ -80,7 +80,7 @@ export class Session {
     this.connection.dispose();
   }
 
-  /** The result of a call. Cancelling the token asks the daemon to end it; it is rejected with -32800 then. */
+  /** Returns the result of a call. Cancelling the token cancels it on the daemon; it is rejected with -32800 then. */
   async call<T>(
     method: string,
     params: object,
@@ -97,7 +97,7 @@ export class Session {
     }
   }
 
-  /** The events of a subscription. The request leaves with the first `next`; leaving the loop ends it. */
+  /** Yields the events of a subscription. The first `next` sends the request; leaving the loop cancels it. */
   async *subscribe<T>(
     method: string,
     params: object,
@@ -115,7 +115,7 @@ export class Session {
       (error: unknown) => stream.fail(asDeclared(error, codes)),
     );
     try {
-      while (await stream.ready()) yield stream.take() as T;
+      while (await stream.ready()) yield stream.next() as T;
     } finally {
       linked?.dispose();
       source.cancel();
@@ -134,8 +134,8 @@ export class Session {
       : this.connection.sendRequest<T>(method, byName, params, token);
   }
 
-  /** What is written for a message. Events name the id of their request, which nothing but the message itself tells. */
-  private sending(message: Message): Message {
+  /** Returns the message to write. The id of a request, which its events repeat, is found in the message alone. */
+  private outgoing(message: Message): Message {
     const { id, params } = message as { id?: unknown; params?: object };
     const started =
       params === undefined ? undefined : this.starting.get(params);
@@ -162,70 +162,73 @@ interface StreamEvent {
   readonly value: unknown;
 }
 
-const MOST_WAITING = 10_000;
+const MAX_QUEUED_EVENTS = 10_000;
 
-/** The events that came and were not taken yet. */
+/** The events that were received and not consumed yet. */
 class Stream {
   id: unknown = undefined;
   private events: unknown[] = [];
-  private came = 0;
-  private over: { readonly error?: unknown } | undefined;
+  private received = 0;
+  private ended: { readonly error?: unknown } | undefined;
   private wake: () => void = () => {};
 
   push(event: StreamEvent): void {
-    if (this.over !== undefined) return;
-    this.came += 1;
-    if (event.seq !== this.came)
+    if (this.ended !== undefined) return;
+    this.received += 1;
+    if (event.seq !== this.received)
       return this.fail(
-        new Error(`event ${this.came} of the stream is missing`),
+        new Error(`event ${this.received} of the stream is missing`),
       );
-    if (this.events.length === MOST_WAITING)
-      return this.fail(new StreamOverrun("too many events wait to be taken"));
+    if (this.events.length === MAX_QUEUED_EVENTS)
+      return this.fail(
+        new StreamOverrun("too many events wait to be consumed"),
+      );
     this.events.push(event.value);
     this.wake();
   }
 
   complete(events: number): void {
-    if (events !== this.came)
+    if (events !== this.received)
       return this.fail(new Error("the end of the stream is missing"));
-    this.over ??= {};
+    this.ended ??= {};
     this.wake();
   }
 
   fail(error: unknown): void {
-    this.over ??= { error };
+    this.ended ??= { error };
     this.wake();
   }
 
   async ready(): Promise<boolean> {
-    while (this.events.length === 0 && this.over === undefined) {
+    while (this.events.length === 0 && this.ended === undefined) {
       await new Promise<void>((resolve) => (this.wake = resolve));
     }
     if (this.events.length > 0) return true;
-    if (this.over !== undefined && "error" in this.over) throw this.over.error;
+    if (this.ended !== undefined && "error" in this.ended)
+      throw this.ended.error;
     return false;
   }
 
-  take(): unknown {
+  next(): unknown {
     return this.events.shift();
   }
 }
 
-class WatchedWriter implements MessageWriter {
+class RewritingWriter implements MessageWriter {
   readonly onError: MessageWriter["onError"];
   readonly onClose: MessageWriter["onClose"];
   private readonly inner: MessageWriter;
-  private readonly watch: (message: Message) => Message;
+  private readonly rewrite: (message: Message) => Message;
 
-  constructor(inner: MessageWriter, watch: (message: Message) => Message) {
+  constructor(inner: MessageWriter, rewrite: (message: Message) => Message) {
     this.onError = inner.onError;
     this.onClose = inner.onClose;
     this.inner = inner;
-    this.watch = watch;
+    this.rewrite = rewrite;
   }
 
   write(message: Message): Promise<void> {
-    return this.inner.write(this.watch(message));
+    return this.inner.write(this.rewrite(message));
   }
 
   end(): void {
@@ -245,7 +248,7 @@ function asDeclared(error: unknown, codes: readonly string[]): unknown {
     : error;
 }
 
-/** Whether an error is one of those that some operation declares. */
+/** Whether an error is a declared one, with one of these codes. */
 export function isDeclared<E extends DeclaredError>(
   error: unknown,
   codes: readonly E["code"][],

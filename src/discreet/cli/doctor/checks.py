@@ -1,4 +1,4 @@
-"""What `discreet doctor` looks at without starting anything. Reads the surroundings, changes nothing."""
+"""The checks of `discreet doctor` that start nothing. They read the environment and change nothing."""
 
 import os
 import platform
@@ -8,8 +8,8 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from ..daemon.settings import OPTIONS, Resolved
-from ..daemon.settings.sources import foreign_variables
+from ...daemon.settings import OPTIONS, Resolved
+from ...daemon.settings.sources import foreign_variables
 
 Status: TypeAlias = Literal["ok", "warn", "fail"]
 
@@ -22,35 +22,35 @@ class Finding(Struct, frozen=True):
     message: str
 
 
-class Surroundings(Struct, frozen=True):
-    """What the checks look at."""
+class CheckContext(Struct, frozen=True):
+    """What the checks read: the resolved settings and the environment variables."""
 
     resolved: Resolved
     environ: Mapping[str, str]
 
 
-Check: TypeAlias = Callable[[Surroundings], Iterator[Finding]]
+Check: TypeAlias = Callable[[CheckContext], Iterator[Finding]]
 
 _PACKAGES: Final = ("anyio", "msgspec", "structlog")
 _SPARE_FILES: Final = 32
-"""Descriptors that the daemon itself and the interpreter need beside those of requests."""
+"""Descriptors that the daemon and the interpreter need in addition to those of requests."""
 _MESSAGE_COPIES: Final = 4
-"""A body is in memory as bytes, as decoded values and as a reply at once; decoded values are the larger part."""
+"""A body is in memory as bytes, as decoded values and as a reply at the same time; decoded values are the larger part."""
 _USUAL_PIPE_BYTES: Final = 65_536
 """pipe(7). A user whose pipes use up the kernel's allowance gets smaller ones."""
 _LONG_DRAIN: Final = 10.0
-"""Seconds after which editors and supervisors usually kill what does not end."""
+"""Seconds after which editors and supervisors usually kill a process that does not end."""
 
 
-def python(_: Surroundings) -> Iterator[Finding]:
+def check_python(_: CheckContext) -> Iterator[Finding]:
     """The interpreter."""
     name, version = platform.python_implementation(), platform.python_version()
     status: Status = "ok" if name == "CPython" else "warn"
     yield Finding("python", status, f"{name} {version}, {sys.executable}")
 
 
-def packages(_: Surroundings) -> Iterator[Finding]:
-    """The packages that the daemon cannot do without."""
+def check_packages(_: CheckContext) -> Iterator[Finding]:
+    """The packages that the daemon needs."""
     from importlib.metadata import PackageNotFoundError, version
 
     for name in _PACKAGES:
@@ -60,31 +60,31 @@ def packages(_: Surroundings) -> Iterator[Finding]:
             yield Finding("packages", "fail", f"{name} is not installed")
 
 
-def system(_: Surroundings) -> Iterator[Finding]:
-    """What the operating system offers for noticing the parent's death."""
+def check_platform(_: CheckContext) -> Iterator[Finding]:
+    """How the operating system reports the parent's death."""
     name = f"{platform.system()} {platform.release()}"
     if _has_pidfd():
         yield Finding("platform", "ok", f"{name}, pidfd: the death of the parent is noticed at once")
     else:
-        yield Finding("platform", "ok", f"{name}, no pidfd: the parent is looked for from time to time")
+        yield Finding("platform", "ok", f"{name}, no pidfd: the parent is polled for")
 
 
-def settings(surroundings: Surroundings) -> Iterator[Finding]:
-    """Where each setting that is not a default comes from."""
-    resolved = surroundings.resolved
+def check_settings(context: CheckContext) -> Iterator[Finding]:
+    """The source of each setting that is not a default."""
+    resolved = context.resolved
     for option in OPTIONS:
         if source := resolved.sources.get(option.field):
             value = getattr(resolved.settings, option.field)
             yield Finding("settings", "ok", f"{option.key} = {_shown(value)} (from {source})")
     if not resolved.sources:
         yield Finding("settings", "ok", "all defaults")
-    for name in foreign_variables(surroundings.environ):
-        yield Finding("settings", "warn", f"{name} is no variable of discreet and has no effect")
+    for name in foreign_variables(context.environ):
+        yield Finding("settings", "warn", f"{name} is not a variable of discreet and has no effect")
 
 
-def limits(surroundings: Surroundings) -> Iterator[Finding]:
-    """Limits of the process against those of the settings."""
-    chosen = surroundings.resolved.settings
+def check_limits(context: CheckContext) -> Iterator[Finding]:
+    """The limits of the process, compared with those of the settings."""
+    chosen = context.resolved.settings
     files = _resource_limit("RLIMIT_NOFILE")
     if files is not None:
         needed = chosen.max_concurrency + _SPARE_FILES
@@ -99,24 +99,30 @@ def limits(surroundings: Surroundings) -> Iterator[Finding]:
     if pipe is not None:
         yield Finding("limits", "ok" if pipe >= _USUAL_PIPE_BYTES else "warn", f"pipes hold {pipe} bytes")
     if chosen.drain_timeout > _LONG_DRAIN:
-        yield Finding("limits", "warn", f"drain-timeout is {chosen.drain_timeout:g} s; most hosts kill sooner")
+        yield Finding(
+            "limits", "warn", f"drain-timeout is {chosen.drain_timeout:g} s; most hosts kill a process sooner"
+        )
     if chosen.request_timeout is None:
-        yield Finding("limits", "warn", "request-timeout is none: a request that hangs keeps its place for ever")
+        yield Finding("limits", "warn", "request-timeout is none: a request that hangs is never ended")
 
 
-def log_sink(surroundings: Surroundings) -> Iterator[Finding]:
-    """Whether log lines have somewhere to go."""
-    path = surroundings.resolved.settings.log_file
+def check_log(context: CheckContext) -> Iterator[Finding]:
+    """Whether the log file can be written."""
+    path = context.resolved.settings.log_file
     if not path:
         yield Finding("log", "ok", "stderr")
         return
     target = path if os.path.lexists(path) else os.path.dirname(path)
     usable = os.access(target, os.W_OK) and os.path.isdir(path) is False
-    yield Finding("log", "ok" if usable else "warn", path if usable else f"{path} cannot be written; stderr it will be")
+    yield Finding(
+        "log",
+        "ok" if usable else "warn",
+        path if usable else f"{path} cannot be written; the daemon will log to stderr",
+    )
 
 
-def encoding(_: Surroundings) -> Iterator[Finding]:
-    """Messages are always UTF-8; names of files follow the locale."""
+def check_encoding(_: CheckContext) -> Iterator[Finding]:
+    """The encoding of file names, which follows the locale. Messages are always UTF-8."""
     name = sys.getfilesystemencoding()
     if name == "utf-8":
         yield Finding("encoding", "ok", "file names are UTF-8")
@@ -124,46 +130,60 @@ def encoding(_: Surroundings) -> Iterator[Finding]:
         yield Finding("encoding", "warn", f"file names are {name}; set PYTHONUTF8=1 or a UTF-8 locale")
 
 
-class Quirk(Struct, frozen=True):
-    """A habit of a client: the variables that betray it (with a value, or any), and what follows."""
+class KnownClient(Struct, frozen=True):
+    """A client with habits of its own. Any one of `variables` (name, and value or "" for any) shows that it is there.
 
-    client: str
-    signs: tuple[tuple[str, str], ...]
+    `framings` are the framings that it speaks.
+    """
+
+    name: str
+    variables: tuple[tuple[str, str], ...]
     advice: str
     framings: tuple[str, ...] = ("content-length", "auto")
 
 
-_AGENT_ADVICE: Final = "hosts of MCP and ACP servers send one JSON text per line: --framing newline or auto"
+_AGENT_ADVICE: Final = "hosts of MCP and ACP servers send one JSON text per line: use --framing newline or auto"
 
-QUIRKS: Final[tuple[Quirk, ...]] = (
-    Quirk(
+KNOWN_CLIENTS: Final[tuple[KnownClient, ...]] = (
+    KnownClient(
         "Emacs",
         (("INSIDE_EMACS", ""),),
-        "jsonrpc.el and eglot need Content-Length within the first 100 bytes, where it is; they do not speak newline",
+        "jsonrpc.el and eglot need Content-Length within the first 100 bytes, which holds; they do not speak newline",
     ),
-    Quirk(
+    KnownClient(
         "VS Code",
         (("VSCODE_PID", ""), ("TERM_PROGRAM", "vscode")),
         "adds --stdio and --clientProcessId=N to the command line; both are accepted",
     ),
-    Quirk("Neovim", (("NVIM", ""),), "takes every line on stderr for an error; --log-file keeps them out of its log"),
-    Quirk("Zed", (("ZED_TERM", ""), ("TERM_PROGRAM", "zed")), _AGENT_ADVICE, ("newline", "auto")),
-    Quirk("Claude Code", (("CLAUDECODE", ""),), _AGENT_ADVICE, ("newline", "auto")),
+    KnownClient(
+        "Neovim", (("NVIM", ""),), "shows every line on stderr as an error; --log-file keeps log lines out of it"
+    ),
+    KnownClient("Zed", (("ZED_TERM", ""), ("TERM_PROGRAM", "zed")), _AGENT_ADVICE, ("newline", "auto")),
+    KnownClient("Claude Code", (("CLAUDECODE", ""),), _AGENT_ADVICE, ("newline", "auto")),
 )
 
 
-def quirks(surroundings: Surroundings) -> Iterator[Finding]:
-    """What is known of the clients in whose terminal or below which this runs."""
-    framing = surroundings.resolved.settings.framing
-    for quirk in QUIRKS:
-        found = (surroundings.environ.get(name) for name, _ in quirk.signs)
-        if any(value and expected in ("", value) for value, (_, expected) in zip(found, quirk.signs, strict=True)):
-            fits = framing in quirk.framings
-            advice = quirk.advice if fits else f"{quirk.advice} (framing is {framing})"
-            yield Finding("clients", "ok" if fits else "warn", f"{quirk.client}: {advice}")
+def check_clients(context: CheckContext) -> Iterator[Finding]:
+    """The known clients in whose terminal, or below which, this process runs."""
+    framing = context.resolved.settings.framing
+    for client in KNOWN_CLIENTS:
+        values = ((context.environ.get(name), expected) for name, expected in client.variables)
+        if any(value and expected in ("", value) for value, expected in values):
+            fits = framing in client.framings
+            advice = client.advice if fits else f"{client.advice} (framing is {framing})"
+            yield Finding("clients", "ok" if fits else "warn", f"{client.name}: {advice}")
 
 
-CHECKS: Final[tuple[Check, ...]] = (python, packages, system, settings, limits, log_sink, encoding, quirks)
+CHECKS: Final[tuple[Check, ...]] = (
+    check_python,
+    check_packages,
+    check_platform,
+    check_settings,
+    check_limits,
+    check_log,
+    check_encoding,
+    check_clients,
+)
 """In the order of the report."""
 
 
@@ -178,7 +198,7 @@ def _has_pidfd() -> bool:
 
 
 def _resource_limit(name: str) -> int | None:
-    """The soft limit of this process; None where there is none."""
+    """The soft limit of this process; None for no limit."""
     if sys.platform == "win32":
         return None
     import resource

@@ -1,17 +1,26 @@
-"""A byte transport that remembers what passes through it, so that the demo can show the wire itself."""
+"""A byte transport that keeps a copy of what it sends and receives, so that the demo can show the messages."""
 
 import re
 from collections.abc import Callable
 from typing import Final, final
 
-from ..framing.transports.interface import ByteTransport
+from msgspec import Struct
+
+from ...framing.transports.interface import ByteTransport
 
 _HEADER: Final = re.compile(rb"Content-Length: \d+\r\n\r\n")
 
 
+class CapturedMessages(Struct, frozen=True):
+    """Messages without their headers. In `sent`, bytes that were sent raw come first."""
+
+    sent: list[str]
+    received: list[str]
+
+
 @final
-class Wiretap:
-    """A `ByteTransport` in front of another; `on_received` is called whenever something has come."""
+class CapturingTransport:
+    """A `ByteTransport` in front of another one. Calls `on_received` whenever bytes have arrived."""
 
     def __init__(self, transport: ByteTransport, on_received: Callable[[], object] = bool) -> None:
         self._transport = transport
@@ -22,12 +31,12 @@ class Wiretap:
 
     @property
     def received(self) -> bytes:
-        """What has come since the last `take`."""
+        """The bytes that have arrived since the last `take`."""
         return bytes(self._received)
 
-    def take(self) -> tuple[list[str], list[str]]:
-        """What was sent and what came since the last time: the bodies of frames, and raw bytes, which go first."""
-        taken = self._raw + _bodies(self._frames), _bodies(self._received)
+    def take(self) -> CapturedMessages:
+        """Return what was sent and received since the last `take`, and forget it."""
+        taken = CapturedMessages(self._raw + _bodies(self._frames), _bodies(self._received))
         self._raw = []
         self._frames.clear()
         self._received.clear()
@@ -35,25 +44,25 @@ class Wiretap:
 
     def receive_nowait(self) -> bytes | None:
         data = self._transport.receive_nowait()
-        self._take_in(data or b"")
+        self._capture_received(data or b"")
         return data
 
     async def receive(self) -> bytes:
         data = await self._transport.receive()
-        self._take_in(data)
+        self._capture_received(data)
         return data
 
     def send_nowait(self, data: bytes | bytearray | memoryview) -> int:
-        taken = self._transport.send_nowait(data)
-        self._frames += memoryview(data)[:taken]
-        return taken
+        count = self._transport.send_nowait(data)
+        self._frames += memoryview(data)[:count]
+        return count
 
     async def wait_sendable(self) -> None:
         await self._transport.wait_sendable()
 
     async def send(self, data: bytes | bytearray | memoryview) -> None:
         await self._transport.send(data)
-        self._raw.append(bytes(data).decode(errors="replace"))  # a peer sends frames with `send_nowait`
+        self._raw.append(bytes(data).decode(errors="replace"))  # a peer sends its frames with `send_nowait`
 
     def send_eof(self) -> None:
         self._transport.send_eof()
@@ -61,7 +70,7 @@ class Wiretap:
     def close(self) -> None:
         self._transport.close()
 
-    def _take_in(self, data: bytes) -> None:
+    def _capture_received(self, data: bytes) -> None:
         self._received += data
         self._on_received()
 

@@ -1,4 +1,4 @@
-"""A trial run of the daemon: one question, the end of input, and every byte that came of it. Leaves no process behind."""
+"""A trial run of the daemon: one request, then the end of input. Keeps every byte it wrote, and leaves no process behind."""
 
 import os
 import signal
@@ -12,27 +12,27 @@ from typing import IO, Final, final
 import msgspec
 from msgspec import Struct
 
-from ..daemon.settings.table import Framing
-from .doctor_checks import Finding
+from ...daemon.settings.table import Framing
+from .checks import Finding
 
 REPLY_SECONDS: Final = 10.0
-"""How long the answer is waited for: the imports of apps are in it."""
+"""How long to wait for the reply, with the imports of apps in it."""
 END_SECONDS: Final = 5.0
-"""How long the end is waited for. Nothing runs in the trial, so whatever the drain window is, it is due at once."""
+"""How long to wait for the end. Nothing runs in the trial, so the daemon should end at once, whatever the drain window is."""
 _EXIT_SECONDS: Final = 0.5
-"""What the interpreter may need to end, beside the drain window."""
+"""How long the interpreter may take to end, in addition to the drain window."""
 _KILL_SECONDS: Final = 1.0
 _HEADER: Final = b"Content-Length: "
-_LONGEST_LENGTH: Final = 18
+_MAX_LENGTH_DIGITS: Final = 18
 """Digits of a Content-Length."""
-_LARGEST_QUOTE: Final = 200
-"""Characters of a line that the daemon wrote to stderr."""
+_MAX_QUOTE_CHARS: Final = 200
+"""Characters of a line on stderr that are quoted."""
 
-_QUESTION: Final = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}'
+_REQUEST: Final = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}'
 
 
-class Trial(Struct, frozen=True):
-    """What happened. Times are in seconds; None is for what did not happen in time."""
+class TrialResult(Struct, frozen=True):
+    """What the daemon did. Times are in seconds; None for what did not happen in time."""
 
     replied: float | None
     ended: float | None
@@ -40,7 +40,7 @@ class Trial(Struct, frozen=True):
     status: int | None
     output: bytes
     log: bytes
-    held: bool
+    output_held: bool
     """A process outlived the daemon and kept its stdout or stderr open."""
 
 
@@ -54,40 +54,40 @@ class _LogLine(Struct, frozen=True):
     level: str = ""
 
 
-def try_out(
+def run_trial(
     command: Sequence[str], framing: Framing, *, reply_seconds: float = REPLY_SECONDS, end_seconds: float = END_SECONDS
-) -> Trial:
-    """Start the command, ask it one thing, close its stdin, and wait for its end.
+) -> TrialResult:
+    """Start the command, send one request, close its stdin, and wait for its end.
 
-    Takes no longer than the two times and three seconds for killing what does not end.
+    Takes at most the two times, and three seconds for killing what does not end.
     """
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     )
-    assert process.stdin  # asked for above, as the others
+    assert process.stdin  # requested above, as the others
     assert process.stdout
     assert process.stderr
-    output, log = _Ear(process.stdout), _Ear(process.stderr)
+    output, log = _PipeReader(process.stdout), _PipeReader(process.stderr)
     ended = None
     try:
         began = monotonic()
-        _send(process.stdin, _QUESTION + b"\n" if framing == "newline" else _framed(_QUESTION))
-        replied = monotonic() - began if output.heard(reply_seconds) else None
+        _send(process.stdin, _REQUEST + b"\n" if framing == "newline" else _framed(_REQUEST))
+        replied = monotonic() - began if output.wait_for_data(reply_seconds) else None
         ending = monotonic()
         _close(process.stdin)
         if _wait(process, end_seconds):
             ended = monotonic() - ending
         status = process.poll()
-        held = ended is not None and not (output.finished(_KILL_SECONDS) and log.finished(_KILL_SECONDS))
+        output_held = ended is not None and not (output.wait_for_end(_KILL_SECONDS) and log.wait_for_end(_KILL_SECONDS))
     finally:
         _end(process)
-    output.finished(_KILL_SECONDS)
-    log.finished(_KILL_SECONDS)
-    return Trial(replied, ended, status, output.content, log.content, held)
+    output.wait_for_end(_KILL_SECONDS)
+    log.wait_for_end(_KILL_SECONDS)
+    return TrialResult(replied, ended, status, output.content, log.content, output_held)
 
 
-def judge(trial: Trial, framing: Framing, drain_timeout: float) -> Iterator[Finding]:
-    """What a trial says of the daemon, which had these settings."""
+def trial_findings(trial: TrialResult, framing: Framing, drain_timeout: float) -> Iterator[Finding]:
+    """Yield what the trial shows about a daemon with these settings."""
     yield _reply_finding(trial, framing)
     bad = first_stray_byte(trial.output, framing)
     if bad is None:
@@ -95,7 +95,7 @@ def judge(trial: Trial, framing: Framing, drain_timeout: float) -> Iterator[Find
     else:
         yield Finding("stdout", "fail", f"byte {bad} of {len(trial.output)} on stdout belongs to no frame")
     yield _end_finding(trial, drain_timeout)
-    if trial.held:
+    if trial.output_held:
         yield Finding("end", "warn", "a process outlived the daemon and kept its output open")
     stray = sum(line.event.endswith(".stray") for line in _log_lines(trial.log))
     if stray:
@@ -103,7 +103,7 @@ def judge(trial: Trial, framing: Framing, drain_timeout: float) -> Iterator[Find
 
 
 def first_stray_byte(output: bytes, framing: Framing) -> int | None:
-    """Where the first byte stands that belongs to no frame; None when all do."""
+    """Return the position of the first byte that belongs to no frame; None if all do."""
     at = 0
     while at < len(output):
         body, end = _line_at(output, at) if framing == "newline" else _body_at(output, at)
@@ -114,10 +114,10 @@ def first_stray_byte(output: bytes, framing: Framing) -> int | None:
 
 
 def _body_at(output: bytes, at: int) -> tuple[bytes, int]:
-    """The body of the frame that begins here, and where it ends; an empty body when none begins here."""
+    """Return the body of the frame at this position, and where it ends; an empty body if there is no frame."""
     digits, found, _ = output[at:].partition(b"\r\n\r\n")
     length = digits.removeprefix(_HEADER)
-    if not found or length == digits or not length.isdigit() or len(length) > _LONGEST_LENGTH:
+    if not found or length == digits or not length.isdigit() or len(length) > _MAX_LENGTH_DIGITS:
         return b"", at
     start = at + len(digits) + 4
     end = start + int(length)
@@ -136,33 +136,35 @@ def _is_message(body: bytes) -> bool:
         return False
 
 
-def _reply_finding(trial: Trial, framing: Framing) -> Finding:
+def _reply_finding(trial: TrialResult, framing: Framing) -> Finding:
     body, _ = _line_at(trial.output, 0) if framing == "newline" else _body_at(trial.output, 0)
     try:
         msgspec.json.decode(body, type=_Reply)
     except msgspec.DecodeError:
-        said = _complaint(trial.log)
-        return Finding("reply", "fail", "initialize was not answered" + (f"; stderr says: {said}" if said else ""))
+        line = _error_line(trial.log)
+        return Finding("reply", "fail", "initialize was not answered" + (f"; stderr: {line}" if line else ""))
     if trial.replied is None:
         return Finding("reply", "fail", "initialize was answered only at the end of input")
     return Finding("reply", "ok", f"initialize was answered {trial.replied * 1000:.0f} ms after the start")
 
 
-def _end_finding(trial: Trial, drain_timeout: float) -> Finding:
+def _end_finding(trial: TrialResult, drain_timeout: float) -> Finding:
     if trial.ended is None:
         return Finding("end", "fail", "the daemon did not end at the end of input and was killed")
-    said = f"ended {trial.ended * 1000:.0f} ms after the end of input with status {trial.status}"
+    message = f"ended {trial.ended * 1000:.0f} ms after the end of input with status {trial.status}"
     if trial.status != 0:
-        return Finding("end", "fail", said)
+        return Finding("end", "fail", message)
     late = trial.ended > drain_timeout + _EXIT_SECONDS
-    return Finding("end", "warn" if late else "ok", f"{said}; drain-timeout is {drain_timeout:g} s" if late else said)
+    return Finding(
+        "end", "warn" if late else "ok", f"{message}; drain-timeout is {drain_timeout:g} s" if late else message
+    )
 
 
-def _complaint(log: bytes) -> str:
-    """The line that a failed start writes for people; else the last line that there is."""
+def _error_line(log: bytes) -> str:
+    """Return the line that a failed start writes for people; else the last line."""
     lines = [line for line in log.decode("utf-8", "backslashreplace").splitlines() if line.strip()]
     line = next((line for line in lines if line.startswith("discreet: ")), lines[-1] if lines else "")
-    return line[:_LARGEST_QUOTE]
+    return line[:_MAX_QUOTE_CHARS]
 
 
 def _log_lines(log: bytes) -> Iterator[_LogLine]:
@@ -170,7 +172,7 @@ def _log_lines(log: bytes) -> Iterator[_LogLine]:
         try:
             yield msgspec.json.decode(line, type=_LogLine)
         except msgspec.DecodeError:
-            continue  # the one line for a person that a failed start writes
+            continue  # not a log line, but the one for people that a failed start writes
 
 
 def _framed(body: bytes) -> bytes:
@@ -182,7 +184,7 @@ def _send(stdin: IO[bytes], data: bytes) -> None:
         stdin.write(data)
         stdin.flush()
     except BrokenPipeError:
-        return  # it has ended already; its status and its log tell why
+        return  # it has ended already; its status and its log say why
 
 
 def _close(stdin: IO[bytes]) -> None:
@@ -201,7 +203,7 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> bool:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the daemon and what is left of its process group: first asked to, then forced to."""
+    """End the daemon and what is left of its process group: SIGTERM, then SIGKILL."""
     if process.poll() is None:
         process.terminate()
         _wait(process, _KILL_SECONDS)
@@ -210,38 +212,38 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     else:
         try:
             os.killpg(process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):  # macOS says the latter of a group of zombies
+        except (ProcessLookupError, PermissionError):  # macOS raises the latter for a group of zombies
             pass
     process.wait()
 
 
 @final
-class _Ear:
-    """Collects what a pipe says, on a thread of its own."""
+class _PipeReader:
+    """Reads a pipe to its end, on a thread of its own."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
-        self._heard = threading.Event()
+        self._has_data = threading.Event()
         self._chunks: list[bytes] = []
-        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._thread = threading.Thread(target=self._read_all, daemon=True)
         self._thread.start()
 
     @property
     def content(self) -> bytes:
         return b"".join(self._chunks)
 
-    def heard(self, timeout: float) -> bool:
-        """Wait for the first bytes; False when the pipe ended without, or time ran out."""
-        return self._heard.wait(timeout) and bool(self._chunks)
+    def wait_for_data(self, timeout: float) -> bool:
+        """Wait for the first bytes. Returns False if the pipe ended without any, or time ran out."""
+        return self._has_data.wait(timeout) and bool(self._chunks)
 
-    def finished(self, timeout: float) -> bool:
-        """Wait until every writer has closed the pipe."""
+    def wait_for_end(self, timeout: float) -> bool:
+        """Wait until every writer has closed the pipe. Returns False if time ran out."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
-    def _listen(self) -> None:
+    def _read_all(self) -> None:
         with self._pipe:
             while chunk := os.read(self._pipe.fileno(), 65_536):
                 self._chunks.append(chunk)
-                self._heard.set()
-        self._heard.set()
+                self._has_data.set()
+        self._has_data.set()
