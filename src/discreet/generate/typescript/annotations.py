@@ -54,6 +54,12 @@ class Annotations:
         """Return a type as an expression."""
         return " | ".join(self.alternatives(tp))
 
+    def optional_item(self, tp: Type) -> str:
+        """Return the type of a tuple's item that may be left out."""
+        written = self.annotation(tp)
+        needs_brackets = len(self.alternatives(tp)) > 1 or written.startswith("readonly ")
+        return f"({written})?" if needs_brackets else f"{written}?"
+
     def alternatives(self, tp: Type) -> list[str]:
         """Return the members of a union, each as an expression; any other type is its only member."""
         match tp:

@@ -33,6 +33,11 @@ _GLOBALS: Final = "Array AsyncGenerator Boolean Error Function Map Number Object
 _RESERVED_TYPES: Final = frozenset(
     {*_GLOBALS.split(), *re.findall(r"\b[A-Z]\w+", IMPORTS + SESSION), *(alias.name for alias in TEXT_ALIASES.values())}
 )
+_OBJECT_MEMBERS: Final = frozenset(
+    "constructor hasOwnProperty isPrototypeOf propertyIsEnumerable toLocaleString toString valueOf".split()
+)
+"""What every object inherits (ECMA-262, 20.1.3)."""
+
 _RESERVED_METHODS: Final = frozenset({"constructor"})
 
 
@@ -80,8 +85,10 @@ class _ModuleWriter:
         fields = (*([] if record.tag is None else [_tag_field(record.tag)]), *record.fields)
         yield from comment(record.description)
         if record.positional:
-            items = [self._types.annotation(field.type) + ("" if field.required else "?") for field in fields]
-            yield from lines(Group(f"export type {record.name} = readonly [", (*items,), "];"))
+            items = tuple(
+                self._types.annotation(f.type) if f.required else self._types.optional_item(f.type) for f in fields
+            )
+            yield from lines(Group(f"export type {record.name} = readonly [", items, "];"))
         else:
             yield from self._interface(record.name, fields)
 
@@ -163,8 +170,7 @@ class _ModuleWriter:
         yield from comment(operation.description, f"Throws `OperationFailed<{errors}>`." if errors else "", margin="  ")
         result = self._types.annotation(operation.result)
         returned = f"AsyncGenerator<{result}, void, undefined>" if operation.is_subscription else f"Promise<{result}>"
-        optional = not any(field.required for field in operation.params)
-        params = [f"params: {operation.params_type}{' = {}' if optional else ''}"] if _takes_params(operation) else []
+        params = [f"params: {operation.params_type}{_default_params(operation)}"] if _takes_params(operation) else []
         yield from lines(Group(f"{name}(", (*params, "token?: CancellationToken"), f"): {returned} {{"), depth=1)
         codes = self._code_lists[operation.wire_name] if errors else "[]"
         given: tuple[Code, ...] = (
@@ -190,6 +196,15 @@ def _text_alias(alias: TextAlias) -> Iterator[str]:
 
 def _tag_field(tag: Tag) -> Field:
     return Field(tag.wire_name, LiteralType((tag.value,)), required=True)
+
+
+def _default_params(operation: Operation) -> str:
+    """Return the default of the params, where all of them are optional."""
+    if any(field.required for field in operation.params):
+        return ""
+    if any(field.wire_name in _OBJECT_MEMBERS for field in operation.params):
+        return " = Object.create(null)"  # a literal `{}` has members of these names, of other types
+    return " = {}"
 
 
 def _takes_params(operation: Operation) -> bool:
