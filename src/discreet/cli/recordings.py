@@ -12,32 +12,32 @@ from ..recording.script import Script, dialogue_of
 
 
 class LoadedRecording(msgspec.Struct, frozen=True):
-    """A recording and the script made from it."""
+    """What is needed of a recording to replay it. `exit_status` is the server's, None unless it ended by itself."""
 
-    recording: Recording
     script: Script
-
-    @property
-    def framing(self) -> Framing:
-        """The framing of the recorded client. `auto` that was never decided is the daemon's default."""
-        framing = self.recording.start.framing
-        return "content-length" if framing == "auto" else framing
-
-    @property
-    def exit_status(self) -> int | None:
-        """The exit status of the recorded server; None unless it ended by itself."""
-        ended = self.recording.ended
-        return None if ended is None or ended.status is None or ended.status < 0 else ended.status
+    framing: Framing
+    exit_status: int | None
 
 
-def load_recording(path: str) -> LoadedRecording:
-    """Read the file. Raises `UsageError` if it can't be read or is no recording."""
+def load_recording(path: str, framing: Framing | None) -> LoadedRecording:
+    """Read the file. `framing` None is that of the recording. Raises `UsageError` if the file can't be read or is no recording."""
     try:
         recording = read_recording(path)
-        return LoadedRecording(recording, dialogue_of(recording))
+        return LoadedRecording(dialogue_of(recording), framing or _framing(recording), _exit_status(recording))
     except OSError as exc:
         raise UsageError(f"{path}: {os.strerror(exc.errno or 0)}") from exc
     except RecordingError as exc:
         raise UsageError(str(exc)) from exc
     except UNREADABLE as exc:
         raise UsageError(f"{path}: a message in it is not JSON") from exc
+
+
+def _framing(recording: Recording) -> Framing:
+    """Return the framing of the recorded client. `auto` that was never decided is the daemon's default."""
+    framing = recording.start.framing
+    return "content-length" if framing == "auto" else framing
+
+
+def _exit_status(recording: Recording) -> int | None:
+    ended = recording.ended
+    return None if ended is None or ended.status is None or ended.status < 0 else ended.status

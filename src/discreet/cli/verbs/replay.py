@@ -13,7 +13,6 @@ from ...client.json_path import read_pattern
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import UsageError
 from ...errors.redaction import load_environment
-from ...framing.events import Framing
 from ...recording.replay import WAIT_SECONDS, Played, play
 from ...recording.report import Difference, ReplayReport, judge
 from ..argument_types import positive_seconds
@@ -54,12 +53,11 @@ def run(args: argparse.Namespace) -> int:
     """Replay and print. Returns an exit status out of `REPLAY_STATUSES`; raises `UsageError` before anything is started."""
     if not args.command:
         raise UsageError("the server's command line goes after `--`: discreet replay FILE -- discreet serve")
-    loaded = load_recording(args.file)
+    loaded = load_recording(args.file, args.framing)
     require_stdout()
     load_environment(os.environ)
-    framing = args.framing or loaded.framing
     try:
-        played, status = run_until_signal(_play, loaded, list(args.command), framing, args.timeout)
+        played, status = run_until_signal(_play, loaded, list(args.command), args.timeout)
     except ConnectionFailed as exc:
         write_stderr(str(exc))
         return EXIT_CONNECTION
@@ -70,11 +68,9 @@ def run(args: argparse.Namespace) -> int:
     return _print(msgspec.structs.replace(report, differences=differences))
 
 
-async def _play(
-    loaded: LoadedRecording, command: list[str], framing: Framing, timeout: float
-) -> tuple[Played, int | None]:
+async def _play(loaded: LoadedRecording, command: list[str], timeout: float) -> tuple[Played, int | None]:
     async with spawn(command) as server:
-        played = await play(loaded.script, server, framing=framing, timeout=timeout)
+        played = await play(loaded.script, server, framing=loaded.framing, timeout=timeout)
     return played, server.returncode
 
 

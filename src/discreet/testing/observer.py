@@ -1,7 +1,8 @@
-"""Notes which operations ran and which errors they raised, wherever the calls came from. Changes nothing of either."""
+"""Observes which operations run and which errors they raise, whoever calls them. Changes neither."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, final
@@ -17,45 +18,39 @@ from ..errors.wire import failure_of
 
 
 @final
-class ContractRecorder:
-    """What was seen of the services that came out of `recorded`.
+class OperationObserver:
+    """What was seen of the services that `observed` returned.
 
-    `exercised` holds the names of operations whose handlers ran, `raised` the declared errors that left them as
-    declared, `undeclared` those that their operations do not declare, `unfit` those with facts of other types.
-    Errors are pairs of an operation's name and a code.
+    `exercised` holds the names of operations whose handlers ran. The others hold errors, as pairs of an operation's name
+    and a code: `raised` were raised as declared, `undeclared` are not declared by their operation, `invalid_details` have
+    details of other types than declared.
     """
 
     def __init__(self) -> None:
         self.exercised: set[str] = set()
         self.raised: set[tuple[str, str]] = set()
         self.undeclared: set[tuple[str, str]] = set()
-        self.unfit: set[tuple[str, str]] = set()
+        self.invalid_details: set[tuple[str, str]] = set()
 
-    def recorded(self, service: Service) -> Service:
-        """The same service, observed."""
-        twin = Service(
-            service.namespace,
-            description=service.description,
-            uses=tuple(service.uses),
-            authority=tuple(service.authority),
-            capabilities=tuple(service.capabilities),
-        )
-        twin.operations.extend(
-            msgspec.structs.replace(spec, invoke=self._observed(spec)) for spec in service.operations
-        )
+    def observed(self, service: Service) -> Service:
+        """Return a copy of the service whose handlers are observed. The service itself is not changed."""
+        twin = copy.copy(service)
+        twin.operations = [
+            msgspec.structs.replace(spec, invoke=self._observed_handler(spec)) for spec in service.operations
+        ]
         return twin
 
-    def _observed(self, spec: OperationSpec) -> Callable[[Any, Values], Any]:
+    def _observed_handler(self, spec: OperationSpec) -> Callable[[Any, Values], Any]:
         def call(ctx: Any, values: Values) -> Any:
-            with self._noting(spec):
+            with self._observing(spec):
                 return spec.invoke(ctx, values)
 
         async def wait(ctx: Any, values: Values) -> Any:
-            with self._noting(spec):
+            with self._observing(spec):
                 return await spec.invoke(ctx, values)
 
         async def stream(ctx: Any, values: Values) -> AsyncGenerator[Any]:
-            with self._noting(spec):
+            with self._observing(spec):
                 events = spec.invoke(ctx, values)
                 try:
                     async for event in events:
@@ -72,26 +67,26 @@ class ContractRecorder:
                 return stream
 
     @contextmanager
-    def _noting(self, spec: OperationSpec) -> Iterator[None]:
+    def _observing(self, spec: OperationSpec) -> Iterator[None]:
         self.exercised.add(spec.name)
         try:
             yield
         except (OperationError, BaseExceptionGroup) as exc:
-            self._note(spec, exc)
+            self._record(spec, exc)
             raise
 
-    def _note(self, spec: OperationSpec, exc: BaseException) -> None:
+    def _record(self, spec: OperationSpec, exc: BaseException) -> None:
         while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
-            exc = exc.exceptions[0]  # a group of exactly one is that one, to the daemon as well
+            exc = exc.exceptions[0]  # the daemon, too, treats a group of exactly one as that one
         if not isinstance(exc, OperationError):
             return
-        own = spec.name, exc.definition.code
+        error = spec.name, exc.definition.code
         try:
             failure = failure_of(exc, spec.errors)
         except (msgspec.ValidationError, TypeError):
-            self.unfit.add(own)
+            self.invalid_details.add(error)
             return
         if isinstance(failure, DomainFailure):
             self.raised.update((spec.name, cls.definition.code) for cls in spec.errors if isinstance(exc, cls))
         else:
-            self.undeclared.add(own)
+            self.undeclared.add(error)

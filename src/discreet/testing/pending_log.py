@@ -1,4 +1,4 @@
-"""What a daemon in memory logged, for whoever reads a failed test. Where real logs run, it leaves them alone."""
+"""The log of a daemon in memory, for readers of a failed test. Leaves the log alone where it is written anyway."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ..daemon.logs.queue import Event
 from ..daemon.logs.render import Renderer
 
 
-def show_log() -> None:
-    """Write the events from warnings on that wait to `sys.stderr`, scrubbed as a daemon's are, and forget the others."""
+def write_pending_log() -> None:
+    """Write the queued events of level warning and above to `sys.stderr`, scrubbed, and drop the others."""
     if log.backlog.attached:
         return
     while (event := log.backlog.get()) is not None:
