@@ -15,7 +15,7 @@ import pytest
 
 import discreet
 from discreet.cli.demo.capture import CapturedMessages, CapturingTransport
-from discreet.cli.demo.steps import APP_STEPS, FILE_SERVICE_STEPS, DemoDaemon, ServerOutput, Step, StepFailed
+from discreet.cli.demo.steps import APP_STEPS, FILE_SERVICE_STEPS, DemoDaemon, DemoStep, ServerOutput, StepFailed
 from discreet.cli.verbs.demo import run_step
 from discreet.client import attach, spawn
 
@@ -101,7 +101,9 @@ async def yes_server() -> AsyncIterator[DemoDaemon]:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("step", [*FILE_SERVICE_STEPS[:5], APP_STEPS[0]], ids=lambda step: step.title)
-async def test_a_daemon_that_does_something_else_fails_the_step(step: Step, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_daemon_that_does_something_else_fails_the_step(
+    step: DemoStep, capsys: pytest.CaptureFixture[str]
+) -> None:
     with anyio.fail_after(DEADLINE_SECONDS):
         async with yes_server() as daemon:
             assert not await run_step(step, daemon)
@@ -117,8 +119,8 @@ async def test_a_step_that_takes_too_long_has_failed(capsys: pytest.CaptureFixtu
         raise StepFailed("nothing as it should be")
 
     async with yes_server() as daemon:
-        assert not await run_step(Step("Hang", hang, "why"), daemon, seconds=0.01)
-        assert not await run_step(Step("Refuse", refuse, "why"), daemon)
+        assert not await run_step(DemoStep("Hang", hang, "why"), daemon, seconds=0.01)
+        assert not await run_step(DemoStep("Refuse", refuse, "why"), daemon)
     assert "nothing as it should be" in capsys.readouterr().out
 
 

@@ -10,8 +10,7 @@ from ..daemon.operations.registry import Registry
 from ..daemon.operations.service import DeclarationError
 from ..daemon.schemas.documents import Snapshot, snapshot
 from ..daemon.settings import Settings, UsageError
-
-_STDOUT, _STDERR = 1, 2
+from ..framing.stdio_guard import STDERR, STDOUT
 
 
 def load_snapshot(settings: Settings) -> Snapshot:
@@ -36,11 +35,11 @@ def importing_apps() -> Iterator[None]:
 @contextmanager
 def _stdout_to_stderr() -> Iterator[None]:
     try:
-        saved = os.dup(_STDOUT)
+        saved = os.dup(STDOUT)
     except OSError:  # started with stdout closed
         saved = -1
     if saved >= 0:
-        os.dup2(_STDERR, _STDOUT)
+        os.dup2(STDERR, STDOUT)
     try:
         with redirect_stdout(sys.stderr):
             yield
@@ -48,5 +47,5 @@ def _stdout_to_stderr() -> Iterator[None]:
         if saved >= 0:
             if sys.stdout is not None:
                 sys.stdout.flush()  # what was printed to the stream object itself
-            os.dup2(saved, _STDOUT)
+            os.dup2(saved, STDOUT)
             os.close(saved)

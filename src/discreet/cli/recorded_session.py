@@ -16,15 +16,12 @@ from anyio.abc import TaskGroup
 
 from ..client import EndBounds, ServerProcess, spawn
 from ..client.task_group import background_tasks
+from ..framing.stdio_guard import STDERR, STDIN, STDOUT
 from ..framing.transports.descriptors import is_open
 from ..framing.transports.stdio import StdioTransport
 from ..recording.orphan_guard import guarded
 from ..recording.proxy import ClientEnds, end_now, forward_stderr, nobody_reads, relay
 from ..recording.recorder import Recorder
-
-STDIN: Final = 0
-STDOUT: Final = 1
-STDERR: Final = 2
 
 _FORWARDED: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 _END_BOUNDS: Final = EndBounds()

@@ -20,7 +20,7 @@ class LoadedRecording(msgspec.Struct, frozen=True):
 
 
 def load_recording(path: str, framing: Framing | None) -> LoadedRecording:
-    """Read the file. `framing` None is that of the recording. Raises `UsageError` if the file can't be read or is no recording."""
+    """Read the file. `framing` None is the recorded one. Raises `UsageError` for a file that is no recording."""
     try:
         recording = read_recording(path)
         return LoadedRecording(dialogue_of(recording), framing or _framing(recording), _exit_status(recording))

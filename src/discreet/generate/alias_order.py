@@ -1,13 +1,13 @@
 """Orders aliases so that each follows the aliases that it refers to, since some languages read them in order.
 
-An alias that refers to itself through other aliases alone can't be written in order: there, the reference becomes `ANY`.
+An alias that refers to itself through other aliases alone can't be written in order: there, the reference becomes `ANY_TYPE`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .ir import ANY, Alias, Type, TypeReference, map_references, references
+from .ir import ANY_TYPE, Alias, Type, TypeReference, map_references, references
 
 
 def in_order(aliases: Iterable[Alias]) -> tuple[Alias, ...]:
@@ -40,4 +40,4 @@ class _Sorter:
         self._done[alias.name] = Alias(alias.name, alias.description, tp)
 
     def _without_cycle(self, reference: TypeReference) -> Type:
-        return ANY if reference.name in self._path else reference
+        return ANY_TYPE if reference.name in self._path else reference

@@ -11,7 +11,7 @@ import msgspec
 from ..daemon.schemas.documents import AccessSchema, ErrorSchema, OperationSchema
 from ..errors.exceptions import OperationError
 from .alias_order import in_order
-from .ir import Client, DeclaredError, Namespace, Operation
+from .ir import Client, ErrorType, Namespace, Operation
 from .names import NameScope, error_name, type_name
 from .schema import Schema, SchemaError, parse_schema
 from .schema_converter import SchemaConverter, has_unsupported_member
@@ -87,7 +87,7 @@ class _Errors:
     """The declared errors of all operations. Equal ones are declared once."""
 
     def __init__(self, converter: SchemaConverter) -> None:
-        self.declared: dict[bytes, DeclaredError] = {}
+        self.declared: dict[bytes, ErrorType] = {}
         self._converter = converter
 
     def declare(self, error: ErrorSchema) -> str:
@@ -99,7 +99,7 @@ class _Errors:
             details = Schema() if error.schema is None else parse_schema(error.schema)
             if has_unsupported_member(details):
                 raise SchemaError(f"error {name}: a detail has a control character, a quote or a backslash in its name")
-            self.declared[key] = DeclaredError(
+            self.declared[key] = ErrorType(
                 name=name,
                 code=error.code,
                 message=error.message,

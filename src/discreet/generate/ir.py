@@ -61,7 +61,7 @@ class UnionType(msgspec.Struct, frozen=True):
 
 Type: TypeAlias = ScalarType | LiteralType | ArrayType | TupleType | MapType | TypeReference | UnionType
 
-ANY: Final = ScalarType("any")
+ANY_TYPE: Final = ScalarType("any")
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -78,7 +78,7 @@ class Field(msgspec.Struct, frozen=True):
     default: Any = msgspec.UNSET  # JSON
 
 
-class Tag(msgspec.Struct, frozen=True):
+class RecordTag(msgspec.Struct, frozen=True):
     """The member that tells the records of a union apart. An empty `wire_name` means the first item."""
 
     wire_name: str
@@ -91,7 +91,7 @@ class Record(msgspec.Struct, frozen=True):
     name: str
     description: str
     fields: tuple[Field, ...]
-    tag: Tag | None = None
+    tag: RecordTag | None = None
     positional: bool = False
 
 
@@ -103,7 +103,7 @@ class Alias(msgspec.Struct, frozen=True):
     type: Type
 
 
-class DeclaredError(msgspec.Struct, frozen=True):
+class ErrorType(msgspec.Struct, frozen=True):
     """An error that an operation declares. `fields` are its details."""
 
     name: str
@@ -119,7 +119,7 @@ class Operation(msgspec.Struct, frozen=True):
     """One operation. `method` is the last part of its wire name.
 
     `extra_params` is the type of further params, None where none are taken. `result` is the type of one event if
-    `is_subscription`. `errors` are names of `DeclaredError`s. `error_union` and `params_type` are names for the types
+    `is_subscription`. `errors` are names of `ErrorType`s. `error_union` and `params_type` are names for the types
     that a language declares for the errors and the params.
     """
 
@@ -148,17 +148,17 @@ class Client(msgspec.Struct, frozen=True):
 
     records: tuple[Record, ...]
     aliases: tuple[Alias, ...]
-    errors: tuple[DeclaredError, ...]
+    errors: tuple[ErrorType, ...]
     namespaces: tuple[Namespace, ...]
 
 
 def union_of(members: Iterable[Type]) -> Type:
-    """Return the union, without unions in it and without repetition. A union with `ANY` in it is `ANY`, as is an empty one."""
+    """Return the union, without unions in it and without repetition. With `ANY_TYPE` in it, or empty, it is `ANY_TYPE`."""
     flat: dict[Type, None] = {}
     for member in members:
         flat |= dict.fromkeys(member.members if isinstance(member, UnionType) else (member,))
-    if ANY in flat or not flat:
-        return ANY
+    if ANY_TYPE in flat or not flat:
+        return ANY_TYPE
     return next(iter(flat)) if len(flat) == 1 else UnionType(tuple(flat))
 
 

@@ -13,16 +13,16 @@ from msgspec import UNSET
 from ..daemon.schemas.json_schema import json_schema
 from .descriptions import describe
 from .ir import (
-    ANY,
+    ANY_TYPE,
     Alias,
     ArrayType,
     Field,
     LiteralType,
     MapType,
     Record,
+    RecordTag,
     ScalarKind,
     ScalarType,
-    Tag,
     TupleType,
     Type,
     TypeReference,
@@ -114,11 +114,11 @@ class SchemaConverter:
 
     def _inline_type(self, schema: SubSchema, definitions: Definitions, where: str) -> Type:
         if isinstance(schema, bool):
-            return ANY
+            return ANY_TYPE
         referenced = local_definition(schema.ref)
         if referenced is not None and referenced in definitions:
             known = definitions[referenced]
-            return TypeReference(self._declare(referenced, definitions)) if isinstance(known, Schema) else ANY
+            return TypeReference(self._declare(referenced, definitions)) if isinstance(known, Schema) else ANY_TYPE
         if branches := schema.any_of or schema.one_of:
             return union_of([self._inline_type(branch, definitions, where) for branch in branches])
         if schema.enum is not UNSET:
@@ -131,7 +131,7 @@ class SchemaConverter:
             case "object":
                 return self._object(schema, definitions, where)
             case msgspec.UnsetType():
-                return ANY
+                return ANY_TYPE
             case str() as kind:
                 return _scalar(schema, [kind])
             case kinds:
@@ -158,7 +158,7 @@ class SchemaConverter:
 
     def _record_or_map(self, schema: Schema, definitions: Definitions, where: str) -> Type:
         if not schema.prefix_items and has_unsupported_member(schema):
-            return MapType(ANY)
+            return MapType(ANY_TYPE)
         name = self.names.unique(where)
         self._add(name, schema, definitions)
         return TypeReference(name)
@@ -181,7 +181,7 @@ class SchemaConverter:
         elif schema.properties is UNSET:
             self.aliases.append(Alias(name, schema.description, self._inline_type(schema, definitions, name)))
         elif has_unsupported_member(schema):
-            self.aliases.append(Alias(name, schema.description, MapType(ANY)))
+            self.aliases.append(Alias(name, schema.description, MapType(ANY_TYPE)))
         else:
             self.records.append(self._record(name, schema, definitions))
 
@@ -192,13 +192,13 @@ class SchemaConverter:
         tag = _tag_value(schema.prefix_items[0]) if required else None
         if tag is None:
             return Record(name, schema.description, fields, positional=True)
-        return Record(name, schema.description, fields[1:], Tag("", tag), positional=True)
+        return Record(name, schema.description, fields[1:], RecordTag("", tag), positional=True)
 
     def _record(self, name: str, schema: Schema, definitions: Definitions) -> Record:
         properties = {} if schema.properties is UNSET else schema.properties
         optional = sorted(properties.keys() - set(schema.required))
         tags = ((wire_name, _tag_value(properties[wire_name])) for wire_name in optional)
-        tag = next((Tag(wire_name, value) for wire_name, value in tags if value is not None), None)
+        tag = next((RecordTag(wire_name, value) for wire_name, value in tags if value is not None), None)
         fields = tuple(self._fields(schema, definitions, name))
         members = tuple(field for field in fields if tag is None or field.wire_name != tag.wire_name)
         return Record(name, schema.description, members, tag)
@@ -259,7 +259,7 @@ def _literals(values: list[Any]) -> Type:
         return LiteralType(tuple(dict.fromkeys(values)))
     if kinds == {bool}:
         return ScalarType("boolean")
-    return ScalarType("number") if kinds and kinds <= {int, float} else ANY
+    return ScalarType("number") if kinds and kinds <= {int, float} else ANY_TYPE
 
 
 def _scalar(schema: Schema, kinds: Iterable[str]) -> Type:
@@ -270,7 +270,7 @@ def _scalar(schema: Schema, kinds: Iterable[str]) -> Type:
             return ScalarType("duration")
         if schema.format in _FORMATS:
             return ScalarType(_FORMATS[schema.format])
-    return union_of(ScalarType(_SCALARS[kind]) if kind in _SCALARS else ANY for kind in kinds)
+    return union_of(ScalarType(_SCALARS[kind]) if kind in _SCALARS else ANY_TYPE for kind in kinds)
 
 
 def _reachable(own: str, definitions: Definitions) -> set[str]:

@@ -1,7 +1,7 @@
 """Completes the command line of `discreet call`: operations, params and their values, as the daemon itself lists them.
 
-Starts a daemon for each completion and has `SECONDS` for it. Prints nothing on any failure, since a person is typing. Never
-runs the command of `--server`: pressing the tabulator key must not start what only the return key should.
+Starts a daemon for each completion and gives it `DAEMON_SECONDS`. Prints nothing on any failure, since a person is typing.
+Never runs the command of `--server`: pressing the tabulator key must not start what only the return key should.
 """
 
 import argparse
@@ -19,9 +19,9 @@ from ...daemon.lifecycle import EXIT_OK
 from ...daemon.settings import UsageError
 from ..output import escape_control, write_stdout
 from ..verbs.call import add_call_flags, server_command
-from .credentials import STDIN, read_service_params
+from .credentials import STDIN_PATH, read_service_params
 
-SECONDS: Final = 0.6
+DAEMON_SECONDS: Final = 0.6
 """How long the daemon may take. With this program's own start and the ends below, a completion takes less than a second."""
 
 _END_BOUNDS: Final = EndBounds(eof=0.1, terminate=0.05, kill=0.05)
@@ -65,7 +65,7 @@ def parse_partial_line(line: str) -> PartialLine | None:
     add_call_flags(parser)
     try:
         args, rest = parser.parse_known_args(complete)
-        if args.server is not None or prefix.startswith("-") or args.token_file == STDIN:
+        if args.server is not None or prefix.startswith("-") or args.token_file == STDIN_PATH:
             return None
         command, service_params = server_command(args), read_service_params(args)
     except (argparse.ArgumentError, UsageError, SystemExit):  # which argparse raises for a flag without its value
@@ -93,10 +93,10 @@ def _split(line: str) -> list[str]:
 async def _ask_daemon(partial: PartialLine) -> list[str]:
     found: list[str] = []
     try:
-        with anyio.move_on_after(SECONDS):
+        with anyio.move_on_after(DAEMON_SECONDS):
             async with (
                 spawn(partial.command, stderr="collect", bounds=_END_BOUNDS) as process,
-                attach(process, framing=partial.framing, timeout=SECONDS) as peer,
+                attach(process, framing=partial.framing, timeout=DAEMON_SECONDS) as peer,
             ):
                 found = await _completions(peer, partial)
     except ClientError:

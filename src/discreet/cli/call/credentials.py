@@ -17,7 +17,7 @@ AUTHORIZATION: Final = "authorization"
 MAX_TOKEN_CHARS: Final = 64 * 1024
 """Signed tokens have a few thousand characters; a longer text is the wrong file."""
 
-STDIN: Final = "-"
+STDIN_PATH: Final = "-"
 
 
 def add_credential_flags(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +82,7 @@ def _read_token(args: argparse.Namespace) -> str | None:
 
 def _read_file(path: str, flag: str) -> str:
     try:
-        if path == STDIN:
+        if path == STDIN_PATH:
             return "" if sys.stdin is None else sys.stdin.read(MAX_TOKEN_CHARS + 2)
         with open(path, encoding="utf-8") as file:
             return file.read(MAX_TOKEN_CHARS + 2)

@@ -81,7 +81,7 @@ class DemoDaemon(msgspec.Struct, frozen=True):
     output: ServerOutput
 
 
-class Step(msgspec.Struct, frozen=True):
+class DemoStep(msgspec.Struct, frozen=True):
     """One thing to show. `act` raises `StepFailed` or `ClientError` if the daemon does something else."""
 
     title: str
@@ -179,37 +179,41 @@ def _expect(condition: bool, otherwise: str) -> None:
 
 
 FILE_SERVICE_STEPS: Final = (
-    Step(
+    DemoStep(
         "Initialize",
         _initialize,
         "No handshake is required, but editors send one. Every request gets exactly one reply.",
     ),
-    Step(
+    DemoStep(
         "List the methods", _list_methods, "The file service is built in; your own functions are listed the same way."
     ),
-    Step("Read a file", _read_file, "A query of the file service, which only reads unless --allow-write is given."),
-    Step(
+    DemoStep("Read a file", _read_file, "A query of the file service, which only reads unless --allow-write is given."),
+    DemoStep(
         "Try to leave the root",
         _leave_root,
         "Nothing outside the root is reachable. Declared errors have stable codes.",
     ),
-    Step(
+    DemoStep(
         "Send a wrong param",
         _send_wrong_param,
         "The error names the param, the expected type and the type that was sent, never the value.",
     ),
-    Step("Send bytes that are no frame", _send_garbage, "One error for the loss, and the next request is answered."),
-    Step("Hide a frame in a bad body", _smuggle_frame, "A declared length is final: nothing inside the body was run."),
-    Step("Shut down", _shut_down, "Every request is answered first, and the exit status is 0."),
+    DemoStep(
+        "Send bytes that are no frame", _send_garbage, "One error for the loss, and the next request is answered."
+    ),
+    DemoStep(
+        "Hide a frame in a bad body", _smuggle_frame, "A declared length is final: nothing inside the body was run."
+    ),
+    DemoStep("Shut down", _shut_down, "Every request is answered first, and the exit status is 0."),
 )
 """Shown with a daemon that hosts the file service."""
 
 APP_STEPS: Final = (
-    Step(
+    DemoStep(
         "Print in a handler",
         _print_in_handler,
         "Only frames reach stdout; stray text goes to the log, without secrets.",
     ),
-    Step("Cancel a request", _cancel_request, "Requests run concurrently, and a cancelled one is answered, too."),
+    DemoStep("Cancel a request", _cancel_request, "Requests run concurrently, and a cancelled one is answered, too."),
 )
 """Shown with a daemon that hosts `DEMO_APP`."""

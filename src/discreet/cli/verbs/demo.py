@@ -23,8 +23,8 @@ from ..demo.steps import (
     DEMO_FILES,
     FILE_SERVICE_STEPS,
     DemoDaemon,
+    DemoStep,
     ServerOutput,
-    Step,
     StepFailed,
 )
 from ..output import escape_control, write_stdout
@@ -68,7 +68,7 @@ async def _run_all(folder: str) -> int:
     return failed + await _run_steps(folder, (DEMO_APP,), APP_STEPS)
 
 
-async def _run_steps(folder: str, apps: tuple[str, ...], steps: tuple[Step, ...]) -> int:
+async def _run_steps(folder: str, apps: tuple[str, ...], steps: tuple[DemoStep, ...]) -> int:
     """Start a daemon and run the steps with it. Returns how many failed."""
     failed = 0
     try:
@@ -81,7 +81,7 @@ async def _run_steps(folder: str, apps: tuple[str, ...], steps: tuple[Step, ...]
     return failed
 
 
-async def run_step(step: Step, daemon: DemoDaemon, *, seconds: float = STEP_SECONDS) -> bool:
+async def run_step(step: DemoStep, daemon: DemoDaemon, *, seconds: float = STEP_SECONDS) -> bool:
     """Run one step and print its messages. Returns whether it succeeded."""
     write_stdout("")
     write_stdout(_styled(_BOLD, step.title))

@@ -15,12 +15,13 @@ from ...client import ConnectionFailed
 from ...daemon.lifecycle import EXIT_FAILED
 from ...daemon.settings import UsageError
 from ...framing.parser import FramingChoice
+from ...framing.stdio_guard import STDOUT
 from ...framing.transports.descriptors import StdoutClosed, require_output
 from ...recording.format import create_file
 from ...recording.recorder import Recorder
 from ..exit_status import EXIT_CANNOT_RUN, EXIT_NOT_FOUND, SIGNAL_BASE
 from ..output import write_stderr
-from ..recorded_session import STDOUT, open_closed_descriptors, run_session
+from ..recorded_session import open_closed_descriptors, run_session
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from ..ir import (
     Alias,
     ArrayType,
     Client,
-    DeclaredError,
+    ErrorType,
     Field,
     LiteralType,
     MapType,
@@ -30,7 +30,7 @@ from .syntax import KEYWORDS, constant
 BUILTINS: Final = frozenset({"bool", "bytes", "dict", "float", "int", "list", "str", "tuple"})
 """The builtins that annotations use. A member of such a name would hide it in its class."""
 
-IMPORTS: Final = {
+IMPORT_SOURCES: Final = {
     "Any": "typing",
     "Caller": "discreet.client.typed",
     "Decimal": "decimal",
@@ -49,7 +49,7 @@ IMPORTS: Final = {
 """The names that a module may import, and the modules that they come from."""
 
 MODULES: Final = {"builtins": "import builtins", "dt": "import datetime as dt", "msgspec": "import msgspec"}
-RESERVED: Final = KEYWORDS | IMPORTS.keys() | MODULES.keys()
+RESERVED: Final = KEYWORDS | IMPORT_SOURCES.keys() | MODULES.keys()
 
 _SCALARS: Final[dict[ScalarKind, str]] = {
     "any": "Any",
@@ -74,7 +74,7 @@ class Annotations:
 
     def __init__(self, client: Client) -> None:
         self.used: set[str] = set()
-        listed: tuple[Record | Alias | DeclaredError, ...] = (*client.records, *client.aliases, *client.errors)
+        listed: tuple[Record | Alias | ErrorType, ...] = (*client.records, *client.aliases, *client.errors)
         declared = {declared.name for declared in listed}
         self.reserved = RESERVED | declared | {"self", "result"}
         self._hidden = BUILTINS & {self.member(name) for name in _member_names(client)}
@@ -124,7 +124,7 @@ class Annotations:
 
 
 def _member_names(client: Client) -> Iterable[str]:
-    listed: tuple[Record | DeclaredError, ...] = (*client.records, *client.errors)
+    listed: tuple[Record | ErrorType, ...] = (*client.records, *client.errors)
     for declared in listed:
         yield from (field.wire_name for field in declared.fields)
     for namespace in client.namespaces:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-IMPORTS: Final = """\
+IMPORT_STATEMENTS: Final = """\
 import {
   CancellationTokenSource,
   ParameterStructures,
