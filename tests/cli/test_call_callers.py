@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from discreet.cli.credentials import LONGEST_TOKEN
-from discreet.cli.verbs.call import add_arguments, request_of
+from discreet.cli.call.credentials import MAX_TOKEN_CHARS
+from discreet.cli.verbs.call import add_arguments, remote_call_of
 from discreet.client import MCP, PLAIN
 from discreet.client.dialects import DIALECTS
 from discreet.daemon.settings import UsageError
@@ -70,7 +70,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def guarded() -> dict[str, str]:
+def orphan_guard() -> dict[str, str]:
     """The environment of a daemon that wants a token."""
     return {"DISCREET_TOKEN": f"ann:{hashlib.sha256(TOKEN.encode()).hexdigest()}:desk:reader"}
 
@@ -113,7 +113,7 @@ def test_what_the_token_may_see_is_completed(folder: Path, guarded: dict[str, st
 
 def test_a_scheme_before_the_token_stays(folder: Path) -> None:
     (folder / "badge").write_text("Badge 7")
-    request = request_of(parsed("m", f"--token-file={folder / 'badge'}"))
+    request = remote_call_of(parsed("m", f"--token-file={folder / 'badge'}"))
     assert request.service_params == {"authorization": "Badge 7"}
 
 
@@ -154,10 +154,10 @@ def test_what_is_no_token_is_wrong_usage_that_does_not_show_it(
     monkeypatch.chdir(folder)
     (folder / "empty").write_text(" \n")
     (folder / "lines").write_text(f"{TOKEN}\n{TOKEN}\n")
-    (folder / "long").write_text("x" * (LONGEST_TOKEN + 1))
+    (folder / "long").write_text("x" * (MAX_TOKEN_CHARS + 1))
     (folder / "binary").write_bytes(b"\xff\xfe")
     with pytest.raises(UsageError) as raised:
-        request_of(parsed("m", *flags))
+        remote_call_of(parsed("m", *flags))
     assert TOKEN not in str(raised.value)
 
 
@@ -177,7 +177,7 @@ def test_scopes_and_writing_are_the_daemons_to_allow(folder: Path) -> None:
 @pytest.mark.parametrize("flag", ["--scope=a", "--allow-write", "--root=.", "--app=a:b"])
 def test_what_is_the_daemons_is_no_other_servers(flag: str) -> None:
     with pytest.raises(UsageError):
-        request_of(parsed("m", "--server=x", flag))
+        remote_call_of(parsed("m", "--server=x", flag))
 
 
 def test_a_subscription_by_its_plain_name_says_what_it_needs(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_a_server_that_waits_for_a_handshake_gets_it(tmp_path: Path) -> None:
     ],
 )
 def test_the_framing_is_the_dialects_unless_it_is_named(words: list[str], dialect: Any, framing: str | None) -> None:
-    request = request_of(parsed("m", "--server=x", *words))
+    request = remote_call_of(parsed("m", "--server=x", *words))
     assert (request.dialect, request.framing) == (dialect, framing)
 
 

@@ -19,7 +19,7 @@ from discreet import Context
 from discreet.client import InvalidParams, OperationFailed, Peer, connect
 from discreet.daemon.operations.service import Service
 from discreet.daemon.schemas.documents import OperationSchema, operation_schema
-from discreet.generate.python import python
+from discreet.generate import python_client
 from discreet.testing import in_memory
 from support.programs import environment, for_type_checkers
 
@@ -29,7 +29,7 @@ SOURCES = Path(discreet.__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def text(operations: list[OperationSchema]) -> str:
-    return python(operations)
+    return python_client(operations)
 
 
 @pytest.fixture(scope="module")
@@ -79,11 +79,11 @@ def test_every_kind_of_type_has_its_python_form(text: str) -> None:
 
 
 def test_the_order_in_which_operations_come_does_not_matter(operations: list[OperationSchema], text: str) -> None:
-    assert python(reversed(operations)) == text
+    assert python_client(reversed(operations)) == text
 
 
 def test_a_client_of_nothing_is_a_module(tmp_path: Path) -> None:
-    (tmp_path / "empty_client.py").write_text(python([]), encoding="utf-8")
+    (tmp_path / "empty_client.py").write_text(python_client([]), encoding="utf-8")
     assert _imported("empty_client", tmp_path).__doc__ == "Typed clients of a daemon: nothing."
 
 
@@ -199,7 +199,7 @@ async def test_service_params_of_a_client_travel_with_calls_and_subscriptions(tm
     async def traces(ctx: Context) -> AsyncIterator[Mapping[str, str]]:
         yield dict(ctx.metadata)
 
-    (tmp_path / "probe_client.py").write_text(python(map(operation_schema, probe.operations)), encoding="utf-8")
+    (tmp_path / "probe_client.py").write_text(python_client(map(operation_schema, probe.operations)), encoding="utf-8")
     module: Any = _imported("probe_client", tmp_path)
     given = {"traceparent": "00-1-2-00"}
 
