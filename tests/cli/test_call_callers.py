@@ -70,7 +70,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def orphan_guard() -> dict[str, str]:
+def guarded() -> dict[str, str]:
     """The environment of a daemon that wants a token."""
     return {"DISCREET_TOKEN": f"ann:{hashlib.sha256(TOKEN.encode()).hexdigest()}:desk:reader"}
 

@@ -133,7 +133,7 @@ def test_an_error_that_names_no_request_is_shown(folder: Path) -> None:
 
 def test_a_method_that_is_almost_there_is_named(folder: Path) -> None:
     done = call(folder, "desk/tkae", "--app=desk:desk")
-    assert (done.returncode, "; closest_match: desk/take\n" in done.stderr) == (4, True)
+    assert (done.returncode, "; nearest: desk/take\n" in done.stderr) == (4, True)
 
 
 @pytest.mark.parametrize("flag", ["--app=nope:desk", "--app=desk:nope", "--root=/no/such/folder"])

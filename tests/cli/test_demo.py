@@ -122,7 +122,7 @@ def test_the_capturing_transport_tells_frames_from_raw_bytes() -> None:
 
 
 async def _captured() -> None:
-    from discreet.framing.transports.interface import memory_pair
+    from discreet.framing.transports.memory import memory_pair
 
     ours, theirs = memory_pair()
     transport = CapturingTransport(ours)

@@ -20,7 +20,7 @@ from discreet.cli.doctor.checks import (
 )
 from discreet.cli.doctor.trial import TrialResult, first_stray_byte, run_trial, trial_findings
 from discreet.cli.main import main
-from discreet.daemon.settings import Resolved, Settings
+from discreet.daemon.settings import Resolved, Settings, resolve_settings
 
 
 def context(chosen: Settings | None = None, **environ: str) -> CheckContext:
@@ -63,11 +63,7 @@ def test_more_requests_than_open_files_are_named() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 512), hard))
     try:
         few, many = (
-            [
-                finding.status
-                for finding in check_limits(context(Settings(max_concurrency=n)))
-                if "files" in finding.message
-            ]
+            [finding.status for finding in check_limits(context(Settings(max_threads=n))) if "files" in finding.message]
             for n in (64, 600)
         )
     finally:

@@ -83,7 +83,7 @@ class Page(Struct, Generic[T]):
     next: str | None = None
 
 
-class RawValue(TypedDict, total=False):
+class Given(TypedDict, total=False):
     class_: Required[str]
     yes: bool
 
@@ -183,7 +183,7 @@ def tree(tree: Tree, odd: Odd | None = None) -> Tree:
 
 
 @app.query()
-def trees(noted: Noted, given: RawValue) -> Page[Tree]:
+def trees(noted: Noted, given: Given) -> Page[Tree]:
     return Page([Tree(noted.b), Tree(given["class_"])])
 
 

@@ -41,7 +41,7 @@ def take(name: str) -> str:
 
 
 @app.query(scopes=["secret"])
-async def orphan_guard(ctx: Context) -> str | None:
+async def guarded(ctx: Context) -> str | None:
     """Only for some."""
     return ctx.identity.subject if ctx.identity else None
 

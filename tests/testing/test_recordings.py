@@ -71,7 +71,7 @@ def test_what_differs_is_told_and_asserted(session: Path) -> None:
     with pytest.raises(RecordingDiffers) as caught:
         replayed(session, notes("Eggs"))
     assert isinstance(caught.value, AssertionError)
-    places = {(found.where, found.place) for found in caught.value.report.differences}
+    places = {(found.message, found.path) for found in caught.value.report.differences}
     assert places == {
         ('notes/read id "a"', "result.title"),
         ('notes/read id "a"', "result.at"),

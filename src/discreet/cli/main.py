@@ -47,7 +47,7 @@ def _run(argv: Sequence[str]) -> int:
             pass
         case [word, *_] if not word.startswith("-") and ":" not in word:
             raise UsageError(
-                f"{word}: neither a command nor an app (pkg.module:service); closest_match: {closest_match(word, VERBS)}"
+                f"{word}: neither a command nor an app (pkg.module:service); nearest: {closest_match(word, VERBS)}"
             )
         case _:
             name, rest = DEFAULT_VERB, list(argv)

@@ -159,7 +159,7 @@ async def _suggestion(peer: Peer, call: RemoteCall) -> str:
     except ClientError:
         return ""
     name = closest_match(call.method, [operation.name for operation in listed], cutoff=SUGGESTION_CUTOFF)
-    return f"; closest_match: {name}" if name else ""
+    return f"; nearest: {name}" if name else ""
 
 
 def _is_tool_error(result: Raw) -> bool:
