@@ -67,9 +67,9 @@ def complete(*words: str, line: str = "", folder: Path | None = None) -> list[st
     ("words", "offered"),
     [
         (["doc"], ["doctor"]),
-        (["serve", "--max-c"], ["--max-concurrency"]),
-        (["--max-c"], ["--max-concurrency"]),
-        (["app:svc", "--max-c"], ["--max-concurrency"]),
+        (["serve", "--max-con"], ["--max-concurrency"]),
+        (["--max-con"], ["--max-concurrency"]),
+        (["app:svc", "--max-con"], ["--max-concurrency"]),
         (["--framing", "n"], ["newline"]),
         (["doctor", "--framing", "=", "c"], ["content-length"]),
         (["--log-format", "="], ["auto", "console", "keyvalue", "json", "journald"]),
