@@ -27,7 +27,7 @@ DAEMON_SECONDS: Final = 0.6
 _END_BOUNDS: Final = EndBounds(eof=0.1, terminate=0.05, kill=0.05)
 
 _MAX_COMPLETIONS: Final = 1000
-"""Nobody reads more."""
+"""More would not fit on a screen."""
 
 
 class _Operation(msgspec.Struct, frozen=True, rename="camel"):
