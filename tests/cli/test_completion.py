@@ -52,9 +52,7 @@ def with_program(folder: Path | None = None) -> dict[str, str]:
     if folder is None:
         return environment()
     (folder / "patient.py").write_text(PATIENT)
-    (folder / "discreet").write_text(f'#!/bin/sh
-exec "{sys.executable}" -P "{folder}/patient.py" "$@"
-')
+    (folder / "discreet").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P "{folder}/patient.py" "$@"\n')
     (folder / "discreet").chmod(0o755)
     return environment(PATH=os.pathsep.join((str(folder), os.environ["PATH"])))
 
