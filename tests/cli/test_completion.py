@@ -12,7 +12,7 @@ from discreet.cli.call.completer import parse_partial_line
 from discreet.cli.commands import VERBS, load_verb
 from discreet.cli.main import main
 from discreet.cli.verbs.completion import SHELLS, completion_script
-from support.programs import environment, install_commands
+from support.programs import environment
 
 PATIENT = """
 import sys
