@@ -339,7 +339,7 @@ class Scheduler:
                 self._finish(request, await execution.run_stream(request, context, sink, self._memory, self.flush))
             case "thread":
                 self.threads.submit(request)
-            case "inline":
+            case "inline" | "forward":
                 self._finish(request, self._perform(request))
 
 

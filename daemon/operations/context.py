@@ -84,6 +84,7 @@ class CurrentRequest(Protocol):
     """The request that a handler runs for."""
 
     ended_by: Failure | None
+    identity: Identity | None
     deadline: float | None
     group: object
     parent: CurrentRequest | None
@@ -174,8 +175,11 @@ class Context:
     def identity(self) -> Identity | None:
         """Who calls; None for a caller without accepted credentials, which only open operations see.
 
-        In a call from another operation it is the daemon's own parent process: a caller's identity does not travel.
+        In a call from another operation it is that operation's service, with the service's authority as scopes: the identity of
+        the first caller does not travel.
         """
+        if self._request is not None and self._request.identity is not None:
+            return self._request.identity
         return self._host.identify(self._call.metadata)
 
     @property
@@ -245,10 +249,6 @@ class Context:
         if self._token is msgspec.UNSET:
             self._token = _progress_token(self._call)
         return self._token
-
-    def _forget_params(self) -> None:
-        """Read what the context needs of the call's params, which are about to be dropped. For the daemon."""
-        self._progress_token()
 
     @overload
     async def call(self, name: str, params: object = None, *, type: type[T], continue_running: bool = False) -> T: ...
@@ -321,6 +321,11 @@ class Context:
     @staticmethod
     def _decode(result: bytes, type: Any) -> Any:
         return msgspec.json.decode(result, type=type)
+
+
+def keep_progress_token(context: Context) -> None:
+    """Read what a context needs of its call's params, which are about to be dropped."""
+    context._progress_token()
 
 
 def _progress_token(call: IncomingCall) -> str | int | None:

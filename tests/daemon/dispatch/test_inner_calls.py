@@ -288,8 +288,8 @@ async def test_neither_metadata_nor_identity_nor_id_travel(serving: Serving, way
     async with serving(store.service, shop(capabilities=["key"]), access=access, capabilities={"key": "value"}) as wire:
         for name, params in (("item", {"name": "x"}), ("inline", [1]), ("thread", [1])):
             assert "result" in await wire.call(way, {"name": f"store/{name}", "params": params}, **members)
-    nobody = PARENT if provider is None else None
-    assert store.seen == [{"identity": nobody, "metadata": {}, "id": None, "capabilities": {}}] * 3
+    service = Identity("shop", frozenset())
+    assert store.seen == [{"identity": service, "metadata": {}, "id": None, "capabilities": {}}] * 3
 
 
 # -- failures ------------------------------------------------------------------------------------------------------
