@@ -12,6 +12,7 @@ from discreet.cli.candidates import typed_of
 from discreet.cli.main import VERBS, main, parser_of
 from discreet.cli.verbs.completion import SHELLS, script
 from support.programs import environment, install_commands
+from support.waits import wait_until
 
 every_shell = pytest.mark.parametrize("shell", SHELLS)
 
@@ -64,9 +65,9 @@ def complete(*words: str, line: str = "", folder: Path | None = None) -> list[st
     ("words", "offered"),
     [
         (["doc"], ["doctor"]),
-        (["serve", "--max-c"], ["--max-concurrency"]),
-        (["--max-c"], ["--max-concurrency"]),
-        (["app:svc", "--max-c"], ["--max-concurrency"]),
+        (["serve", "--max-conc"], ["--max-concurrency"]),
+        (["--max-conc"], ["--max-concurrency"]),
+        (["app:svc", "--max-conc"], ["--max-concurrency"]),
         (["--framing", "n"], ["newline"]),
         (["doctor", "--framing", "=", "c"], ["content-length"]),
         (["--log-format", "="], ["auto", "console", "keyvalue", "json", "journald"]),
@@ -151,7 +152,9 @@ def candidates(line: str, folder: Path) -> list[str]:
 def test_operations_params_and_their_values_are_what_the_daemon_lists(
     folder: Path, typed: str, offered: list[str]
 ) -> None:
-    assert candidates(f"discreet call --app shop:shop {typed}", folder) == offered
+    line = f"discreet call --app shop:shop {typed}"
+    # Asked again where the daemon did not start within the time that completion gives it.
+    wait_until(lambda: candidates(line, folder) == offered)
 
 
 @pytest.mark.parametrize(
