@@ -26,7 +26,10 @@ class StoreError(Exception):
 
 
 class LogTruncatedError(Exception):
-    """The log no longer holds the event that was asked for. `generation` is the task's current one."""
+    """The log no longer holds the event that was asked for.
+
+    `generation` is the task's current one, 0 if the store has no such task (any more).
+    """
 
     def __init__(self, task_id: str, generation: int) -> None:
         super().__init__(
@@ -146,14 +149,29 @@ class OwnerRequest(msgspec.Struct, frozen=True):
 
 
 class EventLog(Protocol):
-    """Reads the events that `TaskStore.commit` appended."""
+    """Reads the events that `TaskStore.commit` appended.
+
+    Whoever reads a task's log over some time calls `retain` before and `release` afterwards.
+    """
 
     async def read(self, task_id: str, *, after: int, limit: int = 256) -> Sequence[LoggedEvent]:
-        """The next events after generation `after`, oldest first, without gaps; empty if there are none or no such task.
+        """The next events after generation `after`, oldest first, without gaps; empty if the task has none yet.
 
         Returns at most `limit` events, fewer if they are large. Raises `LogTruncatedError` if the next event has been
-        deleted. Events after the snapshot are never deleted.
+        deleted, and if there is no such task. Events after the snapshot are never deleted before their task.
         """
+        ...
+
+    def retain(self, task_id: str) -> None:
+        """Do not delete this task, once it has ended, for its age or for the number of ended tasks.
+
+        A store whose size is limited may still have to, and other daemons on the same store do not know. Never waits. The
+        task need not exist.
+        """
+        ...
+
+    def release(self, task_id: str) -> None:
+        """Undo one call of `retain`."""
         ...
 
 

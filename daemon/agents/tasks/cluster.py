@@ -122,7 +122,7 @@ class Cluster:
         elif not live.remote_owner:
             stored = await self._store.load(live.id)
             if stored is not None and stored.generation != live.generation:
-                return True
+                return stored.generation > live.generation  # else it was changed here meanwhile: the store will decide
             owner = None if stored is None else stored.owner
             live.remote_owner = None if owner == live.local_owner else owner
         return False

@@ -15,6 +15,7 @@ import msgspec
 from ...model.types import STATE_NUMBERS
 from ..checks import MAX_READ_BYTES
 from ..interface import LoggedEvent, LogTruncatedError, PushTarget, StoredTask, TaskPage, TaskQuery
+from ..retained_tasks import RetainedTasks
 from ..serialization import decode_current_task, decode_events, decode_push_target, decode_task
 from .schema import TERMINAL_NUMBERS
 
@@ -54,9 +55,11 @@ def load_task(connection: sqlite3.Connection, task_id: str) -> StoredTask | None
 def read_events(connection: sqlite3.Connection, task_id: str, after: int, limit: int) -> Sequence[LoggedEvent]:
     with read_transaction(connection):
         row = connection.execute("SELECT key, generation FROM tasks WHERE id = ?", (task_id,)).fetchone()
-        if row is None or after >= row[1]:
-            return ()
+        if row is None:
+            raise LogTruncatedError(task_id, 0)
         key, generation = row
+        if after >= generation:
+            return ()
         found: list[bytes] = []
         size = 0
         for first, bodies in _event_rows(connection, key, after):
@@ -171,15 +174,24 @@ def has_owner_requests(connection: sqlite3.Connection, owner_id: str) -> bool:
 
 
 def expired_tasks(
-    connection: sqlite3.Connection, *, ended_before_ms: int, max_tasks: int, limit: int
+    connection: sqlite3.Connection, retained: RetainedTasks, *, ended_before_ms: int, max_tasks: int, limit: int
 ) -> list[tuple[int]]:
-    """The keys of ended tasks that are too old (milliseconds since 1970) or too many, oldest first, at most `limit`."""
+    """The keys of ended tasks that are too old (milliseconds since 1970) or too many, oldest first, at most `limit`.
+
+    Without the `retained` ones.
+    """
     (count,) = connection.execute(
         f"SELECT total(tasks) FROM task_counts WHERE state IN ({', '.join('?' * len(TERMINAL_NUMBERS))})",
         TERMINAL_NUMBERS,
     ).fetchone()
     rows = connection.execute(
-        "SELECT key, ended_ms FROM tasks WHERE ended_ms IS NOT NULL ORDER BY ended_ms, key LIMIT ?", (limit,)
+        "SELECT key, id, ended_ms FROM tasks WHERE ended_ms IS NOT NULL ORDER BY ended_ms, key LIMIT ?",
+        (limit + len(retained),),
     ).fetchall()
     surplus = int(count) - max_tasks
-    return [(key,) for position, (key, ended_ms) in enumerate(rows) if position < surplus or ended_ms < ended_before_ms]
+    expired = [
+        (key,)
+        for position, (key, task_id, ended_ms) in enumerate(rows)
+        if (position < surplus or ended_ms < ended_before_ms) and task_id not in retained
+    ]
+    return expired[:limit]

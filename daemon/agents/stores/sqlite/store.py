@@ -26,6 +26,7 @@ from ..interface import (
     TaskQuery,
     Unserializable,
 )
+from ..retained_tasks import RetainedTasks
 from ..serialization import EncodedChange, encode, encode_change
 from ..worker_thread import Job, WorkerThread
 from . import reader, statements
@@ -57,6 +58,7 @@ class SqliteStore:
         self._max_ended_tasks = max_ended_tasks
         self._ended_task_seconds = ended_task_seconds
         self._clock = clock
+        self._retained = RetainedTasks()
         self._opened: _OpenStore | None = None
 
     @property
@@ -89,7 +91,11 @@ class SqliteStore:
         connections = await to_thread.run_sync(_Connections, self._path)
         writer = SqliteWriter(connections.writer, connections.owner_lock.owner_id, self._clock)
         retention = Retention(
-            writer, max_tasks=self._max_ended_tasks, max_seconds=self._ended_task_seconds, clock=self._clock
+            writer,
+            self._retained,
+            max_tasks=self._max_ended_tasks,
+            max_seconds=self._ended_task_seconds,
+            clock=self._clock,
         )
         self._opened = _OpenStore(connections, writer, retention)
 
@@ -123,6 +129,12 @@ class SqliteStore:
 
     async def read(self, task_id: str, *, after: int, limit: int = 256) -> Sequence[LoggedEvent]:
         return await self._read(lambda connection: reader.read_events(connection, task_id, after, limit))
+
+    def retain(self, task_id: str) -> None:
+        self._retained.add(task_id)
+
+    def release(self, task_id: str) -> None:
+        self._retained.remove(task_id)
 
     async def list(self, query: TaskQuery) -> TaskPage:
         bound = page_bound(query)
