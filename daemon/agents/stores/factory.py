@@ -22,4 +22,6 @@ def verify_store(setting: str) -> None:
     if setting.startswith(SQLITE):
         from .sqlite.store import SqliteStore  # late, as above
 
-        SqliteStore(setting.removeprefix(SQLITE)).verify()
+        store = SqliteStore(setting.removeprefix(SQLITE))
+        store.open_early()
+        store.close_early()

@@ -22,7 +22,14 @@ RELOAD_PUSH_TARGETS: Final = "reload-push-targets"
 
 
 class StoreError(Exception):
-    """The store can't be used. The message is one line for the operator and never reaches a caller."""
+    """The store can't be used. The message is one line for the operator and never reaches a caller.
+
+    `repeated` says that the store has raised it before, and that it lasts.
+    """
+
+    def __init__(self, message: str, *, repeated: bool = False) -> None:
+        super().__init__(message)
+        self.repeated = repeated
 
 
 class LogTruncatedError(Exception):

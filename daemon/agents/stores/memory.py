@@ -33,6 +33,7 @@ from .interface import (
     TaskQuery,
     Unserializable,
 )
+from .retained_tasks import RetainedTasks
 from .serialization import (
     EncodedChange,
     decode_current_task,
@@ -42,7 +43,6 @@ from .serialization import (
     encode,
     encode_change,
 )
-from .retained_tasks import RetainedTasks
 from .task_index import TaskIndex
 
 MAX_ACTIVE_TASKS: Final = 100_000

@@ -49,7 +49,7 @@ class Retention:
                 return INTERVAL_SECONDS
             with self._writer.transaction():
                 return 0.0 if self.delete_batch(self._writer.connection) else INTERVAL_SECONDS
-        except sqlite3.Error:
+        except (sqlite3.Error, UnicodeDecodeError):  # the second for a damaged text
             return INTERVAL_SECONDS
 
     def delete_batch(self, connection: sqlite3.Connection) -> bool:
