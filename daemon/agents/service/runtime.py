@@ -15,6 +15,7 @@ from ....errors.failures import Internal
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
 from ..model.types import TaskEvent
+from ..stores.failures import log_failure
 from ..stores.interface import StoreError, TaskStore
 from ..tasks.cluster import Cluster
 from ..tasks.committer import Committer
@@ -99,7 +100,7 @@ class Runtime:
         try:
             await self._store.open()
         except StoreError as exc:
-            log.error("store.failed", exc=exc)
+            log_failure(exc)
             self._store_failed = True
             return opened.set()
         try:
@@ -140,7 +141,7 @@ class Runtime:
             try:
                 await self._store.close()
             except StoreError as exc:
-                log.error("store.failed", exc=exc)
+                log_failure(exc)
 
     # -- its parts' callbacks ----------------------------------------------------------------------------------
 

@@ -185,7 +185,8 @@ class EventLog(Protocol):
 class TaskStore(Protocol):
     """Stores tasks. Every method may be cancelled; a cancelled `commit` is done completely or not at all.
 
-    Every method but `data_version` raises `StoreError` if the disk fails; then nothing has changed.
+    Every method but `data_version` raises `StoreError` if the disk fails, or the stored data is not what was stored. Then
+    nothing has changed; a change that fails because the store's files were taken away may come to light again with them.
     """
 
     @property
@@ -201,8 +202,20 @@ class TaskStore(Protocol):
     @property
     def event_log(self) -> EventLog: ...
 
+    def open_early(self) -> None:
+        """Do what can be done of `open` without an event loop: it fails then where `open` would.
+
+        Blocks. `open` or `close_early` must follow. Raises `StoreError`, also if the system does not provide what the store
+        needs.
+        """
+        ...
+
+    def close_early(self) -> None:
+        """Undo `open_early`, if `open` did not follow; else do nothing. Blocks. Raises `StoreError`."""
+        ...
+
     async def open(self) -> None:
-        """Call once, before anything else, on the event loop. Raises `StoreError`."""
+        """Call once, before anything else but `open_early`, on the event loop. Raises `StoreError`."""
         ...
 
     async def close(self) -> None:

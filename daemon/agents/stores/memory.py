@@ -127,6 +127,12 @@ class MemoryStore:
     def event_log(self) -> MemoryStore:
         return self
 
+    def open_early(self) -> None:
+        pass
+
+    def close_early(self) -> None:
+        pass
+
     async def open(self) -> None:
         pass
 

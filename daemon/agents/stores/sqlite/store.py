@@ -85,10 +85,6 @@ class SqliteStore:
     # -- open and close ----------------------------------------------------------------------------------------
 
     def open_early(self) -> None:
-        """Do what `open` does, before there is an event loop. `open` must follow, or `close_early`.
-
-        Blocks. Raises `StoreError`, also if the system does not provide the threads.
-        """
         try:
             connections = Connections(self._path)
             try:
@@ -100,7 +96,6 @@ class SqliteStore:
             raise StoreError(f"{self._path} needs threads, which the system does not provide") from exc
 
     def close_early(self) -> None:
-        """Undo `open_early`, if `open` did not follow. Blocks."""
         opened, self._opened = self._opened, None
         if opened is not None:
             opened.close_unattached()
