@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, NoReturn, final
 
 from .. import __version__
@@ -14,7 +16,7 @@ from ..framing.stray_output import StrayOutputReader
 from ..framing.transports.descriptors import StdoutClosed
 from ..framing.transports.stdio import StdioTransport
 from .apps import AppError, hosted_of
-from .credentials import access_of, check_store, credentials_of
+from .credentials import access_of, credentials_of
 from .daemon import FLUSH_SECONDS, Daemon
 from .host import Host
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
@@ -34,6 +36,7 @@ from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, p
 from .process.signals import Signals, let_through
 from .process.watchdog import Watchdog
 from .settings import Settings
+from .settings.option import MEMORY
 
 GC_THRESHOLD: Final = 10_000
 """Container objects made before the youngest are looked through. Python's 700 makes decoding a large request cost twice
@@ -81,7 +84,10 @@ def check(settings: Settings) -> NoReturn:
     sys.dont_write_bytecode = True
     status = EXIT_OK
     try:
-        Daemon(_host(settings), memory_pair()[0])
+        host = _host(settings)
+        Daemon(host, memory_pair()[0])
+        with _opened_store(host):
+            pass
     except (AppError, DeclarationError) as exc:
         os.write(report, str(exc).encode(errors="backslashreplace"))
         status = EXIT_USAGE
@@ -131,23 +137,27 @@ class _Process:
                 sys.dont_write_bytecode = True  # it would be taken for that of a file edited within the same second
             host = _host(self._settings)
             install_hooks()  # once more: the apps may have imported what has hooks of its own
-            self._transport = transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
-            self._daemon = daemon = Daemon(
-                host,
-                transport,
-                state=NEW_CONNECTION if self._handed is None else self._handed.connection,
-                on_ending=self._watchdog.arm,
-                on_swap=self._become,
-            )
-            self._reload_with(daemon)
-            gc.freeze()  # what is loaded by now stays: no collection needs to look through it again
-            daemon.begin()
-            if self._orphaned:
-                self._on_parent_gone()
-            if daemon.finished():
-                return daemon.lifecycle.status
-            self._watch_processes(daemon)
-            return self._serve(daemon)
+            with _opened_store(host):
+                return self._run(host)
+
+    def _run(self, host: Host) -> int:
+        self._transport = transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
+        self._daemon = daemon = Daemon(
+            host,
+            transport,
+            state=NEW_CONNECTION if self._handed is None else self._handed.connection,
+            on_ending=self._watchdog.arm,
+            on_swap=self._become,
+        )
+        self._reload_with(daemon)
+        gc.freeze()  # what is loaded by now stays: no collection needs to look through it again
+        daemon.begin()
+        if self._orphaned:
+            self._on_parent_gone()
+        if daemon.finished():
+            return daemon.lifecycle.status
+        self._watch_processes(daemon)
+        return self._serve(daemon)
 
     def _reload_with(self, daemon: Daemon) -> None:
         if self._program is not None:
@@ -238,7 +248,6 @@ class _Process:
 def _host(settings: Settings) -> Host:
     """Load what these settings host. Raises `AppError` or `DeclarationError`, one line for all that is wrong."""
     hosted = hosted_of(settings)
-    check_store(settings)
     return Host(
         hosted.services,
         settings,
@@ -247,6 +256,27 @@ def _host(settings: Settings) -> Host:
         credentials=credentials_of(settings, hosted.services),
         agent=hosted.agent,
     )
+
+
+@contextmanager
+def _opened_store(host: Host) -> Iterator[None]:
+    """Keep the agent's tasks during the block. Raises `AppError`, in one line, where the store can't be used."""
+    if host.settings.store == MEMORY:
+        yield
+        return
+    from .agents.stores.interface import StoreError  # late: only who chose a store pays for it
+
+    try:
+        host.agent.open_store()
+    except StoreError as exc:
+        raise AppError(f"store: {exc}") from None
+    try:
+        yield
+    finally:
+        try:
+            host.agent.close_store()
+        except StoreError as exc:
+            log.error("store.failed", exc=exc)
 
 
 def _refusal(exc: BaseException) -> str:
