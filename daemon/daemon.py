@@ -33,6 +33,20 @@ IGNORING: Final[frozenset[Event]] = frozenset({"signal", "exit", "parent-gone"})
 """Reasons to end after which no more input is awaited."""
 
 
+def reader_has_gone(cause: BaseException | None) -> bool:
+    """Whether this failure to write means that the reader went away."""
+    return getattr(cause, "errno", None) in READER_GONE
+
+
+def log_output_failure(cause: BaseException | None) -> None:
+    """Log why replies can't be written."""
+    name = errno.errorcode.get(getattr(cause, "errno", None) or 0, "unknown")
+    if reader_has_gone(cause):
+        log.warning("stdout.closed", error=name)
+    else:
+        log.error("stdout.failed", error=name)
+
+
 @final
 class Daemon:
     """Serves `host` over `transport` until there is a reason to end.
@@ -216,12 +230,8 @@ class Daemon:
 
     def on_output_lost(self, cause: BaseException | None) -> None:
         """The reader went away, as readers do; or the descriptor failed (a full disk), which nobody asked for."""
-        number = getattr(cause, "errno", None)
-        if number in READER_GONE:
-            self._end("reader-gone")
-        else:
-            log.error("stdout.failed", error=errno.errorcode.get(number or 0, "unknown"))
-            self._end("failed")
+        log_output_failure(cause)
+        self._end("reader-gone" if reader_has_gone(cause) else "failed")
 
     def on_progress(self) -> None:
         if self._changed is not None and self.lifecycle.state != "serving":  # until then nothing waits for less

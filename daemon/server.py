@@ -15,7 +15,7 @@ from ..framing.transports.descriptors import StdoutClosed
 from ..framing.transports.stdio import StdioTransport
 from .apps import AppError, hosted_of
 from .credentials import access_of, check_store, credentials_of
-from .daemon import FLUSH_SECONDS, Daemon
+from .daemon import FLUSH_SECONDS, Daemon, log_output_failure, reader_has_gone
 from .host import Host
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import (
@@ -61,15 +61,16 @@ def serve(settings: Settings, handed: Handover | None = None) -> int:
         return _complain(stderr, str(exc))
     except (OSError, RuntimeError, MemoryError) as exc:  # no null device, no descriptor, no thread, no memory left
         return _complain(stderr, f"the system does not provide what the start needs: {_refusal(exc)}")
+    status = EXIT_FAILED
     try:
-        return process.run()
+        status = process.run()
     except (AppError, DeclarationError) as exc:
-        return _complain(stderr, str(exc))
+        status = _complain(stderr, str(exc))
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
         log.error("daemon.failed", exc=exc)
-        return EXIT_FAILED
     finally:
-        process.leave()
+        all_written = process.leave()
+    return status if all_written else status or EXIT_FAILED
 
 
 def check(settings: Settings) -> NoReturn:
@@ -204,8 +205,9 @@ class _Process:
 
     def _last_words(self) -> int:
         _end_children(0.0)
+        all_written = self._note_unwritten()
         self._logs.close(FLUSH_SECONDS / 5)
-        stopped = self._daemon is not None and self._daemon.lifecycle.state == "stopped"
+        stopped = all_written and self._daemon is not None and self._daemon.lifecycle.state == "stopped"
         return self._daemon.lifecycle.status if self._daemon is not None and stopped else EXIT_FAILED
 
     def _become(self, connection: ConnectionState) -> None:
@@ -226,13 +228,27 @@ class _Process:
             _complain(self._streams.stderr, f"the program can't be started anew: {exc.strerror}")
             os._exit(EXIT_FAILED)
 
-    def leave(self) -> None:
+    def leave(self) -> bool:
+        """End everything; False if a failure of stdout was learned of only now."""
         if self._transport is not None:
             self._transport.close()  # where a thread writes, it may have to be waited for
+        all_written = self._note_unwritten()
         _end_children(STRAY_SECONDS)
         stdio_guard.flush_text_streams()
         self._strays.stop(STRAY_SECONDS)
         self._logs.close(FLUSH_SECONDS)
+        return all_written
+
+    def _note_unwritten(self) -> bool:
+        """Log what stdout has not taken, although it was sent; False if that is a failure."""
+        lost = 0 if self._transport is None else self._transport.unwritten
+        if self._transport is None or not lost:
+            return True
+        log.error("replies.lost", bytes=lost)
+        cause = self._transport.failure
+        if cause is not None:
+            log_output_failure(cause)
+        return cause is not None and reader_has_gone(cause)  # who reads no more after the end was asked for may do so
 
 
 def _host(settings: Settings) -> Host:

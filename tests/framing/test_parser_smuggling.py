@@ -27,10 +27,42 @@ ONE, TWO, EVIL = b'{"id":1}', b'{"id":2}', b'{"id":666}'
 A, B, EVIL_FRAME = f(ONE), f(TWO), f(EVIL)
 
 JUNK = [
-    *(b"starting up", b"[info] hi", b"{", b"[", b'["', b"}", b"junk: yes", b"no colon", b"X: y", b": ", b"GET / HTTP/1.1"),
-    *(b"Content-Le", b"Content-Length", b"Content-Length:", b"Content-Length: 1", b"content-length: 8", b"X-Content-Length: 9"),
+    *(
+        b"starting up",
+        b"[info] hi",
+        b"{",
+        b"[",
+        b'["',
+        b"}",
+        b"junk: yes",
+        b"no colon",
+        b"X: y",
+        b": ",
+        b"GET / HTTP/1.1",
+    ),
+    *(
+        b"Content-Le",
+        b"Content-Length",
+        b"Content-Length:",
+        b"Content-Length: 1",
+        b"content-length: 8",
+        b"X-Content-Length: 9",
+    ),
     *(b"Content-Length: 500", b"Content-Length: x", b"Content-Length: " + b"9" * 30, b"Content-Type: text/plain"),
-    *(b"\r\n", b"\n", b"\r", b"\r\n\r\n", b"\n\n", b" ", b"\t", b"\x00", b"\x7f", b"\xff\xfe", b"x" * 130, b"X: y\r\n" * 30),
+    *(
+        b"\r\n",
+        b"\n",
+        b"\r",
+        b"\r\n\r\n",
+        b"\n\n",
+        b" ",
+        b"\t",
+        b"\x00",
+        b"\x7f",
+        b"\xff\xfe",
+        b"x" * 130,
+        b"X: y\r\n" * 30,
+    ),
     *(A, f(b""), f(b"{]"), f(b'{"a":"x')),
 ]
 junks = st.lists(st.sampled_from(JUNK) | st.binary(max_size=6), min_size=1, max_size=8).map(b"".join).filter(bool)
