@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from contextlib import suppress
 from typing import Final, NoReturn, final
 
 from .. import __version__
@@ -42,6 +43,9 @@ as much (measured: 8 MB of nested objects, 291 ms against 166 ms); apps may set 
 STRAY_SECONDS: Final = 0.1
 """How long the last stray text is waited for on the way out."""
 
+_REFUSALS: Final = (OSError, RuntimeError, MemoryError, ImportError)
+"""What is raised where the system has no descriptor, no thread or no memory left. An import needs all three."""
+
 
 def serve(settings: Settings, handed: Handover | None = None) -> int:
     """Serve stdin and stdout until the end; returns the exit status (section 12 of docs/protocol.md).
@@ -59,15 +63,19 @@ def serve(settings: Settings, handed: Handover | None = None) -> int:
         process = _Process(settings, streams, handed)
     except StdoutClosed as exc:
         return _complain(stderr, str(exc))
-    except (OSError, RuntimeError, MemoryError) as exc:  # no null device, no descriptor, no thread, no memory left
-        return _complain(stderr, f"the system does not provide what the start needs: {_refusal(exc)}")
+    except _REFUSALS as exc:
+        return _complain(stderr, _refusal(exc))
     status = EXIT_FAILED
     try:
         status = process.run()
     except (AppError, DeclarationError) as exc:
         status = _complain(stderr, str(exc))
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
-        log.error("daemon.failed", exc=exc)
+        if isinstance(exc, _REFUSALS) and not process.serving:
+            failure = exc  # noqa: F841 - kept until the log is closed: a half-made event loop complains when it is freed
+            status = _complain(stderr, _refusal(exc))
+        else:
+            log.error("daemon.failed", exc=exc)
     finally:
         all_written = process.leave()
     return status if all_written else status or EXIT_FAILED
@@ -103,6 +111,7 @@ class _Process:
         self._streams = streams
         self._daemon: Daemon | None = None
         self._transport: StdioTransport | None = None
+        self.serving = False  # true from when the event loop runs: before, a failure is one of the start
         self._watchdog = Watchdog(settings.drain_timeout, self._last_words)
         self._watchdog.start()
         self._strays = StrayOutputReader(streams.stray_out, streams.stray_err)
@@ -172,6 +181,7 @@ class _Process:
         return anyio.run(self._main, daemon, backend=self._settings.backend)
 
     async def _main(self, daemon: Daemon) -> int:
+        self.serving = True
         if self._settings.backend == "asyncio":
             import asyncio
 
@@ -229,14 +239,18 @@ class _Process:
             os._exit(EXIT_FAILED)
 
     def leave(self) -> bool:
-        """End everything; False if a failure of stdout was learned of only now."""
+        """End everything; False if a failure of stdout was learned of only now. Goes on where the system refuses a step."""
         if self._transport is not None:
             self._transport.close()  # where a thread writes, it may have to be waited for
         all_written = self._note_unwritten()
-        _end_children(STRAY_SECONDS)
-        stdio_guard.flush_text_streams()
-        self._strays.stop(STRAY_SECONDS)
-        self._logs.close(FLUSH_SECONDS)
+        for step in (
+            lambda: _end_children(STRAY_SECONDS),
+            stdio_guard.flush_text_streams,
+            lambda: self._strays.stop(STRAY_SECONDS),
+            lambda: self._logs.close(FLUSH_SECONDS),
+        ):
+            with suppress(*_REFUSALS):
+                step()
         return all_written
 
     def _note_unwritten(self) -> bool:
@@ -266,13 +280,18 @@ def _host(settings: Settings) -> Host:
 
 
 def _refusal(exc: BaseException) -> str:
-    if isinstance(exc, OSError):
-        return (
-            f"{exc.strerror} ({exc.filename})"
-            if exc.filename == os.devnull
-            else exc.strerror or "an error without a name"
-        )
-    return "a thread" if isinstance(exc, RuntimeError) else "memory"
+    match exc:
+        case OSError():
+            missing = exc.strerror or "an error without a name"
+            if exc.filename == os.devnull:
+                missing += f" ({os.devnull})"
+        case RuntimeError():
+            missing = "a thread"
+        case ImportError():
+            missing = "room for the program's modules"
+        case _:
+            missing = "memory"
+    return f"the system does not provide what the start needs: {missing}"
 
 
 def _end_children(grace: float) -> None:

@@ -176,16 +176,14 @@ def parse_length(value: bytes) -> int | Literal["invalid-content-length", "overs
 def content_type_fault(value: bytes) -> TypeFault | None:
     """The fault of a trimmed `Content-Type` value; None for `application/vscode-jsonrpc` in UTF-8.
 
-    Case does not matter. The only parameter allowed is `charset`, bare or quoted.
+    Case does not matter. `charset` may be bare or quoted. Unknown parameters are ignored.
     """
     media_type, *parameters = value.lower().split(b";")
     if media_type.rstrip(_BLANKS) != _MEDIA_TYPE:
         return "unsupported-content-type"
     for parameter in filter(None, (each.strip(_BLANKS) for each in parameters)):
         name, _, charset = parameter.partition(b"=")
-        if name != b"charset":
-            return "unsupported-content-type"
-        if _unquoted(charset) not in _CHARSETS:
+        if name == b"charset" and _unquoted(charset) not in _CHARSETS:
             return "bad-charset"
     return None
 
