@@ -124,13 +124,14 @@ class Daemon:
         self._beside.append(work)
 
     async def _read(self) -> None:
-        """Read until the input has ended, the end has begun, or another program is to go on from here."""
+        """Read until the input has ended or need not be awaited, or another program is to go on from here."""
         import anyio  # late, as above
 
-        while not self.lifecycle.draining:
+        while not (self.lifecycle.state == "stopped" or self.lifecycle.reason in IGNORING):
             with anyio.CancelScope() as self._reading:
                 await self.connection.read()
                 self._end("end-of-input")
+                return
             if self.connection.can_hand_over and self.lifecycle.apply("reload"):
                 break
 
@@ -203,8 +204,9 @@ class Daemon:
             self._end(self._asked)
 
     def _end(self, event: Event) -> None:
-        """Apply a reason to end, on the loop."""
-        self.lifecycle.apply(event)
+        """Apply a reason to end, on the loop. Wakes whoever waits for it, even if the end has begun already."""
+        if not self.lifecycle.apply(event):
+            self.on_progress()
 
     def swap(self) -> bool:
         """Let `on_swap` have the connection, once what runs has finished. On the loop.

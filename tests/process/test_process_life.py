@@ -146,6 +146,49 @@ def test_exit_may_follow_shutdown_as_editors_send_it(spawn: Spawn) -> None:
     assert child.wait() == 0
 
 
+EXIT = encode_frame(b'{"jsonrpc":"2.0","method":"exit"}', "content-length")
+
+LAST_WORDS = {
+    "end of input": ([], True),
+    "exit": ([EXIT], False),
+    "shutdown and end of input": ([request(1, "shutdown")], True),
+    "shutdown and exit": ([request(1, "shutdown"), EXIT], False),
+    "shutdown and exit at once": ([request(1, "shutdown") + EXIT], False),
+}
+
+
+@pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
+@pytest.mark.parametrize("case", LAST_WORDS)
+def test_with_nothing_left_to_do_the_daemon_ends_without_waiting_for_the_window(
+    spawn: Spawn, case: str, warm: bool
+) -> None:
+    written, closed = LAST_WORDS[case]
+    child = spawn("serve", "app:app", "--drain-timeout", "600")
+    if warm:
+        child.call("warm", "app/sleep", {"seconds": 0})  # its handler needs the event loop
+    for data in written:
+        child.write(data)
+        for _ in range(data.count(b"shutdown")):
+            child.read()
+    if closed:
+        child.close_stdin()
+    assert child.wait() == 0
+
+
+@pytest.mark.parametrize("case", LAST_WORDS)
+def test_last_words_that_arrived_before_the_daemon_started_end_it_too(spawn: Spawn, case: str) -> None:
+    written, closed = LAST_WORDS[case]
+    reading, writing = os.pipe()
+    os.write(writing, b"".join(written))
+    if closed:
+        os.close(writing)
+    child = spawn("serve", "app:app", "--drain-timeout", "600", stdin=reading)
+    os.close(reading)
+    assert child.wait() == 0
+    if not closed:
+        os.close(writing)
+
+
 def test_a_reader_that_goes_away_ends_the_daemon_quietly_with_1(spawn: Spawn) -> None:
     child = spawn("serve", "app:app")
     child.call(1, "version")
