@@ -29,6 +29,7 @@ from .logs import (
     start_logging,
 )
 from .operations.service import DeclarationError
+from .process.children import end_children, mark_children
 from .process.hangup import HangupWatch
 from .process.liveness import ProcessWatch, parent_has_gone, watch_parent
 from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, program
@@ -119,6 +120,7 @@ class _Process:
         self._logs = start_logging(_log_settings(settings, handed), streams.stderr, os.environ, version=__version__)
         self._strays.deliver_to(log_stray_output)
         install_hooks()
+        mark_children()
         load_environment(os.environ)  # before anybody's code can put what is in there into an error or a detail
         self._hangup_watch = HangupWatch(
             self._parent,
@@ -210,11 +212,11 @@ class _Process:
             self._daemon.ask_to_end("end-of-input")
 
     def _on_second_signal(self) -> None:
-        _end_children(0.0)
+        end_children(0.0)
         os._exit(EXIT_FAILED)
 
     def _last_words(self) -> int:
-        _end_children(0.0)
+        end_children(0.0)
         all_written = self._note_unwritten()
         self._logs.close(FLUSH_SECONDS / 5)
         stopped = all_written and self._daemon is not None and self._daemon.lifecycle.state == "stopped"
@@ -244,7 +246,7 @@ class _Process:
             self._transport.close()  # where a thread writes, it may have to be waited for
         all_written = self._note_unwritten()
         for step in (
-            lambda: _end_children(STRAY_SECONDS),
+            lambda: end_children(STRAY_SECONDS),
             stdio_guard.flush_text_streams,
             lambda: self._strays.stop(STRAY_SECONDS),
             lambda: self._logs.close(FLUSH_SECONDS),
@@ -292,12 +294,6 @@ def _refusal(exc: BaseException) -> str:
         case _:
             missing = "memory"
     return f"the system does not provide what the start needs: {missing}"
-
-
-def _end_children(grace: float) -> None:
-    from .process.children import end_children  # late: needed at the end only
-
-    end_children(grace)
 
 
 def _same_parent(handed: Handover) -> ProcessWatch | None:

@@ -263,6 +263,48 @@ def test_children_of_handlers_are_ended_with_the_daemon(spawn: Spawn) -> None:
     wait_until(lambda: gone(pid))
 
 
+DETACHING = """
+import os, subprocess, sys
+from discreet import Service
+
+app = Service("app")
+
+DETACHED = "import os, time; os.fork() and os._exit(0); os.setsid(); {more}; print(os.getpid(), flush=True); time.sleep(3600)"
+TWICE = "os.fork() and os._exit(0)"
+DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+
+@app.mutation()
+def detach(how: str) -> int:
+    more = {"once": "pass", "twice": TWICE, "deaf": DEAF}[how]
+    child = subprocess.Popen([sys.executable, "-c", DETACHED.format(more=more)], stdout=subprocess.PIPE, text=True)
+    child.wait()
+    return int(child.stdout.readline())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists processes")
+@pytest.mark.parametrize("number", [None, signal.SIGTERM])
+@pytest.mark.parametrize("how", ["once", "twice", "deaf"])
+def test_processes_that_detached_themselves_are_ended_with_the_daemon(
+    spawn: Spawn, app_directory: Path, how: str, number: signal.Signals | None
+) -> None:
+    (app_directory / "detaching.py").write_text(DETACHING)
+    child = spawn("serve", "detaching:app")
+    other = spawn("serve", "detaching:app")
+    pid = child.call(1, "app/detach", {"how": how})["result"]
+    others = other.call(1, "app/detach", {"how": "once"})["result"]
+    assert not gone(pid)
+    if number is None:
+        assert child.end() == 0
+    else:
+        child.signal(number)
+        assert child.wait() == 0
+    wait_until(lambda: gone(pid))
+    assert not gone(others)
+    assert other.end() == 0
+    wait_until(lambda: gone(others))
+
+
 def test_a_signal_while_an_app_is_imported_ends_with_0(spawn: Spawn, app_directory: Path) -> None:
     (app_directory / "slow.py").write_text("import sys, time\nprint('importing', flush=True)\ntime.sleep(3600)\n")
     child = spawn("serve", "slow:app")
