@@ -248,5 +248,9 @@ class Daemon:
             self.on_progress()
 
     def watch_client(self, pid: int) -> None:
-        if not self.watches.add_client(pid):
+        if self.watches.add_client(pid):
+            return
+        if self.watches.full:
+            log.warning("client.too_many_processes", pid=pid)
+        else:
             log.info("client.unknown_process", pid=pid)

@@ -255,6 +255,19 @@ def test_a_process_id_that_means_nothing_here_is_ignored(spawn: Spawn, pid: Any)
     assert child.end() == 0
 
 
+def test_the_processes_that_are_watched_are_bounded(spawn: Spawn) -> None:
+    child = spawn("serve", "app:app")
+    named = [child.call(n, "app/spawn")["result"] for n in range(20)]
+    before = len(os.listdir(f"/proc/{child.process.pid}/fd"))
+    for n, pid in enumerate(named):
+        assert "result" in child.call(100 + n, "initialize", {"processId": pid})
+    assert len(os.listdir(f"/proc/{child.process.pid}/fd")) - before <= 16
+    assert child.call("again", "initialize", {"processId": named[0]})["result"]
+    os.kill(named[0], signal.SIGKILL)
+    assert child.wait() == 0
+    assert child.stderr().count("client.too_many_processes") == 4
+
+
 def test_children_of_handlers_are_ended_with_the_daemon(spawn: Spawn) -> None:
     child = spawn("serve", "app:app")
     pid = child.call(1, "app/spawn")["result"]
