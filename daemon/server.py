@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Final, NoReturn, final
 
 from .. import __version__
+from ..errors.printable import printable
 from ..errors.redaction import load_environment
 from ..framing import stdio_guard
 from ..framing.stray_output import StrayOutputReader
@@ -311,7 +312,7 @@ def _log_settings(settings: Settings, handed: Handover | None) -> LogSettings:
 
 def _complain(stderr: int, message: str) -> int:
     """One line where a person reads it; returns the status for wrong usage."""
-    line = " ".join(f"discreet: {message}".split())
+    line = printable(" ".join(f"discreet: {message}".split()))
     try:
         os.write(stderr, line.encode("utf-8", "backslashreplace") + b"\n")
     except OSError:  # nobody reads stderr: the status still tells

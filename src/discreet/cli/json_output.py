@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
+from ..errors.printable import printable_json
 from .output import out
 
 INDENT: Final = 2
@@ -25,20 +26,8 @@ def show(text: Raw, *, line: bool) -> None:
     document = msgspec.json.format(bytes(text), indent=indent).decode(errors="replace")
     if not watched:
         out(document)
-    elif not _coloured(visible(document)):
-        out(visible(document))
-
-
-def visible(document: str) -> str:
-    """The same document with every character that does not print as a JSON escape; line ends stay."""
-    if document.isascii():  # JSON escapes the control characters of ASCII itself
-        return document
-    return "".join(char if char.isprintable() or char == "\n" else _escaped(char) for char in document)
-
-
-def _escaped(char: str) -> str:
-    units = char.encode("utf-16-be")
-    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+    elif not _coloured(printable_json(document)):
+        out(printable_json(document))
 
 
 def _coloured(document: str) -> bool:

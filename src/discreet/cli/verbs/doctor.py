@@ -10,9 +10,10 @@ import msgspec
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import Resolved, UsageError
 from ...daemon.settings.flags import add_setting_flags, from_flags, to_argv
+from ...errors.printable import printable
 from ..doctor_checks import CHECKS, Finding, Surroundings
 from ..doctor_trial import judge, try_out
-from ..output import out, printable
+from ..output import out
 from .serve import resolved
 
 

@@ -14,7 +14,8 @@ from ...daemon.schemas.compatibility import additions, breaking_changes
 from ...daemon.schemas.documents import Snapshot, read_snapshot, snapshot, snapshot_text
 from ...daemon.settings import Settings, UsageError
 from ...daemon.settings.flags import add_setting_flags
-from ..output import complain, out, printable
+from ...errors.printable import printable
+from ..output import complain, out
 from .serve import resolved
 
 _STDOUT, _STDERR = 1, 2
