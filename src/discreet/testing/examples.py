@@ -12,6 +12,7 @@ from ..client import ClientError, Peer, RemoteError
 from ..client.peer import DEFAULT_TIMEOUT
 from ..daemon.operations.spec import OperationSpec
 from ..errors.exceptions import OperationError
+from ..errors.type_building import decoder_for
 
 Scenario: TypeAlias = Callable[[Peer], Awaitable[object]]
 """What takes more than one call to show. It asserts for itself."""
@@ -100,7 +101,7 @@ def _list_of(tp: Any) -> Any:
 def _of_type(tp: Any, value: Any) -> Any:
     """What a caller would read. Raises `Mismatch` for what can't be read as the declared type."""
     try:
-        return msgspec.json.decode(msgspec.json.encode(value), type=tp)
+        return decoder_for(tp)(msgspec.json.encode(value))
     except (msgspec.ValidationError, TypeError) as exc:
         raise Mismatch(f"expects what is not of the declared type: {exc}") from exc
 

@@ -290,7 +290,9 @@ def test_a_place_to_go_on_at_must_be_below_the_path(fs: FileSystem, tmp_path: Pa
     assert isinstance(refusal(lambda: fs.search(CTX, "x", "d", resume=SearchPlace("../e"))), OutsideRoot)
 
 
-@pytest.mark.parametrize("place", [SearchPlace("b", 10**9), SearchPlace("b/gone", 3), SearchPlace("aa"), SearchPlace(".")])
+@pytest.mark.parametrize(
+    "place", [SearchPlace("b", 10**9), SearchPlace("b/gone", 3), SearchPlace("aa"), SearchPlace(".")]
+)
 def test_a_place_that_is_gone_is_no_error(fs: FileSystem, tmp_path: Path, place: SearchPlace) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / name).write_text("x")
