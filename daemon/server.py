@@ -28,6 +28,7 @@ from .logs import (
     start_logging,
 )
 from .operations.service import DeclarationError
+from .process.address_space import save_address_space
 from .process.hangup import HangupWatch
 from .process.liveness import ProcessWatch, parent_has_gone, watch_parent
 from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, program
@@ -57,6 +58,7 @@ def serve(settings: Settings, handed: Handover | None = None) -> int:
     """
     gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
     sys.setswitchinterval(SWITCH_SECONDS)
+    save_address_space()
     stderr = stdio_guard.STDERR
     try:
         streams = stdio_guard.redirect()
