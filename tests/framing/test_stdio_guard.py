@@ -245,7 +245,7 @@ except OSError:
     child = subprocess.run(
         [sys.executable, "-P", "-c", script],
         capture_output=True,
-        timeout=DEADLINE,
+        timeout=DEADLINE_SECONDS,
         check=True,
         stdin=subprocess.DEVNULL,
     )

@@ -281,16 +281,16 @@ def test_processes_that_detached_themselves_are_ended_with_the_daemon(
     other = spawn("serve", "detaching:app")
     pid = child.call(1, "app/detach", {"how": how})["result"]
     others = other.call(1, "app/detach", {"how": "once"})["result"]
-    assert not gone(pid)
+    assert not has_ended(pid)
     if number is None:
         assert child.end() == 0
     else:
         child.signal(number)
         assert child.wait() == 0
-    wait_until(lambda: gone(pid))
-    assert not gone(others)
+    wait_until(lambda: has_ended(pid))
+    assert not has_ended(others)
     assert other.end() == 0
-    wait_until(lambda: gone(others))
+    wait_until(lambda: has_ended(others))
 
 
 def test_a_signal_while_an_app_is_imported_ends_with_0(spawn: Spawn, app_directory: Path) -> None:
