@@ -63,7 +63,13 @@ def agent_methods(
     wants_push = agent is None or agent.card.capabilities.push_notifications
     notifier = PushNotifier(allow_private=settings.push_private) if wants_push and is_push_available() else None
     executor = SkillExecutor(daemon) if agent is None else agent.executor
-    runtime = Runtime(create_store(settings.store), executor, notifier, _push_body)
+    runtime = Runtime(
+        create_store(settings.store),
+        executor,
+        notifier,
+        _push_body,
+        replies_without_task=agent is not None and agent.replies_without_task,
+    )
     cards = CardBuilder(
         services,
         agent,

@@ -42,12 +42,15 @@ class RequestHandler:
     async def send(self, request: SendRequest, caller: Caller) -> Task | Message:
         """Send a message to the agent.
 
-        Returns the task when it has ended or waits for its caller, at once with `return_immediately`, or the agent's reply.
+        Returns the task when it has ended or waits for its caller, or the agent's reply. With `return_immediately` returns
+        when the message is in the store. A message whose task ends before its turn is never executed: the task that is
+        returned has it in its history.
         """
         async with self._submission.submitted(request, caller) as execution:
             stopped: Task | None = None
             if request.configuration.return_immediately:
-                execution.ensure_created()
+                execution.accept_new()
+                await execution.wait_accepted()
             else:
                 stopped = await execution.wait_settled()
             if execution.reply is not None:

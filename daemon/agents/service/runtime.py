@@ -45,14 +45,20 @@ class Runtime:
     """One per daemon."""
 
     def __init__(
-        self, store: TaskStore, executor: AgentExecutor, notifier: PushNotifier | None, write_body: WriteBody
+        self,
+        store: TaskStore,
+        executor: AgentExecutor,
+        notifier: PushNotifier | None,
+        write_body: WriteBody,
+        *,
+        replies_without_task: bool = False,
     ) -> None:
         self._store = store
         self._notifier = notifier
         self._publisher = PushPublisher(notifier, write_body)
         self._committer = Committer(store, self._on_committed, self._on_lost)
         self._cache = TaskCache(store, self._committer.schedule)
-        self._runner = Runner(executor, self._cache, self._spawn)
+        self._runner = Runner(executor, self._cache, self._spawn, replies_without_task=replies_without_task)
         self._cluster = Cluster(store, self._cache, self._runner, self._spawn, self._on_lost)
         self._lost_tasks = LostTasks(self._cache, self._spawn)
         self._tasks: anyio.abc.TaskGroup | None = None

@@ -7,20 +7,18 @@ waits for a watcher.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, assert_never, final
+from typing import Final, Literal, TypeAlias, assert_never, final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Internal, InvalidAgentResponse, Overloaded
 from ..errors import InvalidStateTransition, TaskConflict
 from ..model.draft import TaskDraft
 from ..model.states import INACTIVE, INTERRUPTED, TERMINAL, can_transition
-from ..model.types import StatusChanged, Task, TaskEvent, TaskState
+from ..model.types import StatusChanged, Task, TaskCreated, TaskEvent, TaskState
 from ..stores.interface import LoggedEvent, PushTarget, TaskChange
+from .change_signal import ChangeSignal
 from .event_buffer import BufferUsage, EventBuffer, size_of
 from .watchers import Watcher, Watchers
-
-if TYPE_CHECKING:
-    import anyio
 
 LossReason: TypeAlias = Literal["conflict", "behind", "full", "unstorable", "failed"]
 """Why a task in memory can't be used any more.
@@ -47,9 +45,9 @@ class LiveTask:
 
     __slots__ = (
         "_bytes_since_snapshot",
-        "_changed",
         "_draft",
         "_on_publish",
+        "_signal",
         "_snapshot_bytes",
         "buffer",
         "busy",
@@ -79,7 +77,7 @@ class LiveTask:
     ) -> None:
         self._draft = TaskDraft(task)
         self._on_publish = on_publish
-        self._changed: anyio.Event | None = None
+        self._signal = ChangeSignal()
         self._snapshot_bytes = _SNAPSHOT_BYTES
         self._bytes_since_snapshot = 0
         self.scope = scope
@@ -95,7 +93,7 @@ class LiveTask:
         self.busy = False
         self.pins = 0
         self.buffer = EventBuffer(generation, usage or BufferUsage())
-        self.watchers = Watchers(self.buffer, self.notify)
+        self.watchers = Watchers(self.buffer, self._signal.notify)
         self.push_targets: Sequence[PushTarget] = ()
 
     @property
@@ -129,6 +127,11 @@ class LiveTask:
         return self._draft.freeze()
 
     # -- events ------------------------------------------------------------------------------------------------
+
+    def ensure_created(self) -> None:
+        """Publish a new task before its first event."""
+        if not self.generation:
+            self.publish(TaskCreated(self.task()))
 
     def publish(self, event: TaskEvent) -> None:
         """Append an event. Of a lost task it is dropped.
@@ -166,17 +169,11 @@ class LiveTask:
 
     def notify(self) -> None:
         """Wake everybody in `wait_for_change`."""
-        if self._changed is not None:
-            self._changed.set()
-            self._changed = None
+        self._signal.notify()
 
     async def wait_for_change(self) -> None:
         """Wait for the next `notify`. The caller finds out what has changed."""
-        import anyio  # late: the first replies leave without an event loop
-
-        if self._changed is None:
-            self._changed = anyio.Event()
-        await self._changed.wait()
+        await self._signal.wait()
 
     def watch(self) -> Watcher:
         """A watcher of the events from now on. It must be closed."""
