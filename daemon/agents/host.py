@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ..dispatch.inner_calls import InnerCalls
     from ..dispatch.request import EventSink, Outcome
+    from ..memory import MemoryBudget
     from ..operations.context import ContextHost
     from .agent import Agent
     from .service.runtime import Runtime
@@ -28,7 +29,13 @@ class AgentHost:
     """One per process. `lazy_operations` are the agent's methods, for the registry."""
 
     def __init__(
-        self, catalogue: Catalogue, agent: Agent | None, access: Access, settings: Settings, inner_calls: InnerCalls
+        self,
+        catalogue: Catalogue,
+        agent: Agent | None,
+        access: Access,
+        settings: Settings,
+        inner_calls: InnerCalls,
+        memory: MemoryBudget,
     ) -> None:
         self.lazy_operations: Final = LazyOperations(METHODS, self._methods)
         self._catalogue = catalogue
@@ -36,6 +43,7 @@ class AgentHost:
         self._access = access
         self._settings = settings
         self._inner_calls = inner_calls
+        self._memory = memory
         self._runtime: Runtime | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
         self._context_host: ContextHost | None = None
@@ -67,7 +75,7 @@ class AgentHost:
         from .service.methods import agent_methods  # late: most daemons are never asked for their agent
 
         self._runtime, methods = agent_methods(
-            self, self._agent, self._catalogue.services, self._access, self._settings
+            self, self._agent, self._catalogue.services, self._access, self._settings, self._memory
         )
         return methods
 

@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from .... import __version__
+from ...memory import MemoryBudget
 from ...operations.access import Access
 from ...operations.context import Context
 from ...operations.service import Service
@@ -28,6 +29,7 @@ from ..push.notifier import PushNotifier, is_push_available
 from ..requests import TaskUpdate
 from ..skills import SkillExecutor, SkillHost
 from ..stores.factory import create_store
+from ..task_memory import TaskMemory
 from ..tasks.live_task import LiveTask
 from ..versions.v03 import V03
 from ..versions.v10 import V10
@@ -57,18 +59,25 @@ class AgentServiceHost(SkillHost, Protocol):
 
 
 def agent_methods(
-    daemon: AgentServiceHost, agent: Agent | None, services: Sequence[Service], access: Access, settings: Settings
+    daemon: AgentServiceHost,
+    agent: Agent | None,
+    services: Sequence[Service],
+    access: Access,
+    settings: Settings,
+    budget: MemoryBudget,
 ) -> tuple[Runtime, Iterable[OperationSpec]]:
-    """The agent's runtime, which starts with the first call, and its methods."""
+    """The agent's runtime, which starts with the first call, and its methods. Tasks in memory count in the budget."""
     wants_push = agent is None or agent.card.capabilities.push_notifications
     notifier = PushNotifier(allow_private=settings.push_private) if wants_push and is_push_available() else None
     executor = SkillExecutor(daemon) if agent is None else agent.executor
+    store = create_store(settings.store, budget)
     runtime = Runtime(
-        create_store(settings.store),
+        store,
         executor,
         notifier,
         _push_body,
         replies_without_task=agent is not None and agent.replies_without_task,
+        memory=TaskMemory(budget, copies=1 if store.durable else 2, free=store.free),
     )
     cards = CardBuilder(
         services,
@@ -131,11 +140,15 @@ def _specs(handler: JsonRpcHandler, table: dict[str, tuple[OperationKind, Method
             output=None,
             errors=ERRORS,
             description=(method.__doc__ or "").strip(),
-            timeout=None,
+            timeout=None if method in _WAITING else UNSET,
             concurrency_group=True if method is JsonRpcHandler.send else None,
-            only_waits=True,
+            only_waits=method is JsonRpcHandler.send or kind == "subscription",
             concurrency_limit=MAX_WAITING,
         )
+
+
+_WAITING: Final = (JsonRpcHandler.send, JsonRpcHandler.stream, JsonRpcHandler.subscribe, JsonRpcHandler.cancel)
+"""The methods that wait for the agent, and have limits of their own."""
 
 
 def _invoke(method: Method, handler: JsonRpcHandler, ctx: Context, values: tuple[Any, ...]) -> Awaitable[Raw]:

@@ -16,6 +16,7 @@ from ...dispatch.execution import Raised, attempt
 from ...logs import log
 from ..model.types import TaskEvent
 from ..stores.interface import StoreError, TaskStore
+from ..task_memory import TaskMemory
 from ..tasks.cluster import Cluster
 from ..tasks.committer import Committer
 from ..tasks.executor import AgentExecutor
@@ -52,12 +53,13 @@ class Runtime:
         write_body: WriteBody,
         *,
         replies_without_task: bool = False,
+        memory: TaskMemory | None = None,
     ) -> None:
         self._store = store
         self._notifier = notifier
         self._publisher = PushPublisher(notifier, write_body)
         self._committer = Committer(store, self._on_committed, self._on_lost)
-        self._cache = TaskCache(store, self._committer.schedule)
+        self._cache = TaskCache(store, self._committer.schedule, memory)
         self._runner = Runner(executor, self._cache, self._spawn, replies_without_task=replies_without_task)
         self._cluster = Cluster(store, self._cache, self._runner, self._spawn, self._on_lost)
         self._lost_tasks = LostTasks(self._cache, self._spawn)

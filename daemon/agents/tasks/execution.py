@@ -107,14 +107,17 @@ class Execution:
     def settled(self) -> bool:
         """Whether the sender can be answered."""
         live = self.live
-        over = (self.done or (live.ended and self.accepted_generation is not None)) and live.committed == live.generation
+        over = (
+            self.done or (live.ended and self.accepted_generation is not None)
+        ) and live.committed == live.generation
         return self.stopped or over or bool(self.refusal or self.reply or live.lost)
 
     async def wait_settled(self) -> Task | None:
         """Wait until the sender can be answered.
 
         Returns the task as it stopped, even if the next execution has begun by now; None where this execution did not stop
-        it, as when the task ended before its turn. Raises `FailureError` or `TaskConflict` where the message was refused or the task is lost.
+        it, as when the task ended before its turn. Raises `FailureError` or `TaskConflict` where the message was refused or
+        the task is lost.
         """
         while not self.settled:
             await self.live.wait_for_change()

@@ -18,6 +18,7 @@ from ...dispatch.execution import Raised, attempt, attempt_now
 from ...logs import log
 from ..errors import NotCancelable, task_has_ended
 from ..faults import declared_failure
+from ..model.size import size_of_message
 from ..model.states import INACTIVE
 from ..model.timestamps import now
 from ..model.types import Part, StatusChanged, Task, TaskState, TaskStatus
@@ -72,10 +73,15 @@ class Runner:
         return not self._count
 
     def submit(self, live: LiveTask, context: RequestContext) -> Execution:
-        """Queue an execution for a message. Raises `FailureError(Overloaded)`, and the executor's own refusal."""
+        """Queue an execution for a message, and publish the message unless another daemon works on the task.
+
+        Raises `FailureError(Overloaded)`, and the executor's own refusal; then nothing was published.
+        """
         if self._checker is not None and context.message is not None:
             self._check(self._checker, context)
         execution = self._new(live, context)
+        if live.generation and context.message is not None:
+            self._cache.memory.check(size_of_message(context.message))
         if not live.remote and (live.generation or not self._replies_without_task):
             self._accept([*self._queues.get(live, ()), execution])
         self._queue(execution).append(execution)

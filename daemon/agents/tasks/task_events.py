@@ -43,6 +43,7 @@ class TaskEvents:
     """How an executor publishes events of its task. One per execution, to be used on its event loop until the execution ends.
 
     The methods raise `InvalidStateTransition` where the task's state forbids the event; a task that has ended takes none.
+    They raise `FailureError(Overloaded)` where the daemon has no memory for what they publish.
     They raise `TypeError` for content that is not text or parts, and for metadata that is not a JSON object.
 
     Awaiting them waits while the executor is 512 events ahead of the store. It also waits for watchers that are far behind,
@@ -101,7 +102,7 @@ class TaskEvents:
         self._begin()
         _check(metadata)
         message = None if content is None else agent_message(self._live, _parts(content))
-        self._live.publish(StatusChanged(TaskStatus(state, message, now()), metadata))
+        self._live.publish(StatusChanged(TaskStatus(state, message, now()), metadata), limited=True)
         await self._apply_backpressure()
 
     async def artifact(
@@ -124,7 +125,7 @@ class TaskEvents:
         identity = artifact_id or new_id()
         _check(metadata, identity, name, description)
         artifact = Artifact(identity, _parts(content), name, description, metadata)
-        self._live.publish(ArtifactChanged(artifact, append, last_chunk))
+        self._live.publish(ArtifactChanged(artifact, append, last_chunk), limited=True)
         await self._apply_backpressure()
         return identity
 

@@ -280,6 +280,29 @@ class _V10:
         return Raw(_encode(_PushConfigs(tuple(configs))))
 
 
+OMITTED: Final = "urn:discreet:a2a:stdio:1:omitted"
+"""A member of a task's metadata: the names of what was left out, because the task alone is too large for a page."""
+
+
+def without_contents(task: Task) -> Task:
+    """The task without its artifacts, its history and its status message; its metadata say so."""
+    omitted = [
+        name
+        for name, content in (
+            ("artifacts", task.artifacts),
+            ("history", task.history),
+            ("status.message", task.status.message),
+        )
+        if content
+    ]
+    return Task(
+        task.id,
+        task.context_id,
+        msgspec.structs.replace(task.status, message=None),
+        metadata={**(task.metadata or {}), OMITTED: omitted},
+    )
+
+
 def encode_task_page(page: TaskPage, request: ListRequest) -> Raw:
     """The result of `ListTasks`, which 0.3 does not have."""
     tasks = tuple(limit_history(task, request.history_length) for task in page.tasks)

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ...model.types import STATE_NUMBERS
-from ..checks import MAX_READ_BYTES
+from ...model.types import STATE_NUMBERS, Task
+from ..checks import MAX_READ_BYTES, up_to_max_page_bytes
 from ..interface import LoggedEvent, LogTruncatedError, PushTarget, StoredTask, TaskPage, TaskQuery
 from ..serialization import decode_current_task, decode_events, decode_push_target, decode_task
 from .schema import TERMINAL_NUMBERS
@@ -97,17 +97,20 @@ def list_tasks(connection: sqlite3.Connection, query: TaskQuery, bound: int) -> 
             f"SELECT key, sequence, generation, snapshot_generation, body FROM tasks JOIN snapshots ON task_key = key"
             f" WHERE {conditions} AND sequence >= ? AND sequence < ? ORDER BY sequence DESC LIMIT ?",
             (*values, min_sequence, bound, query.page_size + 1),
-        ).fetchall()
-        page = rows[: query.page_size]
-        tasks = [
-            decode_current_task(
-                body,
-                _later_events(connection, key, snapshot_generation, generation),
-                include_artifacts=query.include_artifacts,
-            )
-            for key, _, generation, snapshot_generation, body in page
-        ]
-    return TaskPage(tuple(tasks), str(page[-1][1]) if len(rows) > len(page) else "", total)
+        )
+        sequences: list[int] = []
+
+        def found() -> Iterator[Task]:  # one row at a time: all bodies of a page may be very large
+            for key, sequence, generation, snapshot_generation, body in rows:
+                sequences.append(sequence)
+                if len(sequences) > query.page_size:
+                    return
+                later_events = _later_events(connection, key, snapshot_generation, generation)
+                yield decode_current_task(body, later_events, include_artifacts=query.include_artifacts)
+
+        tasks = up_to_max_page_bytes(found())
+        rows.close()
+    return TaskPage(tuple(tasks), str(sequences[len(tasks) - 1]) if len(sequences) > len(tasks) else "", total)
 
 
 def _conditions(query: TaskQuery) -> tuple[str, list[Any]]:  # Any: values that SQLite accepts

@@ -613,7 +613,9 @@ async def test_a_stream_begins_with_the_task_and_ends_with_its_end(serving, stor
         assert first.status.state is TaskState.SUBMITTED
 
 
-async def test_a_stream_to_an_interrupted_task_begins_with_the_task_that_has_the_message(serving, store: TaskStore) -> None:
+async def test_a_stream_to_an_interrupted_task_begins_with_the_task_that_has_the_message(
+    serving, store: TaskStore
+) -> None:
     async with serving(Scripted(ask_then_echo), store) as handler:
         streamed = [each async for each in handler.stream(request("one"), ME)]
         assert [*map(shape, streamed)] == ["Task", "INPUT_REQUIRED"]

@@ -66,9 +66,7 @@ class Works:
 
 def agent(**options: Any) -> Agent:
     executor = options.pop("executor", None) or Works()
-    return Agent(
-        executor, name="Works", description="Does as it is told.", **{"replies_without_task": True, **options}
-    )
+    return Agent(executor, name="Works", description="Does as it is told.", **{"replies_without_task": True, **options})
 
 
 def v1(text: str = "end", task_id: str | None = None, **configuration: Any) -> dict[str, Any]:
@@ -135,7 +133,11 @@ async def test_all_methods_of_0_3_do_what_they_are_for() -> None:
             assert [each["kind"] for each in streamed] == ["task", "artifact-update", "status-update"]
             assert [each.get("final") for each in streamed] == [None, None, True]
             working, *rest = [each async for each in again]
-            assert (working["kind"], working["status"]["state"], working["final"]) == ("status-update", "working", False)
+            assert (working["kind"], working["status"]["state"], working["final"]) == (
+                "status-update",
+                "working",
+                False,
+            )
             assert rest == streamed[1:]
         assert (await peer.call("message/send", v03("reply")))["kind"] == "message"
         asked = await peer.call("message/send", v03("ask"))

@@ -161,7 +161,9 @@ class Running:
         self.ended = anyio.Event()
 
     async def run(self, executor: Programmed, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        runtime = Runtime(self.store, executor, None, lambda live, event, dialect: None, replies_without_task=self.replies)
+        runtime = Runtime(
+            self.store, executor, None, lambda live, event, dialect: None, replies_without_task=self.replies
+        )
         async with anyio.create_task_group() as tasks:
             self.handler = await runtime.ready(tasks.start_soon)
             async with anyio.create_task_group() as self.clients:
