@@ -17,21 +17,26 @@ TASKS_SHARE: Final = 0.75
 class TaskMemory:
     """One per daemon. Counts the tasks that are in use, the buffers of their watchers, and the tasks of a store in memory.
 
-    Without a `budget` nothing is refused. `copies` is how often each byte of a task is in memory: once while the task is in
-    use, and once more in a store in memory. `free(size)` has the store delete ended tasks.
+    Without a `budget` nothing is refused. Each byte of a task that is in use is in memory twice: in a store in memory, which
+    counts it itself, or else (`durable`) in encoded form on its way to or from the store. `free(size)` has the store delete
+    ended tasks.
     """
 
     __slots__ = ("_budget", "_copies", "_free")
 
     def __init__(
-        self, budget: MemoryBudget | None = None, *, copies: int = 1, free: Callable[[int], None] = lambda _: None
+        self, budget: MemoryBudget | None = None, *, durable: bool = False, free: Callable[[int], None] = lambda _: None
     ) -> None:
         self._budget = budget
-        self._copies = copies
+        self._copies = 2 if durable else 1
         self._free = free
 
+    def add_task(self, size: int) -> None:
+        """Count so many bytes more of a task in use; fewer where `size` is negative."""
+        self.add(size * self._copies)
+
     def add(self, size: int) -> None:
-        """Count so many bytes more; fewer where `size` is negative."""
+        """Count so many bytes more of anything else."""
         if self._budget is not None and size:
             self._budget.add("tasks", size)
 
@@ -42,7 +47,7 @@ class TaskMemory:
 
     def check(self, size: int) -> None:
         """Raises `FailureError(Overloaded)` unless a task may take so many bytes more. Ended tasks make room first."""
-        wanted = size * self._copies
+        wanted = 2 * size
         if not self._fits(wanted):
             self._free(wanted)
             if not self._fits(wanted):

@@ -77,7 +77,7 @@ def agent_methods(
         notifier,
         _push_body,
         replies_without_task=agent is not None and agent.replies_without_task,
-        memory=TaskMemory(budget, copies=1 if store.durable else 2, free=store.free),
+        memory=TaskMemory(budget, durable=store.durable, free=store.free),
     )
     cards = CardBuilder(
         services,

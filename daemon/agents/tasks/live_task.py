@@ -197,11 +197,11 @@ class LiveTask:
 
     def _count(self, size: int) -> None:
         self._size += size
-        self._memory.add(size)
+        self._memory.add_task(size)
 
     def forget(self) -> None:
         """It leaves the memory as soon as its last user does: do not count it any more."""
-        self._memory.add(-self._size)
+        self._memory.add_task(-self._size)
         self._memory, self._size = TaskMemory(), 0
 
     def notify(self) -> None:

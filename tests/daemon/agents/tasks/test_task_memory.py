@@ -72,7 +72,7 @@ def v1(text: str, **configuration: Any) -> dict[str, Any]:
 async def test_everything_that_was_counted_is_given_back(serving: Any) -> None:
     budget = MemoryBudget(64 * MIB)
     store = MemoryStore(budget=budget)
-    memory = TaskMemory(budget, copies=2, free=store.free)
+    memory = TaskMemory(budget, free=store.free)
     async with serving(Says(), store, memory=memory) as handler:
         for text in ("fill=100000 fill=1000 end", "ask", "fill=100000 end"):
             await handler.send(SendRequest(message(text)), ME)
@@ -135,7 +135,7 @@ async def test_a_message_that_does_not_fit_is_refused_and_leaves_nothing(serving
             executed.append(context.text[:3])
             await super().execute(context, events)
 
-    async with serving(Notes(), store, memory=TaskMemory(budget, copies=2, free=store.free)) as handler:
+    async with serving(Notes(), store, memory=TaskMemory(budget, free=store.free)) as handler:
         parked = await handler.send(SendRequest(message("ask")), ME)
         assert isinstance(parked, Task)
         large = "x" * int(MIB * TASKS_SHARE / 2)
