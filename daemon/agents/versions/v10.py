@@ -35,7 +35,7 @@ from ..model.types import (
 from ..requests import SendRequest, StreamItem, TaskUpdate
 from ..stores.checks import MAX_PAGE_SIZE
 from ..stores.interface import TaskPage, TaskQuery
-from .protojson import normalizer
+from .protojson import Normalizer
 from .version import (
     ListRequest,
     ProtocolVersion,
@@ -159,7 +159,7 @@ def _create_config(params: _CreateConfig, _: str) -> Arguments:
 
 
 def _input(wire: type[_W], convert: Callable[[_W, str], Arguments]) -> InputModel:
-    return object_input(wire, convert, normalize=normalizer(wire))
+    return object_input(wire, convert, normalize=Normalizer(wire))
 
 
 def _inputs() -> dict[str, InputModel]:
