@@ -40,7 +40,8 @@ _UNSPECIFIED: Final[dict[type[Enum], tuple[object, ...]]] = {
     Role: (0, "ROLE_UNSPECIFIED"),
     TaskState: (0, "TASK_STATE_UNSPECIFIED"),
 }
-_PROTOBUF_NAME: Final = re.compile(rb'"[a-z]{1,32}(?:_[a-z]{1,32}){1,8}"\s*:|\\u005[fF]')  # or an escaped underscore
+_END_OF_PROTOBUF_NAME: Final = re.compile(rb'_[a-z]{1,32}"\s*:')  # its first letter is a literal: that is what is fast
+_ESCAPED_UNDERSCORES: Final = (rb"\u005f", rb"\u005F")
 _INTEGER: Final = re.compile(r"-?[0-9]{1,10}")  # int32
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -80,7 +81,8 @@ class Normalizer:
 
 def has_protobuf_names(text: Raw | bytes) -> bool:
     """Whether the text may have names of the protobuf, which msgspec would ignore. Also true for some others."""
-    return _PROTOBUF_NAME.search(bytes(text)) is not None
+    data = bytes(text)
+    return _END_OF_PROTOBUF_NAME.search(data) is not None or any(escaped in data for escaped in _ESCAPED_UNDERSCORES)
 
 
 @final
