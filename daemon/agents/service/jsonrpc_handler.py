@@ -116,9 +116,9 @@ class JsonRpcHandler:
     async def put_config(self, ctx: Context, config: PushConfig) -> Raw:
         """Have the updates of a task sent to a URL."""
         task_id, dialect = config.task_id or "", self.dialect
-        if self._notifier is not None:
-            self._notifier.check_config(config, param=dialect.push_config_path)
         async with self._call(ctx, task_id) as (handler, caller):
+            if self._notifier is not None:
+                self._notifier.check_config(config, param=dialect.push_config_path)
             stored = await handler.push_configs.put(task_id, config, scope=caller.scope, dialect=dialect.name)
         return dialect.encode_push_config(stored)
 

@@ -77,6 +77,7 @@ def agent_methods(
         notifier,
         _push_body,
         replies_without_task=agent is not None and agent.replies_without_task,
+        lacks_push_extra=bool(wants_push) and notifier is None,
         memory=TaskMemory(budget, durable=store.durable, free=store.free),
     )
     cards = CardBuilder(
@@ -94,6 +95,7 @@ def agent_methods(
         authorization,
         capabilities=cards.public().capabilities,
         interceptors=() if agent is None else agent.interceptors,
+        request_timeout=settings.request_timeout,
     )
     extended_card = ExtendedCard(cards, authorization)
     input_modes = None if agent is None else _input_modes(agent.card)

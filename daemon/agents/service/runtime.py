@@ -54,6 +54,7 @@ class Runtime:
         *,
         replies_without_task: bool = False,
         memory: TaskMemory | None = None,
+        lacks_push_extra: bool = False,
     ) -> None:
         self._store = store
         self._notifier = notifier
@@ -66,7 +67,8 @@ class Runtime:
         self._tasks: anyio.abc.TaskGroup | None = None
         self._opened: anyio.Event | None = None
         self._store_failed = False
-        self.handler = RequestHandler(store, self._cache, self._runner, PushConfigs(store, self._cache, notifier))
+        push_configs = PushConfigs(store, self._cache, notifier, lacks_extra=lacks_push_extra)
+        self.handler = RequestHandler(store, self._cache, self._runner, push_configs)
 
     @property
     def idle(self) -> bool:

@@ -24,6 +24,7 @@ from ..model.types import (
     MessageAdded,
     NonEmptyStr,
     PushConfig,
+    Role,
     SendConfiguration,
     StatusChanged,
     Task,
@@ -121,6 +122,9 @@ class _GetCard(WireStruct, frozen=True):
 
 
 def _send(params: _Send, prefix: str) -> Arguments:
+    if params.message.role is not Role.USER:
+        path = join_path(prefix, "message.role")
+        raise FailureError(InvalidParams(path, "one of", params.message.role.value, (Role.USER.value,)))
     for index, part in enumerate(params.message.parts):
         if part.content_count != 1:
             path = join_path(prefix, f"message.parts[{index}]")

@@ -205,6 +205,21 @@ async def test_each_error_of_a_task_has_its_exact_data_in_both_dialects() -> Non
             assert (info["metadata"]["taskId"], info["metadata"]["currentState"]) == (ended, state)
 
 
+@pytest.mark.parametrize(
+    ("mode", "taken"), [("application/json", True), ("application/vnd.x+json", True), ("text/*", False)]
+)
+async def test_data_without_a_media_type_is_json(mode: str, taken: bool) -> None:
+    async with in_memory(agent(input_modes=[mode])) as peer:
+        for method, params in (
+            ("SendMessage", {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {}}]}}),
+            ("message/send", {"message": {"messageId": "m", "role": "user", "parts": [{"kind": "data", "data": {}}]}}),
+        ):
+            if taken:
+                await peer.call(method, params)
+            else:
+                assert (await refused(peer.call(method, params)))["code"] == -32005
+
+
 async def test_each_other_error_has_its_code_in_both_dialects() -> None:
     cases: list[tuple[str, Any, int]] = [
         (

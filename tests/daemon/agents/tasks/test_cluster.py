@@ -21,6 +21,7 @@ from discreet.daemon.agents.model.types import (
     TaskState,
 )
 from discreet.daemon.agents.requests import Caller, SendRequest, StreamItem, TaskUpdate
+from discreet.daemon.agents.service import request_handler
 from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.stores.interface import TaskQuery
 from discreet.daemon.agents.stores.sqlite.schema import COVERED_EVENTS_KEPT
@@ -28,7 +29,7 @@ from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.runner import MAX_EXECUTIONS
 from discreet.daemon.agents.tasks.status_messages import ORPHANED_TEXT
 from discreet.daemon.agents.tasks.task_events import TaskEvents
-from discreet.errors import FailureError, TaskNotCancelable, UnsupportedOperation
+from discreet.errors import FailureError, TaskNotCancelable, TimedOut, UnsupportedOperation
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
@@ -223,6 +224,29 @@ async def test_more_tasks_than_may_run_at_once_are_all_resumed(daemon_on, tmp_pa
 
 
 # -- side by side --------------------------------------------------------------------------------------------------
+
+
+async def test_a_cancel_that_the_other_daemon_does_only_later_has_timed_out_and_is_done_later(
+    daemon_on, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tasks.db"
+    cancelling, go_on = anyio.Event(), anyio.Event()
+
+    class Stopped(Worker):
+        async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+            cancelling.set()
+            await go_on.wait()
+
+    monkeypatch.setattr(request_handler, "CANCEL_SECONDS", 0.3)
+    async with daemon_on(path, Stopped(for_ever)) as one, daemon_on(path, Worker(for_ever)) as other:
+        task = await begun(one, request(at_once=True))
+        await until_state(other, task.id, TaskState.WORKING)
+        with pytest.raises(FailureError) as caught:
+            await other.cancel(task.id, None, ME)
+        assert caught.value.failure == TimedOut()
+        await cancelling.wait()
+        go_on.set()
+        await until_state(other, task.id, TaskState.CANCELED)
 
 
 async def test_another_daemon_sees_watches_and_cancels_what_one_works_on(daemon_on, tmp_path: Path) -> None:
