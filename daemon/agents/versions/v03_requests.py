@@ -17,11 +17,9 @@ WRAPPED_DATA = "data_part_compat"
 
 
 def message_from_v03(given: Message03, path: str) -> Message:
-    if given.role != "user":
-        raise FailureError(InvalidParams(f"{path}.role", "one of", given.role, ("user",)))
     return Message(
         given.message_id,
-        Role.USER,
+        Role.USER if given.role == "user" else Role.AGENT,
         tuple(part_from_v03(part, f"{path}.parts[{index}]") for index, part in enumerate(given.parts)),
         given.context_id or None,
         given.task_id or None,
