@@ -287,7 +287,10 @@ async def test_a_watcher_of_an_interrupted_task_sees_what_another_daemon_does_wi
         assert watcher.states == [TaskState.WORKING, TaskState.COMPLETED]
 
 
-async def test_a_message_to_a_task_that_another_daemon_works_on_waits_for_its_turn(daemon_on, tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_once", [False, True])
+async def test_a_message_to_a_task_that_another_daemon_works_on_waits_for_its_turn(
+    daemon_on, tmp_path: Path, at_once: bool
+) -> None:
     path = tmp_path / "tasks.db"
     go_on = anyio.Event()
 
@@ -296,16 +299,22 @@ async def test_a_message_to_a_task_that_another_daemon_works_on_waits_for_its_tu
         await go_on.wait()
         await events.require_input()
 
+    answers: list[Task] = []
+
+    async def follow_up(handler: RequestHandler, task_id: str) -> None:
+        answers.append(await begun(handler, request("two", task_id=task_id, at_once=at_once)))
+
     async with daemon_on(path, Worker(execute)) as one, daemon_on(path, Worker(ask_then_echo)) as other:
         task = await begun(one, request("one", at_once=True))
         await until_state(other, task.id, TaskState.WORKING)
         with anyio.fail_after(DEADLINE_SECONDS):
             async with anyio.create_task_group() as senders:
-                senders.start_soon(begun, other, request("two", task_id=task.id))
+                senders.start_soon(follow_up, other, task.id)
                 await anyio.wait_all_tasks_blocked()
                 go_on.set()
         done = await until_state(one, task.id, TaskState.COMPLETED)
         assert [m.parts[0].text for m in done.history] == ["one", "two"]
+    assert [m.parts[0].text for m in answers[0].history] == ["one", "two"]
 
 
 @pytest.mark.parametrize("resumes", [False, True])
