@@ -788,22 +788,34 @@ def test_a_usable_config_is_accepted() -> None:
     assert PushNotifier(allow_private=True).check_config(PushConfig("http://127.0.0.1:8080/"), param="config") is None
 
 
-def test_tokens_and_credentials_are_known_to_the_scrubber() -> None:
-    shown = Authentication("Custom", "first-credential-0")
-    PushNotifier().check_config(PushConfig(GOOD, token="token of mine one", authentication=shown), param="config")
-    assert "of mine" not in scrub("they said token of mine one to me")
-    assert "credential" not in scrub("they said first-credential-0 to me")
+def test_secrets_that_look_random_are_known_to_the_scrubber_once_their_config_is_accepted() -> None:
+    shown = Authentication("Custom", "Kx7-pQ2zM9wT4vBn-8Lc")
+    config = PushConfig(GOOD, "c", "t", token="request.failed", authentication=shown)
+    notifier = PushNotifier()
+    notifier.check_config(config, param="config")
+    said = "request.failed, they said Kx7-pQ2zM9wT4vBn-8Lc to me"
+    assert scrub(said) == said
+    notifier.update_target(PushTarget(config, "1.0"))
+    assert scrub(said) == "request.failed, they said <redacted> to me"
 
 
 def test_the_scrubber_is_not_flooded_with_tokens() -> None:
     notifier = PushNotifier()
-    for number in range(MAX_CALLER_SECRETS + 1):
-        notifier.check_config(PushConfig(GOOD, token=f"plain words number {number} here"), param="config")
-    assert "plain words" in scrub("x plain words number 0 here x")
-    assert "plain words" not in scrub("x plain words number 1 here x")
+
+    def accept(token: str) -> None:
+        notifier.update_target(PushTarget(PushConfig(GOOD, "c", "t", token=token), "1.0"))
+
+    def known(token: str) -> bool:
+        return token not in scrub(f"x {token} x")
+
+    first = [f"Zt9xQw7k{number:04}VbRm2p" for number in range(MAX_CALLER_SECRETS + 1)]
+    for token in first:
+        accept(token)
+    assert not known(first[0])
+    assert known(first[1])
     for number in range(MAX_CALLER_SECRETS):
-        notifier.check_config(PushConfig(GOOD, token=f"other words number {number} here"), param="config")
-    assert "plain words" in scrub(f"x plain words number {MAX_CALLER_SECRETS} here x")
+        accept(f"Hc4nLs8d{number:04}TgYj6q")
+    assert not known(first[-1])
 
 
 async def test_no_part_of_a_secret_is_logged(events: Events) -> None:
