@@ -14,6 +14,7 @@ from .. import __version__
 from ..daemon.lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from ..daemon.settings import UsageError
 from ..daemon.settings.flags import FlagParser
+from ..daemon.settings.reference import EXPECTED
 from ..daemon.settings.sources import closest_match
 from .output import complain, forget_stdout, out
 
@@ -41,7 +42,11 @@ VERBS: Final[dict[str, Verb]] = {
         "serve",
         "[APP ...] [FLAG ...]",
         "Serve services to the program that started this one, over stdin and stdout.",
-        ("discreet serve app:files", "discreet --root ~/project --allow-write", "discreet app:files --framing newline"),
+        (
+            "discreet serve ./app.py:files",
+            "discreet --root ~/project --allow-write",
+            "discreet ./app.py:files --framing newline",
+        ),
     ),
     "call": Verb(
         "call",
@@ -49,7 +54,7 @@ VERBS: Final[dict[str, Verb]] = {
         "Call one method of a daemon from a shell and print the result.",
         (
             "discreet call fs/read path=README.md",
-            "discreet call listMethods --app app:files",
+            "discreet call listMethods --app ./app.py:files",
             """discreet call fs/read '{"path": "README.md", "limit": 80}' --root ~/project""",
         ),
     ),
@@ -63,31 +68,35 @@ VERBS: Final[dict[str, Verb]] = {
         "doctor",
         "[APP ...] [FLAG ...] [--json]",
         "Check the surroundings, and a trial run of the daemon with the same settings.",
-        ("discreet doctor", "discreet doctor app:files --root ~/project", "discreet doctor --json"),
+        ("discreet doctor", "discreet doctor ./app.py:files --root ~/project", "discreet doctor --json"),
     ),
     "schema": Verb(
         "schema",
         "[APP ...] [--check FILE] [-o FILE] [FLAG ...]",
         "Print what the operations promise, or tell what a change of them breaks for callers.",
         (
-            "discreet schema app:files > schema.json",
-            "discreet schema app:files --check schema.json",
-            "discreet schema app:files --check schema.json -o schema.json",
+            "discreet schema ./app.py:files > schema.json",
+            "discreet schema ./app.py:files --check schema.json",
+            "discreet schema ./app.py:files --check schema.json -o schema.json",
         ),
     ),
     "card": Verb(
         "card",
         "[APP ...] [--dialect 1.0|0.3] [--extended] [FLAG ...]",
         "Print the agent card (A2A) of what would be served.",
-        ("discreet card app:agent", "discreet card app:files --dialect 0.3", "discreet card app:agent --extended"),
+        (
+            "discreet card ./app.py:agent",
+            "discreet card ./app.py:files --dialect 0.3",
+            "discreet card ./app.py:agent --extended",
+        ),
     ),
     "generate": Verb(
         "generate",
         "python|typescript [--app APP ... | --server COMMAND] [-o FILE]",
         "Write a typed client of the operations of an app, or of a running server.",
         (
-            "discreet generate python --app app:files -o files_client.py",
-            "discreet generate typescript --app app:files -o files_client.ts",
+            "discreet generate python --app ./app.py:files -o files_client.py",
+            "discreet generate typescript --app ./app.py:files -o files_client.ts",
             "discreet generate python --server 'discreet serve --allow-write' -o fs_client.py",
         ),
     ),
@@ -96,7 +105,7 @@ VERBS: Final[dict[str, Verb]] = {
         "[-o FILE] [FLAG ...] -- COMMAND ...",
         "Run a server, pass everything through, and write a scrubbed recording of the session.",
         (
-            "discreet record -- discreet serve app:files",
+            "discreet record -- discreet serve ./app.py:files",
             "discreet record -o session.jsonl --framing newline -- my-server",
         ),
     ),
@@ -105,7 +114,7 @@ VERBS: Final[dict[str, Verb]] = {
         "FILE [FLAG ...] -- COMMAND ...",
         "Say to a server what a recorded client said, and report what it answers differently.",
         (
-            "discreet replay session.jsonl -- discreet serve app:files",
+            "discreet replay session.jsonl -- discreet serve ./app.py:files",
             "discreet replay session.jsonl --ignore 'result.**.modified' -- discreet serve",
         ),
     ),
@@ -167,8 +176,10 @@ def _run(argv: Sequence[str]) -> int:
         case [name, *rest] if name in VERBS:
             pass
         case [word, *_] if not word.startswith("-") and ":" not in word:
+            if word.endswith(".py"):
+                raise UsageError(f"{word}: an app is a name in a file: ./{word.removeprefix('./')}:name")
             raise UsageError(
-                f"{word}: neither a command nor an app (pkg.module:service); nearest: {closest_match(word, VERBS)}"
+                f"{word}: neither a command nor an app ({EXPECTED}); nearest: {closest_match(word, VERBS)}"
             )
         case _:
             name, rest = DEFAULT_VERB, list(argv)
@@ -210,5 +221,8 @@ commands:
 examples:
 {examples}
 
-`discreet COMMAND --help` tells more. Flags may also be set as DISCREET_* environment variables
-or in discreet.toml. Exit status: 0 success, 1 failure, 2 wrong usage."""
+An app is an installed module's (shop:service) or a file's (./shop.py:service). Flags may also be
+set as DISCREET_* environment variables or in a file (--config). A discreet.toml that is merely found
+in the working directory may set little; nothing there is run.
+
+`discreet COMMAND --help` tells more. Exit status: 0 success, 1 failure, 2 wrong usage."""

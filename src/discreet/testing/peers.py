@@ -127,7 +127,7 @@ async def spawned(
 ) -> AsyncGenerator[Peer]:
     """A peer to `discreet serve APP…`, run by this Python in the directory `cwd` (None: this one).
 
-        async with spawned("app:notes", cwd=project, scopes=["notes:read"]) as peer:
+        async with spawned("./app.py:notes", cwd=project, scopes=["notes:read"]) as peer:
             assert await peer.call("notes/count", type=int) == 0
 
     The settings become flags; the environment `env` (None: this one) and a settings file in `cwd` count as they do for
@@ -136,7 +136,7 @@ async def spawned(
     Raises as `in_memory` does for settings; an app that can't be hosted fails the first call with `ConnectionFailed`.
     """
     given = _given(settings)
-    argv = to_argv({"apps": RawValue(" ".join(apps), "apps"), **given})
+    argv = to_argv({"apps": RawValue([*apps], "apps"), **given})
     command = [sys.executable, "-P", "-m", "discreet", "serve", *argv]
     framing = framing_of(settings.get("framing"))
     surroundings = _absolute_paths(os.environ if env is None else env)
@@ -175,6 +175,8 @@ def _given(settings: Mapping[str, Any]) -> dict[str, RawValue]:
 
 
 def _text(field: str, value: Any) -> object:
+    if _BY_FIELD[field].kind == "apps":
+        return list(value)
     if value is None:
         return _BY_FIELD[field].info.none_word
     if isinstance(value, list | tuple | set | frozenset):

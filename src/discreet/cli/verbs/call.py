@@ -7,6 +7,7 @@ import sys
 from ...client.dialects import DIALECTS
 from ...client.peer import DEFAULT_TIMEOUT
 from ...daemon.settings import UsageError
+from ...daemon.settings.flags import add_file_flags, file_from_flags
 from .. import credentials, interrupts
 from ..output import require_stdout
 from ..params import params_of, utf8
@@ -69,6 +70,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def add_serve_flags(server: argparse._ArgumentGroup) -> None:
     """What is handed on to `discreet serve`."""
     server.add_argument("--app", metavar="APP", action="append", default=[], help="an app for discreet serve to host")
+    add_source_flags(server)
     server.add_argument("--root", metavar="DIR", help="the root of the file service")
     server.add_argument("--allow-write", action="store_true", help="let the file service write")
     server.add_argument(
@@ -78,6 +80,12 @@ def add_serve_flags(server: argparse._ArgumentGroup) -> None:
         default=[],
         help="a scope that the call has; may be repeated (default: all)",
     )
+
+
+def add_source_flags(group: argparse._ArgumentGroup) -> None:
+    """Where apps and settings come from."""
+    group.add_argument("--app-dir", metavar="DIR", help="a directory whose modules are importable, too")
+    add_file_flags(group)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -117,7 +125,8 @@ def command_of(args: argparse.Namespace) -> list[str]:
         return [sys.executable, "-P", "-m", "discreet", "serve", *args.app, f"--framing={framing}", *_serve_flags(args)]
     if args.app or _serve_flags(args):
         raise UsageError(
-            "--app, --root, --allow-write and --scope are for discreet serve; put what your server needs into --server"
+            "--app, --app-dir, --config, --isolated, --root, --allow-write and --scope are for discreet serve; "
+            "put what your server needs into --server"
         )
     try:
         command = shlex.split(args.server)
@@ -129,8 +138,14 @@ def command_of(args: argparse.Namespace) -> list[str]:
 
 
 def _serve_flags(args: argparse.Namespace) -> list[str]:
-    root = [] if args.root is None else [f"--root={args.root}"]
-    return [*root, *(["--allow-write"] if args.allow_write else []), *(f"--scope={scope}" for scope in args.scope)]
+    named = (("--app-dir", args.app_dir), ("--root", args.root))
+    given = [f"{flag}={value}" for flag, value in named if value is not None]
+    return [
+        *file_from_flags(args).argv(),
+        *given,
+        *(["--allow-write"] if args.allow_write else []),
+        *(f"--scope={scope}" for scope in args.scope),
+    ]
 
 
 def seconds(text: str) -> float | None:

@@ -16,6 +16,7 @@ import anyio
 
 from ...client import ClientError, attach, spawn
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
+from ...module_path import for_children
 from ..demo_steps import DESK, FILES, FOLDER, Heard, Scene, Step, Unexpected
 from ..interrupts import Interrupted, run_until_signal
 from ..output import out, printable
@@ -53,9 +54,9 @@ async def _show_all(folder: str) -> int:
     out(_styled(_BOLD, "$ discreet serve"))
     failed = await _show(folder, (), FILES)
     out("")
-    out(_styled(_BOLD, "$ discreet serve desk:desk"))
+    out(_styled(_BOLD, "$ discreet serve ./desk.py:desk"))
     out(_styled(_DIM, FOLDER["desk.py"].rstrip()))
-    return failed + await _show(folder, ("desk:desk",), DESK)
+    return failed + await _show(folder, ("./desk.py:desk",), DESK)
 
 
 async def _show(folder: str, apps: tuple[str, ...], steps: tuple[Step, ...]) -> int:
@@ -107,11 +108,9 @@ async def _daemon(folder: str, apps: tuple[str, ...]) -> AsyncGenerator[Scene]:
 
 
 def _environment() -> dict[str, str]:
-    """This process's, without settings of the daemon, and with import paths that hold in another directory."""
+    """This process's, without settings of the daemon, and with the modules that this process has."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
-    if paths := environ.get("PYTHONPATH"):
-        environ["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, paths.split(os.pathsep)))
-    return environ
+    return {**environ, "PYTHONPATH": for_children()}
 
 
 def _line(colour: str, mark: str, message: str) -> None:

@@ -9,11 +9,11 @@ import msgspec
 
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import Resolved, UsageError
-from ...daemon.settings.flags import add_setting_flags, from_flags, to_argv
+from ...daemon.settings.flags import add_setting_flags, file_from_flags, from_flags, to_argv
 from ..doctor_checks import CHECKS, Finding, Surroundings
 from ..doctor_trial import judge, try_out
 from ..output import out, printable
-from .serve import resolved
+from .serve import resolve_here
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 def examine(args: argparse.Namespace) -> Iterator[Finding]:
     """All findings, one after the other as they are made."""
     try:
-        found = resolved(args)
+        found = resolve_here(from_flags(args), file_from_flags(args))
     except UsageError as exc:
         yield Finding("settings", "fail", str(exc))
         return
@@ -59,7 +59,7 @@ def examine(args: argparse.Namespace) -> Iterator[Finding]:
 
 def _trial(args: argparse.Namespace, found: Resolved) -> Iterator[Finding]:
     """The daemon as it was asked for, but for its log, which is read here."""
-    command = [sys.executable, "-P", "-m", "discreet", "serve", *to_argv(from_flags(args))]
+    command = [sys.executable, "-P", "-m", "discreet", "serve", *to_argv(from_flags(args), file_from_flags(args))]
     command += ["--log-file=-", "--log-format=json", "--log-level=info"]
     framing = found.settings.framing
     yield from judge(try_out(command, framing), framing, found.settings.drain_timeout)

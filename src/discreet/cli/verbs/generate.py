@@ -1,9 +1,8 @@
 """`discreet generate`: writes a typed client of what an app, or a running server, offers."""
 
 import argparse
-import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from ...client import ClientError, Peer, connect
@@ -13,15 +12,17 @@ from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.operations.registry import Registry
 from ...daemon.operations.service import DeclarationError
 from ...daemon.schemas.documents import OperationSchema, snapshot
-from ...daemon.settings import UsageError, resolve_settings
+from ...daemon.settings import UsageError
+from ...daemon.settings.flags import file_from_flags
 from ...daemon.settings.option import RawValue
 from ...generate.python import python
 from ...generate.typescript import typescript
 from .. import credentials
 from ..interrupts import Interrupted, run_until_signal
 from ..output import complain, out, require_stdout
-from .call import seconds
+from .call import add_source_flags, seconds
 from .schema import stdout_is_stderr, write_file
+from .serve import resolve_here, with_warning
 
 LANGUAGES: Final[dict[str, Callable[[Iterable[OperationSchema]], str]]] = {"python": python, "typescript": typescript}
 
@@ -38,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="an app, as for discreet serve (default: its settings)",
     )
+    add_source_flags(source)
     source.add_argument("--server", metavar="COMMAND", help="the command line of a server to start and to ask")
     source.add_argument(
         "--framing",
@@ -61,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     The apps are imported. What they print then goes to stderr.
     """
     try:
-        operations = _of_apps(args.app) if args.server is None else _of_server(args)
+        operations = _of_apps(args) if args.server is None else _of_server(args)
     except ClientError as exc:
         complain(f"--server: {exc}")
         return EXIT_FAILED
@@ -76,22 +78,24 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_OK if write_file(args.output, text.encode()) else EXIT_FAILED
 
 
-def _of_apps(apps: Sequence[str]) -> list[OperationSchema]:
+def _of_apps(args: argparse.Namespace) -> list[OperationSchema]:
     """The external operations of what `serve` would host."""
-    given = {"apps": RawValue(" ".join(apps), "--app")} if apps else {}
+    given = {"apps": RawValue(args.app, "--app")} if args.app else {}
+    if args.app_dir is not None:
+        given["app_dir"] = RawValue(args.app_dir, "--app-dir")
+    settings = with_warning(resolve_here(given, file_from_flags(args))).settings
     try:
-        settings = resolve_settings(given, os.environ, os.getcwd()).settings
         with stdout_is_stderr():
             return list(snapshot(Registry(services_of(settings))).operations.values())
-    except OSError as exc:
-        raise UsageError("the working directory is gone") from exc
     except (AppError, DeclarationError) as exc:
         raise UsageError(str(exc)) from exc
 
 
 def _of_server(args: argparse.Namespace) -> list[OperationSchema]:
-    if args.app:
-        raise UsageError("--app is for discreet serve; put what your server needs into --server")
+    if args.app or args.app_dir is not None or args.config is not None or args.isolated:
+        raise UsageError(
+            "--app, --app-dir, --config and --isolated are for discreet serve; put what your server needs into --server"
+        )
     try:
         command = shlex.split(args.server)
     except ValueError as exc:
