@@ -52,5 +52,14 @@ def absolute_reference(text: str, directory: str) -> str:
             return text
 
 
+def without_folder(text: str) -> str:
+    """The same without the folder of a file: for those who must not learn where it is."""
+    match read_reference(text):
+        case FileReference(path, attribute):
+            return f"./{os.path.basename(path)}:{attribute}"
+        case _:
+            return text
+
+
 def _is_dotted_name(text: str) -> bool:
     return all(part.isidentifier() for part in text.split("."))

@@ -14,7 +14,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SECONDS = 120
 
-APPS = {"notes": "notes:notes", "editor": "editor:text_document"}
+APPS = {"notes": "./notes.py:notes", "editor": "./editor.py:text_document"}
 
 
 @pytest.fixture(params=sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()))

@@ -70,7 +70,7 @@ def log_until(child: Any, event: str) -> str:
 
 
 def start(spawn: Spawn, *args: str) -> Any:
-    child = spawn("serve", "live:app", "--reload", "--log-level", "info", *args)
+    child = spawn("serve", "./live.py:app", "--reload", "--log-level", "info", *args)
     assert child.call("first", "app/who")["result"] == ["one", child.process.pid]
     return child
 

@@ -1,6 +1,7 @@
 """Where settings come from, which source wins, and what is refused."""
 
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,9 @@ from discreet.daemon.settings.flags import FlagParser, add_setting_flags, from_f
 HERE = "/"
 """A directory without a settings file."""
 
+NAMED = ["--config=discreet.toml"]
+"""A file that somebody named may set everything."""
+
 
 class Sample(Struct, frozen=True):
     """One setting as each source writes it, and the value that it has to become."""
@@ -28,8 +32,12 @@ class Sample(Struct, frozen=True):
 
 SAMPLES = {
     "apps": Sample(
-        ["app:one", "pkg.mod:two"], "app:one, pkg.mod:two", '["app:one", "pkg.mod:two"]', ("app:one", "pkg.mod:two")
+        ["app:one", "/pkg/mod.py:two"],
+        "app:one, /pkg/mod.py:two",
+        '["app:one", "/pkg/mod.py:two"]',
+        ("app:one", "/pkg/mod.py:two"),
     ),
+    "app_dir": Sample(["--app-dir", "/"], "/", '"/"', "/"),
     "root": Sample(["--root", "/"], "/", '"/"', "/"),
     "allow_write": Sample(["--allow-write"], "yes", "true", True),
     "scopes": Sample(["--scope", "a:r", "--scope=b:w"], "a:r b:w", '["a:r", "b:w"]', ("a:r", "b:w")),
@@ -92,7 +100,7 @@ def test_every_setting_can_be_given_as_a_variable(option: Option) -> None:
 def test_every_setting_can_be_given_in_the_file(option: Option, section: str, tmp_path: Path) -> None:
     sample = SAMPLES[option.field]
     (tmp_path / "discreet.toml").write_text(f"{section}{option.key} = {sample.toml}")
-    settings = load_settings([], {}, str(tmp_path))
+    settings = load_settings(NAMED, {}, str(tmp_path))
     assert getattr(settings, option.field) == sample.value
     assert type(getattr(settings, option.field)) is type(sample.value)
 
@@ -114,7 +122,7 @@ def test_flags_win_over_variables_and_these_over_the_file_and_it_over_defaults(t
 
 def test_a_variable_turns_off_what_the_file_turns_on(tmp_path: Path) -> None:
     (tmp_path / "discreet.toml").write_text("allow-write = true")
-    assert load_settings([], {"DISCREET_ALLOW_WRITE": "0"}, str(tmp_path)).allow_write is False
+    assert load_settings(NAMED, {"DISCREET_ALLOW_WRITE": "0"}, str(tmp_path)).allow_write is False
 
 
 def test_a_bad_value_that_another_source_overrides_is_not_read() -> None:
@@ -198,7 +206,7 @@ def test_a_command_line_that_cannot_be_read_is_refused(argv: list[str]) -> None:
 def test_values_of_the_wrong_type_are_refused_and_the_place_is_named(option: Option, toml: str, tmp_path: Path) -> None:
     (tmp_path / "discreet.toml").write_text(f"[serve]\n{option.key} = {toml}")
     with pytest.raises(UsageError, match=f"^discreet.toml: serve.{option.key}: expected "):
-        load_settings([], {}, str(tmp_path))
+        load_settings(NAMED, {}, str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -207,7 +215,7 @@ def test_values_of_the_wrong_type_are_refused_and_the_place_is_named(option: Opt
 def test_the_file_takes_no_lookalikes(toml: str, tmp_path: Path) -> None:
     (tmp_path / "discreet.toml").write_text(toml)
     with pytest.raises(UsageError):
-        load_settings([], {}, str(tmp_path))
+        load_settings(NAMED, {}, str(tmp_path))
 
 
 numeric = pytest.mark.parametrize(
@@ -242,10 +250,33 @@ def test_whole_numbers_are_digits(text: str) -> None:
         load_settings([f"--max-concurrency={text}"], {}, HERE)
 
 
-@pytest.mark.parametrize("app", ["a", "a:", ":b", "a:b:c", "a.:b", "a-b:c", "a:1", "./a.py:b"])
-def test_an_app_is_a_module_and_a_name(app: str) -> None:
-    with pytest.raises(UsageError, match="^APP: expected pkg.module:service"):
+@pytest.mark.parametrize(
+    "app",
+    [
+        "a",
+        "a:",
+        ":b",
+        "a:b:c",
+        "a.:b",
+        "a-b:c",
+        "a:1",
+        "./a:b",
+        "./a.py",
+        "./a.py:",
+        "./.py:b",
+        "a/b.py:b-c",
+        "./\0.py:b",
+    ],
+)
+def test_an_app_is_a_module_or_a_file_and_a_name(app: str) -> None:
+    with pytest.raises(UsageError, match="^APP: expected pkg.module:name or ./file.py:name$"):
         load_settings([app], {}, HERE)
+
+
+@pytest.mark.parametrize("path", ["./a.py", "b/../a.py", "/x/my app,1.py", "./a:b.py", "./ü.py"])
+def test_a_file_may_have_any_name(path: str) -> None:
+    (app,) = load_settings([f"{path}:svc"], {}, "/x").apps
+    assert app == f"{os.path.normpath(os.path.join('/x', path))}:svc"
 
 
 def test_a_message_names_the_source_and_not_the_value(tmp_path: Path) -> None:
@@ -253,7 +284,7 @@ def test_a_message_names_the_source_and_not_the_value(tmp_path: Path) -> None:
     for argv, environ, source in (
         (["--framing=hunter2"], {}, "--framing"),
         ([], {"DISCREET_FRAMING": "hunter2"}, "DISCREET_FRAMING"),
-        ([], {}, "discreet.toml: framing"),
+        (NAMED, {}, "discreet.toml: framing"),
     ):
         with pytest.raises(UsageError) as caught:
             load_settings(argv, environ, str(tmp_path))
@@ -275,13 +306,21 @@ def test_trio_has_to_be_installed() -> None:
 # Paths
 
 
-def test_paths_become_absolute_from_the_directory(tmp_path: Path) -> None:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "discreet.toml").write_text('root = "docs"\nlog-file = "logs/x.log"')
-    settings = load_settings([], {}, str(tmp_path))
-    assert settings.root == str(tmp_path / "docs")
-    assert settings.log_file == str(tmp_path / "logs/x.log")
-    assert load_settings(["--root", "."], {}, str(tmp_path)).root == str(tmp_path)
+def test_paths_become_absolute_from_the_working_directory_or_from_that_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "conf" / "docs").mkdir(parents=True)
+    text = 'root = "docs"\nlog-file = "logs/x.log"\napps = ["./shop.py:shop"]\ncapability = ["key=key.txt"]\nidentity = "../who.py:who"'
+    (tmp_path / "conf" / "any.toml").write_text(text)
+    settings = load_settings(["--config=conf/any.toml"], {}, str(tmp_path))
+    assert settings.root == str(tmp_path / "conf" / "docs")
+    assert settings.log_file == str(tmp_path / "conf" / "logs/x.log")
+    assert settings.apps == (f"{tmp_path}/conf/shop.py:shop",)
+    assert settings.capabilities == (f"key={tmp_path}/conf/key.txt",)
+    assert settings.identity == f"{tmp_path}/who.py:who"
+    flags = ["--root", ".", "./shop.py:shop", "--capability=key=key.txt"]
+    settings = load_settings(flags, {}, str(tmp_path))
+    assert settings.root == str(tmp_path)
+    assert settings.apps == (f"{tmp_path}/shop.py:shop",)
+    assert settings.capabilities == (f"key={tmp_path}/key.txt",)
 
 
 @pytest.mark.parametrize("root", ["no-such-directory", "discreet.toml", "", "a\0b"])
