@@ -31,7 +31,15 @@ def _tables() -> Iterator[str]:
 def _row(option: Option) -> str:
     flags = ", ".join(f"`{flag}`" for flag in (option.flag, *option.info.flag_aliases))
     variables = ", ".join(f"`{name}`" for name in (option.variable, option.info.presence_variable) if name)
-    cells = (flags, variables, f"`{option.key}`", option.expected, option.default_text, FOUND[option.info.found_file], option.info.help)
+    cells = (
+        flags,
+        variables,
+        f"`{option.key}`",
+        option.expected,
+        option.default_text,
+        FOUND[option.info.found_file],
+        option.info.help,
+    )
     return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
 
 

@@ -190,7 +190,7 @@ def test_the_command_of_a_line_that_was_not_entered_is_never_run(folder: Path) -
 @pytest.mark.skipif(sys.platform == "win32" or shutil.which("bash") is None, reason="needs bash")
 def test_bash_offers_what_the_daemon_lists(folder: Path) -> None:
     app = "discreet call --app ./shop.py:shop"
-    words = ("call", "--app", "shop", ":", "shop")  # as bash parts them
+    words = ("call", "--app", "./shop.py", ":", "shop")  # as bash parts them
     assert complete(*words, "shop/", line=f"{app} shop/", folder=folder) == ["shop/order", "shop/price"]
     typed = (*words, "shop/price", "unit")
     assert complete(*typed, "=", line=f"{app} shop/price unit=", folder=folder) == ["cent", "euro"]

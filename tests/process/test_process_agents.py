@@ -62,7 +62,7 @@ def serve(spawn: Spawn, app_directory: Path) -> Callable[..., Any]:
     (app_directory / "agent.py").write_text(AGENT)
 
     def start(agent: str = "works", **options: Any) -> Any:
-        return spawn("serve", f"agent:{agent}", "--store", "sqlite:tasks.db", **options)
+        return spawn("serve", f"./agent.py:{agent}", "--store", "sqlite:tasks.db", **options)
 
     return start
 

@@ -80,7 +80,7 @@ def test_the_card_stands_alone_on_stdout_whatever_the_app_prints(folder: Path) -
     done = card(folder, "./app.py:agent")
     document = json.loads(done.stdout)
     assert (document["name"], document["skills"][0]["description"]) == ("Greeter", "Grüßt.")
-    assert document["supportedInterfaces"][0]["url"] == "stdio:discreet%20serve%20app:agent"
+    assert document["supportedInterfaces"][0]["url"] == "stdio:discreet%20serve%20./app.py:agent"
     assert sorted(done.stderr.splitlines()) == ["printed at import", "written at import"]
 
 
@@ -97,7 +97,7 @@ def test_without_an_app_the_file_service_is_described(folder: Path) -> None:
 def test_the_older_dialect_has_its_own_form(folder: Path) -> None:
     document = printed(folder, "./app.py:app", "--dialect", "0.3")
     assert document["protocolVersion"] == "0.3.0"
-    assert document["url"] == "stdio:discreet%20serve%20app:app"
+    assert document["url"] == "stdio:discreet%20serve%20./app.py:app"
     assert "supportedInterfaces" not in document
 
 
