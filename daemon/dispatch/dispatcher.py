@@ -50,6 +50,8 @@ class Dispatcher:
 
     def accept(self, call: Call) -> None:
         """Take a call: run it, queue it, or refuse it."""
+        if call.id is not None and self._responder.in_flight(call.id):
+            return self._responder.refuse_duplicate(call.id)
         if call.method == CANCEL_REQUEST:
             return self._take_cancel(call)
         route = self._router.route(call)
@@ -69,8 +71,8 @@ class Dispatcher:
         if refusal is not None:
             return self._responder.fail(call, refusal)
         request = Request(call, spec, self._responder, self._context_host, self._backlog)
-        if call.id is not None and not self._responder.admit(request):
-            return self._responder.refuse_duplicate(call.id)
+        if call.id is not None:
+            self._responder.admit(request)
         self._scheduler.submit(request)
 
     def _refusal(self, call: Call, spec: OperationSpec) -> Failure | None:
@@ -79,8 +81,6 @@ class Dispatcher:
         return Overloaded() if self._scheduler.at_limit(spec) else None
 
     def _run_inline(self, call: Call, spec: OperationSpec) -> None:
-        if call.id is not None and self._responder.in_flight(call.id):
-            return self._responder.refuse_duplicate(call.id)
         outcome = execution.run(spec, call, Context(spec, call, self._context_host))
         if isinstance(outcome, bytes):
             self._responder.result(call, outcome)
@@ -89,8 +89,6 @@ class Dispatcher:
 
     def _take_cancel(self, call: Call) -> None:
         """A notification by rights; sent as a request, it is answered like one."""
-        if call.id is not None and self._responder.in_flight(call.id):
-            return self._responder.refuse_duplicate(call.id)
         self._cancel(call)
         self._responder.result(call, b"null")
 

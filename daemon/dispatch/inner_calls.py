@@ -51,6 +51,7 @@ class InnerCalls:
         self,
         spec: OperationSpec,
         params: object,
+        caller: Caller,
         parent: CurrentRequest | None,
         context_host: ContextHost,
         *,
@@ -64,6 +65,7 @@ class InnerCalls:
         call = Call(spec.name, None, Raw(msgspec.json.encode(params)), {})
         waiter = _Waiter(None)
         request = Request(call, spec, waiter, context_host)
+        request.identity = authority_of(caller)
         request.depth = 1 if parent is None else parent.depth + 1
         if parent is not None and request.depth > self._max_depth:
             log.error("call.too_deep", method=spec.name, depth=self._max_depth, chain=_chain(parent))
@@ -148,9 +150,14 @@ def target_of(registry: Registry, caller: Caller, name: str) -> OperationSpec:
         raise CallFailed(MethodNotFound())
     if spec.kind == "subscription":
         raise CallFailed(OperationTypeMismatch())
-    if not spec.access.allows(Identity(caller.namespace, caller.authority)):
+    if not spec.access.allows(authority_of(caller)):
         raise CallFailed(InsufficientPermissions())
     return spec
+
+
+def authority_of(caller: Caller) -> Identity:
+    """Who an operation is when it calls another one: its service, with the service's own authority as scopes."""
+    return Identity(caller.namespace, caller.authority)
 
 
 def _chain(request: CurrentRequest) -> str:

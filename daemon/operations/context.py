@@ -84,6 +84,7 @@ class CurrentRequest(Protocol):
     """The request that a handler runs for."""
 
     ended_by: Failure | None
+    identity: Identity | None
     deadline: float | None
     group: object
     parent: CurrentRequest | None
@@ -174,8 +175,11 @@ class Context:
     def identity(self) -> Identity | None:
         """Who calls; None for a caller without accepted credentials, which only open operations see.
 
-        In a call from another operation it is the daemon's own parent process: a caller's identity does not travel.
+        In a call from another operation it is that operation's service, with the service's authority as scopes: the identity of
+        the first caller does not travel.
         """
+        if self._request is not None and self._request.identity is not None:
+            return self._request.identity
         return self._host.identify(self._call.metadata)
 
     @property

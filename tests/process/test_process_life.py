@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,36 +13,13 @@ from typing import Any
 import pytest
 
 from discreet.framing.encoder import encode_frame
+from support.programs import has_ended
+from support.waits import DEADLINE_SECONDS, wait_until
+from support.wire import request
 
 Spawn = Callable[..., Any]
 
-SECONDS = 20.0
-
 BACKENDS = ["asyncio", "trio"]
-
-
-def request(call_id: Any, method: str, params: Any = None) -> bytes:
-    import json
-
-    message = {"jsonrpc": "2.0", "id": call_id, "method": method}
-    return encode_frame(
-        json.dumps(message if params is None else {**message, "params": params}).encode(), "content-length"
-    )
-
-
-def gone(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            return stat.read().rsplit(b")", 1)[1].split()[0] == b"Z"
-    except FileNotFoundError:
-        return True
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to hold"
-        time.sleep(0.005)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -102,18 +78,17 @@ def test_a_second_signal_ends_at_once(spawn: Spawn) -> None:
     child.write(request(1, "app/sleep", {"seconds": 3600}) + request(2, "version"))
     child.read()
     child.signal(signal.SIGTERM)
-    while b"daemon.draining" not in child.process.stderr.readline():
-        pass
+    child.stderr_until("daemon.draining")
     child.signal(signal.SIGTERM)
     assert child.wait() == 1
 
 
-def test_a_handler_that_keeps_the_loop_busy_can_not_keep_the_process_alive(spawn: Spawn) -> None:
+def test_a_handler_that_keeps_the_loop_busy_can_not_keep_the_process_alive(spawn: Spawn, app_directory: Path) -> None:
     child = spawn("serve", "./app.py:app", "--drain-timeout", "0.3")
     child.write(request(1, "version"))
     child.read()
     child.write(request(2, "app/hog", {"seconds": 3600}))
-    time.sleep(0.2)
+    wait_until((app_directory / "hogging").exists)
     child.signal(signal.SIGTERM)
     assert child.wait() == 1
 
@@ -181,8 +156,8 @@ def test_the_parents_death_is_noticed_while_a_sibling_holds_stdin_open(tmp_path:
         os.write(stdin_kept_open, request(1, "version"))
         assert b"result" in os.read(parent.stdout.fileno(), 4096)  # type: ignore[union-attr]
         parent.kill()
-        parent.wait(SECONDS)
-        wait_until(lambda: gone(pid))
+        parent.wait(DEADLINE_SECONDS)
+        wait_until(lambda: has_ended(pid))
     finally:
         parent.kill()
         parent.stdout.close()  # type: ignore[union-attr]
@@ -215,15 +190,14 @@ def test_a_process_id_that_means_nothing_here_is_ignored(spawn: Spawn, pid: Any)
 def test_children_of_handlers_are_ended_with_the_daemon(spawn: Spawn) -> None:
     child = spawn("serve", "./app.py:app")
     pid = child.call(1, "app/spawn")["result"]
-    assert not gone(pid)
+    assert not has_ended(pid)
     assert child.end() == 0
-    wait_until(lambda: gone(pid))
+    wait_until(lambda: has_ended(pid))
 
 
 def test_a_signal_while_an_app_is_imported_ends_with_0(spawn: Spawn, app_directory: Path) -> None:
     (app_directory / "slow.py").write_text("import sys, time\nprint('importing', flush=True)\ntime.sleep(3600)\n")
     child = spawn("serve", "./slow.py:app")
-    while b"importing" not in child.process.stderr.readline():
-        pass
+    child.stderr_until("importing")
     child.signal(signal.SIGTERM)
     assert child.wait() == 0

@@ -16,10 +16,9 @@ from discreet import DeclarationError, OperationError, Service
 from discreet.daemon.apps import AppError, load
 from discreet.daemon.operations.registry import Registry
 from discreet.errors.codes import RESERVED_CODES
+from support.waits import until
 
 Serving = Callable[..., AbstractAsyncContextManager[Any]]
-
-SECONDS = 5.0
 
 
 class Full(OperationError, code="FULL"):
@@ -247,12 +246,6 @@ class Busy:
 
 
 OVERLOADED = {"code": -32000, "message": "Server overloaded", "data": {"code": "OVERLOADED", "retryable": True}}
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(SECONDS):
-        while not condition():
-            await anyio.lowlevel.checkpoint()
 
 
 @pytest.mark.anyio

@@ -1,4 +1,4 @@
-"""`discreet serve`: settings, then the daemon. Nothing else is imported on the way to the first reply."""
+"""`discreet serve`: resolves the settings, then runs the daemon. Imports nothing else before the first reply."""
 
 import argparse
 import os
@@ -8,7 +8,7 @@ from ...daemon.process.reexec import take
 from ...daemon.settings import Resolved, SettingsFile, UsageError, resolve_settings
 from ...daemon.settings.flags import add_setting_flags, file_from_flags, from_flags
 from ...daemon.settings.option import RawValue
-from ..output import complain
+from ..output import write_stderr
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,8 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until the end. Raises `UsageError` before anything is served."""
-    handed = take()  # first: a line of usage has to reach the real stderr
+    """Serve until the daemon ends. Returns its exit status; raises `UsageError` before anything is served."""
+    handed = take()  # first: a usage error must reach the real stderr
     settings = resolved(args).settings
     from ...daemon.server import check, serve  # late: a usage error need not wait for the whole daemon
 
@@ -26,24 +26,24 @@ def run(args: argparse.Namespace) -> int:
 
 
 def resolved(args: argparse.Namespace) -> Resolved:
-    """The settings of this process, in its environment and its working directory. Raises `UsageError`.
+    """Return the settings from these flags, the environment and the working directory. Raises `UsageError`.
 
-    What a file was found to set that it may not is one line on stderr.
+    What a file sets that was merely found, and may not set it, is one line on stderr.
     """
     return with_warning(resolve_here(from_flags(args), file_from_flags(args)))
 
 
 def with_warning(found: Resolved) -> Resolved:
-    """The same, after its line on stderr, if it has one."""
+    """Return the same, after its line on stderr, if it has one."""
     if found.ignored:
-        complain(found.ignored)
+        write_stderr(found.ignored)
     return found
 
 
 def resolve_here(flags: Mapping[str, RawValue], file: SettingsFile) -> Resolved:
-    """As `resolved`, from flags that have been read, and without a word."""
+    """Return the same as `resolved`, from flags that have been read. Prints nothing."""
     try:
         directory = os.getcwd()
     except OSError as exc:
-        raise UsageError("the working directory is gone") from exc
+        raise UsageError("the working directory no longer exists") from exc
     return resolve_settings(flags, os.environ, directory, file)

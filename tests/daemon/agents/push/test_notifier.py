@@ -30,12 +30,11 @@ from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import InvalidParams
 from discreet.errors.redaction import scrub
 from discreet.errors.redaction.caller_secrets import MAX_CALLER_SECRETS
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
 ALMOST_ONE = 1 - 2**-53
-BOUND = 30.0
-"""Seconds after which a test is stuck."""
 
 
 class Answer(NamedTuple):
@@ -149,7 +148,7 @@ async def hooked(*script: Answer, bad: Answer = OK, tls: ssl.SSLContext | None =
     serving: Any = listener if tls is None else TLSListener(listener, tls, standard_compatible=False)
     async with serving, anyio.create_task_group() as tasks:
         tasks.start_soon(serving.serve, hook.serve)
-        with anyio.fail_after(BOUND):
+        with anyio.fail_after(DEADLINE_SECONDS):
             yield hook
         tasks.cancel_scope.cancel()
 
@@ -158,7 +157,7 @@ async def hooked(*script: Answer, bad: Answer = OK, tls: ssl.SSLContext | None =
 async def running(notifier: PushNotifier) -> AsyncIterator[PushNotifier]:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(notifier.run)
-        with anyio.fail_after(BOUND):
+        with anyio.fail_after(DEADLINE_SECONDS):
             while notifier._tasks is None:
                 await anyio.lowlevel.checkpoint()
             yield notifier
@@ -591,7 +590,7 @@ async def test_draining_retries_waiting_notifications_at_once(events: Events) ->
     async with hooked(status(503), status(503)) as hook, running(local(timing)) as notifier:
         enqueue(notifier, target(hook.url), b"1", b"2")
         await timing.sleeping.wait()
-        await notifier.drain(BOUND)
+        await notifier.drain(DEADLINE_SECONDS)
         assert hook.bodies == [b"1", b"1", b"2"]
         assert [name for name, _ in events()] == ["push.failed"]
 

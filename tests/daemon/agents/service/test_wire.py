@@ -14,12 +14,12 @@ from discreet.agents import Agent, Extension, NotCancelable, RequestContext, Tas
 from discreet.client import Peer, RemoteError
 from discreet.errors.wire import encode_error
 from discreet.testing import in_memory
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
 INFO = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "domain": "a2a-protocol.org"}
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
-BOUND = 20.0
 
 
 class Works:
@@ -97,7 +97,7 @@ def as_json(error: RemoteError) -> dict[str, Any]:
 
 
 async def collected(peer: Peer, method: str, params: Any, **options: Any) -> list[Any]:
-    return [each async for each in peer.subscribe(method, params, timeout=BOUND, **options)]
+    return [each async for each in peer.subscribe(method, params, timeout=DEADLINE_SECONDS, **options)]
 
 
 # -- the happy paths -----------------------------------------------------------------------------------------------

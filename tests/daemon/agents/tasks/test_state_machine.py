@@ -37,9 +37,9 @@ from discreet.daemon.agents.stores.memory import MemoryStore
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.task_events import TaskEvents
 from discreet.errors import FailureError, TaskNotCancelable, UnsupportedOperation
+from support.waits import DEADLINE_SECONDS, until
 
 ME = Caller("me", "1.0")
-BOUND = 10.0
 
 
 class Op(NamedTuple):
@@ -312,11 +312,9 @@ class World:
     async def settle(self) -> None:
         """Let every call end that can."""
         self.gate.set()
-        while self.unanswered > len([scope for scope in self.watchers if not scope.cancel_called]):  # noqa: ASYNC110
-            await anyio.sleep(0.001)
+        await until(lambda: self.unanswered <= len([scope for scope in self.watchers if not scope.cancel_called]))
         handler = await self.handler(0)
-        while not await self._all_rest(handler):  # noqa: ASYNC110
-            await anyio.sleep(0.001)
+        await until(lambda: self._all_rest(handler))
 
     async def _all_rest(self, handler: RequestHandler) -> bool:
         known = {*self.known}  # before the listing: more tasks may begin during it
@@ -374,7 +372,7 @@ def _moments(log: Sequence[TaskEvent]) -> list[Task]:
 
 async def happen(script: Sequence[Op], open_store: Callable[[], Any], daemons: int) -> World:
     """Run a script to its end; the daemons are ended, too."""
-    with anyio.fail_after(BOUND):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
             world = World(open_store, daemons, tasks)
             for op in script:

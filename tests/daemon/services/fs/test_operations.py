@@ -38,50 +38,10 @@ from discreet.daemon.services.fs.types import (
     PermissionDenied,
 )
 from discreet.errors import OperationError
+from support.fs import CTX, Cancelled, Request, refusal
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "fs.md"
 ON_POSIX = pytest.mark.skipif(sys.platform == "win32", reason="names of any bytes, and permission bits, are POSIX")
-
-
-class Cancelled(Exception):
-    pass
-
-
-class Request:
-    """A request that is cancelled once it has looked `looks` times; without a number, never."""
-
-    def __init__(self, looks: int | None = None) -> None:
-        self.left = looks
-
-    def check_cancelled(self) -> None:
-        if self.left is None:
-            return
-        if self.left == 0:
-            raise Cancelled
-        self.left -= 1
-
-
-CTX = Request()
-
-
-@pytest.fixture
-def fs(tmp_path: Path) -> Iterator[FileSystem]:
-    with Root(str(tmp_path)) as root:
-        yield FileSystem(root)
-
-
-@pytest.fixture(scope="module")
-def scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, FileSystem]]:
-    """One directory for all examples of a property."""
-    place = tmp_path_factory.mktemp("scratch")
-    with Root(str(place)) as root:
-        yield place, FileSystem(root)
-
-
-def refusal(act: Callable[[], object]) -> OperationError:
-    with pytest.raises(OperationError) as caught:
-        act()
-    return caught.value
 
 
 # The interface

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -22,37 +21,7 @@ from discreet.daemon.services.fs.types import (
     NotText,
     SearchResult,
 )
-from discreet.errors import OperationError
-
-
-class Request:
-    """A request that nobody cancels."""
-
-    def check_cancelled(self) -> None:
-        pass
-
-
-CTX = Request()
-
-
-@pytest.fixture
-def fs(tmp_path: Path) -> Iterator[FileSystem]:
-    with Root(str(tmp_path)) as root:
-        yield FileSystem(root)
-
-
-@pytest.fixture(scope="module")
-def scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, FileSystem]]:
-    """One directory for all examples of a property."""
-    place = tmp_path_factory.mktemp("scratch")
-    with Root(str(place)) as root:
-        yield place, FileSystem(root)
-
-
-def refusal(act: Callable[[], object]) -> OperationError:
-    with pytest.raises(OperationError) as caught:
-        act()
-    return caught.value
+from support.fs import CTX, refusal
 
 
 def places(found: SearchResult) -> list[tuple[str, int, int]]:
