@@ -82,11 +82,13 @@ def _may_set(option: Option, given: RawValue) -> bool:
 def _ignored(values: Mapping[str, RawValue]) -> str:
     if not values:
         return ""
-    keys: list[str] = []
-    for option in OPTIONS:
-        if option.field in values:
-            file, _, key = values[option.field].source.partition(": ")
-            keys.append(f"{key} (not below the default)" if option.info.found_file == "lower" else key)
+    file = next(iter(values.values())).source.partition(": ")[0]
+    keys = [
+        values[option.field].source.partition(": ")[2]
+        + (" (not below the default)" if option.info.found_file == "lower" else "")
+        for option in OPTIONS
+        if option.field in values
+    ]
     return (
         f"{file}: ignored: {', '.join(keys)}: a file that is merely found may not set that; --config {file} applies it"
     )

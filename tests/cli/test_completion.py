@@ -67,9 +67,9 @@ def complete(*words: str, line: str = "", folder: Path | None = None) -> list[st
     ("words", "offered"),
     [
         (["doc"], ["doctor"]),
-        (["serve", "--max-c"], ["--max-concurrency"]),
-        (["--max-c"], ["--max-concurrency"]),
-        (["./app.py:svc", "--max-c"], ["--max-concurrency"]),
+        (["serve", "--max-co"], ["--max-concurrency"]),
+        (["--max-co"], ["--max-concurrency"]),
+        (["./app.py:svc", "--max-co"], ["--max-concurrency"]),
         (["--framing", "n"], ["newline"]),
         (["doctor", "--framing", "=", "c"], ["content-length"]),
         (["--log-format", "="], ["auto", "console", "keyvalue", "json", "journald"]),
