@@ -53,4 +53,6 @@ def test_the_card_says_what_the_agent_does_and_how_to_start_it(folder: Path) -> 
     assert card["name"] == "Report writer"
     assert [skill["id"] for skill in card["skills"]] == ["report"]
     assert card["capabilities"]["streaming"] is True
-    assert {interface["url"] for interface in card["supportedInterfaces"]} == {"stdio:discreet%20serve%20./report.py:agent"}
+    assert {interface["url"] for interface in card["supportedInterfaces"]} == {
+        "stdio:discreet%20serve%20./report.py:agent"
+    }

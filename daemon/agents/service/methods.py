@@ -1,6 +1,6 @@
 """The methods of both dialects as operations of the daemon.
 
-The composition root of this package, above `runtime`: makes the store, the executor, the push notifications and the cards
+The composition root of this package, above `runtime`: makes the executor, the push notifications and the cards
 that the settings and the apps ask for.
 """
 
@@ -27,7 +27,7 @@ from ..model.types import TaskEvent
 from ..push.notifier import PushNotifier, is_push_available
 from ..requests import TaskUpdate
 from ..skills import SkillExecutor, SkillHost
-from ..stores.factory import create_store
+from ..stores.interface import TaskStore
 from ..tasks.live_task import LiveTask
 from ..versions.v03 import V03
 from ..versions.v10 import V10
@@ -57,13 +57,19 @@ class AgentServiceHost(SkillHost, Protocol):
 
 
 def agent_methods(
-    daemon: AgentServiceHost, agent: Agent | None, services: Sequence[Service], access: Access, settings: Settings
+    daemon: AgentServiceHost,
+    agent: Agent | None,
+    services: Sequence[Service],
+    access: Access,
+    settings: Settings,
+    *,
+    store: TaskStore,
 ) -> tuple[Runtime, Iterable[OperationSpec]]:
     """The agent's runtime, which starts with the first call, and its methods."""
     wants_push = agent is None or agent.card.capabilities.push_notifications
     notifier = PushNotifier(allow_private=settings.push_private) if wants_push and is_push_available() else None
     executor = SkillExecutor(daemon) if agent is None else agent.executor
-    runtime = Runtime(create_store(settings.store), executor, notifier, _push_body)
+    runtime = Runtime(store, executor, notifier, _push_body)
     cards = CardBuilder(
         services,
         agent,

@@ -15,11 +15,3 @@ def create_store(setting: str) -> TaskStore:
     from .memory import MemoryStore
 
     return MemoryStore()
-
-
-def verify_store(setting: str) -> None:
-    """Open a durable store, create or upgrade its file, and close it. Blocks. Raises `StoreError` if that fails."""
-    if setting.startswith(SQLITE):
-        from .sqlite.store import SqliteStore  # late, as above
-
-        SqliteStore(setting.removeprefix(SQLITE)).verify()

@@ -5,11 +5,22 @@ Never waits and never reads the store.
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Final, assert_never, final
 
 import msgspec
+from msgspec import UNSET
 
-from ..model.types import ArtifactChanged, Part, TaskEvent
+from ..model.types import (
+    Artifact,
+    ArtifactChanged,
+    Message,
+    MessageAdded,
+    Part,
+    StatusChanged,
+    Task,
+    TaskCreated,
+    TaskEvent,
+)
 from ..stores.interface import LoggedEvent
 
 MAX_EVENTS: Final = 65_536
@@ -106,16 +117,40 @@ class EventBuffer:
 
 
 def size_of(event: TaskEvent) -> int:
-    """The approximate size of an event in bytes: only artifacts can be large. Raises `TypeError` for data that is not JSON."""
-    if not isinstance(event, ArtifactChanged):
-        return _EVENT_BYTES
-    return _EVENT_BYTES + sum(map(_part_size, event.artifact.parts))
+    """The approximate size of an event in bytes. Raises `TypeError` for data that is not JSON."""
+    match event:
+        case ArtifactChanged(artifact, metadata=metadata):
+            return _EVENT_BYTES + _artifact_size(artifact) + _json_size(metadata)
+        case StatusChanged(status, metadata):
+            return _EVENT_BYTES + _message_size(status.message) + _json_size(metadata)
+        case MessageAdded(message):
+            return _EVENT_BYTES + _message_size(message)
+        case TaskCreated(task):
+            return _EVENT_BYTES + size_of_task(task)
+        case _:
+            assert_never(event)
+
+
+def size_of_task(task: Task) -> int:
+    """The approximate size of a task in bytes, as that of an event."""
+    messages = _message_size(task.status.message) + sum(map(_message_size, task.history))
+    return messages + sum(map(_artifact_size, task.artifacts)) + _json_size(task.metadata)
+
+
+def _message_size(message: Message | None) -> int:
+    if message is None:
+        return 0
+    return _EVENT_BYTES + sum(map(_part_size, message.parts)) + _json_size(message.metadata)
+
+
+def _artifact_size(artifact: Artifact) -> int:
+    return sum(map(_part_size, artifact.parts)) + _json_size(artifact.metadata)
 
 
 def _part_size(part: Part) -> int:
-    text, raw = part.text, part.raw
-    if text is not None:
-        return len(text)
-    if raw is not None:
-        return len(raw)
-    return len(msgspec.json.encode(part.data)) if part.url is None else len(part.url)
+    content = next((each for each in (part.text, part.raw, part.url) if each is not None), None)
+    return (_json_size(part.data) if content is None else len(content)) + _json_size(part.metadata)
+
+
+def _json_size(value: object) -> int:
+    return 0 if value is None or value is UNSET else len(msgspec.json.encode(value))

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Raw
 from msgspec import inspect as types
 
+from ....errors.type_building import build_decoder, type_info
 from ...operations.msgspec_errors import DECODE_ERRORS
 from ...operations.type_shapes import to_annotation
 from ..model.types import STATE_NUMBERS, Role, TaskState
@@ -65,7 +66,7 @@ _Rewrite: TypeAlias = Callable[[Raw | bytes, _Budget], Raw | bytes | None]
 
 def normalizer(wire: type[Any]) -> Callable[[Raw | bytes], bytes]:
     """A function that normalizes texts of this type."""
-    value = functools.cache(lambda: _Value(types.type_info(wire)))  # late: a valid text does not need it
+    value = functools.cache(lambda: _Value(type_info(wire)))  # late: a valid text does not need it
 
     def normalize(text: Raw | bytes) -> bytes:
         if bytes(text).count(b",") > _MAX_COMMAS:
@@ -82,7 +83,7 @@ class _Value:
     __slots__ = ("_read", "_rewrite")
 
     def __init__(self, node: types.Type) -> None:
-        self._read = msgspec.json.Decoder(to_annotation(node)).decode
+        self._read = build_decoder(to_annotation(node))
         self._rewrite = _rewrite_of(node)
 
     def normalize(self, text: Raw | bytes, budget: _Budget) -> Raw | bytes | None:

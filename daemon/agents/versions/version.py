@@ -15,6 +15,7 @@ from msgspec import Raw
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import A2AVersion, Failure
+from ....errors.type_building import build_decoder
 from ...operations.decoders import Arguments
 from ...operations.msgspec_errors import DECODE_ERRORS
 from ...operations.params import InputModel
@@ -131,7 +132,7 @@ def object_input(
     `convert(params, prefix)` returns the handler's arguments and raises `FailureError(InvalidParams)` for what the type can't
     rule out. `normalize` may rewrite params that were refused. They are then read again, and the faults left are reported.
     """
-    read = msgspec.json.Decoder(wire).decode
+    read = build_decoder(wire)
 
     def decode(raw: Raw | bytes | None, prefix: str = "") -> Arguments:
         text: Raw | bytes = b"{}" if raw is None else raw
