@@ -17,7 +17,7 @@ def access_of(settings: Settings) -> Access:
     if settings.identity is not None:
         if settings.tokens:
             raise AppError("identity and token exclude each other")
-        return Access(parent, _provider(settings.identity))
+        return Access(parent, _provider(settings.identity, settings.app_dir))
     if settings.tokens is None:
         return Access(parent)
     try:
@@ -26,8 +26,8 @@ def access_of(settings: Settings) -> Access:
         raise AppError(str(exc)) from None
 
 
-def _provider(path: str) -> IdentityProvider:
-    found = load_object(path)
+def _provider(path: str, app_dir: str | None) -> IdentityProvider:
+    found = load_object(path, app_dir)
     schemes = getattr(found, "schemes", None)
     fitting = {
         "an object, no class": not isinstance(found, type),
@@ -47,19 +47,12 @@ def credentials_of(settings: Settings, services: Iterable[Service]) -> dict[str,
 
     Raises `AppError` for a file that can't be read, and for a declared credential that nobody gave.
     """
-    given = dict(_named_file(text) for text in settings.capabilities or ())
+    given = {name: path for name, _, path in (text.partition("=") for text in settings.capabilities or ())}
     wanted = sorted(frozenset[str]().union(*(service.capabilities for service in services)))
     missing = [name for name in wanted if name not in given]
     if missing:
         raise AppError(f"capabilities that a service declares and no setting gives: {', '.join(missing)}")
     return {name: _read(name, given[name]) for name in wanted}
-
-
-def _named_file(text: str) -> tuple[str, str]:
-    name, equals, path = text.partition("=")
-    if not (name and equals and path):
-        raise AppError("a capability is NAME=FILE")
-    return name, path
 
 
 def _read(name: str, path: str) -> str:

@@ -183,7 +183,7 @@ class _Process:
             from .process.reload import Reload  # late: for those who develop
             from .process.source_files import SourceFiles
 
-            sources = SourceFiles(self._settings.apps, self._program.directory)
+            sources = SourceFiles(self._settings, self._program.directory)
             daemon.beside(Reload(sources, self._program, daemon.swap).run)
 
     def _watch_processes(self, daemon: Daemon) -> None:

@@ -78,7 +78,7 @@ class AgentOptions(TypedDict, total=False):
 
 @final
 class Agent:
-    """An agent to be hosted: `discreet serve app:agent`. A daemon hosts at most one, beside any number of services.
+    """An agent to be hosted: `discreet serve ./app.py:agent`. A daemon hosts at most one, beside any number of services.
 
     `card` is the declared card without interfaces, which the daemon adds. Raises `DeclarationError`, one line that names
     the agent and what to change.

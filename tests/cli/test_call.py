@@ -404,9 +404,9 @@ def test_it_calls_a_real_daemon_with_an_app_in_either_framing(tmp_path: Path, fr
         "    '''Add two numbers.'''\n"
         "    return a + b\n"
     )
-    done = call("desk/add", "a=2", "b=3", "--app=desk:desk", f"--framing={framing}", cwd=tmp_path)
+    done = call("desk/add", "a=2", "b=3", "--app=./desk.py:desk", f"--framing={framing}", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "5\n")
-    wrong = call("desk/add", "a=2", "--app=desk:desk", f"--framing={framing}", cwd=tmp_path)
+    wrong = call("desk/add", "a=2", "--app=./desk.py:desk", f"--framing={framing}", cwd=tmp_path)
     assert wrong.returncode == 3
     assert "b: expected integer, received missing" in wrong.stderr
 
@@ -432,7 +432,7 @@ async def ticks(to: int, stops: bool = False) -> AsyncIterator[dict[str, int]]:
 @pytest.mark.parametrize("framing", ["content-length", "newline"])
 def test_a_subscription_of_a_real_daemon_is_a_line_per_event(tmp_path: Path, framing: str) -> None:
     (tmp_path / "clock.py").write_text(CLOCK)
-    daemon = ("--app=clock:clock", f"--framing={framing}", "--stream")
+    daemon = ("--app=./clock.py:clock", f"--framing={framing}", "--stream")
     done = call("clock/ticks", "to=100", *daemon, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "".join(f'{{"tick":{number}}}\n' for number in range(1, 101)))
     stopped = call("clock/ticks", "to=2", "stops=true", *daemon, cwd=tmp_path)

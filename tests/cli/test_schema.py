@@ -38,7 +38,7 @@ def schema(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_snapshot_stands_alone_on_stdout_whatever_the_app_prints(tmp_path: Path) -> None:
     write_app(tmp_path)
-    done = schema(tmp_path, "app:app")
+    done = schema(tmp_path, "./app.py:app")
     assert done.returncode == 0
     assert list(json.loads(done.stdout)["operations"]) == ["app/one"]
     assert sorted(done.stderr.splitlines()) == ["printed at import", "printed by a child", "written at import"]
@@ -46,8 +46,8 @@ def test_the_snapshot_stands_alone_on_stdout_whatever_the_app_prints(tmp_path: P
 
 def test_a_file_gets_the_same_snapshot(tmp_path: Path) -> None:
     write_app(tmp_path)
-    printed = schema(tmp_path, "app:app").stdout
-    done = schema(tmp_path, "app:app", "-o", "kept.json")
+    printed = schema(tmp_path, "./app.py:app").stdout
+    done = schema(tmp_path, "./app.py:app", "-o", "kept.json")
     assert (done.returncode, done.stdout) == (0, "")
     assert (tmp_path / "kept.json").read_text(encoding="utf-8") == printed
 
@@ -60,24 +60,24 @@ def test_without_an_app_the_file_service_is_described(tmp_path: Path) -> None:
 
 def test_a_check_says_what_is_new_and_succeeds(tmp_path: Path) -> None:
     write_app(tmp_path)
-    schema(tmp_path, "app:app", "-o", "kept.json")
+    schema(tmp_path, "./app.py:app", "-o", "kept.json")
     write_app(tmp_path, more=", b: int = 1")
-    done = schema(tmp_path, "app:app", "--check", "kept.json")
+    done = schema(tmp_path, "./app.py:app", "--check", "kept.json")
     assert (done.returncode, done.stdout) == (0, "app/one input.b: is new\n")
     assert "discreet:" not in done.stderr
 
 
 def test_a_check_says_what_breaks_one_line_each_and_fails(tmp_path: Path) -> None:
     write_app(tmp_path)
-    schema(tmp_path, "app:app", "-o", "kept.json")
+    schema(tmp_path, "./app.py:app", "-o", "kept.json")
     write_app(tmp_path, more=", b: int", returns="str")
-    done = schema(tmp_path, "app:app", "--check", "kept.json", "-o", "kept.json")
+    done = schema(tmp_path, "./app.py:app", "--check", "kept.json", "-o", "kept.json")
     assert (done.returncode, done.stdout) == (1, "")
     assert [line for line in done.stderr.splitlines() if line.startswith("discreet: ")] == [
         "discreet: app/one input.b: is required",
         "discreet: app/one output: string may be received",
     ]
-    again = schema(tmp_path, "app:app", "--check", "kept.json")
+    again = schema(tmp_path, "./app.py:app", "--check", "kept.json")
     assert (again.returncode, again.stdout) == (0, "")
 
 
@@ -85,10 +85,10 @@ def test_a_check_says_what_breaks_one_line_each_and_fails(tmp_path: Path) -> Non
     "argv",
     [
         ["no_such_module:app"],
-        ["app:nothing"],
-        ["app:app", "--check", "missing.json"],
-        ["app:app", "--check", "app.py"],
-        ["app:app", "--check"],
+        ["./app.py:nothing"],
+        ["./app.py:app", "--check", "missing.json"],
+        ["./app.py:app", "--check", "app.py"],
+        ["./app.py:app", "--check"],
         ["--root", "missing"],
     ],
 )

@@ -167,7 +167,16 @@ def folder(tmp_path: Path) -> Path:
 
 
 def served(framing: str = "content-length") -> list[str]:
-    return [sys.executable, "-P", "-m", "discreet", "serve", "app:app", f"--framing={framing}", "--log-level=error"]
+    return [
+        sys.executable,
+        "-P",
+        "-m",
+        "discreet",
+        "serve",
+        "./app.py:app",
+        f"--framing={framing}",
+        "--log-level=error",
+    ]
 
 
 @contextmanager

@@ -110,11 +110,11 @@ def kill() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 async def test_the_baker_goes_on_where_a_killed_daemon_stopped(folder: Path) -> None:
     (folder / "killer.py").write_text(KILLER, encoding="utf-8")
-    command = [sys.executable, "-P", "-m", "discreet", "serve", "baker:agent", "--store", "sqlite:tasks.db"]
+    command = [sys.executable, "-P", "-m", "discreet", "serve", "./baker.py:agent", "--store", "sqlite:tasks.db"]
     message = {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "12"}]}
     seen: list[Any] = []
     async with (
-        connect([*command, "killer:killer"], cwd=folder, env=variables(folder)) as peer,
+        connect([*command, "./killer.py:killer"], cwd=folder, env=variables(folder)) as peer,
         peer.subscribe("SendStreamingMessage", {"message": message}) as stream,
     ):
         while len(seen) < 5:

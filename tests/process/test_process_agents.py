@@ -63,7 +63,7 @@ def serve(spawn: Spawn, app_directory: Path) -> Callable[..., Any]:
     (app_directory / "agent.py").write_text(AGENT)
 
     def start(agent: str = "works", *, module: str = "agent", **options: Any) -> Any:
-        return spawn("serve", f"{module}:{agent}", "--store", "sqlite:tasks.db", **options)
+        return spawn("serve", f"./{module}.py:{agent}", "--store", "sqlite:tasks.db", **options)
 
     return start
 

@@ -14,6 +14,7 @@ from ...operations.access import Access, AccessRule, Identity, IdentityProvider
 from ...operations.service import Service
 from ...operations.spec import OperationSpec
 from ...settings import Settings
+from ...settings.reference import without_folder
 from ..agent import Agent
 from ..card.model import (
     AgentCard,
@@ -42,13 +43,13 @@ def stdio_interfaces(settings: Settings) -> tuple[AgentInterface, ...]:
     """The interfaces of a daemon with these settings on its stdin and stdout.
 
     The URL is `stdio:` and the command line, quoted for a POSIX shell and then percent-encoded (RFC 3986). The command line
-    has the served apps and the framing only: other settings may hold paths and digests.
+    has the served apps, files without their folders, and the framing only: other settings may hold paths and digests.
     """
     import shlex  # late: few daemons are asked for a card
     from urllib.parse import quote
 
     framing = () if settings.framing == "content-length" else (f"--framing={settings.framing}",)
-    command = shlex.join(["discreet", "serve", *settings.apps, *framing])
+    command = shlex.join(["discreet", "serve", *map(without_folder, settings.apps), *framing])
     url = f"stdio:{quote(command, safe='/:=,@')}"
     return tuple(AgentInterface(url=url, protocol_binding=BINDING, protocol_version=version) for version in VERSIONS)
 
