@@ -32,7 +32,7 @@ demo: $(VENV)/demo.done
 	@$(PY) -m discreet demo $(ARGS)
 
 test: $(VENV)/test.done
-	@$(PY) -m pytest -q $(ARGS)
+	@$(PY) -m pytest -q -n auto --dist worksteal $(ARGS)
 
 interop: $(VENV)/test.done
 	@$(PY) -m pytest -q tests/interop $(ARGS)

@@ -117,8 +117,9 @@ async def spawned(version: str, store: str) -> AsyncGenerator[Process]:
 async def in_process(version: str, store: str) -> AsyncGenerator[Memory]:
     from agents_app import agent
 
-    from discreet.testing.peers import settings_of, wired
+    from discreet.testing.memory_daemon import memory_daemon
+    from discreet.testing.settings import settings_of
 
-    async with wired([agent], settings_of({"store": store}), provider=None, credentials=None) as transport:
+    async with memory_daemon([agent], settings_of({"store": store}), provider=None, credentials=None) as transport:
         yield Memory(version, transport)
         await asyncio.sleep(0)

@@ -33,6 +33,7 @@ from .writer import Writer
 if TYPE_CHECKING:
     from ...framing.transports.interface import ByteTransport
     from ..host import Host
+    from ..operations.access import Identity
     from ..operations.spec import OperationSpec
 
 
@@ -200,9 +201,10 @@ class Connection:
         self._notices.give_room()
         self._host.scheduler.pump()
 
-    def methods(self) -> Iterator[OperationSpec]:
-        """Everything that can be called on this connection."""
-        return chain(self._builtins, self._host.registry)
+    def methods(self, identity: Identity | None) -> Iterator[OperationSpec]:
+        """Everything that this caller may call on this connection."""
+        everything = chain(self._builtins, self._host.registry)
+        return (spec for spec in everything if spec.visibility == "external" and spec.access.allows(identity))
 
     def capabilities(self) -> dict[str, Any]:  # JSON
         """What `initialize` answers with."""

@@ -34,7 +34,7 @@ class ClientContextHost:
         self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
     ) -> bytes:
         spec = target_of(self._host.registry, caller, name)
-        return await self._host.inner_calls.call(spec, params, parent, self, continue_running=continue_running)
+        return await self._host.inner_calls.call(spec, params, caller, parent, self, continue_running=continue_running)
 
     async def ask(self, method: str, params: object, timeout: float) -> bytes:
         return await self._client_requests.ask(method, params, timeout)

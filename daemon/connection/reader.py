@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final, Protocol, assert_never, final
 
 from ...framing.events import END_OF_INPUT, NEED_DATA, Fault, Frame
 from ..logs import log
+from ..memory import SMALL
+from ..process.allocator import map_large_blocks
 from ..rpc.envelope import NULL_ID, Call, Dropped, Message, NoJson, Refused, Reply, decode
 from ..rpc.request_log import note_dropped, note_fault, note_reply
 
@@ -88,6 +90,8 @@ class Reader:
             event = channel.next_event()
             if type(event) is Frame:
                 message: Message | None = None
+                if len(event.body) > SMALL:
+                    map_large_blocks()
                 try:
                     message = decode(event.body)
                     if isinstance(message, Call):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 from ...errors.exceptions import FailureError
 from ...errors.failures import Overloaded
 from ..memory import SMALL, MemoryBudget
+from ..process.allocator import map_large_blocks
 from ..rpc import envelope
 
 if TYPE_CHECKING:
@@ -55,8 +56,10 @@ class Stream:
         Raises `FailureError(Overloaded)` where the memory budget has no room for it.
         """
         if not self.discarded:
-            if len(value) > SMALL and not self._streams.memory.fits(len(value)):
-                raise FailureError(Overloaded())
+            if len(value) > SMALL:
+                map_large_blocks()
+                if not self._streams.memory.fits(len(value)):
+                    raise FailureError(Overloaded())
             self.events += 1
             self._queue(envelope.encode_event(self._call_id, self.events, value))
 

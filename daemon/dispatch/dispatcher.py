@@ -10,6 +10,7 @@ from typing import final
 import msgspec
 
 from ...errors.failures import Cancelled, Failure, Overloaded, Unavailable
+from ...errors.type_building import decoder_for
 from ..operations.context import Context, ContextHost
 from ..operations.spec import OperationSpec
 from ..rpc.envelope import CANCEL_REQUEST, Call
@@ -50,6 +51,8 @@ class Dispatcher:
 
     def accept(self, call: Call) -> None:
         """Take a call: run it, queue it, or refuse it."""
+        if call.id is not None and self._responder.in_flight(call.id):
+            return self._responder.refuse_duplicate(call.id)
         if call.method == CANCEL_REQUEST:
             return self._take_cancel(call)
         route = self._router.route(call)
@@ -69,8 +72,8 @@ class Dispatcher:
         if refusal is not None:
             return self._responder.fail(call, refusal)
         request = Request(call, spec, self._responder, self._context_host, self._backlog)
-        if call.id is not None and not self._responder.admit(request):
-            return self._responder.refuse_duplicate(call.id)
+        if call.id is not None:
+            self._responder.admit(request)
         self._scheduler.submit(request)
 
     def _refusal(self, call: Call, spec: OperationSpec) -> Failure | None:
@@ -79,8 +82,6 @@ class Dispatcher:
         return Overloaded() if self._scheduler.at_limit(spec) else None
 
     def _run_inline(self, call: Call, spec: OperationSpec) -> None:
-        if call.id is not None and self._responder.in_flight(call.id):
-            return self._responder.refuse_duplicate(call.id)
         outcome = execution.run(spec, call, Context(spec, call, self._context_host))
         if isinstance(outcome, bytes):
             self._responder.result(call, outcome)
@@ -89,15 +90,13 @@ class Dispatcher:
 
     def _take_cancel(self, call: Call) -> None:
         """A notification by rights; sent as a request, it is answered like one."""
-        if call.id is not None and self._responder.in_flight(call.id):
-            return self._responder.refuse_duplicate(call.id)
         self._cancel(call)
         self._responder.result(call, b"null")
 
     def _cancel(self, call: Call) -> None:
         """LSP's `$/cancelRequest`: unknown ids and params of any other shape are ignored."""
         try:
-            wanted = bytes(msgspec.json.decode(call.params or b"", type=_CancelParams).id)
+            wanted = bytes(decoder_for(_CancelParams)(call.params or b"").id)
             request = self._responder.find(wanted)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return

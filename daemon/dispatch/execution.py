@@ -18,7 +18,7 @@ from ...errors.failures import Failure, Internal
 from ...errors.wire import failure_of
 from ..logs import log
 from ..memory import MemoryBudget, values_size
-from ..operations.context import CallFailed
+from ..operations.context import CallFailed, keep_progress_token
 from .request import Outcome
 from .task_pool import in_context
 
@@ -98,7 +98,7 @@ def _decoded(
     call = request.call
     values = request.spec.input.decode(call.params, call.prefix)
     if request.heavy:
-        context._forget_params()
+        keep_progress_token(context)
         call.params = None
         kept = values_size(values, request.held)
         memory.add("requests", kept - request.held)

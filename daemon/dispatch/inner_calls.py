@@ -21,6 +21,7 @@ from ...errors.failures import (
     MethodNotFound,
     OperationTypeMismatch,
 )
+from ...errors.type_building import decoder_for
 from ..logs import log
 from ..operations.access import Identity
 from ..operations.context import Caller, CallFailed, ContextHost, CurrentRequest
@@ -51,6 +52,7 @@ class InnerCalls:
         self,
         spec: OperationSpec,
         params: object,
+        caller: Caller,
         parent: CurrentRequest | None,
         context_host: ContextHost,
         *,
@@ -64,6 +66,7 @@ class InnerCalls:
         call = Call(spec.name, None, Raw(msgspec.json.encode(params)), {})
         waiter = _Waiter(None)
         request = Request(call, spec, waiter, context_host)
+        request.identity = authority_of(caller)
         request.depth = 1 if parent is None else parent.depth + 1
         if parent is not None and request.depth > self._max_depth:
             log.error("call.too_deep", method=spec.name, depth=self._max_depth, chain=_chain(parent))
@@ -148,9 +151,14 @@ def target_of(registry: Registry, caller: Caller, name: str) -> OperationSpec:
         raise CallFailed(MethodNotFound())
     if spec.kind == "subscription":
         raise CallFailed(OperationTypeMismatch())
-    if not spec.access.allows(Identity(caller.namespace, caller.authority)):
+    if not spec.access.allows(authority_of(caller)):
         raise CallFailed(InsufficientPermissions())
     return spec
+
+
+def authority_of(caller: Caller) -> Identity:
+    """Who an operation is when it calls another one: its service, with the service's own authority as scopes."""
+    return Identity(caller.namespace, caller.authority)
 
 
 def _chain(request: CurrentRequest) -> str:
@@ -171,6 +179,6 @@ def _exception(failure: Failure, spec: OperationSpec) -> Exception:
     if isinstance(failure, DomainFailure):
         for cls in spec.errors:
             if cls.definition.code == failure.code:
-                facts = msgspec.json.decode(failure.details or b"{}", type=cls.definition.details)
+                facts = decoder_for(cls.definition.details)(failure.details or b"{}")
                 return cls(**msgspec.structs.asdict(facts))
     return CallFailed(failure)

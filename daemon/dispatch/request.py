@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     import anyio
 
+    from ..operations.access import Identity
     from ..operations.context import ContextHost, CurrentRequest, Endable
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
@@ -59,6 +60,8 @@ class Request:
     `backlog` is the queue of the client that sent it; None for a call between operations. `parent` made the call and waits
     for it, where it is one between operations that ends with its caller. `context_host` is what its handler's context stands on.
 
+    `identity` is who calls, where that is another operation.
+
     `held` is how many bytes of the memory budget it takes, once it runs in decoded form.
 
     `ended_by` is why the outcome was delivered before the handler had one (cancelled, timed out, unavailable): the
@@ -76,6 +79,7 @@ class Request:
         "ended_by",
         "group",
         "held",
+        "identity",
         "key",
         "limit",
         "parent",
@@ -110,6 +114,7 @@ class Request:
         self.parent: CurrentRequest | None = None
         self.depth = 0
         self.held = 0
+        self.identity: Identity | None = None
 
     @property
     def name(self) -> str:

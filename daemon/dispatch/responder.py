@@ -8,6 +8,7 @@ from typing import Protocol, final
 from ...errors.failures import Failure, Internal, InvalidRequest, Overloaded
 from ...errors.wire import encode_error_response
 from ..memory import SMALL, MemoryBudget
+from ..process.allocator import map_large_blocks
 from ..rpc import envelope
 from ..rpc.envelope import Call
 from ..rpc.inflight import Inflight, id_key
@@ -93,6 +94,7 @@ class Responder:
 
     def _has_memory(self, request: Request, result: bytes) -> bool:
         """Whether a large result may wait for the client. That of a mutation always may: refused, it would be tried again."""
+        map_large_blocks()
         return self._memory.fits(len(result)) or request.spec.kind != "query"
 
     def sink_of(self, request: Request) -> EventSink:

@@ -36,16 +36,23 @@ class Router:
         spec = self._find(call.method)
         if spec is None:
             return MethodNotFound()
+        mismatch = False
         if spec.mode == "forward":
-            forwarded = self._forwarded(call, spec)
-            if not isinstance(forwarded, tuple):
-                return forwarded
-            call, spec = forwarded
+            try:
+                target: Forward = spec.invoke(None, spec.input.decode(call.params))
+            except FailureError as exc:
+                return exc.failure
+            spec = self._find(target.method)
+            if spec is None or spec.mode == "forward":
+                return MethodNotFound()
+            mismatch = (spec.kind == "subscription") != target.subscribe
+            params = None if bytes(target.params) == b"null" else target.params
+            call = Call(spec.name, call.id, params, call.metadata, "input", call.size)
         if not self._access.unrestricted:
             refusal = self._refusal(call, spec)
             if refusal is not None:
                 return refusal
-        return call, spec
+        return OperationTypeMismatch() if mismatch else (call, spec)
 
     def _find(self, method: str) -> OperationSpec | None:
         return self._registry.find(method) or self._builtins.find(method)
@@ -56,16 +63,3 @@ class Router:
         except BaseException as exc:  # noqa: BLE001 - a provider is the app's own code; its exception may hold the credential
             log.error("identity.failed", method=call.method, id=call.id, error=type(exc).__name__)
             return Internal()
-
-    def _forwarded(self, call: Call, forwarder: OperationSpec) -> Route | Failure:
-        try:
-            target: Forward = forwarder.invoke(None, forwarder.input.decode(call.params))
-        except FailureError as exc:
-            return exc.failure
-        spec = self._find(target.method)
-        if spec is None or spec.mode == "forward":
-            return MethodNotFound()
-        if (spec.kind == "subscription") != target.subscribe:
-            return OperationTypeMismatch()
-        params = None if bytes(target.params) == b"null" else target.params
-        return Call(spec.name, call.id, params, call.metadata, "input", call.size), spec

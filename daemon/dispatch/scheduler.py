@@ -310,6 +310,7 @@ class Scheduler:
         assert request.backlog is not None
         try:
             while request.backlog.output.congested and request.ended_by is None:
+                self.flush()  # nothing that was posted may wait for the end of this wait
                 await request.backlog.output.wait_for_room()
         except BaseException:  # noqa: BLE001 - the boundary: ended, or the daemon is; either way its task goes on to the next
             return False
@@ -339,7 +340,7 @@ class Scheduler:
                 self._finish(request, await execution.run_stream(request, context, sink, self._memory, self.flush))
             case "thread":
                 self.threads.submit(request)
-            case "inline":
+            case "inline" | "forward":
                 self._finish(request, self._perform(request))
 
 

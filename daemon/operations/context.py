@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final, overload
 import msgspec
 
 from ...errors.failures import Failure
+from ...errors.type_building import decoder_for
 
 if TYPE_CHECKING:
     import threading
@@ -84,6 +85,7 @@ class CurrentRequest(Protocol):
     """The request that a handler runs for."""
 
     ended_by: Failure | None
+    identity: Identity | None
     deadline: float | None
     group: object
     parent: CurrentRequest | None
@@ -174,8 +176,11 @@ class Context:
     def identity(self) -> Identity | None:
         """Who calls; None for a caller without accepted credentials, which only open operations see.
 
-        In a call from another operation it is the daemon's own parent process: a caller's identity does not travel.
+        In a call from another operation it is that operation's service, with the service's authority as scopes: the identity of
+        the first caller does not travel.
         """
+        if self._request is not None and self._request.identity is not None:
+            return self._request.identity
         return self._host.identify(self._call.metadata)
 
     @property
@@ -245,10 +250,6 @@ class Context:
         if self._token is msgspec.UNSET:
             self._token = _progress_token(self._call)
         return self._token
-
-    def _forget_params(self) -> None:
-        """Read what the context needs of the call's params, which are about to be dropped. For the daemon."""
-        self._progress_token()
 
     @overload
     async def call(self, name: str, params: object = None, *, type: type[T], continue_running: bool = False) -> T: ...
@@ -320,14 +321,19 @@ class Context:
 
     @staticmethod
     def _decode(result: bytes, type: Any) -> Any:
-        return msgspec.json.decode(result, type=type)
+        return decoder_for(type)(result)
+
+
+def keep_progress_token(context: Context) -> None:
+    """Read what a context needs of its call's params, which are about to be dropped."""
+    context._progress_token()
 
 
 def _progress_token(call: IncomingCall) -> str | int | None:
     if call.params is None:
         return None
     try:
-        tokens = msgspec.json.decode(call.params, type=_Tokens)
+        tokens = decoder_for(_Tokens)(call.params)
     except msgspec.DecodeError:  # positional params, or a member of another meaning
         return None
     from_meta = None if tokens.meta is None else tokens.meta.progress_token

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import msgspec
@@ -10,8 +10,11 @@ import msgspec
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
 from ..logs import log
+from ..operations.access import Identity
+from ..operations.context import Context
 from ..operations.service import Service
 from ..operations.spec import OperationSpec
+from .identity_cache import IdentityCache
 
 PROTOCOL_VERSION = "2.0"
 SHUTDOWN_MESSAGE = "Shutting down gracefully"
@@ -35,7 +38,10 @@ class Surface(Protocol):
 
     version: str
 
-    def methods(self) -> Iterable[OperationSpec]: ...
+    def methods(self, identity: Identity | None) -> Iterable[OperationSpec]:
+        """Everything that this caller may call."""
+        ...
+
     def capabilities(self) -> dict[str, Any]: ...
 
 
@@ -77,6 +83,8 @@ class MethodDescription(msgspec.Struct, frozen=True):
 def builtins(surface: Surface, life: Life) -> Service:
     """The service without a namespace that speaks for the daemon itself, to one client."""
     service = Service("")
+    listed: IdentityCache[list[Method]] = IdentityCache()
+    described: IdentityCache[list[MethodDescription]] = IdentityCache()
 
     @service.query(inline=True)
     def initialize(**params: Any) -> InitializeResult:  # Any: editors send whatever LSP holds
@@ -119,23 +127,25 @@ def builtins(surface: Surface, life: Life) -> Service:
         life.exit()
 
     @service.query(inline=True, name="listMethods")
-    def list_methods() -> list[Method]:
-        """List the methods that can be called."""
-        return [Method(spec.name, spec.description) for spec in _external(surface)]
+    def list_methods(ctx: Context) -> list[Method]:
+        """List the methods that the caller may call."""
+        return listed.get(
+            ctx.identity, lambda: [Method(spec.name, spec.description) for spec in surface.methods(ctx.identity)]
+        )
 
     @service.query(inline=True, name="describeMethods")
-    def describe_methods() -> list[MethodDescription]:
-        """List the methods with their params and results."""
-        return [
-            MethodDescription(spec.name, spec.describe_params(), spec.describe_result()) for spec in _external(surface)
-        ]
+    def describe_methods(ctx: Context) -> list[MethodDescription]:
+        """List the methods that the caller may call, with their params and results."""
+        return described.get(
+            ctx.identity,
+            lambda: [
+                MethodDescription(spec.name, spec.describe_params(), spec.describe_result())
+                for spec in surface.methods(ctx.identity)
+            ],
+        )
 
     service.operations = [
         msgspec.structs.replace(spec, immediate=True) if spec.name in _IMMEDIATE else spec
         for spec in service.operations
     ]
     return service
-
-
-def _external(surface: Surface) -> Iterator[OperationSpec]:
-    return (spec for spec in surface.methods() if spec.visibility == "external")

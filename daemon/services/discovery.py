@@ -13,6 +13,7 @@ from ...errors.failures import MethodNotFound
 from ..operations.context import Context
 from ..operations.service import Service
 from ..operations.spec import Forward, OperationKind, OperationSpec
+from .identity_cache import IdentityCache
 
 NO_INPUT: Final = msgspec.Raw(b"null")
 
@@ -78,12 +79,19 @@ def discovery(catalogue: DiscoveryHost) -> Service:
 def rpc_discovery(catalogue: DiscoveryHost) -> Service:
     """`rpc.discover`, whose name OpenRPC fixes."""
     service = Service("")
+    documents: IdentityCache[msgspec.Raw] = IdentityCache()
 
     @service.query(inline=True, name="rpc.discover")
     def discover(ctx: Context) -> Any:  # Any: an OpenRPC document
         """Describe everything that the caller may call as an OpenRPC document."""
         from ..schemas.openrpc import openrpc_document  # late: only those who ask pay for it
 
-        return openrpc_document(catalogue.offered(ctx), version=catalogue.version)
+        return documents.get(
+            ctx.identity, lambda: _encode(openrpc_document(catalogue.offered(ctx), version=catalogue.version))
+        )
 
     return service
+
+
+def _encode(document: object) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(document))

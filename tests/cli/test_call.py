@@ -16,18 +16,16 @@ from pathlib import Path
 import pytest
 from msgspec import Raw
 
-import discreet
-from discreet.cli.exit_status import EXIT_OF_HTTP, MEANINGS, exit_status
-from discreet.cli.params import params_of
-from discreet.cli.verbs.call import add_arguments, request_of
+from discreet.cli.call.params import parse_params
+from discreet.cli.exit_status import CALL_STATUSES, EXIT_OF_HTTP, exit_status
+from discreet.cli.verbs.call import add_arguments, remote_call_of
 from discreet.client import ConnectionFailed, ConnectionLoss, InvalidReply, RequestTimeout, StreamOverrun
 from discreet.client.connection.error_replies import remote_error
 from discreet.daemon.settings import UsageError
 from discreet.errors import ERROR_TABLE, DomainFailure, Internal
 from discreet.errors.wire import encode_error
-
-DEADLINE_SECONDS = 30.0
-"""Bounds a test that hangs; no test waits for it."""
+from support.programs import environment
+from support.waits import DEADLINE_SECONDS
 
 SERVER = r"""
 import json, os, sys, time
@@ -79,13 +77,6 @@ while request := read():
 """
 
 
-def environment() -> dict[str, str]:
-    """Where a child finds this package, and no settings of whoever runs the tests."""
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
-    assert discreet.__file__
-    return environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(discreet.__file__))}
-
-
 def command(*words: str) -> list[str]:
     return [sys.executable, "-P", "-m", "discreet", "call", *words]
 
@@ -130,7 +121,7 @@ def parsed(*words: str) -> argparse.Namespace:
     ],
 )
 def test_words_become_params(words: list[str], expected: object) -> None:
-    assert params_of(words) == expected
+    assert parse_params(words) == expected
 
 
 @pytest.mark.parametrize(
@@ -139,13 +130,13 @@ def test_words_become_params(words: list[str], expected: object) -> None:
 )
 def test_words_that_are_no_params_are_wrong_usage(words: list[str]) -> None:
     with pytest.raises(UsageError):
-        params_of(words)
+        parse_params(words)
 
 
 @pytest.mark.parametrize("text", ["10", '"x"', "null", "{", ""])
 def test_params_as_json_must_be_an_object_or_an_array(text: str) -> None:
     with pytest.raises(UsageError):
-        params_of([], text)
+        parse_params([], text)
 
 
 @pytest.mark.parametrize(
@@ -161,11 +152,11 @@ def test_params_as_json_must_be_an_object_or_an_array(text: str) -> None:
 )
 def test_flags_that_contradict_each_other_are_wrong_usage(words: list[str]) -> None:
     with pytest.raises(UsageError):
-        request_of(parsed(*words))
+        remote_call_of(parsed(*words))
 
 
 def test_without_a_server_it_is_discreet_serve_with_the_same_framing() -> None:
-    request = request_of(parsed("m", "--app", "a:b", "--app", "c:d", "--root", "x", "--framing", "newline"))
+    request = remote_call_of(parsed("m", "--app", "a:b", "--app", "c:d", "--root", "x", "--framing", "newline"))
     assert list(request.command) == [
         *(sys.executable, "-P", "-m", "discreet", "serve", "a:b", "c:d"),
         *("--framing=newline", "--root=x"),
@@ -183,7 +174,7 @@ def test_without_a_server_it_is_discreet_serve_with_the_same_framing() -> None:
     ],
 )
 def test_the_timeout_depends_on_what_is_waited_for(words: list[str], expected: float | None) -> None:
-    assert request_of(parsed("m", *words)).timeout == expected
+    assert remote_call_of(parsed("m", *words)).timeout == expected
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon"])
@@ -204,7 +195,7 @@ def test_a_number_of_retries_that_is_none_is_wrong_usage(text: str) -> None:
 
 def test_every_row_of_the_table_of_errors_has_an_exit_status() -> None:
     for row in ERROR_TABLE:
-        assert row.failure is DomainFailure or EXIT_OF_HTTP[row.http_status] in MEANINGS, row.protocol_code
+        assert row.failure is DomainFailure or EXIT_OF_HTTP[row.http_status] in CALL_STATUSES, row.protocol_code
 
 
 def test_the_errors_of_the_client_itself_have_an_exit_status() -> None:
@@ -217,7 +208,7 @@ def test_the_errors_of_the_client_itself_have_an_exit_status() -> None:
 def test_the_page_names_every_exit_status() -> None:
     page = (Path(__file__).parents[2] / "docs" / "call.md").read_text()
     rows = re.findall(r"^\| (\d+) \| (.+) \|$", page, re.MULTILINE)
-    assert {int(status): meaning for status, meaning in rows} == MEANINGS
+    assert {int(status): meaning for status, meaning in rows} == CALL_STATUSES
 
 
 def test_a_result_is_one_line_of_json_when_piped(fake: str) -> None:
@@ -243,7 +234,7 @@ def without_rich(tmp_path: Path) -> dict[str, str]:
     """Variables with which rich can't be imported."""
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden" / "rich.py").write_text("raise ImportError")
-    return {"PYTHONPATH": os.pathsep.join((str(tmp_path / "hidden"), environment()["PYTHONPATH"]))}
+    return {"PYTHONPATH": environment(tmp_path / "hidden")["PYTHONPATH"]}
 
 
 STYLES = re.compile(r"\x1b\[[0-9;]*m")

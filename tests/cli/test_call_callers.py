@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import discreet
-from discreet.cli.credentials import LONGEST_TOKEN
-from discreet.cli.verbs.call import add_arguments, request_of
+from discreet.cli.call.credentials import MAX_TOKEN_CHARS
+from discreet.cli.verbs.call import add_arguments, remote_call_of
 from discreet.client import MCP, PLAIN
 from discreet.client.dialects import DIALECTS
 from discreet.daemon.settings import UsageError
+from support.programs import environment
+from support.waits import DEADLINE_SECONDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "call.md").read_text(encoding="utf-8")
-
-DEADLINE_SECONDS = 30.0
-"""Bounds a test that hangs; no test waits for it."""
 
 TOKEN = "s3cr3t-of-ann"
 
@@ -46,17 +44,27 @@ async def whoever(ctx: Context) -> AsyncIterator[str]:
 """
 
 
-def run(*words: str, cwd: Path, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
-    assert discreet.__file__
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
+PATIENT = """
+import sys
+from discreet.cli.call import completer
+from discreet.cli.main import main
+completer.DAEMON_SECONDS = 20.0
+sys.exit(main(sys.argv[1:]))
+"""
+"""The program with time enough to complete a line on a busy machine."""
+
+
+def run(
+    *words: str, cwd: Path, stdin: str = "", program: Sequence[str] = ("-m", "discreet"), **more: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-P", "-m", "discreet", *words],
+        [sys.executable, "-P", *program, *words],
         input=stdin,
         capture_output=True,
         text=True,
         check=False,
         cwd=cwd,
-        env={**environ, "PYTHONPATH": os.path.dirname(os.path.dirname(discreet.__file__)), **more},
+        env=environment(**more),
         timeout=DEADLINE_SECONDS,
     )
 
@@ -110,7 +118,8 @@ def test_a_client_is_generated_of_what_the_token_may_see(folder: Path, guarded: 
 
 def test_what_the_token_may_see_is_completed(folder: Path, guarded: dict[str, str]) -> None:
     for flags, offered in (("", ""), ("--token-file token ", "desk/who\ndesk/whoever\n")):
-        done = run("call", "--complete", f"discreet call --app desk:desk {flags}", cwd=folder, **guarded)
+        line = f"discreet call --app desk:desk {flags}"
+        done = run("call", "--complete", line, cwd=folder, program=("-c", PATIENT), **guarded)
         assert (done.stdout, done.stderr) == (offered, "")
     asked = run("call", "--complete", "discreet call --token-file - ", cwd=folder, stdin=TOKEN)
     assert (asked.stdout, asked.stderr) == ("", "")
@@ -118,7 +127,7 @@ def test_what_the_token_may_see_is_completed(folder: Path, guarded: dict[str, st
 
 def test_a_scheme_before_the_token_stays(folder: Path) -> None:
     (folder / "badge").write_text("Badge 7")
-    request = request_of(parsed("m", f"--token-file={folder / 'badge'}"))
+    request = remote_call_of(parsed("m", f"--token-file={folder / 'badge'}"))
     assert request.service_params == {"authorization": "Badge 7"}
 
 
@@ -159,10 +168,10 @@ def test_what_is_no_token_is_wrong_usage_that_does_not_show_it(
     monkeypatch.chdir(folder)
     (folder / "empty").write_text(" \n")
     (folder / "lines").write_text(f"{TOKEN}\n{TOKEN}\n")
-    (folder / "long").write_text("x" * (LONGEST_TOKEN + 1))
+    (folder / "long").write_text("x" * (MAX_TOKEN_CHARS + 1))
     (folder / "binary").write_bytes(b"\xff\xfe")
     with pytest.raises(UsageError) as raised:
-        request_of(parsed("m", *flags))
+        remote_call_of(parsed("m", *flags))
     assert TOKEN not in str(raised.value)
 
 
@@ -182,7 +191,7 @@ def test_scopes_and_writing_are_the_daemons_to_allow(folder: Path) -> None:
 @pytest.mark.parametrize("flag", ["--scope=a", "--allow-write", "--root=.", "--app=a:b"])
 def test_what_is_the_daemons_is_no_other_servers(flag: str) -> None:
     with pytest.raises(UsageError):
-        request_of(parsed("m", "--server=x", flag))
+        remote_call_of(parsed("m", "--server=x", flag))
 
 
 def test_a_subscription_by_its_plain_name_says_what_it_needs(tmp_path: Path) -> None:
@@ -239,7 +248,7 @@ def test_a_server_that_waits_for_a_handshake_gets_it(tmp_path: Path) -> None:
     ],
 )
 def test_the_framing_is_the_dialects_unless_it_is_named(words: list[str], dialect: Any, framing: str | None) -> None:
-    request = request_of(parsed("m", "--server=x", *words))
+    request = remote_call_of(parsed("m", "--server=x", *words))
     assert (request.dialect, request.framing) == (dialect, framing)
 
 

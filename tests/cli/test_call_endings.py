@@ -11,13 +11,11 @@ from typing import IO
 
 import pytest
 
-import discreet
 from discreet.cli.verbs.generate import add_arguments
 from discreet.client.dialects import DIALECTS
 from discreet.daemon.settings.flags import FlagParser
-
-DEADLINE_SECONDS = 30.0
-"""Bounds a test that hangs; no test waits for it."""
+from support.programs import environment
+from support.waits import DEADLINE_SECONDS
 
 APP = """
 from pathlib import Path
@@ -69,8 +67,6 @@ def folder(tmp_path: Path) -> Path:
 def call(
     folder: Path, *words: str, before: tuple[str, ...] = (), stderr: int | IO[str] = subprocess.PIPE
 ) -> subprocess.CompletedProcess[str]:
-    assert discreet.__file__
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
     return subprocess.run(
         [*before, sys.executable, "-P", "-m", "discreet", "call", *words],
         stdin=subprocess.DEVNULL,
@@ -79,7 +75,7 @@ def call(
         text=True,
         check=False,
         cwd=folder,
-        env={**environ, "PYTHONPATH": os.path.dirname(os.path.dirname(discreet.__file__))},
+        env=environment(),
         timeout=DEADLINE_SECONDS,
     )
 

@@ -8,10 +8,20 @@ from pathlib import Path
 
 import pytest
 
-import discreet
-from discreet.cli.candidates import typed_of
-from discreet.cli.main import VERBS, main, parser_of
-from discreet.cli.verbs.completion import SHELLS, script
+from discreet.cli.call.completer import parse_partial_line
+from discreet.cli.commands import VERBS, load_verb
+from discreet.cli.main import main
+from discreet.cli.verbs.completion import SHELLS, completion_script
+from support.programs import environment
+
+PATIENT = """
+import sys
+from discreet.cli.call import completer
+from discreet.cli.main import main
+completer.DAEMON_SECONDS = 20.0
+sys.exit(main(sys.argv[1:]))
+"""
+"""The program with time enough for a daemon on a busy machine."""
 
 every_shell = pytest.mark.parametrize("shell", SHELLS)
 
@@ -19,8 +29,8 @@ every_shell = pytest.mark.parametrize("shell", SHELLS)
 @every_shell
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_flag_of_every_verb_is_in_every_script(shell: str, verb: str) -> None:
-    text = script(shell)
-    parser, _ = parser_of(verb)
+    text = completion_script(shell)
+    parser, _ = load_verb(verb)
     names = [name for flag in parser.flags() for name in flag.names]
     spelt = [name.replace("--", "-l ") if shell == "fish" else name for name in names if name.startswith("--")]
     assert spelt
@@ -31,20 +41,20 @@ def test_every_flag_of_every_verb_is_in_every_script(shell: str, verb: str) -> N
 def test_a_shell_accepts_its_script(shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    done = subprocess.run([shell, "-n"], input=script(shell), text=True, capture_output=True, timeout=30, check=False)
+    done = subprocess.run(
+        [shell, "-n"], input=completion_script(shell), text=True, capture_output=True, timeout=30, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def environment(folder: Path | None = None) -> dict[str, str]:
+def with_program(folder: Path | None = None) -> dict[str, str]:
     """Where the shells find the program, in a folder of its own, and the program this package."""
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
-    assert discreet.__file__
-    environ["PYTHONPATH"] = os.path.dirname(os.path.dirname(discreet.__file__))
-    if folder is not None:
-        (folder / "discreet").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m discreet "$@"\n')
-        (folder / "discreet").chmod(0o755)
-        environ["PATH"] = f"{folder}{os.pathsep}{environ['PATH']}"
-    return environ
+    if folder is None:
+        return environment()
+    (folder / "patient.py").write_text(PATIENT)
+    (folder / "discreet").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P "{folder}/patient.py" "$@"\n')
+    (folder / "discreet").chmod(0o755)
+    return environment(PATH=os.pathsep.join((str(folder), os.environ["PATH"])))
 
 
 def complete(*words: str, line: str = "", folder: Path | None = None) -> list[str]:
@@ -52,12 +62,12 @@ def complete(*words: str, line: str = "", folder: Path | None = None) -> list[st
     quoted = " ".join(f"'{word}'" for word in ("discreet", *words))
     ask = f"COMP_WORDS=({quoted}); COMP_CWORD={len(words)}; _discreet; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     done = subprocess.run(
-        ["bash", "-u", "-c", f"COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; {script('bash')}\n{ask}"],
+        ["bash", "-u", "-c", f"COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; {completion_script('bash')}\n{ask}"],
         text=True,
         capture_output=True,
         timeout=30,
         cwd=folder or "/",
-        env=environment(folder),
+        env=with_program(folder),
         check=True,
     )
     assert done.stderr == ""
@@ -69,9 +79,9 @@ def complete(*words: str, line: str = "", folder: Path | None = None) -> list[st
     ("words", "offered"),
     [
         (["doc"], ["doctor"]),
-        (["serve", "--max-c"], ["--max-concurrency"]),
-        (["--max-c"], ["--max-concurrency"]),
-        (["app:svc", "--max-c"], ["--max-concurrency"]),
+        (["serve", "--max-con"], ["--max-concurrency"]),
+        (["--max-con"], ["--max-concurrency"]),
+        (["app:svc", "--max-con"], ["--max-concurrency"]),
         (["--framing", "n"], ["newline"]),
         (["doctor", "--framing", "=", "c"], ["content-length"]),
         (["--log-format", "="], ["auto", "console", "keyvalue", "json", "journald"]),
@@ -89,7 +99,7 @@ def test_bash_offers_what_fits(words: list[str], offered: list[str]) -> None:
 @every_shell
 def test_the_script_is_printed(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0
-    assert capsys.readouterr().out == script(shell) + "\n"
+    assert capsys.readouterr().out == completion_script(shell) + "\n"
 
 
 # -- what only a daemon knows -----------------------------------------------------------------------------------------
@@ -122,10 +132,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def candidates(line: str, folder: Path) -> list[str]:
-    """What the daemon is said to know; the program must neither fail nor complain."""
+def completions(line: str, folder: Path, *program: str) -> list[str]:
+    """What the program offers for a line. It must neither fail nor write to stderr."""
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "discreet", "call", "--complete", line],
+        [sys.executable, "-P", *(program or ("-m", "discreet")), "call", "--complete", line],
         text=True,
         capture_output=True,
         timeout=30,
@@ -156,7 +166,7 @@ def candidates(line: str, folder: Path) -> list[str]:
 def test_operations_params_and_their_values_are_what_the_daemon_lists(
     folder: Path, typed: str, offered: list[str]
 ) -> None:
-    assert candidates(f"discreet call --app shop:shop {typed}", folder) == offered
+    assert completions(f"discreet call --app shop:shop {typed}", folder, "-c", PATIENT) == offered
 
 
 @pytest.mark.parametrize(
@@ -178,13 +188,13 @@ def test_operations_params_and_their_values_are_what_the_daemon_lists(
     ],
 )
 def test_what_cannot_be_found_out_is_silence(folder: Path, line: str) -> None:
-    assert candidates(line, folder) == []
+    assert completions(line, folder) == []
 
 
 def test_the_command_of_a_line_that_was_not_entered_is_never_run(folder: Path) -> None:
-    assert candidates("discreet call --server 'touch ran' --root x ", folder) == []
+    assert completions("discreet call --server 'touch ran' --root x ", folder) == []
     assert not (folder / "ran").exists()
-    assert typed_of("discreet call --server 'touch ran' m") is None
+    assert parse_partial_line("discreet call --server 'touch ran' m") is None
 
 
 @pytest.mark.skipif(sys.platform == "win32" or shutil.which("bash") is None, reason="needs bash")
@@ -200,14 +210,14 @@ def test_bash_offers_what_the_daemon_lists(folder: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
 def test_fish_offers_what_the_daemon_lists(folder: Path) -> None:
-    ask = f"{script('fish')}\ncomplete -C 'discreet call --app shop:shop shop/p'"
+    ask = f"{completion_script('fish')}\ncomplete -C 'discreet call --app shop:shop shop/p'"
     done = subprocess.run(
         ["fish", "-N", "-c", ask],
         text=True,
         capture_output=True,
         timeout=30,
         cwd=folder,
-        env=environment(folder) | {"HOME": str(folder)},
+        env=with_program(folder) | {"HOME": str(folder)},
         check=True,
     )
     assert done.stdout.split() == ["shop/price"]
@@ -221,14 +231,14 @@ def test_zsh_offers_what_the_daemon_lists(folder: Path) -> None:
         "discreet call --app shop:shop shop/price n",
         "discreet call --app x ",
     )
-    asks = "; ".join(f'program=discreet line="{line}"; _discreet_candidates' for line in lines)
+    asks = "; ".join(f'program=discreet line="{line}"; _discreet_call' for line in lines)
     done = subprocess.run(
-        ["zsh", "-f", "-c", f"{stubs}{script('zsh')}\n{asks}"],
+        ["zsh", "-f", "-c", f"{stubs}{completion_script('zsh')}\n{asks}"],
         text=True,
         capture_output=True,
         timeout=30,
         cwd=folder,
-        env=environment(folder),
+        env=with_program(folder),
         check=True,
     )
     assert done.stdout.split() == ["shop/price", "net=", "net=true", "net=false", "files"]

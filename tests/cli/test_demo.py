@@ -13,14 +13,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-import discreet
-from discreet.cli.demo_steps import DESK, FILES, Heard, Scene, Step, Unexpected
-from discreet.cli.verbs.demo import perform
-from discreet.cli.wiretap import Wiretap
+from discreet.cli.demo.capture import CapturedMessages, CapturingTransport
+from discreet.cli.demo.steps import APP_STEPS, FILE_SERVICE_STEPS, DemoDaemon, DemoStep, ServerOutput, StepFailed
+from discreet.cli.verbs.demo import run_step
 from discreet.client import attach, spawn
-
-DEADLINE_SECONDS = 60.0
-"""Bounds a test that hangs; no test waits for it."""
+from support.programs import environment
+from support.waits import DEADLINE_SECONDS
 
 SAYS_YES = r"""
 import json, sys
@@ -33,11 +31,6 @@ while line := sys.stdin.buffer.readline():
         sys.stdout.buffer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
         sys.stdout.buffer.flush()
 """
-
-
-def environment(**more: str) -> dict[str, str]:
-    assert discreet.__file__
-    return os.environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(discreet.__file__))} | more
 
 
 def demo(cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
@@ -56,7 +49,7 @@ def test_every_step_behaves_and_nothing_is_left_behind(tmp_path: Path) -> None:
     done = demo(tmp_path, TMPDIR=str(tmp_path))
     assert done.returncode == 0, done.stdout
     assert done.stderr == ""
-    for step in (*FILES, *DESK):
+    for step in (*FILE_SERVICE_STEPS, *APP_STEPS):
         assert f"\n{step.title}\n" in done.stdout
         assert step.why in done.stdout
     assert {"-32600", "-32700", "-32602", "-32800"} <= set(re.findall(r"-32\d+", done.stdout))
@@ -92,48 +85,50 @@ def test_it_is_coloured_on_a_terminal_unless_asked_not_to(tmp_path: Path, no_col
 
 
 @asynccontextmanager
-async def yes_server() -> AsyncIterator[Scene]:
+async def yes_server() -> AsyncIterator[DemoDaemon]:
     async with spawn([sys.executable, "-I", "-S", "-c", SAYS_YES], stderr="collect") as process:
-        wire = Wiretap(process)
-        async with attach(wire, timeout=DEADLINE_SECONDS) as peer:
-            yield Scene(process, peer, wire, Heard())
+        transport = CapturingTransport(process)
+        async with attach(transport, timeout=DEADLINE_SECONDS) as peer:
+            yield DemoDaemon(process, peer, transport, ServerOutput())
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("step", [*FILES[:5], DESK[0]], ids=lambda step: step.title)
-async def test_a_daemon_that_does_something_else_fails_the_step(step: Step, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("step", [*FILE_SERVICE_STEPS[:5], APP_STEPS[0]], ids=lambda step: step.title)
+async def test_a_daemon_that_does_something_else_fails_the_step(
+    step: DemoStep, capsys: pytest.CaptureFixture[str]
+) -> None:
     with anyio.fail_after(DEADLINE_SECONDS):
-        async with yes_server() as scene:
-            assert not await perform(step, scene)
+        async with yes_server() as daemon:
+            assert not await run_step(step, daemon)
     assert step.why not in capsys.readouterr().out
 
 
 @pytest.mark.anyio
 async def test_a_step_that_takes_too_long_has_failed(capsys: pytest.CaptureFixture[str]) -> None:
-    async def hang(_: Scene) -> None:
+    async def hang(_: DemoDaemon) -> None:
         await anyio.sleep_forever()
 
-    async def refuse(_: Scene) -> None:
-        raise Unexpected("nothing as it should be")
+    async def refuse(_: DemoDaemon) -> None:
+        raise StepFailed("nothing as it should be")
 
-    async with yes_server() as scene:
-        assert not await perform(Step("Hang", hang, "why"), scene, seconds=0.01)
-        assert not await perform(Step("Refuse", refuse, "why"), scene)
+    async with yes_server() as daemon:
+        assert not await run_step(DemoStep("Hang", hang, "why"), daemon, seconds=0.01)
+        assert not await run_step(DemoStep("Refuse", refuse, "why"), daemon)
     assert "nothing as it should be" in capsys.readouterr().out
 
 
-def test_the_wiretap_tells_frames_from_raw_bytes() -> None:
-    anyio.run(_tapped)
+def test_the_capturing_transport_tells_frames_from_raw_bytes() -> None:
+    anyio.run(_captured)
 
 
-async def _tapped() -> None:
+async def _captured() -> None:
     from discreet.framing.transports.memory import memory_pair
 
     ours, theirs = memory_pair()
-    wire = Wiretap(ours)
-    await wire.send(b"raw")
-    wire.send_nowait(b"Content-Length: 2\r\n\r\n{}Content-Length: 2\r\n\r\n[]")
+    transport = CapturingTransport(ours)
+    await transport.send(b"raw")
+    transport.send_nowait(b"Content-Length: 2\r\n\r\n{}Content-Length: 2\r\n\r\n[]")
     await theirs.send(b"Content-Length: 1\r\n\r\n1")
-    assert await wire.receive() == b"Content-Length: 1\r\n\r\n1"
-    assert wire.take() == (["raw", "{}", "[]"], ["1"])
-    assert wire.take() == ([], [])
+    assert await transport.receive() == b"Content-Length: 1\r\n\r\n1"
+    assert transport.take() == CapturedMessages(["raw", "{}", "[]"], ["1"])
+    assert transport.take() == CapturedMessages([], [])

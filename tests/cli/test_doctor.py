@@ -1,4 +1,4 @@
-"""What the doctor finds, in surroundings and in daemons that are well or ill."""
+"""What the doctor finds in the environment, and in daemons that are well or ill."""
 
 import json
 import os
@@ -8,31 +8,40 @@ from typing import Any
 
 import pytest
 
-from discreet.cli.doctor_checks import CHECKS, QUIRKS, Finding, Surroundings, limits, log_sink, quirks, settings
-from discreet.cli.doctor_trial import Trial, first_stray_byte, judge, try_out
+from discreet.cli.doctor.checks import (
+    CHECKS,
+    KNOWN_CLIENTS,
+    CheckContext,
+    Finding,
+    check_clients,
+    check_limits,
+    check_log,
+    check_settings,
+)
+from discreet.cli.doctor.trial import TrialResult, first_stray_byte, run_trial, trial_findings
 from discreet.cli.main import main
 from discreet.daemon.settings import Resolved, Settings, resolve_settings
 
 
-def surroundings(chosen: Settings | None = None, **environ: str) -> Surroundings:
-    return Surroundings(Resolved(chosen or Settings(root="/"), {}), environ)
+def context(chosen: Settings | None = None, **environ: str) -> CheckContext:
+    return CheckContext(Resolved(chosen or Settings(root="/"), {}), environ)
 
 
 def statuses(findings: list[Finding]) -> set[tuple[str, str]]:
     return {(finding.check, finding.status) for finding in findings}
 
 
-# Surroundings
+# The environment
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_no_check_fails_where_these_tests_run(check: Any) -> None:
-    assert "fail" not in {finding.status for finding in check(surroundings())}
+    assert "fail" not in {finding.status for finding in check(context())}
 
 
 def test_each_setting_is_shown_with_its_source() -> None:
     environ = {"DISCREET_MAX_CONCURRENCY": "3", "DISCREET_SCOPE": "a b", "DISCREET_ELSEWHERE_BOT": "x"}
-    findings = list(settings(Surroundings(resolve_settings({}, environ, "/"), environ)))
+    findings = list(check_settings(CheckContext(resolve_settings({}, environ, "/"), environ)))
     said = [finding.message for finding in findings if finding.status == "ok"]
     assert said == ["scope = a, b (from DISCREET_SCOPE)", "max-concurrency = 3 (from DISCREET_MAX_CONCURRENCY)"]
     assert [f.status for f in findings if "DISCREET_ELSEWHERE_BOT" in f.message] == ["warn"]
@@ -42,8 +51,8 @@ def test_each_setting_is_shown_with_its_source() -> None:
     "chosen", [Settings(request_timeout=None), Settings(drain_timeout=60.0)], ids=["request-timeout", "drain-timeout"]
 )
 def test_settings_that_may_surprise_are_named(chosen: Settings) -> None:
-    assert ("limits", "warn") not in statuses([f for f in limits(surroundings()) if "timeout" in f.message])
-    assert ("limits", "warn") in statuses([f for f in limits(surroundings(chosen)) if "timeout" in f.message])
+    assert ("limits", "warn") not in statuses([f for f in check_limits(context()) if "timeout" in f.message])
+    assert ("limits", "warn") in statuses([f for f in check_limits(context(chosen)) if "timeout" in f.message])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
@@ -54,7 +63,7 @@ def test_more_requests_than_open_files_are_named() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 512), hard))
     try:
         few, many = (
-            [finding.status for finding in limits(surroundings(Settings(max_threads=n))) if "files" in finding.message]
+            [finding.status for finding in check_limits(context(Settings(max_threads=n))) if "files" in finding.message]
             for n in (64, 600)
         )
     finally:
@@ -72,22 +81,22 @@ def test_a_log_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         (str(tmp_path), "warn"),
         (str(tmp_path / "none" / "log"), "warn"),
     ):
-        assert [finding.status for finding in log_sink(surroundings(Settings(log_file=path)))] == [status]
+        assert [finding.status for finding in check_log(context(Settings(log_file=path)))] == [status]
 
 
-def test_quirks_are_told_only_where_their_client_is() -> None:
-    assert list(quirks(surroundings())) == []
-    assert list(quirks(surroundings(TERM_PROGRAM="iTerm.app", NVIM=""))) == []
-    for quirk in QUIRKS:
-        name, value = quirk.signs[-1]
-        fitting = surroundings(Settings(framing="newline" if "newline" in quirk.framings else "content-length"))
-        (finding,) = quirks(Surroundings(fitting.resolved, {name: value or "1"}))
+def test_advice_on_a_client_is_given_only_where_it_runs() -> None:
+    assert list(check_clients(context())) == []
+    assert list(check_clients(context(TERM_PROGRAM="iTerm.app", NVIM=""))) == []
+    for client in KNOWN_CLIENTS:
+        name, value = client.variables[-1]
+        fitting = context(Settings(framing="newline" if "newline" in client.framings else "content-length"))
+        (finding,) = check_clients(CheckContext(fitting.resolved, {name: value or "1"}))
         assert (finding.check, finding.status) == ("clients", "ok")
-        assert quirk.client in finding.message
+        assert client.name in finding.message
 
 
 def test_a_framing_that_the_client_does_not_speak_is_named() -> None:
-    (finding,) = quirks(surroundings(Settings(framing="newline"), INSIDE_EMACS="30.1,eglot"))
+    (finding,) = check_clients(context(Settings(framing="newline"), INSIDE_EMACS="30.1,eglot"))
     assert finding.status == "warn"
 
 
@@ -136,13 +145,13 @@ os.read(0, 65536)
 """
 
 
-def ill(code: str, **limits: float) -> Trial:
+def ill(code: str, **limits: float) -> TrialResult:
     """The trial of a program that plays a daemon."""
-    return try_out([sys.executable, "-I", "-c", BEFORE + code], "content-length", **limits)
+    return run_trial([sys.executable, "-I", "-c", BEFORE + code], "content-length", **limits)
 
 
-def diagnosis(trial: Trial) -> set[tuple[str, str]]:
-    return statuses(list(judge(trial, "content-length", drain_timeout=3600.0)))
+def diagnosis(trial: TrialResult) -> set[tuple[str, str]]:
+    return statuses(list(trial_findings(trial, "content-length", drain_timeout=3600.0)))
 
 
 def test_a_daemon_that_is_well_passes() -> None:
@@ -170,13 +179,13 @@ def test_what_is_wrong_with_a_daemon_is_found(code: str, found: tuple[str, str])
 
 def test_an_end_that_takes_longer_than_the_drain_window_is_named() -> None:
     for ended, status in ((2.4, "ok"), (2.6, "warn")):
-        trial = Trial(0.1, ended, 0, b"", b"", held=False)
-        assert ("end", status) in statuses(list(judge(trial, "content-length", 2.0)))
+        trial = TrialResult(0.1, ended, 0, b"", b"", output_held=False)
+        assert ("end", status) in statuses(list(trial_findings(trial, "content-length", 2.0)))
 
 
 def test_why_a_daemon_did_not_start_is_told() -> None:
     trial = ill("os.write(2, b'first\\ncannot start\\n'); sys.exit(2)")
-    assert any("cannot start" in finding.message for finding in judge(trial, "content-length", 2.0))
+    assert any("cannot start" in finding.message for finding in trial_findings(trial, "content-length", 2.0))
 
 
 def is_there(pid: int) -> bool:
@@ -204,7 +213,7 @@ def test_a_process_that_outlives_the_daemon_is_named_and_ended() -> None:
     trial = ill(
         f"p = subprocess.Popen([sys.executable, '-I', '-c', {child!r}]); os.write(2, b'%d' % p.pid); {ANSWER}; os._exit(0)"
     )
-    assert trial.held
+    assert trial.output_held
     assert ("end", "warn") in diagnosis(trial)
     assert trial.log.isdigit()
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from discreet.cli.main import VERBS, main, parser_of
+from discreet.cli.commands import VERBS, load_verb
+from discreet.cli.main import main
 
 every_verb = pytest.mark.parametrize("name", VERBS)
 
@@ -45,7 +46,7 @@ def test_the_general_help_lists_every_verb(name: str, capsys: pytest.CaptureFixt
 
 @every_verb
 def test_the_examples_are_command_lines_that_can_be_read(name: str) -> None:
-    parser, _ = parser_of(name)
+    parser, _ = load_verb(name)
     read = 0
     for example in VERBS[name].examples:
         words = shlex.split(example.partition(" > ")[0].removeprefix('eval "$(').removesuffix(')"'))
@@ -155,7 +156,7 @@ def test_only_the_verb_that_is_asked_for_is_imported() -> None:
     code = (
         "import sys\nfrom discreet.cli.main import main\n"
         "main(['--version'])\n"
-        "sys.stderr.write(' '.join(name for name in sys.modules if name.startswith('discreet.daemon.cli.')))"
+        "sys.stderr.write(' '.join(name for name in sys.modules if name.startswith('discreet.cli.')))"
     )
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=30, check=True)
-    assert set(done.stderr.split()) == {"discreet.cli.main", "discreet.cli.output"}
+    assert set(done.stderr.split()) == {"discreet.cli.main", "discreet.cli.commands", "discreet.cli.output"}

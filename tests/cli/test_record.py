@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,6 @@ from typing import IO
 import msgspec
 import pytest
 
-import discreet
 from discreet.cli.main import main
 from discreet.framing.encoder import encode_frame
 from discreet.recording.format import (
@@ -29,20 +27,13 @@ from discreet.recording.format import (
     StderrEntry,
     read_recording,
 )
+from support.programs import environment, has_ended
+from support.waits import DEADLINE_SECONDS, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="plays with POSIX pipes and signals")
 
-DEADLINE_SECONDS = 30.0
-"""Bounds a test that hangs; no test waits for it."""
-
 GITHUB = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3hJ6"
 INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}'
-
-
-def environment(**more: str) -> dict[str, str]:
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
-    assert discreet.__file__
-    return environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(discreet.__file__))} | more
 
 
 def python(code: str, *words: str) -> list[str]:
@@ -417,27 +408,12 @@ STUBBORN = (
 """Ignores the end of its input, and SIGTERM."""
 
 
-def until_gone(pid: int) -> None:
-    """Wait for the end of a process that is nobody's child here."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            os.kill(pid, 0)
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except (ProcessLookupError, FileNotFoundError):
-            return
-        if state == "Z":
-            return
-        os.sched_yield()
-    raise AssertionError("it lives on")
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_a_killed_recorder_leaves_no_server(tmp_path: Path) -> None:
     with recorded(tmp_path, python(STUBBORN)) as session:
         pid = int(session.stdout.readline())
         session.process.kill()
-        until_gone(pid)
+        wait_until(lambda: has_ended(pid))
         assert session.end() == -signal.SIGKILL
 
 

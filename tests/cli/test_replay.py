@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
@@ -11,14 +10,12 @@ from pathlib import Path
 
 import pytest
 
-import discreet
+from discreet.cli.exit_status import REPLAY_STATUSES
 from discreet.cli.main import main
-from discreet.cli.verbs.replay import MEANINGS
 from discreet.framing.encoder import encode_frame
 from discreet.framing.events import Framing
-
-DEADLINE_SECONDS = 30.0
-"""Bounds a test that hangs; no test waits for it."""
+from support.programs import environment
+from support.waits import DEADLINE_SECONDS
 
 GITHUB = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3hJ6"
 
@@ -57,12 +54,6 @@ async def open_session() -> dict[str, str]:
 async def whoami(token: str) -> bool:
     return token in issued
 """
-
-
-def environment(**more: str) -> dict[str, str]:
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
-    assert discreet.__file__
-    return environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(discreet.__file__))} | more
 
 
 def run(tmp_path: Path, *words: str, data: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
@@ -234,4 +225,4 @@ def test_wrong_usage_starts_nothing(
 def test_the_page_lists_every_exit_status() -> None:
     page = (Path(__file__).parents[2] / "docs" / "recording.md").read_text()
     listed = {int(number): meaning for number, meaning in re.findall(r"^\| (\d+) \| (.+?) \|$", page, re.MULTILINE)}
-    assert listed == MEANINGS
+    assert listed == REPLAY_STATUSES

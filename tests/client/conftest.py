@@ -12,9 +12,7 @@ import pytest
 
 from discreet.client import Peer, attach
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
-
-DEADLINE_SECONDS = 20.0
-"""Bounds a test that hangs; no test waits for it."""
+from support.waits import DEADLINE_SECONDS
 
 
 class FakeServer:

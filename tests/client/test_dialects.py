@@ -34,11 +34,9 @@ from discreet.client.dialects import DIALECTS, initialize_handshake
 from discreet.client.errors import TaskNotFound
 from discreet.client.task_group import background_tasks
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
-
-DEADLINE_SECONDS = 30.0
-"""Bounds a test that hangs; no test waits for it."""
 
 LINES = Dialect(
     framing="newline",

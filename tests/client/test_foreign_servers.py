@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import anyio
 import msgspec
@@ -35,20 +35,13 @@ from discreet.client import (
     connect,
 )
 from discreet.client.dialects import initialize_handshake
+from support.requirements import missing
+from support.waits import DEADLINE_SECONDS
 
 HERE = Path(__file__).parent
-DEADLINE_SECONDS = 30.0
-"""Bounds a test that hangs; no test waits for it."""
-
 LARGE = "x" * 1_000_000 + "é→🙂"
 SHORT = 0.1
 """The time-out, in seconds, of a call that is never answered."""
-
-
-def missing(what: str) -> NoReturn:
-    if os.environ.get("DISCREET_INTEROP_REQUIRED") == "1":
-        pytest.fail(f"{what}; DISCREET_INTEROP_REQUIRED is set")
-    pytest.skip(what)
 
 
 @cache

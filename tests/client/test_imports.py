@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
 import discreet
 import discreet.client
+from support.programs import environment
 
 HEAVY = ("asyncio", "trio", "structlog", "logging", "ssl", "socket", "tempfile", "random")
 
 
 def loaded_by(statement: str) -> set[str]:
-    assert discreet.__file__
     done = subprocess.run(
         [sys.executable, "-P", "-c", f"{statement}\nimport sys\nprint(*sys.modules)"],
         check=True,
         capture_output=True,
         text=True,
-        env=os.environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(discreet.__file__))},
+        env=environment(),
     )
     return set(done.stdout.split())
 

@@ -38,9 +38,8 @@ from discreet.client import (
     spawn,
 )
 from discreet.errors import OperationError
-
-DEADLINE_SECONDS = 30.0
-"""Bounds a test that hangs; no test waits for it."""
+from support.programs import environment
+from support.waits import DEADLINE_SECONDS
 
 APP = '''
 import os
@@ -169,12 +168,6 @@ def folder(tmp_path: Path) -> Path:
 
 def served(framing: str = "content-length") -> list[str]:
     return [sys.executable, "-P", "-m", "discreet", "serve", "app:app", f"--framing={framing}", "--log-level=error"]
-
-
-def environment() -> dict[str, str]:
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
-    assert discreet.__file__
-    return environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(discreet.__file__))}
 
 
 @contextmanager

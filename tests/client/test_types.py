@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-import discreet
+from support.programs import for_type_checkers
 
 PROGRAM = """
 from typing import Any, assert_type
@@ -52,10 +51,6 @@ def test_results_have_the_requested_type(tmp_path: Path) -> None:
     if importlib.util.find_spec("mypy") is None:
         pytest.skip("mypy is not installed")
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
-    sources = str(Path(discreet.__file__).parents[1])
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    if "site-packages" not in sources:
-        environment["MYPYPATH"] = sources
     options = (
         "--strict",
         "--no-error-summary",
@@ -67,7 +62,7 @@ def test_results_have_the_requested_type(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-P", "-m", "mypy", *options, "program.py"],
         cwd=tmp_path,
-        env=environment,
+        env=for_type_checkers(),
         capture_output=True,
         text=True,
         check=False,

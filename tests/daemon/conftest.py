@@ -19,9 +19,7 @@ from discreet.framing.encoder import encode_frame
 from discreet.framing.events import NEED_DATA, Fault, Frame, FrameLimits
 from discreet.framing.parser import parser_for
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
-
-SECONDS = 5.0
-"""How long a test waits for what must come. Generous: nothing waits for it to pass."""
+from support.waits import DEADLINE_SECONDS
 
 
 class Wire:
@@ -51,7 +49,7 @@ class Wire:
         return await self.receive()
 
     async def receive(self) -> dict[str, Any]:
-        with anyio.fail_after(SECONDS):
+        with anyio.fail_after(DEADLINE_SECONDS):
             while (event := self._parser.next_event()) is NEED_DATA:
                 data = await self.transport.receive()
                 if not data:
@@ -72,7 +70,7 @@ class Wire:
     async def end(self) -> int:
         """End the input and wait for the daemon; its exit status."""
         self.transport.send_eof()
-        with anyio.fail_after(SECONDS):
+        with anyio.fail_after(DEADLINE_SECONDS):
             await self.ended.wait()
         assert self.status is not None
         return self.status

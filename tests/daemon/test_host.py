@@ -17,10 +17,9 @@ from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
 from discreet.framing.transports.memory import memory_pair
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
-
-SECONDS = 5.0
 
 
 class Owner:
@@ -175,7 +174,7 @@ async def test_the_end_of_one_client_is_not_that_of_the_other(wire_class: Any) -
         assert owner.asked == ["shutdown"]
         assert (await first.call("shop/echo", {"value": 1}))["result"] == 1
         first.transport.send_eof()
-        with anyio.fail_after(SECONDS):
+        with anyio.fail_after(DEADLINE_SECONDS):
             await first.ended.wait()
         assert first.status == 0
 

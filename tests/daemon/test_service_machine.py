@@ -26,10 +26,9 @@ from discreet.framing.encoder import encode_frame
 from discreet.framing.events import NEED_DATA, Frame, FrameLimits
 from discreet.framing.parser import parser_for
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
+from support.waits import DEADLINE_SECONDS
 
 Serving = Callable[..., AbstractAsyncContextManager[Any]]
-
-SECONDS = 10.0
 
 
 class Declared(OperationError, code="DECLARED"):
@@ -80,7 +79,7 @@ class Hosted:
 
         @service.query(timeout=None)
         def waits_in_thread(ctx: Context, n: int) -> int:
-            ctx.wait_cancelled(SECONDS)
+            ctx.wait_cancelled(DEADLINE_SECONDS)
             return n
 
         @service.query(timeout=0.002)
@@ -210,7 +209,7 @@ async def perform(script: list[tuple[str, Any]], finale: str, limit: int) -> Non
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run)
-        with anyio.fail_after(SECONDS):
+        with anyio.fail_after(DEADLINE_SECONDS):
             for step, what in script:
                 await play(client, step, what)
             if finale != "cut":
@@ -291,7 +290,7 @@ async def rounds(wire: Any, count: int, first: int) -> None:
         answered = 0
         while answered < BATCH:
             answered += "id" in await wire.receive()
-    with anyio.fail_after(SECONDS):
+    with anyio.fail_after(DEADLINE_SECONDS):
         while not wire.daemon.host.idle:
             await anyio.lowlevel.checkpoint()
 

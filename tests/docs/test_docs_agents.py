@@ -24,10 +24,10 @@ from discreet.daemon.agents.tasks.executor import AgentExecutor, RequestContext,
 from discreet.daemon.connection.streams import MAX_UNDELIVERED
 from discreet.daemon.dispatch import starvation
 from discreet.daemon.settings import Settings
+from support.programs import environment, install_commands
+from support.waits import DEADLINE_SECONDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
-SECONDS = 60
-
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# (\w+\.py)\n")
 BLOCKS = [(match[1], match[2]) for match in FENCED.finditer(PAGE)]
@@ -39,15 +39,9 @@ DIFFERS = (
 )
 
 
-def environment(folder: Path) -> dict[str, str]:
-    paths = [str(Path(entry).resolve()) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DISCREET_", "PYTEST_"))}
-    return kept | {
-        "PATH": os.pathsep.join((str(folder / "bin"), os.environ["PATH"])),
-        "PYTHONPATH": os.pathsep.join([str(folder), *paths]),
-        "PYTHONIOENCODING": "utf-8",
-        "COLUMNS": "80",
-    }
+def variables(folder: Path) -> dict[str, str]:
+    search = os.pathsep.join((str(folder / "bin"), os.environ["PATH"]))
+    return environment(folder, PATH=search, PYTHONIOENCODING="utf-8", COLUMNS="80")
 
 
 def run(command: str, folder: Path) -> str:
@@ -55,11 +49,11 @@ def run(command: str, folder: Path) -> str:
     done = subprocess.run(
         ["sh", "-c", command],
         cwd=folder,
-        env=environment(folder),
+        env=variables(folder),
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=SECONDS,
+        timeout=DEADLINE_SECONDS,
     )
     said = "".join(line for line in done.stderr.splitlines(keepends=True) if line.startswith("discreet: "))
     shown = done.stdout + said
@@ -71,10 +65,7 @@ def run(command: str, folder: Path) -> str:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The page's programs, and the two that it calls."""
-    (tmp_path / "bin").mkdir()
-    for name, arguments in (("discreet", "-P -m discreet"), ("python", "")):
-        (tmp_path / "bin" / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
-        (tmp_path / "bin" / name).chmod(0o755)
+    install_commands(tmp_path / "bin", python="")
     for language, text in BLOCKS:
         if language == "python":
             named = FILE.match(text)
@@ -123,7 +114,7 @@ async def test_the_baker_goes_on_where_a_killed_daemon_stopped(folder: Path) -> 
     message = {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "12"}]}
     seen: list[Any] = []
     async with (
-        connect([*command, "killer:killer"], cwd=folder, env=environment(folder)) as peer,
+        connect([*command, "killer:killer"], cwd=folder, env=variables(folder)) as peer,
         peer.subscribe("SendStreamingMessage", {"message": message}) as stream,
     ):
         while len(seen) < 5:
@@ -134,7 +125,7 @@ async def test_the_baker_goes_on_where_a_killed_daemon_stopped(folder: Path) -> 
                 seen.append(await anext(stream))
     assert len(seen) < 15
     task_id = seen[0]["task"]["id"]
-    async with connect(command, cwd=folder, env=environment(folder)) as peer:
+    async with connect(command, cwd=folder, env=variables(folder)) as peer:
         with suppress(UnsupportedOperation):  # it may have ended by now
             async for _ in peer.subscribe("SubscribeToTask", {"id": task_id}):
                 pass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import subprocess
@@ -28,6 +27,8 @@ from discreet.errors import AuthenticationRequired, failures
 from discreet.errors.codes import ERROR_TABLE
 from discreet.errors.failures import AgentFailure
 from discreet.errors.wire import encode_error
+from support.programs import environment
+from support.waits import DEADLINE_SECONDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "a2a-stdio-binding.md").read_text(encoding="utf-8")
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -38,7 +39,6 @@ JSON = [text for language, text in FENCED.findall(PAGE) if language == "json"]
 PLACEHOLDER = re.compile(r"<((?:task|context|message)(?:-\d+)?|time)>")
 ID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
-SECONDS = 60
 
 
 def rows(section: str) -> list[list[str]]:
@@ -85,12 +85,10 @@ def pattern(shown: str, known: dict[str, str]) -> re.Pattern[str]:
 def serve(command: str, folder: Path) -> subprocess.Popen[str]:
     program, *arguments = shlex.split(command)
     assert program == "discreet"
-    paths = [str(Path(entry).resolve()) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "discreet", *arguments],
         cwd=folder,
-        env=environment | {"PYTHONPATH": os.pathsep.join([str(folder), *paths])},
+        env=environment(folder),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -100,7 +98,7 @@ def serve(command: str, folder: Path) -> subprocess.Popen[str]:
 
 def end(daemon: subprocess.Popen[str]) -> tuple[str, int]:
     """What it wrote that nobody expected, and its status."""
-    rest, _ = daemon.communicate(timeout=SECONDS)
+    rest, _ = daemon.communicate(timeout=DEADLINE_SECONDS)
     return rest, daemon.returncode
 
 

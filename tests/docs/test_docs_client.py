@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-import discreet
 from discreet.client import Attempt, ClientError, RestartPolicy, RetryPolicy, attach, connect, errors
+from support.programs import environment, install_commands
+from support.waits import DEADLINE_SECONDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
 PROGRAM = re.compile(r"^```python\n(# (\w+)\.py\n.*?)^```\n(?:\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 PROGRAMS = {name: (source, shown) for source, name, shown in PROGRAM.findall(PAGE)}
-SECONDS = 60
 
 
 def rows(head: str) -> dict[str, str]:
@@ -35,22 +35,15 @@ def rows(head: str) -> dict[str, str]:
 def test_a_program_of_the_page_prints_what_is_shown(name: str, tmp_path: Path) -> None:
     for file, (source, _) in PROGRAMS.items():
         (tmp_path / f"{file}.py").write_text(source, encoding="utf-8")
-    (tmp_path / "discreet").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m discreet "$@"\n')
-    (tmp_path / "discreet").chmod(0o755)
-    assert discreet.__file__
-    home = os.path.dirname(os.path.dirname(discreet.__file__))
-    environ = os.environ | {
-        "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": os.pathsep.join((home, str(tmp_path))),
-    }
+    search = os.pathsep.join((str(install_commands(tmp_path / "bin")), os.environ["PATH"]))
     done = subprocess.run(
         [sys.executable, "-P", f"{name}.py"],
         cwd=tmp_path,
-        env=environ,
+        env=environment(tmp_path, PATH=search),
         capture_output=True,
         text=True,
         check=False,
-        timeout=SECONDS,
+        timeout=DEADLINE_SECONDS,
     )
     assert (done.stdout, done.returncode) == (PROGRAMS[name][1], 0), done.stderr
 

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-SECONDS = 60
+from support.programs import environment, install_commands
+from support.waits import DEADLINE_SECONDS
 
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = [(match[1], match[2]) for match in FENCED.finditer(README)]
 FILE_NAMED = re.compile(r"# (\w+\.py)\n")
@@ -42,21 +43,16 @@ def folder(tmp_path: Path) -> Path:
         if name := FILE_NAMED.match(block):
             (tmp_path / name[1]).write_text(block, encoding="utf-8")
             os.utime(tmp_path / name[1], (1767225600, 1767225600))  # 2026-01-01
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    for name, arguments in (("discreet", "-P -m discreet"), ("python", "-P")):
-        (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
-        (programs / name).chmod(0o755)
+    install_commands(tmp_path / "bin", python="-P")
     return tmp_path
 
 
 def run(command: list[str], folder: Path, **more: str) -> tuple[str, str]:
     """stdout, and what the programs themselves said on stderr, without the log."""
     search = os.pathsep.join((str(folder / "bin"), os.environ["PATH"]))
-    paths = [str(Path(entry).resolve()) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    environment = {**os.environ, "PATH": search, "PYTHONPATH": os.pathsep.join(paths), **more}
+    variables = environment(**{"PATH": search, **more})
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS
+        command, cwd=folder, env=variables, capture_output=True, text=True, check=False, timeout=DEADLINE_SECONDS
     )
     said = "".join(line for line in done.stderr.splitlines(keepends=True) if line.startswith("discreet: "))
     return done.stdout, said

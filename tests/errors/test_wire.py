@@ -197,7 +197,7 @@ def test_an_error_response_echoes_the_id_it_was_given() -> None:
     }
 
 
-@pytest.mark.parametrize("failure", [failure for failure, *_ in EXPECTED], ids=repr)
+@pytest.mark.parametrize("failure", [failure for failure, *_ in EXPECTED], ids=lambda failure: type(failure).__name__)
 def test_a_peer_reads_back_the_failure_that_was_sent(failure: Failure) -> None:
     decoded, read = decode_error(encode_error(failure))
     if isinstance(failure, DomainFailure):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
@@ -14,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from support.programs import environment
+from support.waits import DEADLINE_SECONDS
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "agent"
 PAGE = (EXAMPLE / "README.md").read_text(encoding="utf-8")
-SECONDS = 120
 
 
 @pytest.fixture
@@ -30,11 +31,13 @@ def run(command: str, folder: Path) -> str:
     (shown,) = re.findall(rf"^```sh\n({re.escape(command)})\n```$", PAGE, re.MULTILINE)
     first, *rest = shlex.split(shown)
     program = {"python": [sys.executable], "discreet": [sys.executable, "-P", "-m", "discreet"]}[first]
-    paths = [str(Path(entry).resolve()) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DISCREET_", "PYTEST_"))}
-    environment = {**kept, "PYTHONPATH": os.pathsep.join(paths), "REPORT_PAUSE": "0"}
     done = subprocess.run(
-        [*program, *rest], cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS
+        [*program, *rest],
+        cwd=folder,
+        env=environment(REPORT_PAUSE="0"),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     return done.stdout

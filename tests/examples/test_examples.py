@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -11,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
-SECONDS = 120
+from support.programs import environment
+from support.waits import DEADLINE_SECONDS
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 APPS = {"notes": "notes:notes", "editor": "editor:text_document"}
 
 
@@ -25,11 +25,13 @@ def example(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def run(arguments: list[str], folder: Path) -> str:
-    paths = [str(Path(entry).resolve()) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("DISCREET_", "PYTEST_"))}
-    environment["PYTHONPATH"] = os.pathsep.join(paths)
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -12,6 +12,7 @@ from discreet.framing.events import END_OF_INPUT, NEED_DATA, Fault, Frame, Frame
 from discreet.framing.parser import parser_for
 from discreet.framing.transports.interface import PeerGone
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -28,7 +29,7 @@ def channel(frame_timeout: float = 30.0, capacity: int = 1 << 16) -> tuple[Chann
 async def events(wire: Channel, count: int) -> list[object]:
     """The next frames and faults, however long they take within reason."""
     found: list[object] = []
-    with anyio.fail_after(5):
+    with anyio.fail_after(DEADLINE_SECONDS):
         while len(found) < count:
             event = wire.next_event()
             if event is not NEED_DATA:
@@ -90,29 +91,51 @@ async def test_a_frame_that_takes_too_long_is_dropped_and_told() -> None:
     assert len(timeouts) == 1
 
 
-async def test_a_frame_is_timed_from_its_first_byte_not_from_that_of_an_earlier_one() -> None:
-    wire, peer, timeouts = channel(frame_timeout=0.3)
-    with anyio.fail_after(5):
-        for _ in range(4):
-            await peer.send(GOOD[:-1])
-            assert wire.next_event() is NEED_DATA
-            await wire.receive_more()
-            await anyio.sleep(0.1)
-            await peer.send(GOOD[-1:])
-            assert await events(wire, 1) == [Frame(b"{}")]
+class Clock:
+    """Stands still until a test moves it on."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock by which frames are timed."""
+    clock = Clock()
+    monkeypatch.setattr("discreet.framing.channel.monotonic", clock)
+    return clock
+
+
+async def take_in(wire: Channel) -> None:
+    """Takes in what has been sent, finds no frame in it, and goes on waiting for a moment, which starts the frame's clock."""
+    assert wire.next_event() is NEED_DATA
+    while wire.receive_more_nowait():
+        assert wire.next_event() is NEED_DATA
+    with anyio.move_on_after(0.01):
+        await wire.receive_more()
+
+
+async def test_a_frame_is_timed_from_its_first_byte_not_from_that_of_an_earlier_one(clock: Clock) -> None:
+    wire, peer, timeouts = channel(frame_timeout=30)
+    for _ in range(4):
+        await peer.send(GOOD[:-1])
+        await take_in(wire)
+        clock.now += 20
+        await take_in(wire)
+        await peer.send(GOOD[-1:])
+        assert await events(wire, 1) == [Frame(b"{}")]
     assert timeouts == []
 
 
-async def test_reading_that_paused_for_longer_than_the_deadline_takes_what_came_meanwhile() -> None:
-    wire, peer, timeouts = channel(frame_timeout=0.05)
+async def test_reading_that_paused_for_longer_than_the_deadline_takes_what_came_meanwhile(clock: Clock) -> None:
+    wire, peer, timeouts = channel(frame_timeout=30)
     await peer.send(GOOD[:10])
-    assert wire.next_event() is NEED_DATA
-    await wire.receive_more()
-    assert wire.next_event() is NEED_DATA
-    with anyio.move_on_after(0.01):
-        await wire.receive_more()  # the clock has begun
+    await take_in(wire)
     await peer.send(GOOD[10:])
-    await anyio.sleep(0.1)
+    clock.now += 60
     assert await events(wire, 1) == [Frame(b"{}")]
     assert timeouts == []
 

@@ -16,9 +16,7 @@ from discreet.framing.stdio_guard import terminal_hint
 from discreet.framing.stray_output import (
     MAX_HELD_TEXTS,
 )
-
-DEADLINE = 60
-"""Seconds; stops a test that hangs; no limit on speed."""
+from support.waits import DEADLINE_SECONDS
 
 BUFFERED = {"PYTHONUNBUFFERED": ""}
 """Python as users start it, whatever the test run's own environment says."""
@@ -52,7 +50,7 @@ def run(body: str, *, before: str = "", redirection: str = "", stdin: bytes = b"
         ["/bin/sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-P", "-c", before + BEGIN + body],
         input=stdin,
         capture_output=True,
-        timeout=DEADLINE,
+        timeout=DEADLINE_SECONDS,
         env={**os.environ, **BUFFERED, **environment},
         check=False,
     )
@@ -123,7 +121,7 @@ def test_a_stdout_that_was_a_file_is_guarded_like_any_other(tmp_path: Path) -> N
             [sys.executable, "-P", "-c", "import sys\nold = sys.stdout\nprint('early')\n" + BEGIN + body],
             stdout=stdout,
             env={**os.environ, **BUFFERED},
-            timeout=DEADLINE,
+            timeout=DEADLINE_SECONDS,
             check=True,
         )
     (texts,) = json.loads(target.read_bytes())
@@ -228,6 +226,32 @@ except RuntimeError:
     assert refused == "refused"
 
 
+@pytest.mark.parametrize("more", range(1, 7))
+def test_a_redirection_that_the_system_refuses_leaves_the_descriptors_as_they_were(more: int) -> None:
+    script = f"""
+import os, resource
+from discreet.framing.stdio_guard import redirect
+before = [os.fstat(fd) for fd in range(3)]
+free = os.dup(0)
+os.close(free)
+resource.setrlimit(resource.RLIMIT_NOFILE, (free + {more}, free + {more}))
+try:
+    redirect()
+except OSError:
+    assert all(os.path.samestat(os.fstat(fd), was) for fd, was in enumerate(before))
+    assert os.dup(0) == free
+    print("as it was")
+"""
+    child = subprocess.run(
+        [sys.executable, "-P", "-c", script],
+        capture_output=True,
+        timeout=DEADLINE_SECONDS,
+        check=True,
+        stdin=subprocess.DEVNULL,
+    )
+    assert child.stdout == b"as it was\n"
+
+
 def test_restore_puts_everything_back_and_redirect_may_follow() -> None:
     before = """
 import os, sys
@@ -275,7 +299,9 @@ before = set(sys.modules)
 import discreet.framing.stdio_guard, discreet.framing.transports.stdio, discreet.framing.transports.polled, discreet.framing.stray_output
 print(*sorted(set(sys.modules) - before))
 """
-    child = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, timeout=DEADLINE, check=True)
+    child = subprocess.run(
+        [sys.executable, "-P", "-c", script], capture_output=True, timeout=DEADLINE_SECONDS, check=True
+    )
     loaded = {name.partition(".")[0] for name in child.stdout.decode().split()}
     heavy = {"anyio", "asyncio", "json", "logging", "pathlib", "socket", "structlog", "subprocess", "threading"}
     assert "discreet" in loaded

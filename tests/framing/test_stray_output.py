@@ -24,9 +24,7 @@ from discreet.framing.stray_output import (
 )
 from discreet.framing.transports.polled import PollingPipeReader
 from discreet.framing.transports.threaded import ThreadedPipeReader
-
-DEADLINE = 60
-"""Seconds; stops a test that hangs; no limit on speed."""
+from support.waits import DEADLINE_SECONDS
 
 
 class Stray:
@@ -50,13 +48,13 @@ class Stray:
 
     def wait_for(self, count: int) -> list[tuple[StreamName, str]]:
         with self._heard:
-            assert self._heard.wait_for(lambda: len(self.texts) >= count, DEADLINE)
+            assert self._heard.wait_for(lambda: len(self.texts) >= count, DEADLINE_SECONDS)
             return self.texts
 
     def end(self) -> None:
         os.close(self.out)
         os.close(self.err)
-        assert self.reader.stop(DEADLINE)
+        assert self.reader.stop(DEADLINE_SECONDS)
         os.close(self.stray_out)
         os.close(self.stray_err)
 
@@ -98,17 +96,17 @@ def test_drain_passes_on_what_is_there_and_waits_for_no_writer(polled_stray: Str
     polled_stray.listen()
     os.write(polled_stray.out, b"a\n")
     os.write(polled_stray.err, b"b")
-    assert polled_stray.reader.drain(DEADLINE)  # the writing ends are still open
+    assert polled_stray.reader.drain(DEADLINE_SECONDS)  # the writing ends are still open
     assert sorted(polled_stray.texts) == [("stderr", "b"), ("stdout", "a")]
     os.write(polled_stray.out, b"later")
-    assert polled_stray.reader.drain(DEADLINE)
+    assert polled_stray.reader.drain(DEADLINE_SECONDS)
     assert polled_stray.texts[2:] == [("stdout", "later")]
 
 
 def test_texts_before_the_listener_are_kept_up_to_a_bound_and_the_rest_counted(polled_stray: Stray) -> None:
     for number in range(MAX_HELD_TEXTS + 3):
         os.write(polled_stray.err, b"%d\n" % number)
-        assert polled_stray.reader.drain(DEADLINE)
+        assert polled_stray.reader.drain(DEADLINE_SECONDS)
     polled_stray.listen()
     assert polled_stray.texts[:MAX_HELD_TEXTS] == [("stderr", str(number)) for number in range(MAX_HELD_TEXTS)]
     (stream, note), *more = polled_stray.texts[MAX_HELD_TEXTS:]

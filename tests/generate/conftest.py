@@ -1,7 +1,8 @@
 """The operations that clients are generated for, and the TypeScript compiler.
 
-`DISCREET_INTEROP` names a folder whose `node_modules` hold typescript and vscode-jsonrpc (`NODE_PATH` will do too);
-without one they are installed into a temporary folder. `DISCREET_INTEROP_REQUIRED=1` makes what is missing a failure.
+`DISCREET_INTEROP` names a folder whose `node_modules` hold typescript, vscode-jsonrpc and, as vscode-jsonrpc-8, the oldest
+release of it that is supported (`NODE_PATH` will do too); without one they are installed into a temporary folder.
+`DISCREET_INTEROP_REQUIRED=1` makes what is missing a failure.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 import pytest
 
 from discreet.daemon.operations.registry import Registry
 from discreet.daemon.operations.service import Service
 from discreet.daemon.schemas.documents import OperationSchema, snapshot
+from support.requirements import missing
 
 HERE: Final = Path(__file__).parent
+OLDEST: Final = "vscode-jsonrpc-8"
 PACKAGES: Final = ("typescript", "vscode-jsonrpc")
-VERSIONS: Final = ("typescript@7", "vscode-jsonrpc@10")
+VERSIONS: Final = ("typescript@7", "vscode-jsonrpc@10", f"{OLDEST}@npm:vscode-jsonrpc@8.2.1")
 INSTALL_SECONDS: Final = 90.0
 
 
@@ -40,12 +43,6 @@ def operations(services: list[Service]) -> list[OperationSchema]:
     return list(snapshot(Registry(services)).operations.values())
 
 
-def missing(what: str) -> NoReturn:
-    if os.environ.get("DISCREET_INTEROP_REQUIRED") == "1":
-        pytest.fail(f"{what}; DISCREET_INTEROP_REQUIRED is set")
-    pytest.skip(what)
-
-
 @pytest.fixture(scope="session")
 def node_modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the compiler and the library."""
@@ -58,6 +55,17 @@ def node_modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if all((place / package / "package.json").exists() for package in PACKAGES):
             return place
     return _installed(tmp_path_factory.mktemp("node"))
+
+
+@pytest.fixture
+def oldest_library(node_modules: Path, tmp_path: Path) -> Path:
+    """A `node_modules` folder with the oldest vscode-jsonrpc that is supported, and nothing else."""
+    if not (node_modules / OLDEST / "package.json").exists():
+        missing(f"{OLDEST} is not installed beside vscode-jsonrpc")
+    folder = tmp_path / "node_modules"
+    folder.mkdir()
+    shutil.copytree(node_modules / OLDEST, folder / "vscode-jsonrpc")
+    return folder
 
 
 def _installed(folder: Path) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import json
 import shlex
 import subprocess
 import sys
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import discreet
+from support.programs import environment
 
 HERE = Path(__file__).parent
 SOURCES = Path(discreet.__file__).parents[1]
@@ -19,11 +20,10 @@ APPS = ("--app", "kinds_app:app", "--app", "kinds_app:bare")
 
 def generate(*argv: str, cwd: Path = HERE) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-P", "-B", "-m", "discreet", "generate", *argv]
-    environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
     return subprocess.run(
         command,
         cwd=cwd,
-        env=environment,
+        env=environment(),
         capture_output=True,
         encoding="utf-8",
         timeout=60,
@@ -76,4 +76,54 @@ def test_what_an_app_prints_is_no_part_of_its_client(tmp_path: Path) -> None:
 def test_a_failure_is_one_line_and_a_status(argv: tuple[str, ...], status: int, tmp_path: Path) -> None:
     done = generate(*argv, cwd=HERE if "kinds_app:app" in argv else tmp_path)
     assert (done.stdout, done.returncode) == ("", status)
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+SERVER = """
+import json, sys
+while line := sys.stdin.readline():
+    request = json.loads(line)
+    answer = [{"name": "a/b"}] if request["method"] == "services/list" else json.loads(sys.argv[1])
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": answer}), flush=True)
+"""
+
+SCHEMA = {
+    "name": "a/b",
+    "namespace": "a",
+    "kind": "query",
+    "visibility": "external",
+    "description": 'Ends with \\"',
+    "inputSchema": {},
+    "outputSchema": {},
+    "errorSchemas": [],
+}
+
+
+def generate_from(schema: object, language: str) -> subprocess.CompletedProcess[str]:
+    server = shlex.join([sys.executable, "-I", "-c", SERVER, json.dumps(schema)])
+    return generate(language, "--server", server, "--framing", "newline")
+
+
+@pytest.mark.parametrize("language", ["python", "typescript"])
+def test_a_server_of_another_make_gets_its_client(language: str) -> None:
+    done = generate_from(SCHEMA, language)
+    assert (done.stderr, done.returncode) == ("", 0)
+    if language == "python":
+        compile(done.stdout, "client.py", "exec")
+
+
+@pytest.mark.parametrize("language", ["python", "typescript"])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        SCHEMA | {"inputSchema": {"properties": 3}},
+        SCHEMA | {"outputSchema": {"type": "object", "properties": {"a": {"required": 5}}}},
+        SCHEMA | {"inputSchema": []},
+        {},
+        3,
+    ],
+)
+def test_documents_that_are_no_schemas_are_one_line_and_status_1(schema: object, language: str) -> None:
+    done = generate_from(schema, language)
+    assert (done.stdout, done.returncode) == ("", 1)
     assert len(done.stderr.splitlines()) == 1, done.stderr

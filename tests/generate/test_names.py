@@ -15,9 +15,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from discreet.daemon.schemas.documents import ErrorSchema, OperationSchema
-from discreet.generate.names import Names, constant_name, error_name, member_name, type_name
-from discreet.generate.python import python
-from discreet.generate.typescript import typescript
+from discreet.generate import python_client, typescript_client
+from discreet.generate.names import NameScope, constant_name, error_name, member_name, type_name
 
 KEYWORDS = frozenset(keyword.kwlist)
 
@@ -73,8 +72,8 @@ def test_errors_and_constants_have_the_spelling_of_their_kind() -> None:
 
 
 def test_who_comes_second_gets_a_number() -> None:
-    names = Names({"Any"})
-    assert [names.take("Any"), names.take("One"), names.take("One"), names.take("One")] == [
+    names = NameScope({"Any"})
+    assert [names.unique("Any"), names.unique("One"), names.unique("One"), names.unique("One")] == [
         "Any2",
         "One",
         "One2",
@@ -108,14 +107,14 @@ def test_no_text_of_a_server_can_leave_the_place_that_it_has(text: str, word: st
     hostile = operation("a/b", {"enum": [word]}, text=text, errors=(error,))
     hostile.input_schema["properties"][word] = {"type": "string", "description": text, "default": word}
     plain = operation("a/b", {"enum": ["x" * len(word)]}, text="Plain.", errors=(error,))
-    tree, expected = ast.parse(python([hostile])), ast.parse(python([plain]))
+    tree, expected = ast.parse(python_client([hostile])), ast.parse(python_client([plain]))
     # A member that is named like a builtin type hides it, so the module imports `builtins` as well.
     statements = [type(node) for node in tree.body if ast.unparse(node) != "import builtins"]
     assert statements == [type(node) for node in expected.body]
     literals = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     assert {word, text} <= literals
-    outside = _without_comments_and_strings(typescript([hostile]))
-    assert outside.count("export ") == _without_comments_and_strings(typescript([plain])).count("export ")
+    outside = _without_comments_and_strings(typescript_client([hostile]))
+    assert outside.count("export ") == _without_comments_and_strings(typescript_client([plain])).count("export ")
     assert outside.isascii()
 
 
@@ -158,7 +157,7 @@ def test_hard_texts_are_formatted_too(text: str, tmp_path: Path) -> None:
     error = ErrorSchema("BAD", text, text, None, 500, "INTERNAL", False)
     schema = {"type": "string", "description": text, "default": text}
     (tmp_path / "client.py").write_text(
-        python([operation("a/b", schema, text=text, errors=(error,))]), encoding="utf-8"
+        python_client([operation("a/b", schema, text=text, errors=(error,))]), encoding="utf-8"
     )
     command = [sys.executable, "-P", "-m", "ruff", "format", "--isolated", "--diff", "client.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -185,16 +184,16 @@ def test_hard_texts_are_formatted_too(text: str, tmp_path: Path) -> None:
 )
 def test_schemas_of_other_servers_are_taken_as_far_as_they_are_understood(schema: dict[str, Any]) -> None:
     names: dict[str, Any] = {"__name__": "other_client"}
-    exec(compile(python([operation("a/b", schema)]), "other_client.py", "exec"), names)
+    exec(compile(python_client([operation("a/b", schema)]), "other_client.py", "exec"), names)
     assert "AClient" in names
-    assert "export class AClient" in typescript([operation("a/b", schema)])
+    assert "export class AClient" in typescript_client([operation("a/b", schema)])
 
 
 def test_one_type_in_two_operations_is_declared_once_and_another_of_its_name_gets_a_number() -> None:
     one = {"title": "Same", "type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
     other = {"title": "Same", "type": "object", "properties": {"b": {"type": "integer"}}, "required": ["b"]}
     nested = {"type": "array", "items": {"$ref": "#/$defs/Same"}, "$defs": {"Same": one}}
-    text = typescript([OperationSchema("a/a", "a", "query", "external", "", {}, one, ()),
+    text = typescript_client([OperationSchema("a/a", "a", "query", "external", "", {}, one, ()),
                        OperationSchema("a/b", "a", "query", "external", "", {}, nested, ()),
                        OperationSchema("a/c", "a", "query", "external", "", {}, other, ())])  # fmt: skip
     assert text.count("export interface Same") == 2

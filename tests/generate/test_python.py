@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -20,8 +19,9 @@ from discreet import Context
 from discreet.client import InvalidParams, OperationFailed, Peer, connect
 from discreet.daemon.operations.service import Service
 from discreet.daemon.schemas.documents import OperationSchema, operation_schema
-from discreet.generate.python import python
+from discreet.generate import python_client
 from discreet.testing import in_memory
+from support.programs import environment, for_type_checkers
 
 HERE = Path(__file__).parent
 SOURCES = Path(discreet.__file__).parents[1]
@@ -29,7 +29,7 @@ SOURCES = Path(discreet.__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def text(operations: list[OperationSchema]) -> str:
-    return python(operations)
+    return python_client(operations)
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +63,9 @@ def usage(client: ModuleType, folder: Path) -> Iterator[ModuleType]:
 
 
 def run_tool(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    if "site-packages" not in str(SOURCES):
-        environment["MYPYPATH"] = str(SOURCES)
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(
+        command, cwd=cwd, env=for_type_checkers(), capture_output=True, text=True, check=False, timeout=120
+    )
 
 
 def needed(module: str) -> None:
@@ -80,11 +79,11 @@ def test_every_kind_of_type_has_its_python_form(text: str) -> None:
 
 
 def test_the_order_in_which_operations_come_does_not_matter(operations: list[OperationSchema], text: str) -> None:
-    assert python(reversed(operations)) == text
+    assert python_client(reversed(operations)) == text
 
 
 def test_a_client_of_nothing_is_a_module(tmp_path: Path) -> None:
-    (tmp_path / "empty_client.py").write_text(python([]), encoding="utf-8")
+    (tmp_path / "empty_client.py").write_text(python_client([]), encoding="utf-8")
     assert _imported("empty_client", tmp_path).__doc__ == "Typed clients of a daemon: nothing."
 
 
@@ -140,7 +139,7 @@ def test_it_works_with_a_daemon_in_a_process_of_its_own(usage: ModuleType, clien
 
     async def talk() -> list[object]:
         command = [sys.executable, "-P", "-m", "discreet", "serve", "kinds_app:app", "kinds_app:bare"]
-        async with connect(command, cwd=HERE, env={**os.environ, "PYTHONPATH": str(SOURCES)}) as peer:
+        async with connect(command, cwd=HERE, env=environment()) as peer:
             found: list[object] = await usage.run(peer)
             return found
 
@@ -200,7 +199,7 @@ async def test_service_params_of_a_client_travel_with_calls_and_subscriptions(tm
     async def traces(ctx: Context) -> AsyncIterator[Mapping[str, str]]:
         yield dict(ctx.metadata)
 
-    (tmp_path / "probe_client.py").write_text(python(map(operation_schema, probe.operations)), encoding="utf-8")
+    (tmp_path / "probe_client.py").write_text(python_client(map(operation_schema, probe.operations)), encoding="utf-8")
     module: Any = _imported("probe_client", tmp_path)
     given = {"traceparent": "00-1-2-00"}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -14,12 +13,12 @@ import pytest
 
 import discreet
 from discreet.daemon.schemas.documents import OperationSchema
-from discreet.generate.typescript import typescript
+from discreet.generate import typescript_client
+from support.programs import environment
+from support.waits import DEADLINE_SECONDS
 
 HERE = Path(__file__).parent
 SOURCES = Path(discreet.__file__).parents[1]
-SECONDS = 60.0
-
 OPTIONS = {
     "strict": True,
     "target": "es2022",
@@ -38,29 +37,39 @@ OPTIONS = {
 
 @pytest.fixture(scope="module")
 def text(operations: list[OperationSchema]) -> str:
-    return typescript(operations)
+    return typescript_client(operations)
 
 
 @pytest.fixture(scope="module")
 def folder(text: str, node_modules: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the client, a program that uses it, and both compiled."""
     folder = tmp_path_factory.mktemp("typescript")
+    (folder / "node_modules").symlink_to(node_modules, target_is_directory=True)
+    compile_usage(folder, text, node_modules)
+    return folder
+
+
+def compile_usage(folder: Path, text: str, node_modules: Path) -> None:
+    """Write the client and the program that uses it, and compile both with the library of the folder."""
     (folder / "kinds_client.ts").write_text(text, encoding="utf-8")
     (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     settings = {"compilerOptions": OPTIONS, "files": ["kinds_client.ts", "usage.ts"]}
     (folder / "tsconfig.json").write_text(json.dumps(settings), encoding="utf-8")
     for name in ("usage.ts", "usage_main.mjs", "kinds_app.py"):
         shutil.copy(HERE / name, folder)
-    (folder / "node_modules").symlink_to(node_modules, target_is_directory=True)
     done = run("node", str(node_modules / "typescript" / "bin" / "tsc"), cwd=folder)
     assert (done.stdout, done.returncode) == ("", 0), done.stderr
-    return folder
 
 
 def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
     return subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, encoding="utf-8", check=False, timeout=SECONDS
+        command,
+        cwd=cwd,
+        env=environment(),
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=DEADLINE_SECONDS,
     )
 
 
@@ -70,11 +79,11 @@ def test_every_kind_of_type_has_its_typescript_form(text: str) -> None:
 
 
 def test_the_order_of_operations_is_of_no_account(operations: list[OperationSchema], text: str) -> None:
-    assert typescript(reversed(operations)) == text
+    assert typescript_client(reversed(operations)) == text
 
 
 def test_a_client_of_nothing_is_a_session() -> None:
-    assert "export class Session {" in typescript([])
+    assert "export class Session {" in typescript_client([])
 
 
 def test_it_is_formatted_as_prettier_formats(folder: Path, node_modules: Path) -> None:
@@ -89,6 +98,23 @@ def test_compiled_under_strict_it_talks_to_a_daemon(folder: Path) -> None:
     done = run("node", "usage_main.mjs", sys.executable, cwd=folder)
     assert said(done.stdout) == EXPECTED, done.stderr
     assert done.returncode == 0
+
+
+def test_with_the_oldest_supported_library_it_talks_to_a_daemon(
+    text: str, node_modules: Path, oldest_library: Path
+) -> None:
+    folder = oldest_library.parent
+    compile_usage(folder, text, node_modules)
+    done = run("node", "usage_main.mjs", sys.executable, cwd=folder)
+    assert said(done.stdout) == EXPECTED, done.stderr
+    assert done.returncode == 0
+
+
+def test_the_docs_load_the_library_in_the_way_that_is_tested_here() -> None:
+    (line,) = [
+        line for line in (HERE / "usage_main.mjs").read_text("utf-8").splitlines() if "vscode-jsonrpc/node" in line
+    ]
+    assert line in (HERE.parents[1] / "docs" / "generate.md").read_text("utf-8").splitlines()
 
 
 def said(stdout: str) -> dict[str, Any]:

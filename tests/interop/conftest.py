@@ -10,30 +10,17 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 import pytest
 
+from support.programs import has_ended, install_commands
+from support.waits import DEADLINE_SECONDS, wait_until
+
 HERE: Final = Path(__file__).parent
-SECONDS: Final = 25.0
-"""How long anything may take. Generous: nothing waits for it to pass."""
-
-
-@pytest.fixture
-def missing() -> Callable[[str], NoReturn]:
-    """`missing("emacs is not installed")` skips the test, or fails it where tools are required."""
-    return _missing
-
-
-def _missing(what: str) -> NoReturn:
-    if os.environ.get("DISCREET_INTEROP_REQUIRED") == "1":
-        pytest.fail(f"{what}; DISCREET_INTEROP_REQUIRED is set")
-    pytest.skip(what)
 
 
 @dataclass(frozen=True)
@@ -47,7 +34,7 @@ class Place:
         """A client from its start to its end, with whatever it started killed if it takes too long."""
         with self.start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             try:
-                stdout, stderr = process.communicate(timeout=SECONDS)
+                stdout, stderr = process.communicate(timeout=DEADLINE_SECONDS)
             finally:
                 self.kill(process)
         return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
@@ -68,50 +55,30 @@ class Place:
         """End a client, which leads a group of its own, and all of the group."""
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait(SECONDS)
+        process.wait(DEADLINE_SECONDS)
 
     def daemons(self) -> set[int]:
         """The ids of all daemons that were ever started here."""
         return {int(path.name) for path in Path(self.environment["SESSION_PIDS"]).iterdir()}
 
-    @staticmethod
-    def alive(pid: int) -> bool:
-        """True while a process runs; one that has ended and was not waited for is not alive."""
-        try:
-            os.kill(pid, 0)
-            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-        except ProcessLookupError:
-            return False
-        except FileNotFoundError:  # it ended meanwhile, or there is no /proc
-            return not Path("/proc/self").exists()
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Look until something outside this process holds."""
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to hold"
-        time.sleep(0.01)
-
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
     """A fresh folder. Every daemon that was started from it has ended by itself when the test is over."""
-    for name in ("bin", "pids", "home"):
+    for name in ("pids", "home"):
         (tmp_path / name).mkdir()
-    program = tmp_path / "bin" / "discreet"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m discreet "$@"\n')
-    program.chmod(0o755)
+    install_commands(tmp_path / "bin")
     for path in HERE.iterdir():
         if path.is_file() and not path.name.startswith(("conftest", "test_")):
             shutil.copy(path, tmp_path)
     found = Place(tmp_path, _environment(tmp_path))
     yield found
     try:
-        wait_until(lambda: not any(map(found.alive, found.daemons())))
+        wait_until(lambda: all(map(has_ended, found.daemons())))
     finally:
-        for pid in filter(found.alive, found.daemons()):
-            os.kill(pid, signal.SIGKILL)
+        for pid in found.daemons():
+            if not has_ended(pid):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _environment(folder: Path) -> dict[str, str]:

@@ -7,13 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
+from support.requirements import missing
+
 Place = Any
-Missing = Callable[[str], NoReturn]
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the clients are started by way of a POSIX shell")
 
@@ -38,36 +38,36 @@ def said(done: subprocess.CompletedProcess[bytes]) -> dict[str, str]:
     return {name: value for name, _, value in (line.partition("=") for line in lines)}
 
 
-def tool(name: str, missing: Missing) -> str:
+def tool(name: str) -> str:
     return shutil.which(name) or missing(f"{name} is not installed")
 
 
-def test_a_session_of_emacs_runs_from_its_handshake_to_its_end(place: Place, missing: Missing) -> None:
-    done = place.run([tool("emacs", missing), "--batch", "-Q", "-l", "session.el"])
+def test_a_session_of_emacs_runs_from_its_handshake_to_its_end(place: Place) -> None:
+    done = place.run([tool("emacs"), "--batch", "-Q", "-l", "session.el"])
     assert said(done) == {**SESSION, "garbage": "(-32600) 42"}, done.stderr
     assert done.returncode == 0
 
 
-def test_a_session_of_emacs_holds_in_a_locale_of_other_letters(place: Place, missing: Missing) -> None:
-    done = place.run(["env", "LC_ALL=de_DE.ISO-8859-1", tool("emacs", missing), "--batch", "-Q", "-l", "session.el"])
+def test_a_session_of_emacs_holds_in_a_locale_of_other_letters(place: Place) -> None:
+    done = place.run(["env", "LC_ALL=de_DE.ISO-8859-1", tool("emacs"), "--batch", "-Q", "-l", "session.el"])
     assert said(done) == {**SESSION, "garbage": "(-32600) 42"}, done.stderr
 
 
-def test_a_session_of_neovims_rpc_client_runs_from_its_handshake_to_its_end(place: Place, missing: Missing) -> None:
-    done = place.run([tool("nvim", missing), "--headless", "-u", "NONE", "-c", "luafile session.lua", "-c", "cq"])
+def test_a_session_of_neovims_rpc_client_runs_from_its_handshake_to_its_end(place: Place) -> None:
+    done = place.run([tool("nvim"), "--headless", "-u", "NONE", "-c", "luafile session.lua", "-c", "cq"])
     assert said(done) == SESSION, done.stderr
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_neovims_language_client_has_nothing_to_complain_about(place: Place, missing: Missing) -> None:
-    done = place.run([tool("nvim", missing), "--headless", "-u", "NONE", "-c", "luafile session_lsp.lua", "-c", "cq"])
+def test_neovims_language_client_has_nothing_to_complain_about(place: Place) -> None:
+    done = place.run([tool("nvim"), "--headless", "-u", "NONE", "-c", "luafile session_lsp.lua", "-c", "cq"])
     shared = {name: SESSION[name] for name in ("initialize", "add", "progress", "status")}
     assert said(done) == {**shared, "settled": "true", "complaints": "0"}, done.stderr
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_session_of_vscode_jsonrpc_runs_from_its_handshake_to_its_end(place: Place, missing: Missing) -> None:
-    node = tool("node", missing)
+def test_a_session_of_vscode_jsonrpc_runs_from_its_handshake_to_its_end(place: Place) -> None:
+    node = tool("node")
     modules = [os.environ.get("NODE_PATH", "")]
     if folder := os.environ.get("DISCREET_INTEROP"):
         modules.insert(0, os.path.join(os.path.abspath(folder), "node_modules"))
@@ -82,7 +82,7 @@ def test_a_session_of_vscode_jsonrpc_runs_from_its_handshake_to_its_end(place: P
     assert done.returncode == 0
 
 
-def test_a_session_of_pygls_runs_from_its_handshake_to_its_end(place: Place, missing: Missing) -> None:
+def test_a_session_of_pygls_runs_from_its_handshake_to_its_end(place: Place) -> None:
     python = os.environ.get("DISCREET_INTEROP_PYTHON")
     if python is None:
         python = sys.executable if importlib.util.find_spec("pygls") else missing("pygls is not installed")

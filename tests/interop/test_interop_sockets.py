@@ -7,20 +7,20 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
 from discreet.framing.encoder import encode_frame
 from discreet.framing.events import NEED_DATA, Frame, FrameLimits
 from discreet.framing.parser import parser_for
+from support.programs import has_ended
+from support.requirements import missing
+from support.waits import DEADLINE_SECONDS, wait_until
 
 Place = Any
-Missing = Callable[[str], NoReturn]
 
-SECONDS = 25.0
 LISTENERS = {"socat": "socket_socat.sh", "systemd-socket-activate": "socket_systemd.sh"}
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
@@ -36,7 +36,7 @@ class Connection:
     def _connect(self, path: str) -> bool:
         """Whether the listener listens; its address is there a little earlier."""
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(SECONDS)
+        self.socket.settimeout(DEADLINE_SECONDS)
         try:
             self.socket.connect(path)
         except (FileNotFoundError, ConnectionRefusedError):
@@ -72,18 +72,11 @@ def frame(message: dict[str, Any]) -> bytes:
     return encode_frame(json.dumps({"jsonrpc": "2.0", **message}).encode(), "content-length")
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to hold"
-        time.sleep(0.01)
-
-
 Connect = Callable[[], Connection]
 
 
 @pytest.fixture(params=LISTENERS)
-def connect(request: pytest.FixtureRequest, place: Place, missing: Missing) -> Iterator[Connect]:
+def connect(request: pytest.FixtureRequest, place: Place) -> Iterator[Connect]:
     """`connect()` is a new client of a listener that serves until the test is over."""
     if not shutil.which(request.param):
         missing(f"{request.param} is not installed")
@@ -103,7 +96,7 @@ def connect(request: pytest.FixtureRequest, place: Place, missing: Missing) -> I
         for connection in opened:
             connection.socket.close()
         listener.terminate()
-        listener.wait(SECONDS)
+        listener.wait(DEADLINE_SECONDS)
 
 
 def test_a_session_through_a_socket_runs_from_its_handshake_to_its_end(connect: Connect) -> None:
@@ -132,7 +125,7 @@ def test_two_connections_have_a_daemon_each_and_closing_one_ends_only_its_own(co
     daemons = place.daemons()
     assert len(daemons) == 2
     first.socket.close()
-    wait_until(lambda: sum(map(place.alive, daemons)) == 1)
+    wait_until(lambda: sum(map(has_ended, daemons)) == 1)
     assert second.call("session/echo", {"text": "two"})["result"] == "two"
 
 
@@ -150,4 +143,4 @@ def test_a_client_that_vanishes_in_the_middle_of_a_frame_leaves_no_daemon(connec
     assert client.call("version")["result"]
     client.socket.sendall(b"Content-Length: 1000\r\n\r\n{")
     client.socket.close()
-    wait_until(lambda: not any(map(place.alive, place.daemons())))
+    wait_until(lambda: all(map(has_ended, place.daemons())))

@@ -10,7 +10,7 @@ import sys
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -29,12 +29,17 @@ getattr(build_meta, sys.argv[1])(sys.argv[2])
 
 def sources() -> dict[str, Path]:
     """Every module of the tree, by its place below the installed package's parent."""
-    own = (path for place in (FACE, FACE / "testing") for path in place.glob("*.py"))
-    found = {f"discreet/{path.relative_to(FACE).as_posix()}": path for path in own}
+    found = {f"discreet/{path.relative_to(FACE).as_posix()}": path for path in modules_below(FACE)}
     for folder in FOLDERS:
-        for path in (ROOT / folder).rglob("*.py"):
+        for path in modules_below(ROOT / folder):
             found[f"discreet/{path.relative_to(ROOT).as_posix()}"] = path
     return found
+
+
+def modules_below(folder: Path) -> Iterator[Path]:
+    """Without what the links lead to."""
+    for place, _, files in os.walk(folder):
+        yield from (Path(place, name) for name in files if name.endswith(".py"))
 
 
 def copy_tree(to: Path, *, links: bool) -> Path:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import selectors
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from discreet.framing.encoder import encode_frame
 from discreet.framing.events import NEED_DATA, Fault, Frame, FrameLimits
 from discreet.framing.parser import parser_for
-
-SECONDS = 20.0
-"""How long a test waits for what must come. Generous: nothing waits for it to pass."""
+from support.waits import DEADLINE_SECONDS
+from support.wire import request
 
 APP = """
 import os, subprocess, sys, threading, time
@@ -47,6 +45,7 @@ def block(seconds: float) -> str:
 
 @app.query(timeout=None, inline=True)
 def hog(seconds: float) -> str:
+    open("hogging", "x").close()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         pass
@@ -97,22 +96,12 @@ def pid() -> int:
 """
 
 
-def frame(message: dict[str, Any] | bytes) -> bytes:
-    body = message if isinstance(message, bytes) else json.dumps(message).encode()
-    return encode_frame(body, "content-length")
-
-
-def request(call_id: Any, method: str, params: Any = None) -> bytes:
-    message = {"jsonrpc": "2.0", "id": call_id, "method": method}
-    return frame(message if params is None else {**message, "params": params})
-
-
 class Spawned:
     """A child and its three pipes; every wait has a bound."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
-        self.stdout = b""
+        self._stderr = b""
         self._parser = parser_for("content-length", FrameLimits(max_body=1 << 30))
 
     def write(self, data: bytes) -> None:
@@ -150,7 +139,7 @@ class Spawned:
     def _wait_readable(fd: int) -> bytes:
         with selectors.DefaultSelector() as selector:
             selector.register(fd, selectors.EVENT_READ)
-            assert selector.select(SECONDS), "nothing came"
+            assert selector.select(DEADLINE_SECONDS), "nothing came"
         return os.read(fd, 1 << 16)
 
     def close_stdin(self) -> None:
@@ -161,12 +150,24 @@ class Spawned:
         self.process.send_signal(number)
 
     def wait(self) -> int:
-        return self.process.wait(SECONDS)
+        return self.process.wait(DEADLINE_SECONDS)
+
+    def stderr_until(self, text: str) -> str:
+        """Reads stderr up to the first line that holds this text; returns all that was read, that line included."""
+        assert self.process.stderr is not None
+        wanted = re.compile(rb".*?%b.*?\n" % re.escape(text.encode()), re.DOTALL)
+        while (found := wanted.match(self._stderr)) is None:
+            data = self._wait_readable(self.process.stderr.fileno())
+            if not data:
+                raise EOFError(text)
+            self._stderr += data
+        self._stderr = self._stderr[found.end() :]
+        return found[0].decode()
 
     def stderr(self) -> str:
-        """All of stderr, once the process has ended."""
+        """The rest of stderr, once the process has ended."""
         assert self.process.stderr is not None
-        return self.process.stderr.read().decode()
+        return (self._stderr + self.process.stderr.read()).decode()
 
     def end(self) -> int:
         self.close_stdin()
@@ -204,18 +205,10 @@ def spawn(app_directory: Path, command: list[str]) -> Iterator[Spawn]:
     for process in running:
         if process.poll() is None:
             process.kill()
-        process.wait(SECONDS)
+        process.wait(DEADLINE_SECONDS)
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe is not None:
                 try:
                     pipe.close()
                 except BrokenPipeError:
                     pass
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Look until something outside this process holds."""
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to hold"
-        time.sleep(0.005)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import signal
 import sqlite3
@@ -14,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from discreet.framing.encoder import encode_frame
+from support.wire import request
 
 Spawn = Callable[..., Any]
 
@@ -36,6 +35,8 @@ class Works:
                     await anyio.sleep_forever()
                 case "ask":
                     await events.require_input("more?")
+                case "touch":
+                    open("touched", "x").close()
                 case "print":
                     print("from the agent")
                 case "end":
@@ -65,11 +66,6 @@ def serve(spawn: Spawn, app_directory: Path) -> Callable[..., Any]:
         return spawn("serve", f"{module}:{agent}", "--store", "sqlite:tasks.db", **options)
 
     return start
-
-
-def request(call_id: Any, method: str, params: Any) -> bytes:
-    body = json.dumps({"jsonrpc": "2.0", "id": call_id, "method": method, "params": params})
-    return encode_frame(body.encode(), "content-length")
 
 
 def message(text: str, task_id: str | None = None, *, at_once: bool = False) -> dict[str, Any]:
@@ -222,11 +218,41 @@ def test_whatever_was_acknowledged_is_there_after_a_kill_at_any_moment(serve: Sp
     assert child.end() == 0
 
 
+def test_an_acknowledged_message_to_a_busy_task_is_in_its_history_after_a_kill(serve: Spawn) -> None:
+    child = serve()
+    task_id = begin(child, "work stay")
+    for text in ("one", "two"):
+        sent = child.call(2, "SendMessage", message(text, task_id, at_once=True))["result"]["task"]
+        assert sent["history"][-1]["parts"] == [{"text": text}]
+    kill(child)
+    child = serve()
+    task = until(child, task_id, FAILED)
+    assert [said["parts"][0]["text"] for said in task["history"]] == ["work stay", "one", "two"]
+    assert child.end() == 0
+
+
+@pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage"])
+def test_a_side_effect_of_a_silent_executor_is_not_without_its_task_after_a_kill(
+    serve: Spawn, app_directory: Path, method: str
+) -> None:
+    child = serve()
+    child.write(request(1, method, message("touch stay")))
+    waits = passing()
+    while not (app_directory / "touched").exists():
+        assert waits()
+    kill(child)
+    child = serve()
+    (task,) = child.call(2, "ListTasks", {})["result"]["tasks"]
+    assert task["history"][0]["parts"] == [{"text": "touch stay"}]
+    until(child, task["id"], FAILED)
+    assert child.end() == 0
+
+
 def test_what_an_agent_prints_is_no_part_of_the_stream(serve: Spawn) -> None:
     child = serve()
     assert child.call(1, "SendMessage", message("print end"))["result"]["task"]["status"]["state"] == ENDED
+    assert "event=stdout.stray" in child.stderr_until("from the agent")
     assert child.end() == 0
-    assert "from the agent" in child.stderr()
 
 
 # -- two daemons ---------------------------------------------------------------------------------------------------

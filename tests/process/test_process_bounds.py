@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Callable
@@ -10,20 +9,13 @@ from typing import Any
 
 import pytest
 
-from discreet.framing.encoder import encode_frame
+from support.wire import request
 
 Spawn = Callable[..., Any]
 
 MIB = 1 << 20
 ALLOWED_GROWTH = 64 * MIB
 CHUNK = 1 << 18
-
-
-def request(call_id: Any, method: str, params: Any = None) -> bytes:
-    message = {"jsonrpc": "2.0", "id": call_id, "method": method}
-    return encode_frame(
-        json.dumps(message if params is None else {**message, "params": params}).encode(), "content-length"
-    )
 
 
 def peak_rss(pid: int) -> int:

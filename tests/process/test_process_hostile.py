@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +12,12 @@ from typing import Any
 import pytest
 
 from discreet.framing.encoder import encode_frame
+from support.programs import has_ended
+from support.waits import DEADLINE_SECONDS, wait_until
+from support.wire import request
 
 Spawn = Callable[..., Any]
 
-SECONDS = 20.0
 SECRET = "Zq81kkTT0pmWx7vB"  # not of any provider: only the environment tells that it is one
 
 APP = '''
@@ -32,11 +32,13 @@ class Leaky(OperationError, code="LEAKY"):
 
 @app.query(inline=True)
 def spin() -> None:
+    open("blocked", "x").close()
     while True:
         pass
 
 @app.query()
 async def sleep_blocking() -> None:
+    open("blocked", "x").close()
     time.sleep(3600)
 
 @app.query(errors=[Leaky])
@@ -55,17 +57,12 @@ def hostile(app_directory: Path, spawn: Spawn) -> Spawn:
     return spawn
 
 
-def request(call_id: Any, method: str, params: Any = None) -> bytes:
-    message = {"jsonrpc": "2.0", "id": call_id, "method": method, "params": params or {}}
-    return encode_frame(json.dumps(message).encode(), "content-length")
-
-
 @pytest.mark.parametrize("method", ["app/spin", "app/sleep_blocking"])
-def test_a_blocked_loop_ends_when_the_client_has_hung_up(hostile: Spawn, method: str) -> None:
+def test_a_blocked_loop_ends_when_the_client_has_hung_up(app_directory: Path, hostile: Spawn, method: str) -> None:
     child = hostile("serve", "hostile:app", "--drain-timeout", "0.4")
     child.call(1, "version")
     child.write(request(2, method))
-    time.sleep(0.1)
+    wait_until((app_directory / "blocked").exists)
     assert child.end() == 1
 
 
@@ -85,12 +82,10 @@ def test_a_blocked_loop_ends_with_the_parent(app_directory: Path, hostile: Spawn
     os.write(writing, request(1, "version"))
     assert b"result" in os.read(parent.stdout.fileno(), 4096)
     os.write(writing, request(2, "app/spin"))
+    wait_until((app_directory / "blocked").exists)
     parent.kill()
     parent.wait()
-    deadline = time.monotonic() + SECONDS
-    while os.path.exists(f"/proc/{pid}") and b"Z" not in Path(f"/proc/{pid}/stat").read_bytes().split()[2:3]:
-        assert time.monotonic() < deadline, "it lives on"
-        time.sleep(0.01)
+    wait_until(lambda: has_ended(pid))
     parent.stdout.close()
     parent.stderr.close()
     os.close(reading)
@@ -118,17 +113,17 @@ def test_an_app_that_hangs_at_import_ends_with_the_parent(app_directory: Path, c
         pass
     parent.kill()
     parent.wait()
-    deadline = time.monotonic() + SECONDS
-    while os.path.exists(f"/proc/{pid}") and b"Z" not in Path(f"/proc/{pid}/stat").read_bytes().split()[2:3]:
-        assert time.monotonic() < deadline, "it lives on"
-        time.sleep(0.01)
+    wait_until(lambda: has_ended(pid))
     for pipe in (parent.stdin, parent.stdout, parent.stderr):
         assert pipe is not None
         pipe.close()
 
 
 def test_a_client_that_hangs_up_without_reading_does_not_keep_the_daemon(hostile: Spawn) -> None:
-    child = hostile("serve", "hostile:app", "--drain-timeout", "0.4")
+    child = hostile("serve", "hostile:app", "--drain-timeout", "0.4", "--log-level", "info")
+    child.stderr_until(
+        "daemon.serving"
+    )  # the log has half a second at the end, which is for its lines, not for its start
     child.write(request(1, "app/big", {"size": 2_000_000}) + request(2, "version"))
     child.close_stdin()
     assert child.wait() == 1
@@ -136,10 +131,10 @@ def test_a_client_that_hangs_up_without_reading_does_not_keep_the_daemon(hostile
 
 
 def test_a_reader_that_is_slow_at_the_end_gets_everything_within_the_window(hostile: Spawn) -> None:
-    child = hostile("serve", "hostile:app", "--drain-timeout", "10")
+    child = hostile("serve", "hostile:app", "--drain-timeout", "600", "--log-level", "info")
     child.write(request(1, "app/big", {"size": 240_000}))
     child.close_stdin()
-    time.sleep(1.0)
+    child.stderr_until("daemon.draining")
     assert len(child.read()["result"]) == 240_000
     assert child.wait() == 0
 
@@ -179,22 +174,18 @@ def test_an_app_that_fails_at_import_is_one_line_and_status_2(app_directory: Pat
     assert "Traceback" not in lines[0]
 
 
-def test_a_file_that_can_not_grow_behind_stdout_is_said_and_is_a_failure(
-    app_directory: Path, command: list[str]
-) -> None:
+def test_a_file_that_can_not_grow_behind_stdout_is_said_and_is_a_failure(app_directory: Path, spawn: Spawn) -> None:
     with open(app_directory / "out", "wb") as out:
-        done = subprocess.run(
-            command,
-            input=request(1, "version"),
+        child = spawn(
+            "--log-level",
+            "info",
             stdout=out,
-            stderr=subprocess.PIPE,
-            cwd=app_directory,
-            timeout=SECONDS,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)),
         )
-    assert done.returncode == 1
-    assert b"stdout.failed" in done.stderr
-    assert b"EFBIG" in done.stderr
+    child.stderr_until("daemon.serving")  # as above
+    child.write(request(1, "version"))
+    assert "EFBIG" in child.stderr_until("stdout.failed")
+    assert child.wait() == 1
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["schema"]])
@@ -203,21 +194,25 @@ def test_a_full_disk_behind_a_command_is_one_line(
 ) -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
-            [*command, *arguments], stdout=full, stderr=subprocess.PIPE, cwd=app_directory, timeout=SECONDS
+            [*command, *arguments], stdout=full, stderr=subprocess.PIPE, cwd=app_directory, timeout=DEADLINE_SECONDS
         )
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_an_empty_app_is_refused(app_directory: Path, command: list[str]) -> None:
-    done = subprocess.run([*command, "serve", ""], input=b"", capture_output=True, cwd=app_directory, timeout=SECONDS)
+    done = subprocess.run(
+        [*command, "serve", ""], input=b"", capture_output=True, cwd=app_directory, timeout=DEADLINE_SECONDS
+    )
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_settings_file_that_is_a_pipe_holds_nobody_up(app_directory: Path, command: list[str]) -> None:
     os.mkfifo(app_directory / "discreet.toml")
-    done = subprocess.run(command, input=request(1, "version"), capture_output=True, cwd=app_directory, timeout=SECONDS)
+    done = subprocess.run(
+        command, input=request(1, "version"), capture_output=True, cwd=app_directory, timeout=DEADLINE_SECONDS
+    )
     assert done.returncode in (0, 2)
 
 

@@ -14,21 +14,20 @@ from pathlib import Path
 
 import pytest
 
-import discreet
+from support.programs import environment, has_ended
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="signals; looks into /proc")
 
-SECONDS = 30.0
-"""How long a test waits for what must come. Generous: nothing waits for it to pass."""
-
-POLITE = "import os, sys\nos.write(2, b'%d\\n' % os.getpid())\nsys.stdin.read()"
+POLITE = "import os, sys\nos.read(0, 1)\nos.write(2, b'%d\\n' % os.getpid())\nsys.stdin.read()"
 STUBBORN = (
     "import os, signal, time\n"
     "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "os.read(0, 1)\n"
     "os.write(2, b'%d\\n' % os.getpid())\n"
     "while True: time.sleep(60)"
 )
-"""They tell their number on stderr. The second ignores the end of its input, and SIGTERM."""
+"""They tell their number on stderr once a request has come. The second ignores the end of its input, and SIGTERM."""
 
 RECORDING = """\
 {"type":"start","ms":0,"version":1,"framing":"content-length","command":[]}
@@ -81,8 +80,6 @@ def started(
     command: Sequence[str], cwd: Path, *, before: Sequence[str] = ()
 ) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A program and the number of its server, once that runs."""
-    assert discreet.__file__
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
     process = subprocess.Popen(
         [*before, *command],
         stdin=subprocess.DEVNULL,
@@ -90,7 +87,7 @@ def started(
         stderr=subprocess.PIPE,
         text=True,
         cwd=cwd,
-        env=environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(discreet.__file__))},
+        env=environment(),
     )
     pid = 0
     try:
@@ -99,16 +96,9 @@ def started(
         yield process, pid
     finally:
         process.kill()
-        if pid and is_there(pid):
+        if pid and not has_ended(pid):
             os.kill(pid, signal.SIGKILL)
         process.communicate()
-
-
-def is_there(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def verbs(code: str) -> dict[str, list[str]]:
@@ -126,16 +116,16 @@ def test_a_signal_ends_a_verb_and_its_server(verb: str, number: signal.Signals, 
     (tmp_path / "s.jsonl").write_text(RECORDING)
     with started(verbs(POLITE)[verb], tmp_path) as (process, pid):
         process.send_signal(number)
-        _, said = process.communicate(timeout=SECONDS)
+        _, said = process.communicate(timeout=DEADLINE_SECONDS)
         assert (process.returncode, said) == (128 + number, "")
-        assert not is_there(pid)
+        assert has_ended(pid)
 
 
 def test_a_signal_ends_a_server_that_ignores_its_end(tmp_path: Path) -> None:
     with started(verbs(STUBBORN)["call"], tmp_path) as (process, pid):
         process.terminate()
-        assert process.wait(SECONDS) == 128 + signal.SIGTERM
-        assert not is_there(pid)
+        assert process.wait(DEADLINE_SECONDS) == 128 + signal.SIGTERM
+        assert has_ended(pid)
 
 
 def test_a_further_signal_ends_it_at_once(tmp_path: Path) -> None:
@@ -144,9 +134,9 @@ def test_a_further_signal_ends_it_at_once(tmp_path: Path) -> None:
         until_its_input_is_closed(pid)
         began = time.monotonic()
         process.terminate()
-        assert process.wait(SECONDS) == 128 + signal.SIGTERM
+        assert process.wait(DEADLINE_SECONDS) == 128 + signal.SIGTERM
         assert time.monotonic() - began < 2.5  # not the three seconds that the end of its input is given
-        assert not is_there(pid)
+        assert has_ended(pid)
 
 
 def until_its_input_is_closed(pid: int) -> None:
@@ -168,8 +158,8 @@ def test_a_signal_ends_it_though_interrupts_are_ignored_as_in_the_background_of_
     with started(verbs(POLITE)["call"], tmp_path, before=ignoring) as (process, pid):
         process.send_signal(signal.SIGINT)
         process.terminate()
-        assert process.wait(SECONDS) == 128 + signal.SIGTERM
-        assert not is_there(pid)
+        assert process.wait(DEADLINE_SECONDS) == 128 + signal.SIGTERM
+        assert has_ended(pid)
 
 
 def test_what_was_ignored_stays_ignored(tmp_path: Path) -> None:
@@ -177,7 +167,7 @@ def test_what_was_ignored_stays_ignored(tmp_path: Path) -> None:
     with started(verbs(POLITE)["call"], tmp_path, before=ignoring) as (process, _):
         process.send_signal(signal.SIGHUP)
         process.terminate()
-        assert process.wait(SECONDS) == 128 + signal.SIGTERM
+        assert process.wait(DEADLINE_SECONDS) == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -188,9 +178,9 @@ def test_two_interrupts_leave_no_server_of_a_program(program: str, backend: str,
         process.send_signal(signal.SIGINT)
         until_its_input_is_closed(pid)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=SECONDS)
+        process.communicate(timeout=DEADLINE_SECONDS)
         assert process.returncode != 0
-        assert not is_there(pid)
+        assert has_ended(pid)
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -198,6 +188,6 @@ def test_a_program_may_take_sigterm_as_an_interrupt(backend: str, tmp_path: Path
     command = [sys.executable, "-P", "-c", AS_INTERRUPT, backend, *server(STUBBORN)]
     with started(command, tmp_path) as (process, pid):
         process.terminate()
-        process.communicate(timeout=SECONDS)
+        process.communicate(timeout=DEADLINE_SECONDS)
         assert process.returncode != 0
-        assert not is_there(pid)
+        assert has_ended(pid)

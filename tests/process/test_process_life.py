@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,36 +13,13 @@ from typing import Any
 import pytest
 
 from discreet.framing.encoder import encode_frame
+from support.programs import has_ended
+from support.waits import DEADLINE_SECONDS, wait_until
+from support.wire import request
 
 Spawn = Callable[..., Any]
 
-SECONDS = 20.0
-
 BACKENDS = ["asyncio", "trio"]
-
-
-def request(call_id: Any, method: str, params: Any = None) -> bytes:
-    import json
-
-    message = {"jsonrpc": "2.0", "id": call_id, "method": method}
-    return encode_frame(
-        json.dumps(message if params is None else {**message, "params": params}).encode(), "content-length"
-    )
-
-
-def gone(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            return stat.read().rsplit(b")", 1)[1].split()[0] == b"Z"
-    except FileNotFoundError:
-        return True
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to hold"
-        time.sleep(0.005)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -102,18 +78,17 @@ def test_a_second_signal_ends_at_once(spawn: Spawn) -> None:
     child.write(request(1, "app/sleep", {"seconds": 3600}) + request(2, "version"))
     child.read()
     child.signal(signal.SIGTERM)
-    while b"daemon.draining" not in child.process.stderr.readline():
-        pass
+    child.stderr_until("daemon.draining")
     child.signal(signal.SIGTERM)
     assert child.wait() == 1
 
 
-def test_a_handler_that_keeps_the_loop_busy_can_not_keep_the_process_alive(spawn: Spawn) -> None:
+def test_a_handler_that_keeps_the_loop_busy_can_not_keep_the_process_alive(spawn: Spawn, app_directory: Path) -> None:
     child = spawn("serve", "app:app", "--drain-timeout", "0.3")
     child.write(request(1, "version"))
     child.read()
     child.write(request(2, "app/hog", {"seconds": 3600}))
-    time.sleep(0.2)
+    wait_until((app_directory / "hogging").exists)
     child.signal(signal.SIGTERM)
     assert child.wait() == 1
 
@@ -144,6 +119,49 @@ def test_exit_may_follow_shutdown_as_editors_send_it(spawn: Spawn) -> None:
     child.call(1, "shutdown")
     child.write(encode_frame(b'{"jsonrpc":"2.0","method":"exit"}', "content-length"))
     assert child.wait() == 0
+
+
+EXIT = encode_frame(b'{"jsonrpc":"2.0","method":"exit"}', "content-length")
+
+LAST_WORDS = {
+    "end of input": ([], True),
+    "exit": ([EXIT], False),
+    "shutdown and end of input": ([request(1, "shutdown")], True),
+    "shutdown and exit": ([request(1, "shutdown"), EXIT], False),
+    "shutdown and exit at once": ([request(1, "shutdown") + EXIT], False),
+}
+
+
+@pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
+@pytest.mark.parametrize("case", LAST_WORDS)
+def test_with_nothing_left_to_do_the_daemon_ends_without_waiting_for_the_window(
+    spawn: Spawn, case: str, warm: bool
+) -> None:
+    written, closed = LAST_WORDS[case]
+    child = spawn("serve", "app:app", "--drain-timeout", "600")
+    if warm:
+        child.call("warm", "app/sleep", {"seconds": 0})  # its handler needs the event loop
+    for data in written:
+        child.write(data)
+        for _ in range(data.count(b"shutdown")):
+            child.read()
+    if closed:
+        child.close_stdin()
+    assert child.wait() == 0
+
+
+@pytest.mark.parametrize("case", LAST_WORDS)
+def test_last_words_that_arrived_before_the_daemon_started_end_it_too(spawn: Spawn, case: str) -> None:
+    written, closed = LAST_WORDS[case]
+    reading, writing = os.pipe()
+    os.write(writing, b"".join(written))
+    if closed:
+        os.close(writing)
+    child = spawn("serve", "app:app", "--drain-timeout", "600", stdin=reading)
+    os.close(reading)
+    assert child.wait() == 0
+    if not closed:
+        os.close(writing)
 
 
 def test_a_reader_that_goes_away_ends_the_daemon_quietly_with_1(spawn: Spawn) -> None:
@@ -181,8 +199,8 @@ def test_the_parents_death_is_noticed_while_a_sibling_holds_stdin_open(tmp_path:
         os.write(stdin_kept_open, request(1, "version"))
         assert b"result" in os.read(parent.stdout.fileno(), 4096)  # type: ignore[union-attr]
         parent.kill()
-        parent.wait(SECONDS)
-        wait_until(lambda: gone(pid))
+        parent.wait(DEADLINE_SECONDS)
+        wait_until(lambda: has_ended(pid))
     finally:
         parent.kill()
         parent.stdout.close()  # type: ignore[union-attr]
@@ -212,18 +230,72 @@ def test_a_process_id_that_means_nothing_here_is_ignored(spawn: Spawn, pid: Any)
     assert child.end() == 0
 
 
+def test_the_processes_that_are_watched_are_bounded(spawn: Spawn) -> None:
+    child = spawn("serve", "app:app")
+    named = [child.call(n, "app/spawn")["result"] for n in range(20)]
+    before = len(os.listdir(f"/proc/{child.process.pid}/fd"))
+    for n, pid in enumerate(named):
+        assert "result" in child.call(100 + n, "initialize", {"processId": pid})
+    assert len(os.listdir(f"/proc/{child.process.pid}/fd")) - before <= 16
+    assert child.call("again", "initialize", {"processId": named[0]})["result"]
+    os.kill(named[0], signal.SIGKILL)
+    assert child.wait() == 0
+    assert child.stderr().count("client.too_many_processes") == 4
+
+
 def test_children_of_handlers_are_ended_with_the_daemon(spawn: Spawn) -> None:
     child = spawn("serve", "app:app")
     pid = child.call(1, "app/spawn")["result"]
-    assert not gone(pid)
+    assert not has_ended(pid)
     assert child.end() == 0
-    wait_until(lambda: gone(pid))
+    wait_until(lambda: has_ended(pid))
+
+
+DETACHING = """
+import os, subprocess, sys
+from discreet import Service
+
+app = Service("app")
+
+DETACHED = "import os, time; os.fork() and os._exit(0); os.setsid(); {more}; print(os.getpid(), flush=True); time.sleep(3600)"
+TWICE = "os.fork() and os._exit(0)"
+DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+
+@app.mutation()
+def detach(how: str) -> int:
+    more = {"once": "pass", "twice": TWICE, "deaf": DEAF}[how]
+    child = subprocess.Popen([sys.executable, "-c", DETACHED.format(more=more)], stdout=subprocess.PIPE, text=True)
+    child.wait()
+    return int(child.stdout.readline())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists processes")
+@pytest.mark.parametrize("number", [None, signal.SIGTERM])
+@pytest.mark.parametrize("how", ["once", "twice", "deaf"])
+def test_processes_that_detached_themselves_are_ended_with_the_daemon(
+    spawn: Spawn, app_directory: Path, how: str, number: signal.Signals | None
+) -> None:
+    (app_directory / "detaching.py").write_text(DETACHING)
+    child = spawn("serve", "detaching:app")
+    other = spawn("serve", "detaching:app")
+    pid = child.call(1, "app/detach", {"how": how})["result"]
+    others = other.call(1, "app/detach", {"how": "once"})["result"]
+    assert not has_ended(pid)
+    if number is None:
+        assert child.end() == 0
+    else:
+        child.signal(number)
+        assert child.wait() == 0
+    wait_until(lambda: has_ended(pid))
+    assert not has_ended(others)
+    assert other.end() == 0
+    wait_until(lambda: has_ended(others))
 
 
 def test_a_signal_while_an_app_is_imported_ends_with_0(spawn: Spawn, app_directory: Path) -> None:
     (app_directory / "slow.py").write_text("import sys, time\nprint('importing', flush=True)\ntime.sleep(3600)\n")
     child = spawn("serve", "slow:app")
-    while b"importing" not in child.process.stderr.readline():
-        pass
+    child.stderr_until("importing")
     child.signal(signal.SIGTERM)
     assert child.wait() == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -13,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from discreet.framing.encoder import encode_frame
+from support.waits import DEADLINE_SECONDS
+from support.wire import request
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a process can't be replaced there")
 
 Spawn = Callable[..., Any]
-
-SECONDS = 20.0
 
 APP = """
 print("banner of VALUE")
@@ -43,13 +41,6 @@ async def held(path: str) -> str:
 PARTS = "def value() -> str: return {value!r}\n"
 
 
-def request(call_id: Any, method: str, params: Any = None) -> bytes:
-    message = {"jsonrpc": "2.0", "id": call_id, "method": method}
-    return encode_frame(
-        json.dumps(message if params is None else {**message, "params": params}).encode(), "content-length"
-    )
-
-
 @pytest.fixture
 def project(app_directory: Path) -> Path:
     (app_directory / "live.py").write_text(APP)
@@ -61,14 +52,6 @@ def write(project: Path, value: str) -> None:
     (project / "parts.py").write_text(PARTS.format(value=value))
 
 
-def log_until(child: Any, event: str) -> str:
-    """Read the log up to the line of this event."""
-    while line := child.process.stderr.readline().decode():
-        if f"event={event}" in line:
-            return line
-    raise EOFError(event)
-
-
 def start(spawn: Spawn, *args: str) -> Any:
     child = spawn("serve", "live:app", "--reload", "--log-level", "info", *args)
     assert child.call("first", "app/who")["result"] == ["one", child.process.pid]
@@ -78,13 +61,14 @@ def start(spawn: Spawn, *args: str) -> Any:
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_changed_code_answers_over_the_same_pipe_in_the_same_process(spawn: Spawn, project: Path, backend: str) -> None:
     child = start(spawn, "--backend", backend)
+    log = ""
     for value in ("two", "six"):  # of the same size, and within a second of each other
         write(project, value)
-        log_until(child, "daemon.swapped")
+        log += child.stderr_until("event=daemon.swapped")
         assert child.call(value, "app/who")["result"] == [value, child.process.pid]
+    assert "stdout.stray" in log or child.stderr_until("stdout.stray")
     assert child.end() == 0
     assert child.read_all() == []
-    assert "stdout.stray" in child.stderr()
 
 
 def test_half_a_frame_is_completed_after_the_swap(spawn: Spawn, project: Path) -> None:
@@ -93,7 +77,7 @@ def test_half_a_frame_is_completed_after_the_swap(spawn: Spawn, project: Path) -
     child.write(request("v", "version") + frame[:40])
     assert child.read()["id"] == "v"
     write(project, "two")
-    log_until(child, "daemon.swapped")
+    child.stderr_until("event=daemon.swapped")
     child.write(frame[40:])
     assert child.read()["result"][0] == "two"
     assert child.end() == 0
@@ -103,7 +87,7 @@ def test_requests_that_are_sent_all_the_time_are_each_answered_once(spawn: Spawn
     child = start(spawn)
     write(project, "two")
     sent, answers = 0, []
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + DEADLINE_SECONDS
     while not answers or answers[-1]["result"][0] == "one":
         assert time.monotonic() < deadline
         child.write(b"".join(request(n, "app/who") for n in range(sent, sent + 200)))
@@ -122,14 +106,14 @@ def test_requests_that_are_sent_all_the_time_are_each_answered_once(spawn: Spawn
 def test_broken_code_leaves_the_old_running_and_is_logged_once(spawn: Spawn, project: Path, broken: str) -> None:
     child = start(spawn)
     (project / "parts.py").write_text(broken)
-    line = log_until(child, "reload.failed")
+    line = child.stderr_until("event=reload.failed")
     assert "level=error" in line
     assert "import failed" in line
     assert str(project) not in line
     assert "hunter2" not in line
     assert child.call(1, "app/who")["result"][0] == "one"
     write(project, "two")
-    log_until(child, "daemon.swapped")
+    child.stderr_until("event=daemon.swapped")
     assert child.call(2, "app/who")["result"][0] == "two"
     assert child.end() == 0
     assert "reload.failed" not in child.stderr()
@@ -138,7 +122,7 @@ def test_broken_code_leaves_the_old_running_and_is_logged_once(spawn: Spawn, pro
 def test_an_app_that_is_declared_wrongly_is_not_taken(spawn: Spawn, project: Path) -> None:
     child = start(spawn)
     (project / "live.py").write_text(APP + "\n@app.query()\ndef who() -> int: return 1\n")
-    log_until(child, "reload.failed")
+    child.stderr_until("event=reload.failed")
     assert child.call(1, "app/who")["result"][0] == "one"
     assert child.end() == 0
 
@@ -148,7 +132,7 @@ def test_a_running_request_finishes_before_the_swap(spawn: Spawn, project: Path)
     child.write(request("held", "app/held", {"path": "go"}) + request("v", "version"))
     assert child.read()["id"] == "v"
     write(project, "two")
-    log_until(child, "daemon.swapping")
+    child.stderr_until("event=daemon.swapping")
     child.write(request("next", "app/who"))
     (project / "go").touch()
     assert child.read() == {"jsonrpc": "2.0", "id": "held", "result": "released"}
@@ -169,9 +153,9 @@ def test_a_signal_while_requests_finish_ends_the_daemon_instead(spawn: Spawn, pr
     child = start(spawn, "--drain-timeout", "60")
     child.write(request("held", "app/held", {"path": "go"}))
     write(project, "two")
-    log_until(child, "daemon.swapping")
+    child.stderr_until("event=daemon.swapping")
     child.signal(signal.SIGTERM)
-    log_until(child, "daemon.draining")
+    child.stderr_until("event=daemon.draining")
     (project / "go").touch()
     assert child.read()["result"] == "released"
     assert child.wait() == 0
@@ -181,8 +165,8 @@ def test_the_log_level_stays_and_signals_still_end_the_daemon_after_a_swap(spawn
     child = start(spawn)
     assert child.call(1, "setLogLevel", {"level": "debug"})["result"]["level"] == "debug"
     write(project, "two")
-    log_until(child, "daemon.swapped")
-    assert "log_level=debug" in log_until(child, "daemon.started")
+    child.stderr_until("event=daemon.swapped")
+    assert "log_level=debug" in child.stderr_until("event=daemon.started")
     assert child.call(2, "app/who")["result"][0] == "two"
     child.signal(signal.SIGTERM)
     assert child.wait() == 0
@@ -194,7 +178,7 @@ def test_a_swap_leaves_no_descriptor_behind(spawn: Spawn, project: Path) -> None
     counts = []
     for value in ("two", "six"):
         write(project, value)
-        log_until(child, "daemon.swapped")
+        child.stderr_until("event=daemon.swapped")
         assert child.call(value, "app/held", {"path": "parts.py"})["result"] == "released"  # by now the loop runs
         counts.append(len(os.listdir(f"/proc/{child.process.pid}/fd")))
     assert counts[0] == counts[1]

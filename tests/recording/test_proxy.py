@@ -17,14 +17,12 @@ from discreet.framing.transports.interface import PeerGone
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
 from discreet.recording.format import StreamName
 from discreet.recording.proxy import ClientStreams, relay
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform == "win32", reason="plays with POSIX signals"),
 ]
-
-DEADLINE_SECONDS = 20.0
-"""Bounds a test that hangs; no test waits for it."""
 
 ECHO = "import os\nwhile data := os.read(0, 65536):\n while data: data = data[os.write(1, data):]"
 

@@ -29,11 +29,9 @@ from discreet.recording.json_values import load
 from discreet.recording.replay import replay
 from discreet.recording.report import ReplayReport, compare
 from discreet.recording.script import build_script
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
-
-DEADLINE_SECONDS = 20.0
-"""Bounds a test that hangs; no test waits for it."""
 
 SHORT_SECONDS = 0.05
 """How long a replay waits for messages that never come."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 from discreet import CallFailed, Context, OperationError, Service
 from discreet.client import OperationFailed, Peer
 from discreet.daemon.schemas.documents import snapshot, snapshot_text
-from discreet.testing import ContractBroken, Example, Finding, check_contract
+from discreet.testing import ContractBroken, Example, Violation, check_contract
 
 
 class Book(Struct):
@@ -71,18 +71,18 @@ WHOLE = (
 )
 
 
-def findings(*services: Service, **options: Any) -> list[tuple[str, str]]:
+def violations(*services: Service, **options: Any) -> list[tuple[str, str]]:
     with pytest.raises(ContractBroken) as broken:
         check_contract(*services, **options)
-    for finding in broken.value.report.findings:
-        assert f"- {finding}" in str(broken.value).splitlines()
-    return [(finding.where, finding.what) for finding in broken.value.report.findings]
+    for violation in broken.value.report.violations:
+        assert f"- {violation}" in str(broken.value).splitlines()
+    return [(violation.where, violation.what) for violation in broken.value.report.violations]
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_service_that_keeps_its_word_is_reported_and_nothing_raised(backend: str) -> None:
     report = check_contract(library(), examples=WHOLE, backend=backend)
-    assert report.findings == ()
+    assert report.violations == ()
     assert report.errors == (
         ("library/pages", "BURNT"),
         ("library/read", "MISSING"),
@@ -93,7 +93,7 @@ def test_a_service_that_keeps_its_word_is_reported_and_nothing_raised(backend: s
 
 
 def test_each_declared_error_that_no_example_raised_is_found() -> None:
-    found = findings(library(), examples=WHOLE[:3])
+    found = violations(library(), examples=WHOLE[:3])
     assert found == [
         ("library/read_in_a_thread", "no example raised its error MISSING"),
         ("library/pages", "no example raised its error BURNT"),
@@ -107,7 +107,7 @@ def test_an_error_that_nobody_can_provoke_is_excused() -> None:
 
 def test_without_examples_nothing_is_said_of_errors() -> None:
     assert check_contract(library()).errors == ()
-    assert len(findings(library(), examples=[])) == 3
+    assert len(violations(library(), examples=[])) == 3
 
 
 def test_all_findings_are_told_at_once() -> None:
@@ -122,12 +122,12 @@ def test_all_findings_are_told_at_once() -> None:
         Example("library/lend"),
         Example("library/pages", {"title": "x"}, events=[2]),
     )
-    found = findings(library(), examples=examples)
+    found = violations(library(), examples=examples)
     assert [where.split()[0] for where, _ in found] == ["library/read"] * 6 + ["library/lend", "library/pages"]
     told = [what for _, what in found]
     assert told[0] == 'gave {"title":"x","pages":7}, not {"title":"y","pages":1}'
-    assert told[1].startswith("expects what is not of the declared type")
-    assert told[2] == "ended well, not with MISSING"
+    assert told[1].startswith("the expected value is not of the declared type")
+    assert told[2] == "succeeded, and did not fail with MISSING"
     assert told[3].startswith("ended with MISSING")
     assert told[4].endswith("not BURNT")
     assert "INVALID_INPUT" in told[5]
@@ -143,7 +143,7 @@ def test_a_result_of_another_type_than_declared_is_found() -> None:
         """Count."""
         return "three"  # type: ignore[return-value]
 
-    ((where, what),) = findings(service, examples=[Example("lies/count")])
+    ((where, what),) = violations(service, examples=[Example("lies/count")])
     assert where == "lies/count"
     assert "INTERNAL" in what
 
@@ -164,7 +164,7 @@ def test_an_error_that_is_not_declared_is_found_even_where_nobody_looks() -> Non
             return "well"
         return "better"
 
-    found = findings(service, examples=[Example("shelf/outer", result="well")])
+    found = violations(service, examples=[Example("shelf/outer", result="well")])
     assert found == [("shelf/inner", "raised MISSING, which it does not declare")]
 
 
@@ -176,8 +176,8 @@ def test_facts_of_another_type_are_found() -> None:
         """Get it."""
         raise Missing(title=3)  # type: ignore[arg-type]
 
-    found = findings(service, examples=[Example("shelf/get", error="INTERNAL")])
-    assert ("shelf/get", "raised MISSING with facts of other types than it declares") in found
+    found = violations(service, examples=[Example("shelf/get", error="INTERNAL")])
+    assert ("shelf/get", "raised MISSING with details of other types than it declares") in found
     assert ("shelf/get", "no example raised its error MISSING") in found
 
 
@@ -211,7 +211,7 @@ def test_what_a_scenario_asserts_in_vain_is_a_finding_under_its_name() -> None:
     async def failing(peer: Peer) -> None:
         await peer.call("nothing")
 
-    found = findings(library(), examples=[*WHOLE, counting, failing])
+    found = violations(library(), examples=[*WHOLE, counting, failing])
     assert [where for where, _ in found] == ["counting", "failing"]
     assert "not three" in found[0][1]
 
@@ -220,8 +220,8 @@ def test_an_operation_without_a_description_is_found_unless_that_is_wanted() -> 
     service = Service("bare")
     service.query(name="op")(lambda: None)
     service.query(name="inner", visibility="internal")(lambda: None)
-    assert findings(service) == [("bare/op", "has no description")]
-    assert check_contract(service, descriptions=False).findings == ()
+    assert violations(service) == [("bare/op", "has no description")]
+    assert check_contract(service, descriptions=False).violations == ()
 
 
 def kept(path: Path, service: Service) -> Path:
@@ -234,7 +234,7 @@ def test_what_breaks_callers_of_the_snapshot_is_found(tmp_path: Path) -> None:
     assert check_contract(library(), snapshot=path).additions == ()
     changed = Service("library")
     changed.query(name="read", errors=[Missing], description="Read.")(lambda: None)
-    told = findings(changed, snapshot=path)
+    told = violations(changed, snapshot=path)
     assert {where for where, _ in told} == {str(path)}
     assert any("library/pages: is gone" in what for _, what in told)
 
@@ -251,11 +251,21 @@ def test_what_is_new_is_reported_and_does_no_harm(tmp_path: Path) -> None:
 
 def test_a_snapshot_that_is_missing_or_is_none_is_found(tmp_path: Path) -> None:
     path = tmp_path / "none.json"
-    ((where, what),) = findings(library(), snapshot=path)
+    ((where, what),) = violations(library(), snapshot=path)
     assert where == str(path)
     assert "discreet schema" in what
     path.write_text("{}")
-    assert [where for where, _ in findings(library(), snapshot=path)] == [str(path)]
+    assert [where for where, _ in violations(library(), snapshot=path)] == [str(path)]
+
+
+def test_what_a_service_announces_is_announced_while_it_is_checked() -> None:
+    service = Service("hints", announces={"hoverProvider": True})
+
+    async def initializing(peer: Peer) -> None:
+        result: Any = await peer.call("initialize", {"processId": None, "capabilities": {}})
+        assert result["capabilities"]["hoverProvider"] is True
+
+    check_contract(service, examples=[initializing])
 
 
 def test_settings_reach_the_daemon_that_runs_the_examples() -> None:
@@ -266,4 +276,4 @@ def test_settings_reach_the_daemon_that_runs_the_examples() -> None:
 
 
 def test_a_finding_reads_as_one_line() -> None:
-    assert str(Finding("a/b", "is gone")) == "a/b: is gone"
+    assert str(Violation("a/b", "is gone")) == "a/b: is gone"

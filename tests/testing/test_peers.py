@@ -15,10 +15,9 @@ from discreet import Context, DeclarationError, Identity, OperationError, Servic
 from discreet.client import ConnectionFailed, InsufficientPermissions, InternalError, OperationFailed, Peer
 from discreet.daemon.settings import UsageError
 from discreet.testing import in_memory, spawned
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
-
-SECONDS = 20.0
 
 APP = '''
 from collections.abc import AsyncIterator
@@ -68,7 +67,7 @@ def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Opening:
 
 
 async def test_calls_errors_and_streams_are_the_same_in_memory_and_in_a_process(opening: Opening) -> None:
-    with anyio.fail_after(SECONDS):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with opening() as peer:
             assert await peer.call("app/take", {"name": "it"}, type=str) == "IT"
             with pytest.raises(OperationFailed) as failed:
@@ -79,7 +78,7 @@ async def test_calls_errors_and_streams_are_the_same_in_memory_and_in_a_process(
 
 @pytest.mark.parametrize("framing", ["content-length", "newline", "auto"])
 async def test_settings_reach_both(opening: Opening, framing: str) -> None:
-    with anyio.fail_after(SECONDS):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with opening(scopes=["other"], framing=framing, request_timeout=None, ordered=False) as peer:
             with pytest.raises(InsufficientPermissions):
                 await peer.call("app/guarded")
@@ -103,7 +102,7 @@ async def test_a_value_that_is_none_of_its_setting_is_refused() -> None:
 
 
 async def test_what_leaves_the_block_leaves_as_it_is(opening: Opening) -> None:
-    with anyio.fail_after(SECONDS), pytest.raises(ZeroDivisionError):
+    with anyio.fail_after(DEADLINE_SECONDS), pytest.raises(ZeroDivisionError):
         async with opening():
             raise ZeroDivisionError
 
@@ -118,7 +117,7 @@ async def test_services_that_declare_a_name_twice_are_refused() -> None:
 
 
 async def test_an_app_that_there_is_not_fails_the_first_call(tmp_path: Path) -> None:
-    with anyio.fail_after(SECONDS):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with spawned("nowhere:app", cwd=tmp_path, stderr="collect") as peer:
             with pytest.raises(ConnectionFailed) as failed:
                 await peer.call("version")
@@ -175,7 +174,7 @@ async def test_what_still_runs_at_the_end_has_the_drain_window() -> None:
         finally:
             ended.append("work")
 
-    with anyio.fail_after(SECONDS):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with in_memory(service, drain_timeout=0.05) as peer:
             await peer.notify("slow/work")
             await peer.call("version")
@@ -192,7 +191,7 @@ async def test_what_was_begun_is_finished_before_the_block_ends() -> None:
             await anyio.lowlevel.checkpoint()
         ended.append("work")
 
-    with anyio.fail_after(SECONDS):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with in_memory(service) as peer:
             await peer.notify("slow/work")
     assert ended == ["work"]
@@ -206,8 +205,11 @@ async def test_a_stream_that_is_left_half_way_does_not_hold_up_the_end() -> None
         yield 1
         await anyio.sleep_forever()
 
-    with anyio.fail_after(SECONDS):
-        async with in_memory(service, drain_timeout=SECONDS * 2) as peer, peer.subscribe("long/ever") as events:
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with (
+            in_memory(service, drain_timeout=DEADLINE_SECONDS * 2) as peer,
+            peer.subscribe("long/ever") as events,
+        ):
             assert await anext(events) == 1
 
 

@@ -63,15 +63,15 @@ def session(tmp_path: Path) -> Path:
 
 @BACKENDS
 def test_services_that_answer_as_recorded_pass(session: Path, backend: str) -> None:
-    verdict = replayed(session, notes(), ignore=["result.at"], backend=backend)
-    assert (verdict.sent, verdict.compared, verdict.notes) == (4, 6, ())
+    report = replayed(session, notes(), ignore=["result.at"], backend=backend)
+    assert (report.sent, report.compared, report.notes) == (4, 6, ())
 
 
 def test_what_differs_is_told_and_asserted(session: Path) -> None:
     with pytest.raises(RecordingDiffers) as caught:
         replayed(session, notes("Eggs"))
     assert isinstance(caught.value, AssertionError)
-    places = {(found.message, found.path) for found in caught.value.verdict.differences}
+    places = {(found.message, found.path) for found in caught.value.report.differences}
     assert places == {
         ('notes/read id "a"', "result.title"),
         ('notes/read id "a"', "result.at"),

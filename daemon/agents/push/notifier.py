@@ -86,7 +86,7 @@ class PushNotifier:
         self._draining = False
 
     def check_config(self, config: PushConfig, *, param: str) -> None:
-        """Raises `FailureError(InvalidParams)` for a config to which nothing can be sent, and redacts its secrets in the logs.
+        """Raises `FailureError(InvalidParams)` for a config to which nothing can be sent.
 
         `param` is the path of the config in the params, empty if its fields are params themselves. Whether a name resolves
         to a private address is checked for each connection only.
@@ -99,10 +99,12 @@ class PushNotifier:
         if invalid is not None:
             field, expected = invalid
             raise FailureError(InvalidParams(f"{prefix}{field}", expected, "string" if field == "token" else "object"))
-        self._redact_secrets(config)
 
     def update_target(self, target: PushTarget) -> None:
-        """A config was set, perhaps again. If its target had been given up, deliveries resume with the next event."""
+        """A config was set, perhaps again, by a caller who may see its task: redact its secrets in the logs. If its target
+        had been given up, deliveries resume with the next event.
+        """
+        self._redact_secrets(target.config)
         queue = self._queues.get(_key(target))
         if queue is not None:
             queue.replace_target(target)
@@ -261,16 +263,19 @@ class PushNotifier:
             await self._sender.close()
 
     def _redact_secrets(self, config: PushConfig) -> None:
-        """Have the config's token and credentials redacted in the logs."""
+        """Have the config's token and credentials redacted in the logs, if they look random.
+
+        A caller who sets a word as a token must not make it disappear from every line of the log.
+        """
+        from ....errors.redaction.layers.entropy import looks_random  # late: only tasks with push targets pay for it
+
         if self._secrets is None:
-            from ....errors.redaction.caller_secrets import (
-                CallerSecrets,  # late: only tasks with push targets pay for it
-            )
+            from ....errors.redaction.caller_secrets import CallerSecrets  # late, as above
 
             self._secrets = CallerSecrets()
         authentication = config.authentication
         for secret in (config.token, authentication.credentials if authentication is not None else None):
-            if secret:
+            if secret and looks_random(secret):
                 self._secrets.add(secret)
 
 

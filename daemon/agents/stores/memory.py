@@ -16,10 +16,19 @@ from typing import Final, TypeAlias, final
 
 import msgspec
 
+from ...memory import MemoryBudget
 from ..model.draft import apply_events
 from ..model.states import TERMINAL
 from ..model.types import Task, TaskState
-from .checks import ENDED_TASK_SECONDS, MAX_ENDED_TASKS, MAX_READ_BYTES, check_changes, find_conflict, page_bound
+from .checks import (
+    ENDED_TASK_SECONDS,
+    MAX_ENDED_TASKS,
+    MAX_READ_BYTES,
+    check_changes,
+    find_conflict,
+    page_bound,
+    up_to_max_page_bytes,
+)
 from .interface import (
     CommitRefusal,
     LoggedEvent,
@@ -51,6 +60,9 @@ MAX_ACTIVE_TASKS: Final = 100_000
 MAX_ENDED_BYTES: Final = 256 * 1024 * 1024
 """Total size of the tasks that have ended."""
 
+RECORD_BYTES: Final = 1024
+"""About what a task takes beside its snapshot and its log: its ids and its places in the indexes."""
+
 MAX_LOG_EVENTS: Final = 65_536
 """Events that a task keeps after its snapshot. When there are more, they become part of the snapshot."""
 
@@ -72,7 +84,8 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _TaskRecord(msgspec.Struct, gc=False):
-    """One task. `sequence` numbers its last change among those of all tasks; `log` holds the events after the snapshot."""
+    """One task. `sequence` numbers its last change among those of all tasks; `log` holds the events after the snapshot;
+    `counted` is its size in the budget."""
 
     id: str
     scope: str
@@ -85,6 +98,7 @@ class _TaskRecord(msgspec.Struct, gc=False):
     snapshot: bytes
     log: list[bytes] | None = None
     log_bytes: int = 0
+    counted: int = 0
 
     @property
     def snapshot_generation(self) -> int:
@@ -97,11 +111,24 @@ class _TaskRecord(msgspec.Struct, gc=False):
 
 @final
 class MemoryStore:
-    """A `TaskStore` and its `EventLog`. `clock` is in seconds and never goes back."""
+    """A `TaskStore` and its `EventLog`. `clock` is in seconds and never goes back.
 
-    def __init__(self, limits: StoreLimits | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+    Its tasks count in the `budget`, of which ended ones take a quarter at most.
+    """
+
+    def __init__(
+        self,
+        limits: StoreLimits | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        budget: MemoryBudget | None = None,
+    ) -> None:
         self._limits = limits or StoreLimits()
         self._clock = clock
+        self._budget = budget
+        if budget is not None:
+            ended_bytes = min(self._limits.ended_bytes, budget.limit // 4)
+            self._limits = msgspec.structs.replace(self._limits, ended_bytes=ended_bytes)
         self._tasks: dict[str, _TaskRecord] = {}
         self._by_sequence: dict[int, _TaskRecord] = {}
         self._indexes: dict[_IndexKey, TaskIndex] = {}
@@ -214,6 +241,7 @@ class MemoryStore:
         self._last_sequence += 1
         record.sequence = self._last_sequence
         self._by_sequence[record.sequence] = record
+        self._count(record, RECORD_BYTES + record.size)
         for key in _index_keys(record):
             self._indexes.setdefault(key, TaskIndex()).add(record.sequence, record.status_timestamp)
         if record.state in TERMINAL:
@@ -225,6 +253,7 @@ class MemoryStore:
     def _remove_from_indexes(self, record: _TaskRecord) -> None:
         self._overdue.pop(record.id, None)
         del self._by_sequence[record.sequence]
+        self._count(record, 0)
         for key in _index_keys(record):
             index = self._indexes[key]
             index.remove(record.sequence, record.status_timestamp)
@@ -233,6 +262,17 @@ class MemoryStore:
         if record.state in TERMINAL:
             self._ended_tasks -= 1
             self._ended_bytes -= record.size
+
+    def _count(self, record: _TaskRecord, size: int) -> None:
+        if self._budget is not None:
+            self._budget.add("tasks", size - record.counted)
+        record.counted = size
+
+    def free(self, size: int) -> None:
+        limits = self._limits
+        self._limits = msgspec.structs.replace(limits, ended_bytes=max(0, self._ended_bytes - size))
+        self._evict()
+        self._limits = limits
 
     def _evict(self) -> None:
         """Delete ended tasks, oldest first, until they keep every limit."""
@@ -302,9 +342,13 @@ class MemoryStore:
         records = (self._by_sequence[sequence] for sequence in sequences)
         matching = (record for record in records if from_timestamp is None or record.status_timestamp >= from_timestamp)
         found = [*islice(matching, query.page_size + 1)]
-        page = found[: query.page_size]
+        wanted = (
+            _current_task(record, include_artifacts=query.include_artifacts) for record in found[: query.page_size]
+        )
+        tasks = up_to_max_page_bytes(wanted)
+        page = found[: len(tasks)]
         return TaskPage(
-            tuple(_current_task(record, include_artifacts=query.include_artifacts) for record in page),
+            tuple(tasks),
             str(page[-1].sequence) if len(found) > len(page) else "",
             sum(index.count(from_timestamp) for index in indexes),
         )

@@ -1,16 +1,24 @@
-"""How a call went, as an exit status."""
+"""The exit statuses of verbs that talk to a server, and the tables that say what each means.
+
+The general statuses (0 success, 1 failure, 2 wrong usage) are those of `daemon.lifecycle`.
+"""
 
 from collections.abc import Mapping
 from typing import Final
 
 from ..client import ClientError, ConnectionFailed, OperationFailed, RemoteError, RequestTimeout
+from ..daemon.lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from ..errors.codes import row_of
-from . import interrupts
 
 EXIT_WRONG_REQUEST: Final = 3
 EXIT_DOMAIN: Final = 6
 EXIT_TIMEOUT: Final = 7
 EXIT_CONNECTION: Final = 10
+
+EXIT_CANNOT_RUN: Final = 126
+EXIT_NOT_FOUND: Final = 127
+SIGNAL_BASE: Final = 128
+"""As in shells: a command that can't be run, one that does not exist, and (plus the signal's number) one that a signal ended."""
 
 EXIT_OF_HTTP: Final = {
     400: EXIT_WRONG_REQUEST,
@@ -23,12 +31,18 @@ EXIT_OF_HTTP: Final = {
     503: 8,
     500: 9,
 }
-"""The exit status of an error by the HTTP status that the table of errors gives it. Domain errors are `EXIT_DOMAIN`."""
+"""The exit status for an error, by its HTTP status in the table of errors. Declared errors are always `EXIT_DOMAIN`."""
 
-MEANINGS: Final[Mapping[int, str]] = {
-    0: "the result, or the stream's last event, was printed",
-    1: "nobody reads stdout any more",
-    2: "the command line is wrong; nothing was called",
+SIGNAL_STATUSES: Final[Mapping[int, str]] = {
+    SIGNAL_BASE + 1: "hung up (SIGHUP)",
+    SIGNAL_BASE + 2: "interrupted (SIGINT)",
+    SIGNAL_BASE + 15: "terminated (SIGTERM)",
+}
+
+CALL_STATUSES: Final[Mapping[int, str]] = {
+    EXIT_OK: "the result, or the stream's last event, was printed",
+    EXIT_FAILED: "the reader of stdout is gone",
+    EXIT_USAGE: "the command line is wrong; nothing was called",
     EXIT_WRONG_REQUEST: "the request or its params are wrong",
     4: "there is no such method",
     5: "not authenticated, or not permitted",
@@ -36,14 +50,23 @@ MEANINGS: Final[Mapping[int, str]] = {
     EXIT_TIMEOUT: "no answer in time, here or on the server",
     8: "not now: overloaded, shutting down, or cancelled on the server",
     9: "an internal error of the server",
-    EXIT_CONNECTION: "the server could not be started, went away, or wrote what is no reply",
-    **interrupts.MEANINGS,
+    EXIT_CONNECTION: "the server could not be started, went away, or wrote an invalid reply",
+    **SIGNAL_STATUSES,
 }
-"""Every exit status; docs/call.md says the same."""
+"""Every exit status of `discreet call`; a test holds docs/call.md to it."""
+
+REPLAY_STATUSES: Final[Mapping[int, str]] = {
+    EXIT_OK: "the server answered as recorded",
+    EXIT_FAILED: "it answered differently, or the reader of stdout is gone",
+    EXIT_USAGE: "the command line is wrong, or FILE is no recording; nothing was started",
+    EXIT_CONNECTION: "the server could not be started",
+    **SIGNAL_STATUSES,
+}
+"""Every exit status of `discreet replay`; a test holds docs/recording.md to it."""
 
 
 def exit_status(error: ClientError) -> int:
-    """The exit status for what a call raised."""
+    """Return the exit status for an error that a call raised."""
     match error:
         case OperationFailed():
             return EXIT_DOMAIN

@@ -1,6 +1,6 @@
-"""JSON on its way to stdout: as it is for programs, in a form to look at on a terminal.
+"""JSON documents on stdout: compact when piped, indented and coloured on a terminal.
 
-Never changes what a document says: numbers and strings stay as they were written.
+Never changes a document's content: numbers and strings stay as they were written.
 """
 
 import sys
@@ -9,41 +9,30 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from .output import out
+from ..errors.printable import printable_json
+from .output import write_stdout
 
-INDENT: Final = 2
+_INDENT: Final = 2
 
 
-def show(text: Raw, *, line: bool) -> None:
-    """Print one JSON document, on one line if `line` or nobody looks at it. Blocks while nobody reads.
+def print_json(text: Raw, *, one_line: bool) -> None:
+    """Print one JSON document. It is indented only on a terminal, and only without `one_line`. Blocks while stdout is full.
 
-    On a terminal it is coloured if rich is installed (the extra `cli`), which honours NO_COLOR, and nothing in it can
-    move the cursor.
+    On a terminal it is coloured if rich is installed (the extra `cli`), which honours NO_COLOR; characters that do not
+    print are shown as JSON escapes, so nothing in a document can move the cursor.
     """
-    watched = sys.stdout is not None and sys.stdout.isatty()
-    indent = INDENT if watched and not line else -1
+    on_terminal = sys.stdout is not None and sys.stdout.isatty()
+    indent = _INDENT if on_terminal and not one_line else -1
     document = msgspec.json.format(bytes(text), indent=indent).decode(errors="replace")
-    if not watched:
-        out(document)
-    elif not _coloured(visible(document)):
-        out(visible(document))
+    if not on_terminal:
+        write_stdout(document)
+    elif not _print_coloured(printable_json(document)):
+        write_stdout(printable_json(document))
 
 
-def visible(document: str) -> str:
-    """The same document with every character that does not print as a JSON escape; line ends stay."""
-    if document.isascii():  # JSON escapes the control characters of ASCII itself
-        return document
-    return "".join(char if char.isprintable() or char == "\n" else _escaped(char) for char in document)
-
-
-def _escaped(char: str) -> str:
-    units = char.encode("utf-16-be")
-    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
-
-
-def _coloured(document: str) -> bool:
-    """Print it with rich; False where there is none."""
-    try:  # late: few need it, and it is not always there
+def _print_coloured(document: str) -> bool:
+    """Print it with rich. Returns False if rich is not installed."""
+    try:  # late: most runs don't need it
         from rich.console import Console
         from rich.highlighter import JSONHighlighter
     except ImportError:

@@ -1,16 +1,17 @@
-"""What the verbs say to people, on stdout. `serve` never comes here: its stdout belongs to the protocol."""
+"""Text on stdout, on stderr and in result files. Never used by `serve`, whose stdout belongs to the protocol."""
 
 import os
 import sys
 
 from ..daemon.settings import UsageError
+from ..errors.printable import printable
 
 
-def out(text: str) -> None:
-    """Write lines and flush them. Characters that the terminal cannot show are escaped.
+def write_stdout(text: str) -> None:
+    """Write the text and a line end, and flush. Characters that the stream cannot encode are escaped.
 
-    No stdout means silence: whose results matter asks `require_stdout` first. Raises `BrokenPipeError` when nobody reads any
-    more; the command line ends quietly on it.
+    Does nothing if this process was started without stdout; verbs whose result matters call `require_stdout` first.
+    Raises `BrokenPipeError` when the reader is gone; `main` then ends the program without a message.
     """
     stream = sys.stdout
     if stream is None:  # started with stdout closed
@@ -20,10 +21,10 @@ def out(text: str) -> None:
     stream.flush()
 
 
-def complain(message: str) -> None:
-    """Write one line to stderr: control characters, line ends among them, are escaped.
+def write_stderr(message: str) -> None:
+    """Write `discreet: MESSAGE` as one line; control characters are escaped, line ends among them.
 
-    Raises nothing: where stderr takes no more, the exit status must say it all.
+    Never raises: if stderr can't be written, the exit status is all that is left to say it.
     """
     if sys.stderr is None:
         return
@@ -31,28 +32,34 @@ def complain(message: str) -> None:
         sys.stderr.write(f"discreet: {printable(message)}\n")
         sys.stderr.flush()
     except OSError:
-        _divert(sys.stderr.fileno())
+        _redirect_to_null(sys.stderr.fileno())
 
 
 def require_stdout() -> None:
-    """Raise `UsageError` where results could go nowhere: before anything is done for them."""
+    """Raise `UsageError` if stdout is closed. To be called before any work is done for a result."""
     if sys.stdout is None:
         raise UsageError("stdout is closed: there is nowhere to print the result")
 
 
-def forget_stdout() -> None:
-    """Nobody reads stdout, if there is one."""
+def write_file(path: str, content: bytes) -> bool:
+    """Write the file that `--output` names. Returns False, after one line on stderr, if it can't be written."""
+    try:
+        with open(path, "wb") as file:
+            file.write(content)
+    except OSError as exc:
+        write_stderr(f"--output: {path}: {os.strerror(exc.errno or 0)}")
+        return False
+    return True
+
+
+def discard_stdout() -> None:
+    """Send what is still buffered for stdout to the null device, because its reader is gone."""
     if sys.stdout is not None:
-        _divert(sys.stdout.fileno())
+        _redirect_to_null(sys.stdout.fileno())
 
 
-def _divert(fd: int) -> None:
-    """Point a descriptor that takes no more to the null device, or the interpreter would fail to flush it at its end."""
+def _redirect_to_null(fd: int) -> None:
+    """Keep the interpreter from failing when it flushes a broken stream at exit."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, fd)
     os.close(null)
-
-
-def printable(text: str) -> str:
-    """The text without anything that could move a cursor or end a line."""
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

@@ -1,1 +1,7 @@
-"""Turns the documents of operations into client modules for other programs. Loaded by `discreet generate` alone."""
+"""Generates typed client modules from the schemas of operations. Imported by `discreet generate` alone."""
+
+from .python.client import python_client
+from .schema import SchemaError
+from .typescript.client import typescript_client
+
+__all__ = ["SchemaError", "python_client", "typescript_client"]

@@ -1,17 +1,18 @@
-"""For the tests of services: a peer to a daemon in memory or in a process, and a check of what a service declares."""
+"""Tools for the tests of services: a peer to a daemon in memory or in a process, and checks of contracts and recordings."""
 
-from .contract import ContractBroken, ContractReport, Finding, check_contract
+from .contract import ContractBroken, ContractReport, Violation, check_contract
 from .examples import Example, Scenario
-from .peers import in_memory, spawned
+from .memory import in_memory
+from .process import spawned
 from .recordings import RecordingDiffers, replayed
 
 __all__ = [
     "ContractBroken",
     "ContractReport",
     "Example",
-    "Finding",
     "RecordingDiffers",
     "Scenario",
+    "Violation",
     "check_contract",
     "in_memory",
     "replayed",

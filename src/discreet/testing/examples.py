@@ -1,4 +1,4 @@
-"""Calls that show what a service promises, and how one is run against it. Knows nothing of snapshots or reports."""
+"""Example calls, and how one is run against a service. Knows nothing of snapshots or reports."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from ..client import ClientError, Peer, RemoteError
 from ..client.peer import DEFAULT_TIMEOUT
 from ..daemon.operations.spec import OperationSpec
 from ..errors.exceptions import OperationError
+from ..errors.type_building import decoder_for
 
 Scenario: TypeAlias = Callable[[Peer], Awaitable[object]]
-"""What takes more than one call to show. It asserts for itself."""
+"""A test of more than one call, which makes its own assertions."""
 
 
 class Example(msgspec.Struct, frozen=True):
-    """One call and how it ends.
+    """One call and its expected outcome.
 
-    It ends well, unless `error` names a class of errors or a code (`"INVALID_INPUT"`, `"FORBIDDEN"`). `result` is the
-    expected result, `events` are the first events of a subscription, as Python values or as plain JSON; left out,
-    anything of the declared type will do. A subscription without `events` must come to its end by itself.
-    `service_params` travel with the request: credentials, for example.
+    `error` is the class or the code (`"INVALID_INPUT"`, `"FORBIDDEN"`) of the expected error; None expects success.
+    `result` is the expected result, `events` are the first events of a subscription, as Python values or as plain JSON;
+    left out, any of the declared type are accepted. A subscription without `events` must end by itself.
+    `service_params` are sent with the request: credentials, for example.
     """
 
     operation: str
@@ -39,35 +40,35 @@ class Example(msgspec.Struct, frozen=True):
         return self.error if self.error is None or isinstance(self.error, str) else self.error.definition.code
 
 
-class Mismatch(Exception):
-    """An example or a scenario did not go as it says; the message is for its author."""
+class ExampleFailed(Exception):
+    """An example or a scenario did not have the expected outcome. The message is for its author."""
 
 
 async def run_example(peer: Peer, example: Example, spec: OperationSpec | None) -> None:
-    """Make the call of an example. Raises `Mismatch`. `spec` is None where there is no such operation."""
+    """Make the call of an example. Raises `ExampleFailed`. `spec` is None if there is no such operation."""
     returns: Any = Any if spec is None else spec.returns
     streams = spec is not None and spec.kind == "subscription"
     wanted = example.events if streams else example.result
-    expected = UNSET if wanted is UNSET else _of_type(_list_of(returns) if streams else returns, wanted)
+    expected = UNSET if wanted is UNSET else _decoded(_list_of(returns) if streams else returns, wanted)
     try:
         found = await (_events if streams else _result)(peer, example, returns)
     except ClientError as exc:
         if example.code is not None and isinstance(exc, RemoteError) and exc.code == example.code:
             return
-        raise Mismatch(f"ended with {exc}{f', not {example.code}' if example.code else ''}") from exc
+        raise ExampleFailed(f"ended with {exc}{f', not {example.code}' if example.code else ''}") from exc
     if example.code is not None:
-        raise Mismatch(f"ended well, not with {example.code}")
+        raise ExampleFailed(f"succeeded, and did not fail with {example.code}")
     if expected is not UNSET and found != expected:
-        raise Mismatch(f"gave {_shown(found)}, not {_shown(expected)}")
+        raise ExampleFailed(f"gave {_shown(found)}, not {_shown(expected)}")
 
 
 async def run_scenario(peer: Peer, scenario: Scenario) -> None:
-    """Run a scenario. Raises `Mismatch` for what it asserts in vain, and for calls that fail; its other faults leave."""
+    """Run a scenario. Raises `ExampleFailed` for a failed assertion or call; other exceptions pass through."""
     try:
         await scenario(peer)
     except (AssertionError, ClientError) as exc:
-        said = str(exc).partition("\n")[0]  # pytest explains an assertion on further lines
-        raise Mismatch(f"{type(exc).__name__}: {said}" if said else type(exc).__name__) from exc
+        message = str(exc).partition("\n")[0]  # pytest explains an assertion on further lines
+        raise ExampleFailed(f"{type(exc).__name__}: {message}" if message else type(exc).__name__) from exc
 
 
 async def _result(peer: Peer, example: Example, returns: Any) -> Any:
@@ -75,7 +76,7 @@ async def _result(peer: Peer, example: Example, returns: Any) -> Any:
 
 
 async def _events(peer: Peer, example: Example, returns: Any) -> list[Any]:
-    """As many events as the example tells of; all of them where it tells of none, or of an error behind them."""
+    """Return as many events as the example expects; all of them if it expects none, or an error after them."""
     most = None if isinstance(example.events, UnsetType) or example.code else len(example.events) or None
     found: list[Any] = []
     async with peer.subscribe(
@@ -93,16 +94,16 @@ async def _events(peer: Peer, example: Example, returns: Any) -> list[Any]:
 
 
 def _list_of(tp: Any) -> Any:
-    made: Any = list[tp]  # a type made at run time is none to a type checker
+    made: Any = list[tp]  # type checkers do not accept a type made at run time
     return made
 
 
-def _of_type(tp: Any, value: Any) -> Any:
-    """What a caller would read. Raises `Mismatch` for what can't be read as the declared type."""
+def _decoded(tp: Any, value: Any) -> Any:
+    """Return the value as a caller would decode it. Raises `ExampleFailed` if it is not of the declared type."""
     try:
-        return msgspec.json.decode(msgspec.json.encode(value), type=tp)
+        return decoder_for(tp)(msgspec.json.encode(value))
     except (msgspec.ValidationError, TypeError) as exc:
-        raise Mismatch(f"expects what is not of the declared type: {exc}") from exc
+        raise ExampleFailed(f"the expected value is not of the declared type: {exc}") from exc
 
 
 def _shown(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Recorded sessions as tests: what `discreet record` wrote is said again to services in memory, which must answer the same.
+"""Recorded sessions as tests: replays what `discreet record` wrote to services in memory, which must answer the same.
 
 Reads recordings, never writes them.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import anyio
 
+from ..client.validation import StrPath
 from ..daemon.operations.access import IdentityProvider
 from ..daemon.operations.service import Service
 from ..errors.redaction import load_environment
@@ -18,18 +19,17 @@ from ..recording.format import read_recording
 from ..recording.replay import WAIT_SECONDS, ReplayResult, replay
 from ..recording.report import ReplayReport, compare
 from ..recording.script import build_script
-from .peers import framing_of, settings_of, wired
-
-StrPath: TypeAlias = "str | os.PathLike[str]"
+from .memory_daemon import memory_daemon
+from .settings import client_framing, settings_of
 
 
 @final
 class RecordingDiffers(AssertionError):
-    """Services do not answer as recorded; the message holds every difference, `verdict` all that was seen."""
+    """Services do not answer as recorded. The message has every difference; `report` is the whole result."""
 
-    def __init__(self, path: str, verdict: ReplayReport) -> None:
-        super().__init__("\n".join([f"{path} goes differently", *map(str, verdict.differences), *verdict.notes]))
-        self.verdict = verdict
+    def __init__(self, path: str, report: ReplayReport) -> None:
+        super().__init__("\n".join([f"{path} is answered differently", *map(str, report.differences), *report.notes]))
+        self.report = report
 
 
 def replayed(
@@ -42,18 +42,18 @@ def replayed(
     credentials: Mapping[str, str] | None = None,
     **settings: Any,  # those of `in_memory`
 ) -> ReplayReport:
-    """Play a recorded session to services in memory; for plain tests, as it runs an event loop of its own (`backend`).
+    """Replay a recorded session to services in memory. For tests that are plain functions: it runs an event loop (`backend`).
 
         @pytest.mark.parametrize("path", sorted(Path("tests/sessions").glob("*.jsonl")), ids=lambda path: path.stem)
-        def test_sessions_go_as_recorded(path: Path) -> None:
+        def test_sessions_are_answered_as_recorded(path: Path) -> None:
             replayed(path, notes, ignore=["result.created"])
 
-    `ignore` names what may differ, as `discreet replay --ignore` does; `timeout` is how long to wait for each thing that
-    was said in the recording, in seconds. The rest is as in `in_memory`. The framing of the recording says nothing here.
+    `ignore` names fields that may differ, as `discreet replay --ignore` does. `timeout` is how long to wait for each
+    message of the server, in seconds. The other arguments are those of `in_memory`. The recorded framing has no effect.
 
-    Returns what was compared, with notes on what could not be played. Raises `RecordingDiffers` (an `AssertionError`) with
-    all differences, `RecordingError` for a file that is no recording, `OSError`, `ValueError` for an `ignore` that names no
-    place, and what `in_memory` raises.
+    Returns the report, with notes on what could not be played. Raises `RecordingDiffers` (an `AssertionError`) with all
+    differences, `RecordingError` for a file that is no recording, `OSError`, `ValueError` for an `ignore` that names no
+    field, and what `in_memory` raises.
     """
     script = build_script(read_recording(path))
     load_environment(os.environ)
@@ -61,10 +61,10 @@ def replayed(
     chosen = settings_of(settings)
 
     async def run() -> ReplayResult:
-        async with wired(services, chosen, provider=provider, credentials=credentials) as transport:
-            return await replay(script, transport, framing=framing_of(chosen.framing), timeout=timeout)
+        async with memory_daemon(services, chosen, provider=provider, credentials=credentials) as transport:
+            return await replay(script, transport, framing=client_framing(chosen.framing), timeout=timeout)
 
-    verdict = compare(script, anyio.run(run, backend=backend), ignore=ignore)
-    if verdict.differences:
-        raise RecordingDiffers(os.fspath(path), verdict)
-    return verdict
+    report = compare(script, anyio.run(run, backend=backend), ignore=ignore)
+    if report.differences:
+        raise RecordingDiffers(os.fspath(path), report)
+    return report

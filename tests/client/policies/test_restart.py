@@ -33,10 +33,7 @@ from discreet.client.peer import CallDefaults
 from discreet.client.policies.restart import RestartHistory, RestartingConnector
 from discreet.client.task_group import background_tasks
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
-
-DEADLINE_SECONDS = 30.0
-"""Bounds a test that hangs; no test waits for it."""
-
+from support.waits import DEADLINE_SECONDS
 
 # -- how often --------------------------------------------------------------------------------------------------------
 

@@ -24,11 +24,10 @@ from discreet.client import (
 )
 from discreet.client.process.process import wait_in_thread
 from discreet.client.process.stderr import LINE_BYTES, TAIL_BYTES, StderrLines, StderrTail
+from support.programs import has_ended
+from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
-
-DEADLINE_SECONDS = 30.0
-"""Bounds a test that hangs; no test waits for it."""
 
 PRELUDE = """
 import json, os, signal, sys, time
@@ -74,20 +73,6 @@ def was_reaped(pid: int) -> bool:
     except ProcessLookupError:
         return True
     return False
-
-
-async def until_dead(pid: int) -> None:
-    """Wait for another process's child, which its parent reaps sooner or later."""
-    with anyio.fail_after(DEADLINE_SECONDS):
-        while not was_reaped(pid) and _state(pid) != "Z":
-            await anyio.lowlevel.checkpoint()
-
-
-def _state(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return "Z"
 
 
 async def test_a_child_is_called_and_ends_when_its_stdin_is_closed() -> None:
@@ -316,7 +301,7 @@ os._exit(0)
             with pytest.raises(ConnectionFailed) as raised:
                 await peer.call("m", timeout=None)
         assert raised.value.loss.status == 0
-        await until_dead(grandchild)
+        await until(lambda: has_ended(grandchild))
 
 
 async def test_an_escaped_grandchild_that_holds_the_pipes_delays_nothing() -> None:

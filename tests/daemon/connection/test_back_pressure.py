@@ -14,12 +14,11 @@ from discreet import Service
 from discreet.daemon.dispatch.backlog import MAX_BYTES, Backlog
 from discreet.daemon.dispatch.request import Request
 from discreet.daemon.rpc.envelope import Call, decode
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
 Serving = Callable[..., AbstractAsyncContextManager[Any]]
-
-SECONDS = 10.0
 
 
 def large() -> tuple[Service, list[int]]:
@@ -46,7 +45,7 @@ async def test_large_replies_one_after_the_other_are_all_sent(serving: Serving, 
         sizes = [2_000_000, *[300_000] * 20]
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(wire.send, *(wire.request("large/reply", {"size": size}) for size in sizes))
-            with anyio.fail_after(SECONDS):
+            with anyio.fail_after(DEADLINE_SECONDS):
                 replies = await wire.receive_all(len(sizes))
         assert sorted(len(reply["result"]) for reply in replies) == sorted(sizes)
         await wire.nothing_more()
@@ -56,11 +55,11 @@ async def test_nothing_more_is_begun_when_the_reader_has_gone(serving: Serving) 
     service, begun = large()
     async with serving(service, max_concurrency=1) as wire:
         await wire.send(*(wire.request("large/wait", {"number": number}) for number in range(50)))
-        with anyio.fail_after(SECONDS):
+        with anyio.fail_after(DEADLINE_SECONDS):
             while not begun:
                 await anyio.lowlevel.checkpoint()
         wire.transport.close()
-        with anyio.fail_after(SECONDS):
+        with anyio.fail_after(DEADLINE_SECONDS):
             await wire.ended.wait()
     assert begun == [0]
 
@@ -69,7 +68,7 @@ async def test_a_cancel_under_an_id_in_flight_is_a_duplicate_and_cancels_nothing
     service, begun = large()
     async with serving(service) as wire:
         await wire.send(wire.request("large/wait", {"number": 1}, id=5))
-        with anyio.fail_after(SECONDS):
+        with anyio.fail_after(DEADLINE_SECONDS):
             while not begun:
                 await anyio.lowlevel.checkpoint()
         reply = await wire.call("$/cancelRequest", {"id": 5}, id=5)

@@ -10,12 +10,11 @@ import anyio
 import pytest
 
 from discreet import Context, OperationError, Service
+from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
 Serving = Callable[..., AbstractAsyncContextManager[Any]]
-
-SECONDS = 5.0
 
 UNDELIVERED = 32
 """Events that may wait for the reader before the producer waits."""
@@ -122,13 +121,6 @@ class Ticks:
 @pytest.fixture
 def ticks() -> Ticks:
     return Ticks()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Let the daemon run until something holds; fails instead of waiting for ever."""
-    with anyio.fail_after(SECONDS):
-        while not condition():
-            await anyio.lowlevel.checkpoint()
 
 
 async def settled(wire: Any) -> None:
@@ -295,7 +287,7 @@ async def test_a_stream_that_still_runs_at_the_end_is_answered_unavailable(
             case _:
                 wire.daemon.ask_to_end("signal")
         assert await wire.receive() == {"jsonrpc": "2.0", "id": "w", "error": UNAVAILABLE}
-        with anyio.fail_after(SECONDS):
+        with anyio.fail_after(DEADLINE_SECONDS):
             await wire.ended.wait()
         assert (wire.status, ticks.closed) == (0, 1)
 
@@ -314,7 +306,7 @@ async def test_a_reader_that_goes_away_ends_the_producer(serving: Serving, ticks
         await wire.send(wire.request("ticks/count", {"to": 10**9, "pad": 1000}))
         await wire.receive()
         wire.transport.close()
-        with anyio.fail_after(SECONDS):
+        with anyio.fail_after(DEADLINE_SECONDS):
             await wire.ended.wait()
         assert wire.status in (0, 1)  # by what is seen first: the end of the input, or that nobody reads
         assert (ticks.running, ticks.closed) == (0, 1)
@@ -367,7 +359,7 @@ async def test_a_producer_that_never_waits_starves_nobody(serving: Serving, tick
         await wire.send(wire.request("ticks/count", {"to": 10**9}, id="s"))
         for _ in range(20):
             await wire.send(wire.request("ticks/later"))
-            with anyio.fail_after(SECONDS):
+            with anyio.fail_after(DEADLINE_SECONDS):
                 while "method" in (message := await wire.receive()):
                     pass
             assert message["result"] == "later"

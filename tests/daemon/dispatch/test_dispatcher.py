@@ -12,12 +12,11 @@ import anyio
 import pytest
 
 from discreet import Context, OperationError, Service, Stopped
+from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
 Serving = Callable[..., AbstractAsyncContextManager[Any]]
-
-SECONDS = 5.0
 
 
 class Gate:
@@ -60,13 +59,6 @@ class Gate:
     def open(self, *names: str) -> None:
         for name in names:
             self._gate(name).set()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Let the daemon run until something holds; fails instead of waiting for ever."""
-    with anyio.fail_after(SECONDS):
-        while not condition():
-            await anyio.lowlevel.checkpoint()
 
 
 @pytest.fixture
@@ -127,6 +119,7 @@ async def test_a_notification_runs_and_is_never_answered(serving: Serving, metho
         await wire.send({"jsonrpc": "2.0", "method": "no/such"})
         await wire.send({"jsonrpc": "2.0", "method": "gate/note", "params": {"wrong": 1}})
         await wire.nothing_more()
+        assert await wire.end() == 0  # it has run by then
     assert ran == [{"n": 1}]
 
 
@@ -250,7 +243,7 @@ async def test_a_cancel_read_together_with_its_request_keeps_the_handler_from_ru
 
     def thread(ctx: Context) -> None:
         ran.append(mode)
-        while not ctx.wait_cancelled(SECONDS):
+        while not ctx.wait_cancelled(DEADLINE_SECONDS):
             pass
 
     async def stream() -> AsyncIterator[int]:
@@ -310,7 +303,7 @@ class Threaded:
         def wait(ctx: Context) -> bool:
             self.started.set()
             try:
-                while not ctx.wait_cancelled(SECONDS):
+                while not ctx.wait_cancelled(DEADLINE_SECONDS):
                     pass
                 ctx.check_cancelled()
             except Stopped:
@@ -321,7 +314,7 @@ class Threaded:
         @self.service.query(timeout=0.02)
         def late(ctx: Context) -> bool:
             assert ctx.time_left is not None
-            self.stopped.set() if ctx.wait_cancelled(SECONDS) else None
+            self.stopped.set() if ctx.wait_cancelled(DEADLINE_SECONDS) else None
             return ctx.cancelled
 
 
@@ -329,10 +322,10 @@ async def test_cancellation_reaches_a_worker_thread(serving: Serving) -> None:
     threaded = Threaded()
     async with serving(threaded.service) as wire:
         await wire.send(wire.request("thread/wait", id=1))
-        await anyio.to_thread.run_sync(threaded.started.wait, SECONDS)
+        await anyio.to_thread.run_sync(threaded.started.wait, DEADLINE_SECONDS)
         await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 1}})
         assert (await wire.receive())["error"]["code"] == -32800
-        assert await anyio.to_thread.run_sync(threaded.stopped.wait, SECONDS)
+        assert await anyio.to_thread.run_sync(threaded.stopped.wait, DEADLINE_SECONDS)
         await wire.nothing_more()
 
 
@@ -347,7 +340,7 @@ async def test_a_thread_past_its_deadline_is_answered_for_and_told(serving: Serv
     threaded = Threaded()
     async with serving(threaded.service) as wire:
         assert (await wire.call("thread/late"))["error"] == TIMEOUT
-        assert await anyio.to_thread.run_sync(threaded.stopped.wait, SECONDS)
+        assert await anyio.to_thread.run_sync(threaded.stopped.wait, DEADLINE_SECONDS)
 
 
 async def test_a_deadline_of_the_setting_holds_where_an_operation_has_none(serving: Serving) -> None:
@@ -368,7 +361,7 @@ async def test_a_deadline_of_the_setting_holds_where_an_operation_has_none(servi
 
     async with serving(service, request_timeout=0.02) as wire:
         assert (await wire.call("slow/forever"))["error"] == TIMEOUT
-        with anyio.fail_after(SECONDS):
+        with anyio.fail_after(DEADLINE_SECONDS):
             await cancelled.wait()
         assert (await wire.call("slow/free"))["result"] is None
 

@@ -23,12 +23,11 @@ from discreet.errors.failures import (
     Overloaded,
     TimedOut,
 )
+from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
 Serving = Callable[..., AbstractAsyncContextManager[Any]]
-
-SECONDS = 5.0
 
 INTERNAL = {"code": -32603, "message": "Internal error"}
 CANCELLED = {"code": -32800, "message": "Request cancelled"}
@@ -51,13 +50,6 @@ class Hidden(OperationError, code="HIDDEN"):
 class Item(msgspec.Struct):
     name: str
     count: int
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Let the daemon run until something holds; fails instead of waiting for ever."""
-    with anyio.fail_after(SECONDS):
-        while not condition():
-            await anyio.lowlevel.checkpoint()
 
 
 class Store:
@@ -129,7 +121,7 @@ class Store:
             self.started += 1
             try:
                 while True:
-                    ctx.wait_cancelled(SECONDS)
+                    ctx.wait_cancelled(DEADLINE_SECONDS)
                     ctx.check_cancelled()
             except Stopped:
                 self.ended += 1
@@ -296,8 +288,8 @@ async def test_neither_metadata_nor_identity_nor_id_travel(serving: Serving, way
     async with serving(store.service, shop(capabilities=["key"]), access=access, capabilities={"key": "value"}) as wire:
         for name, params in (("item", {"name": "x"}), ("inline", [1]), ("thread", [1])):
             assert "result" in await wire.call(way, {"name": f"store/{name}", "params": params}, **members)
-    nobody = PARENT if provider is None else None
-    assert store.seen == [{"identity": nobody, "metadata": {}, "id": None, "capabilities": {}}] * 3
+    service = Identity("shop", frozenset())
+    assert store.seen == [{"identity": service, "metadata": {}, "id": None, "capabilities": {}}] * 3
 
 
 # -- failures ------------------------------------------------------------------------------------------------------
@@ -614,7 +606,7 @@ def asking() -> Service:
         text: str
 
     @service.query(errors=[Refused], timeout=None)
-    async def coroutine(ctx: Context, timeout: float = SECONDS) -> Any:
+    async def coroutine(ctx: Context, timeout: float = DEADLINE_SECONDS) -> Any:
         try:
             return await ctx.request("client/name", {"of": "you"}, timeout=timeout)
         except ClientRefused as exc:
@@ -623,7 +615,7 @@ def asking() -> Service:
             return "late"
 
     @service.query(errors=[Refused], timeout=None)
-    def thread(ctx: Context, timeout: float = SECONDS) -> Any:
+    def thread(ctx: Context, timeout: float = DEADLINE_SECONDS) -> Any:
         try:
             return ctx.request_blocking("client/name", {"of": "you"}, timeout=timeout)
         except ClientRefused as exc:
@@ -763,7 +755,7 @@ async def test_threads_of_a_handlers_own_may_call_side_by_side(serving: Serving)
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(SECONDS)
+            thread.join(DEADLINE_SECONDS)
         return sorted(found)
 
     async with serving(Store().service, service) as wire:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-DEADLINE = 30.0
+from support.waits import DEADLINE_SECONDS
 
 SECRET = "correct-horse-battery-9"
 
@@ -34,7 +34,7 @@ def events(script: str, *, status: int = 0, level: str = "debug") -> list[dict[s
         env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         capture_output=True,
         text=True,
-        timeout=DEADLINE,
+        timeout=DEADLINE_SECONDS,
         check=False,
     )
     assert done.returncode == status, done.stderr

@@ -9,8 +9,7 @@ import pytest
 
 from discreet.daemon.logs import Logger, LogSettings, start_logging
 from discreet.daemon.logs.sink import Sink, open_sink, wants_color
-
-DEADLINE = 30.0
+from support.waits import DEADLINE_SECONDS
 
 
 @pytest.fixture
@@ -40,13 +39,13 @@ def first_line(ends: tuple[int, int], settings: LogSettings, environ: dict[str, 
     logs = start_logging(settings, ends[1], environ, logger=logger)
     logger.set_level("error")
     logger.error("e", n=1)
-    logs.close(DEADLINE)
+    logs.close(DEADLINE_SECONDS)
     return os.read(ends[0], 65536).splitlines()[-1]
 
 
 def level_of(fd: int, environ: dict[str, str], settings: LogSettings | None = None) -> str:
     logger = Logger()
-    start_logging(settings or LogSettings(), fd, environ, logger=logger).close(DEADLINE)
+    start_logging(settings or LogSettings(), fd, environ, logger=logger).close(DEADLINE_SECONDS)
     return logger.level
 
 

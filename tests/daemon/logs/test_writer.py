@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,9 +14,7 @@ import pytest
 
 from discreet.daemon.logs import Logger, LogSettings, LogWriter, start_logging, writer
 from discreet.daemon.logs.queue import MAX_EVENTS
-
-DEADLINE = 30.0
-"""Seconds after which a test that waits for something has failed."""
+from support.waits import DEADLINE_SECONDS, wait_until
 
 JSON = LogSettings(level="debug", format="json")
 
@@ -43,7 +40,7 @@ class Reader:
 
     def lines(self) -> list[dict[str, object]]:
         os.close(self.stderr)
-        self._thread.join(DEADLINE)
+        self._thread.join(DEADLINE_SECONDS)
         assert not self._thread.is_alive(), "somebody else still holds the writing end"
         return self._lines
 
@@ -86,7 +83,7 @@ def within_deadline(call: Callable[[], object]) -> None:
     """Fails instead of hanging when `call` blocks."""
     thread = threading.Thread(target=call, daemon=True)
     thread.start()
-    thread.join(DEADLINE)
+    thread.join(DEADLINE_SECONDS)
     assert not thread.is_alive(), "it blocked"
 
 
@@ -95,7 +92,7 @@ def test_events_are_written_in_order_with_their_fields(logger: Logger, started: 
     logs = started(reader.stderr)
     for number in range(300):
         logger.info("tick", n=number, method="files/read", id=number)
-    assert logs.close(DEADLINE) == 0
+    assert logs.close(DEADLINE_SECONDS) == 0
     _, *ticks = reader.lines()
     assert [(line["event"], line["n"], line["method"], line["id"]) for line in ticks] == [
         ("tick", number, "files/read", number) for number in range(300)
@@ -105,7 +102,7 @@ def test_events_are_written_in_order_with_their_fields(logger: Logger, started: 
 def test_the_first_line_says_version_pid_level_and_sink(logger: Logger, started: Callable[[int], LogWriter]) -> None:
     reader = Reader()
     logs = started(reader.stderr)
-    logs.close(DEADLINE)
+    logs.close(DEADLINE_SECONDS)
     line = reader.lines()[0]
     assert line.pop("timestamp")
     assert line == {
@@ -124,7 +121,7 @@ def test_the_timestamp_is_when_the_event_happened_and_not_when_it_was_written(
 ) -> None:
     reader = Reader()
     logger.record("error", "long.ago", {}, when=1_000_000_000.25)
-    started(reader.stderr).close(DEADLINE)
+    started(reader.stderr).close(DEADLINE_SECONDS)
     assert reader.lines()[0]["timestamp"] == "2001-09-09T01:46:40.250Z"
 
 
@@ -133,7 +130,7 @@ def test_events_before_the_start_come_out_if_the_level_wants_them(logger: Logger
     logger.info("early.info")
     logger.warning("early.warning")
     start_logging(LogSettings(format="json"), reader.stderr, {}, logger=logger).close(
-        DEADLINE
+        DEADLINE_SECONDS
     )  # piped, so from warn on
     assert [line["event"] for line in reader.lines()] == ["early.warning"]
 
@@ -144,7 +141,7 @@ def test_events_before_the_start_are_bounded_and_the_surplus_is_said(
     reader = Reader()
     for _ in range(MAX_EVENTS + 5):
         logger.info("early")
-    assert started(reader.stderr).close(DEADLINE) >= 5
+    assert started(reader.stderr).close(DEADLINE_SECONDS) >= 5
     said = [line["count"] for line in reader.lines() if line["event"] == "logs.dropped"]
     assert said
     assert sum(said) >= 5  # type: ignore[arg-type]
@@ -153,17 +150,17 @@ def test_events_before_the_start_are_bounded_and_the_surplus_is_said(
 def test_closing_ends_the_delay_of_the_first_line(
     logger: Logger, started: Callable[[int], LogWriter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "FIRST_LINE_DELAY_SECONDS", 10 * DEADLINE)
+    monkeypatch.setattr(writer, "FIRST_LINE_DELAY_SECONDS", 10 * DEADLINE_SECONDS)
     reader = Reader()
     logs = started(reader.stderr)
-    assert logs.close(DEADLINE) == 0
+    assert logs.close(DEADLINE_SECONDS) == 0
     assert [line["event"] for line in reader.lines()] == ["daemon.started"]
 
 
 def test_events_after_close_are_dropped_in_silence(logger: Logger, started: Callable[[int], LogWriter]) -> None:
     reader = Reader()
     logs = started(reader.stderr)
-    logs.close(DEADLINE)
+    logs.close(DEADLINE_SECONDS)
     logger.error("too.late")
     assert [line["event"] for line in reader.lines()] == ["daemon.started"]
 
@@ -204,7 +201,7 @@ def test_when_a_slow_reader_reads_again_every_line_is_there_or_counted_where_it_
     reader.read()
     wait_until(lambda: len(logger.queue) == 0)
     logger.error("afterwards")
-    dropped = logs.close(DEADLINE)
+    dropped = logs.close(DEADLINE_SECONDS)
     _, *lines = reader.lines()
     seen = [line["n"] for line in lines if line["event"] == "noise"]
     said = [line["count"] for line in lines if line["event"] == "logs.dropped"]
@@ -213,21 +210,13 @@ def test_when_a_slow_reader_reads_again_every_line_is_there_or_counted_where_it_
     assert [line["event"] for line in lines[-3:]] == ["noise", "logs.dropped", "afterwards"]
 
 
-def wait_until(reached: Callable[[], bool]) -> None:
-    """Polls what no event tells of: that another thread has come so far."""
-    end = time.monotonic() + DEADLINE
-    while not reached():
-        assert time.monotonic() < end, "it did not come so far"
-        os.sched_yield()
-
-
 def test_a_reader_that_is_gone_makes_the_sink_silent(logger: Logger, started: Callable[[int], LogWriter]) -> None:
     reader = Reader(reads=False)
     os.close(reader.fd)
     logs = started(reader.stderr)
     for _ in range(10):
         logger.error("nobody.reads")
-    assert logs.close(DEADLINE) == 11
+    assert logs.close(DEADLINE_SECONDS) == 11
     os.close(reader.stderr)
 
 
@@ -236,7 +225,7 @@ def test_a_stderr_that_was_never_open_is_silent(logger: Logger, started: Callabl
     assert reader.lines() == []
     logs = started(reader.stderr)  # closed by now
     logger.error("nobody.reads")
-    assert logs.close(DEADLINE) == 2
+    assert logs.close(DEADLINE_SECONDS) == 2
 
 
 def test_a_stderr_that_somebody_made_non_blocking_still_gets_every_line(
@@ -248,7 +237,7 @@ def test_a_stderr_that_somebody_made_non_blocking_still_gets_every_line(
     for number in range(1000):
         logger.info("tick", n=number, text="x" * 500)  # many times what a pipe holds
     reader.read()
-    assert logs.close(DEADLINE) == 0
+    assert logs.close(DEADLINE_SECONDS) == 0
     assert [line["n"] for line in reader.lines()[1:]] == list(range(1000))
 
 
@@ -256,7 +245,7 @@ def test_the_callers_descriptor_stays_the_callers(logger: Logger, started: Calla
     reader = Reader()
     logs = started(reader.stderr)
     logger.info("tick")
-    logs.close(DEADLINE)
+    logs.close(DEADLINE_SECONDS)
     os.write(reader.stderr, b'{"still": "open"}\n')
     assert reader.lines()[-1] == {"still": "open"}
 
@@ -266,7 +255,7 @@ def test_a_full_disk_loses_lines_and_says_so_when_it_can() -> None:
     logger = Logger()
     logs = start_logging(LogSettings(level="debug", file="/dev/full"), 2, {}, logger=logger)
     logger.error("lost")
-    assert logs.close(DEADLINE) == 2
+    assert logs.close(DEADLINE_SECONDS) == 2
 
 
 class Broken:
@@ -315,7 +304,7 @@ def test_a_value_that_can_t_be_rendered_costs_its_line_at_most_its_fields(
     logs = started(reader.stderr)
     logger.error("odd", value=value)
     logger.error("after")
-    assert logs.close(DEADLINE) == 0
+    assert logs.close(DEADLINE_SECONDS) == 0
     assert [(line["event"], line["level"]) for line in reader.lines()] == [
         ("daemon.started", "info"),
         ("odd", "error"),
@@ -334,7 +323,7 @@ def test_what_the_writer_causes_itself_does_not_feed_it_for_ever(
     reader = Reader()
     logs = started(reader.stderr)
     logger.error("once", exc=TalkativeError())
-    assert logs.close(DEADLINE) == 0
+    assert logs.close(DEADLINE_SECONDS) == 0
     _, line = reader.lines()
     assert line["event"] == "once"
     assert "said" in str(line["exc"])
@@ -348,7 +337,7 @@ def test_the_thread_begins_with_the_first_accepted_event_and_ends_with_close(log
     assert threads() == before
     logger.error("above")
     assert len(threads() - before) == 1
-    logs.close(DEADLINE)
+    logs.close(DEADLINE_SECONDS)
     wait_until(lambda: not threads() - before)
     assert [line["event"] for line in reader.lines()] == ["above"]
 
@@ -364,7 +353,7 @@ def test_the_level_can_change_while_it_runs(logger: Logger, started: Callable[[i
     logger.warning("below")
     logger.set_level("debug")
     logger.debug("above")
-    logs.close(DEADLINE)
+    logs.close(DEADLINE_SECONDS)
     assert [line["event"] for line in reader.lines()] == ["daemon.started", "above"]
 
 
@@ -373,8 +362,8 @@ def test_logs_start_once_and_again_after_close(logger: Logger, started: Callable
     logs = started(first.stderr)
     with pytest.raises(RuntimeError):
         start_logging(JSON, second.stderr, {}, logger=logger)
-    logs.close(DEADLINE)
-    started(second.stderr).close(DEADLINE)
+    logs.close(DEADLINE_SECONDS)
+    started(second.stderr).close(DEADLINE_SECONDS)
     assert [len(reader.lines()) for reader in (first, second)] == [1, 1]
 
 
@@ -388,11 +377,11 @@ def test_threads_may_close_at_the_same_time(logger: Logger, settings: LogSetting
     reader = Reader()
     logs = start_logging(settings, reader.stderr, {}, logger=logger)
     results: list[int] = []
-    threads = [threading.Thread(target=lambda: results.append(logs.close(2 * DEADLINE))) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: results.append(logs.close(2 * DEADLINE_SECONDS))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(DEADLINE)
+        thread.join(DEADLINE_SECONDS)
     assert results == [0] * 4
     assert len(reader.lines()) == (settings is JSON)
 
@@ -431,13 +420,18 @@ def test_the_main_thread_stays_the_main_thread_though_the_writer_imports() -> No
     """)
 
 
-def test_what_was_logged_is_written_when_the_process_ends_without_close() -> None:
-    done = run("""
+def test_what_was_logged_is_written_when_the_process_ends_without_close(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    run(f"""
+        import os
         from discreet.daemon.logs import LogSettings, log, start_logging
-        start_logging(LogSettings(level="warn", format="json"), 2, {})
+        start_logging(LogSettings(level="warn", format="json", file={str(path)!r}), 2, {{}})
+        log.error("first")
+        while not (os.path.exists({str(path)!r}) and os.path.getsize({str(path)!r})):
+            os.sched_yield()  # the writer's start is no part of the time that it has at the end
         log.error("last")
     """)
-    assert [json.loads(line)["event"] for line in done.stderr.splitlines()] == ["last"]
+    assert [json.loads(line)["event"] for line in path.read_text().splitlines()] == ["first", "last"]
 
 
 def test_a_quiet_start_imports_nothing_heavy_and_nothing_reaches_stdout() -> None:
@@ -468,7 +462,7 @@ def run(script: str) -> subprocess.CompletedProcess[str]:
         env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         capture_output=True,
         text=True,
-        timeout=DEADLINE,
+        timeout=DEADLINE_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -479,7 +473,7 @@ def test_a_file_gets_the_lines_and_is_for_its_owner_alone(tmp_path: Path, logger
     reader, path = Reader(), tmp_path / "daemon.log"
     logs = start_logging(LogSettings(file=str(path)), reader.stderr, {}, logger=logger)
     logger.info("tick")
-    assert logs.close(DEADLINE) == 0
+    assert logs.close(DEADLINE_SECONDS) == 0
     assert [re.search(r"event=(\S+)", line)[1] for line in path.read_text().splitlines()] == ["daemon.started", "tick"]  # type: ignore[index]
     assert path.stat().st_mode & 0o077 == 0
     assert reader.lines() == []
@@ -489,7 +483,7 @@ def test_a_file_gets_the_lines_and_is_for_its_owner_alone(tmp_path: Path, logger
 def test_a_file_that_is_there_is_appended_to(tmp_path: Path, logger: Logger) -> None:
     reader, path = Reader(), tmp_path / "daemon.log"
     path.write_text("kept\n")
-    start_logging(LogSettings(format="json", file=str(path)), reader.stderr, {}, logger=logger).close(DEADLINE)
+    start_logging(LogSettings(format="json", file=str(path)), reader.stderr, {}, logger=logger).close(DEADLINE_SECONDS)
     first, second = path.read_text().splitlines()
     assert (first, json.loads(second)["event"]) == ("kept", "daemon.started")
     assert reader.lines() == []
@@ -526,7 +520,7 @@ def test_a_file_that_can_t_be_written_is_a_warning_on_stderr(
 ) -> None:
     reader = Reader()
     settings = LogSettings(format="json", file=name(tmp_path))
-    start_logging(settings, reader.stderr, {}, logger=logger).close(DEADLINE)
+    start_logging(settings, reader.stderr, {}, logger=logger).close(DEADLINE_SECONDS)
     [line] = reader.lines()
     assert (line["level"], line["event"], line["reason"]) == ("warn", "logs.file_unusable", errno.errorcode[reason])
 

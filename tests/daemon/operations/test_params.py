@@ -429,4 +429,4 @@ def test_any_bytes_give_values_or_invalid_params(raw: bytes) -> None:
         except FailureError as error:
             assert isinstance(error.failure, InvalidParams)
         else:
-            assert len(values) == len(model.names) + (model.rest is not None)
+            assert len(values) == len(model.names) + (model.extra is not None)

@@ -17,10 +17,9 @@ from discreet.daemon.process.reexec import NEW_CONNECTION, ConnectionState
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
+from support.waits import until
 
 pytestmark = pytest.mark.anyio
-
-SECONDS = 10.0
 
 Serve = Callable[..., Awaitable[list[Daemon]]]
 
@@ -81,11 +80,6 @@ class Line:
     def _keep(self, carried: ConnectionState) -> None:
         self.carried = carried
 
-    async def until(self, condition: Callable[[], bool]) -> None:
-        with anyio.fail_after(SECONDS):
-            while not condition():
-                await anyio.lowlevel.checkpoint()
-
 
 @asynccontextmanager
 async def lines(wire_class: Any, capacity: int = 65536, **settings: Any) -> AsyncIterator[Line]:
@@ -104,8 +98,8 @@ async def test_what_runs_finishes_and_what_comes_meanwhile_is_answered_by_the_ne
         wire = line.wire
         await wire.send(wire.request("app/held"), wire.request("app/who"))
         assert (await wire.receive())["result"] == "daemon 0"
-        await line.until(line.daemons[0].swap)
-        await line.until(lambda: line.daemons[0].lifecycle.state == "swapping")
+        await until(line.daemons[0].swap)
+        await until(lambda: line.daemons[0].lifecycle.state == "swapping")
         await wire.send(wire.request("app/who"))
         line.hold.set()
         assert [(m["id"], m["result"]) for m in await wire.receive_all(2)] == [(1, "daemon 0"), (3, "daemon 1")]
@@ -117,7 +111,7 @@ async def test_what_outlasts_the_window_is_answered_unavailable_streams_too(wire
         wire = line.wire
         await wire.send(wire.request("app/held"), wire.request("app/ticks"))
         assert (await wire.receive())["params"]["value"] == 1
-        await line.until(line.daemons[0].swap)
+        await until(line.daemons[0].swap)
         answers = {m["id"]: m["error"]["data"]["code"] for m in await wire.receive_all(2)}
         assert answers == {1: "UNAVAILABLE", 2: "UNAVAILABLE"}
         assert (await wire.call("app/who"))["result"] == "daemon 1"
@@ -133,8 +127,8 @@ async def test_a_part_of_a_frame_goes_on_in_the_next(wire_class: Any, at: int) -
             encode_frame(b'{"jsonrpc":"2.0","id":"v","method":"version"}', "content-length") + frame[:at]
         )
         assert (await wire.receive())["id"] == "v"
-        await line.until(line.daemons[0].swap)
-        await line.until(lambda: len(line.daemons) == 2)
+        await until(line.daemons[0].swap)
+        await until(lambda: len(line.daemons) == 2)
         await wire.transport.send(frame[at:])
         assert await wire.receive() == {"jsonrpc": "2.0", "id": "split", "result": "daemon 1"}
 
@@ -145,8 +139,8 @@ async def test_what_a_slow_reader_has_not_taken_is_sent_by_the_next(wire_class: 
         requests = [wire.request("app/who") for _ in range(60)]
         for request in requests:
             await wire.send(request)  # a few at a time fit; their answers wait
-        await line.until(line.daemons[0].swap)
-        await line.until(lambda: len(line.daemons) == 2)
+        await until(line.daemons[0].swap)
+        await until(lambda: len(line.daemons) == 2)
         answers = await wire.receive_all(60)
         assert [m["id"] for m in answers] == [r["id"] for r in requests]
 
@@ -160,8 +154,8 @@ async def test_no_swap_while_something_is_wrong_with_the_input(wire_class: Any) 
         assert not line.daemons[0].swap()
         await wire.transport.send(b"x" * 2000)
         assert (await wire.receive())["error"]["data"] == {"reason": "oversize"}
-        await line.until(line.daemons[0].swap)
-        await line.until(lambda: len(line.daemons) == 2)
+        await until(line.daemons[0].swap)
+        await until(lambda: len(line.daemons) == 2)
         assert (await wire.call("app/who"))["result"] == "daemon 1"
 
 
@@ -170,13 +164,13 @@ async def test_a_reason_to_end_wins_over_a_swap_under_way(wire_class: Any) -> No
         wire = line.wire
         await wire.send(wire.request("app/held"), wire.request("app/who"))
         await wire.receive()
-        await line.until(line.daemons[0].swap)
-        await line.until(lambda: line.daemons[0].lifecycle.state == "swapping")
+        await until(line.daemons[0].swap)
+        await until(lambda: line.daemons[0].lifecycle.state == "swapping")
         line.daemons[0].ask_to_end("signal")
-        await line.until(lambda: line.daemons[0].lifecycle.state == "draining")
+        await until(lambda: line.daemons[0].lifecycle.state == "draining")
         line.hold.set()
         assert (await wire.receive())["result"] == "daemon 0"
-        await line.until(lambda: line.statuses == [0])
+        await until(lambda: line.statuses == [0])
         assert len(line.daemons) == 1
 
 
@@ -185,8 +179,8 @@ async def test_ids_of_requests_to_the_client_are_not_used_again(wire_class: Any)
         wire = line.wire
         await wire.send(wire.request("app/ask"))
         first = await wire.receive()
-        await line.until(line.daemons[0].swap)
-        await line.until(lambda: len(line.daemons) == 2)
+        await until(line.daemons[0].swap)
+        await until(lambda: len(line.daemons) == 2)
         await wire.send(wire.request("app/ask"), {"jsonrpc": "2.0", "id": first["id"], "result": 13})
         asked: dict[str, Any] = {}
         while asked.get("method") != "client/one":
@@ -201,7 +195,7 @@ async def test_processes_that_the_client_named_are_carried_over(wire_class: Any)
         await line.wire.call("initialize", {"processId": os.getpid()})
         seen: list[ConnectionState] = []
         line.on_swap = lambda carried: (seen.append(carried), line._keep(carried))[0]
-        await line.until(line.daemons[0].swap)
-        await line.until(lambda: bool(seen))
+        await until(line.daemons[0].swap)
+        await until(lambda: bool(seen))
         assert seen[0].watched == (os.getpid(),)
         assert seen[0].framing == "content-length"

@@ -16,10 +16,9 @@ from discreet import DeclarationError, OperationError, Service
 from discreet.daemon.apps import AppError, load
 from discreet.daemon.operations.registry import Registry
 from discreet.errors.codes import RESERVED_CODES
+from support.waits import until
 
 Serving = Callable[..., AbstractAsyncContextManager[Any]]
-
-SECONDS = 5.0
 
 
 class Full(OperationError, code="FULL"):
@@ -102,6 +101,8 @@ WRONG: dict[str, tuple[str, Callable[..., Any], dict[str, Any]]] = {
     "a name that is none": ("query", plain, {"name": "a b"}),
     "a name with a slash too many": ("query", plain, {"name": "a//b"}),
     "serial and keyed": ("query", plain, {"serial": True, "keyed": "n"}),
+    "serial and several at a time": ("query", plain, {"serial": True, "concurrency": 2}),
+    "no calls at a time": ("query", plain, {"concurrency": 0}),
     "keyed by no param": ("query", plain, {"keyed": "m"}),
     "an error that is none": ("query", plain, {"errors": [NoError]}),
     "an error without a code": ("query", plain, {"errors": [OperationError]}),
@@ -247,12 +248,6 @@ class Busy:
 
 
 OVERLOADED = {"code": -32000, "message": "Server overloaded", "data": {"code": "OVERLOADED", "retryable": True}}
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(SECONDS):
-        while not condition():
-            await anyio.lowlevel.checkpoint()
 
 
 @pytest.mark.anyio

@@ -16,6 +16,7 @@ from discreet.framing.transports.memory import MemoryTransport, memory_pair
 from discreet.framing.transports.polled import pipe_writer
 from discreet.framing.transports.stdio import StdioTransport, open_reader, open_writer
 from discreet.framing.transports.threaded import threaded_reader, threaded_writer
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -23,9 +24,6 @@ Pair = tuple[ByteTransport, ByteTransport]
 
 LARGE = bytes(range(256)) * 4096 * 3
 """3 MiB: more than any pipe, socket or terminal holds."""
-
-DEADLINE = 20
-"""Seconds; stops a test that hangs; no limit on speed."""
 
 
 def pipes(*, blocking: bool = True, **ways: Callable[[int], object]) -> Pair:
@@ -99,7 +97,7 @@ async def receive_to_the_end(end: ByteTransport) -> bytes:
 
 async def test_bytes_arrive_whole_and_in_order_through_small_buffers(pair: Pair) -> None:
     left, right = pair
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(left.send, LARGE)
             assert await receive_exactly(right, len(LARGE)) == LARGE
@@ -112,7 +110,7 @@ async def test_both_directions_carry_a_load_at_once(pair: Pair) -> None:
     async def receive(name: str, end: ByteTransport) -> None:
         received[name] = await receive_exactly(end, len(LARGE))
 
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(left.send, LARGE)
             tasks.start_soon(right.send, LARGE[::-1])
@@ -130,7 +128,7 @@ async def test_receive_waits_until_something_comes(pair: Pair) -> None:
         assert await right.receive() == b"hello"
         order.append("received")
 
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(receive)
             await anyio.wait_all_tasks_blocked()
@@ -145,7 +143,7 @@ async def test_a_reader_that_stops_reading_stops_the_sender(pair: Pair) -> None:
     while step := left.send_nowait(LARGE[taken:]):
         taken += step
         assert taken < len(LARGE)
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(left.send, LARGE[taken:])
             assert await receive_exactly(right, len(LARGE)) == LARGE
@@ -156,7 +154,7 @@ async def test_wait_sendable_returns_when_something_would_be_taken(pair: Pair) -
     sent = 0
     while step := left.send_nowait(LARGE):
         sent += step
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(receive_exactly, right, sent + 1)
             await left.wait_sendable()
@@ -166,7 +164,7 @@ async def test_wait_sendable_returns_when_something_would_be_taken(pair: Pair) -
 
 async def test_cancelling_receive_loses_nothing(pair: Pair) -> None:
     left, right = pair
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(right.receive)
             await anyio.wait_all_tasks_blocked()
@@ -185,7 +183,7 @@ async def test_receive_and_send_let_other_tasks_run_though_they_need_not_wait(pa
             turns += 1
             await anyio.lowlevel.checkpoint()
 
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(count)
             for _ in range(rounds):
@@ -203,7 +201,7 @@ async def test_receive_and_send_let_other_tasks_run_though_they_need_not_wait(pa
 async def test_send_takes_any_bytes_and_leaves_them_alone(pair: Pair, view: Callable[[bytes], bytes]) -> None:
     left, right = pair
     data = view(b"payload")
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         await left.send(data)
         assert await receive_exactly(right, 7) == b"payload"
     assert data == b"payload"
@@ -211,7 +209,7 @@ async def test_send_takes_any_bytes_and_leaves_them_alone(pair: Pair, view: Call
 
 async def test_sending_nothing_sends_nothing(pair: Pair) -> None:
     left, right = pair
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         await left.send(b"")
     assert left.send_nowait(b"") == 0
     assert right.receive_nowait() is None
@@ -219,7 +217,7 @@ async def test_sending_nothing_sends_nothing(pair: Pair) -> None:
 
 async def test_what_was_sent_arrives_before_the_end(ending_pair: Pair) -> None:
     left, right = ending_pair
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
 
             async def send_and_close() -> None:
@@ -234,7 +232,7 @@ async def test_what_was_sent_arrives_before_the_end(ending_pair: Pair) -> None:
 
 async def test_after_send_eof_the_other_direction_goes_on(ending_pair: Pair) -> None:
     left, right = ending_pair
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         await left.send(b"question")
         left.send_eof()
         left.send_eof()
@@ -248,7 +246,7 @@ async def test_after_send_eof_the_other_direction_goes_on(ending_pair: Pair) -> 
 async def test_a_gone_reader_is_peer_gone_for_good(ending_pair: Pair) -> None:
     left, right = ending_pair
     right.close()
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         with pytest.raises(PeerGone):
             while True:
                 await left.send(LARGE)
@@ -259,7 +257,7 @@ async def test_a_gone_reader_is_peer_gone_for_good(ending_pair: Pair) -> None:
 
 async def test_a_reader_that_goes_away_wakes_a_waiting_sender(ending_pair: Pair) -> None:
     left, right = ending_pair
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
 
             async def send() -> None:
@@ -284,7 +282,7 @@ async def test_closing_wakes_whoever_waits_on_this_end(pair: Pair) -> None:
             await left.send(LARGE * 4)
         ends.append("send")
 
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(receive)
             tasks.start_soon(send)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pty
 import socket
@@ -20,6 +21,8 @@ from discreet.framing.transports.descriptors import StdoutClosed
 from discreet.framing.transports.interface import PeerGone
 from discreet.framing.transports.polled import LARGE_TRANSFER_BYTES
 from discreet.framing.transports.stdio import StdioTransport
+from discreet.framing.transports.threaded import threaded_writer
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -27,9 +30,6 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux's own devic
 
 LARGE = os.urandom(1024) * 20 * 1024
 """20 MiB: two bodies of the largest size that a daemon takes by default."""
-
-DEADLINE = 60
-"""Seconds; stops a test that hangs; no limit on speed."""
 
 
 def raw_terminal() -> tuple[int, int]:
@@ -87,7 +87,7 @@ async def test_a_file_is_read_to_its_end_and_a_file_is_written(tmp_path: Path) -
     source, target = tmp_path / "in", tmp_path / "out"
     source.write_bytes(LARGE)
     transport = StdioTransport(os.open(source, os.O_RDONLY), os.open(target, os.O_WRONLY | os.O_CREAT))
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         while chunk := await transport.receive():
             await transport.send(chunk)
         await transport.send(LARGE)
@@ -105,7 +105,7 @@ async def test_writing_a_large_file_lets_other_tasks_run(tmp_path: Path) -> None
             await anyio.lowlevel.checkpoint()
 
     transport = StdioTransport(null_device(), os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT))
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(count)
             await transport.send(LARGE)
@@ -116,7 +116,7 @@ async def test_writing_a_large_file_lets_other_tasks_run(tmp_path: Path) -> None
 
 async def test_the_null_device_is_the_end_of_input_and_takes_everything() -> None:
     transport = StdioTransport(null_device(), null_device())
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         assert await transport.receive() == b""
         await transport.send(LARGE)
     transport.close()
@@ -125,7 +125,7 @@ async def test_the_null_device_is_the_end_of_input_and_takes_everything() -> Non
 async def test_a_stdin_that_was_never_open_is_the_end_of_input() -> None:
     reading, writing = os.pipe()
     transport = StdioTransport(closed_number(), writing)
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         assert await transport.receive() == b""
     assert transport.send_nowait(b"reply") == 5
     transport.close()
@@ -137,7 +137,7 @@ async def test_a_stdin_that_can_not_be_read_is_the_end_of_input(tmp_path: Path) 
     reading, writing = os.pipe()
     for stdin in (writing, os.open(tmp_path, os.O_RDONLY)):
         transport = StdioTransport(stdin, null_device())
-        with anyio.fail_after(DEADLINE):
+        with anyio.fail_after(DEADLINE_SECONDS):
             assert await transport.receive() == b""
         transport.close()
     os.close(reading)
@@ -156,7 +156,7 @@ def test_a_stdout_that_takes_no_bytes_is_refused_at_once() -> None:
 @on_linux
 async def test_a_full_disk_is_peer_gone() -> None:
     transport = StdioTransport(null_device(), os.open("/dev/full", os.O_WRONLY))
-    with anyio.fail_after(DEADLINE), pytest.raises(PeerGone):
+    with anyio.fail_after(DEADLINE_SECONDS), pytest.raises(PeerGone):
         while True:
             await transport.send(LARGE)
     transport.close()
@@ -183,7 +183,7 @@ def test_what_was_cut_is_not_mended_when_there_is_room_again(tmp_path: Path) -> 
 @on_linux
 async def test_a_device_that_can_not_be_polled_is_read_by_a_thread() -> None:
     transport = StdioTransport(os.open("/dev/zero", os.O_RDONLY), null_device())
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         assert set(await transport.receive()) == {0}
     transport.close()
 
@@ -200,7 +200,7 @@ async def test_a_terminal_that_hangs_up_is_the_end_of_input() -> None:
         while chunk := await transport.receive():
             received.append(chunk)
 
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(receive)
             await anyio.wait_all_tasks_blocked()
@@ -213,7 +213,7 @@ async def test_control_d_on_a_terminal_is_the_end_of_input_for_good() -> None:
     controlling, controlled = pty.openpty()
     transport = StdioTransport(controlled, null_device())
     os.write(controlling, b"typed\n\x04")
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         assert await transport.receive() == b"typed\n"
         assert await transport.receive() == b""
         os.write(controlling, b"more\n")
@@ -239,7 +239,7 @@ async def test_a_large_write_to_a_slow_reader_stalls_nobody_and_leaves_the_descr
         while len(got) < len(LARGE):
             got.extend(os.read(reader, 4096 if len(got) < 65536 else 1 << 20))
 
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(transport.send, LARGE)
             await anyio.wait_all_tasks_blocked()  # the loop goes on while the reader does not read
@@ -260,7 +260,7 @@ async def test_reading_leaves_the_description_alone(make: Callable[[], tuple[int
         stdin, feed = feed, stdin
     os.set_blocking(stdin, blocking)
     transport = StdioTransport(stdin, null_device(), closefd=False)
-    with anyio.fail_after(DEADLINE):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
 
             async def receive() -> None:
@@ -315,6 +315,7 @@ ECHO = """
 import anyio
 from discreet.framing.stdio_guard import redirect
 from discreet.framing.transports.stdio import StdioTransport
+from discreet.framing.transports.threaded import threaded_writer
 
 async def main():
     transport = StdioTransport(streams.stdin, streams.stdout, closefd=False)
@@ -387,7 +388,7 @@ def test_a_process_speaks_through_whatever_its_parent_gives_it(
         os.close(stdout)
     if stdin_kind != "terminal":
         feed()
-    _, errors = child.communicate(timeout=DEADLINE)
+    _, errors = child.communicate(timeout=DEADLINE_SECONDS)
     assert (child.returncode, errors) == (0, b"")
     assert take() == b"got " + (b"" if stdin_kind == "null" else MESSAGE)
     if stdin_kind == "terminal":
@@ -401,6 +402,7 @@ def test_closing_waits_for_what_a_thread_has_yet_to_write() -> None:
 import os, sys
 from discreet.framing.transports.threaded import threaded_writer
 from discreet.framing.transports.stdio import StdioTransport
+from discreet.framing.transports.threaded import threaded_writer
 transport = StdioTransport(0, 1, writer=threaded_writer)
 taken = 0
 while taken < 20_000:
@@ -408,15 +410,57 @@ while taken < 20_000:
 transport.close()
 os._exit(0)
 """
-    child = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, timeout=DEADLINE, check=True)
+    child = subprocess.run(
+        [sys.executable, "-P", "-c", script], capture_output=True, timeout=DEADLINE_SECONDS, check=True
+    )
     assert (len(child.stdout), child.stderr) == (20_000, b"")
+
+
+def sent_by_a_thread(stdout: int) -> StdioTransport:
+    """A transport that took more than a pipe holds, and then was closed."""
+    transport = StdioTransport(null_device(), stdout, writer=threaded_writer)
+    try:
+        while transport.send_nowait(LARGE):
+            pass
+    except PeerGone:
+        pass
+    transport.close()
+    return transport
+
+
+def test_a_thread_tells_what_a_reader_has_not_taken() -> None:
+    reading, writing = os.pipe()
+    transport = sent_by_a_thread(writing)
+    assert transport.unwritten > 0
+    assert transport.failure is None
+    os.close(reading)
+
+
+@on_linux
+def test_a_thread_tells_why_a_device_failed() -> None:
+    transport = StdioTransport(null_device(), os.open("/dev/full", os.O_WRONLY), writer=threaded_writer)
+    assert transport.send_nowait(b"reply") == 5
+    transport.close()
+    assert transport.unwritten == 5
+    assert transport.failure is not None
+    assert transport.failure.errno == errno.ENOSPC
+
+
+def test_a_thread_that_wrote_everything_has_nothing_left() -> None:
+    reading, writing = os.pipe()
+    transport = StdioTransport(null_device(), writing, writer=threaded_writer)
+    assert transport.send_nowait(b"reply") == 5
+    transport.close()
+    assert (transport.unwritten, transport.failure) == (0, None)
+    assert os.read(reading, 100) == b"reply"
+    os.close(reading)
 
 
 def test_a_process_without_stdin_finds_the_end_of_input() -> None:
     child = subprocess.run(
         ["/bin/sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-P", "-c", ECHO],
         capture_output=True,
-        timeout=DEADLINE,
+        timeout=DEADLINE_SECONDS,
         check=True,
     )
     assert (child.stdout, child.stderr) == (b"got ", b"")
@@ -428,7 +472,7 @@ def test_a_process_without_stdout_is_told_so(redirection: str) -> None:
     child = subprocess.run(
         ["/bin/sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-P", "-c", script],
         stderr=subprocess.PIPE,
-        timeout=DEADLINE,
+        timeout=DEADLINE_SECONDS,
         check=False,
     )
     assert child.returncode == 1

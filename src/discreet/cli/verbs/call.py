@@ -1,16 +1,17 @@
-"""`discreet call`: the command line of one request, and of the server that it goes to. `asking` makes it."""
+"""`discreet call`: parses the command line of one call and of the server that it goes to. `call.remote_call` makes the call."""
 
 import argparse
-import shlex
-import sys
 
 from ...client.dialects import DIALECTS
 from ...client.peer import DEFAULT_TIMEOUT
 from ...daemon.settings import UsageError
-from .. import credentials, interrupts
+from ..argument_types import count, timeout
+from ..call.credentials import add_credential_flags, read_service_params
+from ..call.params import parse_params, require_utf8
+from ..call.remote_call import RemoteCall, execute
 from ..output import require_stdout
-from ..params import params_of, utf8
-from ..request import Request, perform
+from ..server_command import SERVE, split_command
+from ..signals import Interrupted, run_until_signal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,53 +22,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         nargs="*",
         default=[],  # or argparse would call them required
-        help="params; a value is JSON if it parses as such, else text. Or all params as one JSON text",
+        help="params; a value that parses as JSON is sent as such, any other as a string. Or all params as one JSON text",
     )
-    add_flags(parser)
+    add_call_flags(parser)
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """All of that but the method and the params that stand by themselves."""
+def add_call_flags(parser: argparse.ArgumentParser) -> None:
+    """Every flag of the verb. Completion parses a command line with these alone, since its words may be unfinished."""
     parser.add_argument("--json", metavar="JSON", help="all params as one JSON object or array")
     parser.add_argument("--stream", action="store_true", help="subscribe, and print each event on a line of its own")
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
-        type=seconds,
+        type=timeout,
         default=argparse.SUPPRESS,
         help="how long to wait for the result, or for each event; or none (default: 30, for events none)",
     )
     parser.add_argument(
         "--retry",
         metavar="N",
-        type=_count,
+        type=count,
         default=0,
-        help="call again up to N times after errors that may pass, and start a server that died again (default: 0)",
+        help="repeat the call up to N times after errors that may pass, and restart a server that died (default: 0)",
     )
     parser.add_argument(
         "--idempotent",
         action="store_true",
-        help="with --retry: also when the call may have had an effect; for a query that is so by itself",
+        help="with --retry: repeat even a call that may have taken effect; a query is repeated in any case",
     )
-    credentials.add_flags(parser)
+    add_credential_flags(parser)
     server = parser.add_argument_group("server")
     server.add_argument("--server", metavar="COMMAND", help="the server's command line (default: discreet serve)")
-    add_serve_flags(server)
+    _add_serve_flags(server)
     server.add_argument(
         "--dialect",
         choices=tuple(DIALECTS),
         default="plain",
-        help="what a server of another make speaks: its framing, and the handshake that it waits for (default: plain)",
+        help="the protocol of another server: its framing and its handshake (default: plain)",
     )
     server.add_argument(
         "--framing",
         choices=("content-length", "newline"),
-        help="how messages are told apart (default: the dialect's; of plain, content-length)",
+        help="how messages are delimited (default: as the dialect does; plain: content-length)",
     )
 
 
-def add_serve_flags(server: argparse._ArgumentGroup) -> None:
-    """What is handed on to `discreet serve`."""
+def _add_serve_flags(server: argparse._ArgumentGroup) -> None:
+    """The flags that are passed on to `discreet serve`."""
     server.add_argument("--app", metavar="APP", action="append", default=[], help="an app for discreet serve to host")
     server.add_argument("--root", metavar="DIR", help="the root of the file service")
     server.add_argument("--allow-write", action="store_true", help="let the file service write")
@@ -81,27 +82,27 @@ def add_serve_flags(server: argparse._ArgumentGroup) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Call and print. Returns an exit status out of `outcome.MEANINGS`; raises `UsageError` before anything is started."""
-    request = request_of(args)
+    """Call and print. Returns an exit status out of `CALL_STATUSES`; raises `UsageError` before anything is started."""
+    call = remote_call_of(args)
     require_stdout()
     try:
-        return interrupts.run_until_signal(perform, request)
-    except interrupts.Interrupted as exc:
+        return run_until_signal(execute, call)
+    except Interrupted as exc:
         return exc.status
 
 
-def request_of(args: argparse.Namespace) -> Request:
-    """The command line as a request. Raises `UsageError`."""
+def remote_call_of(args: argparse.Namespace) -> RemoteCall:
+    """Return the call that the parsed command line describes. Raises `UsageError`."""
     if args.stream and args.retry:
         raise UsageError("--retry is for calls; a stream is not resumed")
-    return Request(
-        command=command_of(args),
-        ours=args.server is None,
+    return RemoteCall(
+        command=server_command(args),
+        is_discreet=args.server is None,
         framing=args.framing,
         dialect=DIALECTS[args.dialect],
-        service_params=credentials.service_params_of(args),
-        method=utf8(args.method),
-        params=params_of(args.params, args.json),
+        service_params=read_service_params(args),
+        method=require_utf8(args.method),
+        params=parse_params(args.params, args.json),
         stream=args.stream,
         timeout=getattr(args, "timeout", None if args.stream else DEFAULT_TIMEOUT),
         handshake_timeout=getattr(args, "timeout", DEFAULT_TIMEOUT),
@@ -110,43 +111,18 @@ def request_of(args: argparse.Namespace) -> Request:
     )
 
 
-def command_of(args: argparse.Namespace) -> list[str]:
-    """The server's command line. Raises `UsageError`."""
+def server_command(args: argparse.Namespace) -> list[str]:
+    """Return the server's command line. Raises `UsageError`."""
     if args.server is None:
         framing = args.framing or DIALECTS[args.dialect].framing
-        return [sys.executable, "-P", "-m", "discreet", "serve", *args.app, f"--framing={framing}", *_serve_flags(args)]
+        return [*SERVE, *args.app, f"--framing={framing}", *_serve_flags(args)]
     if args.app or _serve_flags(args):
         raise UsageError(
             "--app, --root, --allow-write and --scope are for discreet serve; put what your server needs into --server"
         )
-    try:
-        command = shlex.split(args.server)
-    except ValueError as exc:
-        raise UsageError(f"--server: {exc}") from exc
-    if not command:
-        raise UsageError("--server: the command is empty")
-    return command
+    return split_command(args.server)
 
 
 def _serve_flags(args: argparse.Namespace) -> list[str]:
     root = [] if args.root is None else [f"--root={args.root}"]
     return [*root, *(["--allow-write"] if args.allow_write else []), *(f"--scope={scope}" for scope in args.scope)]
-
-
-def seconds(text: str) -> float | None:
-    """What `--timeout` says; None for no limit."""
-    if text == "none":
-        return None
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text}: must be a number above 0, or none")
-    return number
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 6):
-        raise argparse.ArgumentTypeError(f"{text}: must be a whole number, 0 or more")
-    return int(text)

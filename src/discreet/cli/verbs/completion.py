@@ -1,6 +1,7 @@
-"""`discreet completion`: scripts for shells, made of the parsers that read the command line.
+"""`discreet completion`: prints completion scripts for shells, made from the parsers of all verbs.
 
-They run nothing but `discreet call --complete LINE`, for the operations and params of a `discreet call`: see `candidates`.
+For the operations and params of a `discreet call`, the scripts run `discreet call --complete LINE` (`call.completer`). They
+run nothing else.
 """
 
 import argparse
@@ -11,15 +12,15 @@ from msgspec import Struct
 
 from ...daemon.lifecycle import EXIT_OK
 from ...daemon.settings.flags import Flag
-from ..main import DEFAULT_VERB, VERBS, parser_of
-from ..output import out
+from ..commands import DEFAULT_VERB, VERBS, load_verb
+from ..output import write_stdout
 
-ASKING_VERB: Final = "call"
-"""The verb whose positional arguments the daemon knows."""
+DYNAMIC_VERB: Final = "call"
+"""The verb whose positional arguments a daemon completes."""
 
 
 class Arguments(Struct, frozen=True):
-    """What may follow a verb. Without `words`, positional arguments complete as file names."""
+    """The arguments of a verb. Without `words`, positional arguments complete as file names."""
 
     verb: str
     summary: str
@@ -34,15 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the script."""
-    out(script(args.shell))
+    write_stdout(completion_script(args.shell))
     return EXIT_OK
 
 
-def script(shell: str) -> str:
-    """The completion script of one of `SHELLS`."""
+def completion_script(shell: str) -> str:
+    """Return the completion script for one of `SHELLS`."""
     verbs = []
     for name, verb in VERBS.items():
-        parser, _ = parser_of(name)
+        parser, _ = load_verb(name)
         verbs.append(Arguments(name, verb.summary, tuple(parser.flags()), parser.words()))
     return "\n".join(SHELLS[shell](verbs))
 
@@ -69,13 +70,13 @@ def _bash(verbs: list[Arguments]) -> Iterator[str]:
     yield from (
         "    esac",
         '    if [[ $word == -* ]]; then COMPREPLY=($(compgen -W "$flags" -- "$word")); return; fi',
-        f"    if [[ $verb == {ASKING_VERB} ]] && (( COMP_CWORD > 1 )); then",
-        "        local candidate",
+        f"    if [[ $verb == {DYNAMIC_VERB} ]] && (( COMP_CWORD > 1 )); then",
+        "        local found",
         "        COMPREPLY=()",
-        "        while IFS= read -r candidate; do",
-        "            if [[ -n $cut ]]; then candidate=${candidate#*=}; fi",  # bash completes what stands behind the "="
-        '            COMPREPLY+=("$candidate")',
-        f'        done < <("${{COMP_WORDS[0]}}" {ASKING_VERB} --complete "${{COMP_LINE:0:COMP_POINT}}" 2>/dev/null)',
+        "        while IFS= read -r found; do",
+        "            if [[ -n $cut ]]; then found=${found#*=}; fi",  # bash completes only what follows the "="
+        '            COMPREPLY+=("$found")',
+        f'        done < <("${{COMP_WORDS[0]}}" {DYNAMIC_VERB} --complete "${{COMP_LINE:0:COMP_POINT}}" 2>/dev/null)',
         "        if (( ${#COMPREPLY[@]} )); then",
         "            if [[ ${COMPREPLY[0]} == *= ]]; then compopt -o nospace 2>/dev/null; fi",
         "            compopt +o filenames 2>/dev/null",
@@ -108,8 +109,8 @@ def _bash_values(flag: Flag) -> str:
 def _zsh(verbs: list[Arguments]) -> Iterator[str]:
     yield from (
         "#compdef discreet",
-        "_discreet_candidates() {",
-        f'    local -a found=("${{(@f)$($program {ASKING_VERB} --complete "$line" 2>/dev/null)}}")',
+        "_discreet_call() {",
+        f'    local -a found=("${{(@f)$($program {DYNAMIC_VERB} --complete "$line" 2>/dev/null)}}")',
         "    found=(${found:#})",
         "    if (( ! $#found )); then _files; return; fi",
         "    compadd -S '' -- ${(M)found:#*=}",
@@ -140,19 +141,19 @@ def _zsh(verbs: list[Arguments]) -> Iterator[str]:
     )
 
 
-_ZSH_ACTIONS: Final = {ASKING_VERB: "_discreet_candidates"}
+_ZSH_ACTIONS: Final = {DYNAMIC_VERB: "_discreet_call"}
 
 
 def _zsh_flag(name: str, flag: Flag) -> str:
     """One specification for `_arguments`; see zshcompsys(1)."""
-    said = flag.help.replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
+    description = flag.help.replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
     if not flag.value:
-        return _quoted(f"{name}[{said}]")
+        return _quoted(f"{name}[{description}]")
     action = {"DIR": "_directories", "FILE": "_files"}.get(
         flag.value, f"({' '.join(flag.choices)})" if flag.choices else " "
     )
     equals = "=" if name.startswith("--") else ""
-    return _quoted(f"*{name}{equals}[{said}]:value:{action}")
+    return _quoted(f"*{name}{equals}[{description}]:value:{action}")
 
 
 def _fish(verbs: list[Arguments]) -> Iterator[str]:
@@ -168,8 +169,8 @@ def _fish(verbs: list[Arguments]) -> Iterator[str]:
         yield f"complete -c discreet -n {first} -a {verb.verb} -d {_quoted(verb.summary)}"
     for verb in verbs:
         start = f"complete -c discreet -n {_quoted(f'test (__discreet_verb) = {verb.verb}')}"
-        if verb.verb == ASKING_VERB:
-            yield f"{start} -a {_quoted(f'(discreet {ASKING_VERB} --complete (commandline -cp) 2>/dev/null)')}"
+        if verb.verb == DYNAMIC_VERB:
+            yield f"{start} -a {_quoted(f'(discreet {DYNAMIC_VERB} --complete (commandline -cp) 2>/dev/null)')}"
         if verb.words:
             yield f"{start} -f -a {_quoted(' '.join(verb.words))}"
         for flag in verb.flags:
@@ -194,11 +195,11 @@ def _names(verbs: Iterable[Arguments], between: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """In single quotes, for all three shells: the quote ends, an escaped one follows, and it begins anew."""
+    """Quote for all three shells: in single quotes, with each single quote inside written as `'\\''`."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-ScriptWriter: TypeAlias = Callable[[list[Arguments]], Iterator[str]]
+_ScriptWriter: TypeAlias = Callable[[list[Arguments]], Iterator[str]]
 
-SHELLS: Final[dict[str, ScriptWriter]] = {"bash": _bash, "zsh": _zsh, "fish": _fish}
-"""The shells, and what writes their scripts."""
+SHELLS: Final[dict[str, _ScriptWriter]] = {"bash": _bash, "zsh": _zsh, "fish": _fish}
+"""The shells, and the functions that write their scripts."""

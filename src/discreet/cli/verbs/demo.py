@@ -1,7 +1,7 @@
-"""`discreet demo`: starts daemons, talks to them, and shows what goes over the wire and why it matters.
+"""`discreet demo`: starts daemons, calls them, and shows what goes over the wire and why it matters.
 
-Everything happens in a temporary folder, with the defaults, whatever the settings of this user are. Each step checks
-what it shows: the exit status is 0 only if every one of them behaved.
+Runs in a temporary folder with default settings, whatever this user's settings are. Each step checks what it shows: the
+exit status is 0 only if all of them succeeded.
 """
 
 import argparse
@@ -16,15 +16,26 @@ import anyio
 
 from ...client import ClientError, attach, spawn
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
-from ..demo_steps import DESK, FILES, FOLDER, Heard, Scene, Step, Unexpected
-from ..interrupts import Interrupted, run_until_signal
-from ..output import out, printable
-from ..wiretap import Wiretap
+from ...errors.printable import printable
+from ..demo.capture import CapturingTransport
+from ..demo.steps import (
+    APP_STEPS,
+    DEMO_APP,
+    DEMO_FILES,
+    FILE_SERVICE_STEPS,
+    DemoDaemon,
+    DemoStep,
+    ServerOutput,
+    StepFailed,
+)
+from ..output import write_stdout
+from ..server_command import SERVE
+from ..signals import Interrupted, run_until_signal
 
 STEP_SECONDS: Final = 10.0
-"""How long a step may take; each takes milliseconds."""
+"""The deadline of a step; each takes milliseconds."""
 
-_SHOWN: Final = 160
+_MAX_SHOWN_CHARS: Final = 160
 """Characters of a message that are shown."""
 
 _BOLD, _DIM, _RED, _GREEN, _YELLOW, _PURPLE, _CYAN = "1", "2", "31", "32", "33", "35", "36"  # ECMA-48, 8.3.117
@@ -35,92 +46,97 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show everything; 0 if every step behaved, 1 if one did not."""
+    """Run every step. Returns 0 if all succeeded, else 1."""
     with tempfile.TemporaryDirectory(prefix="discreet-demo-") as folder:
-        for name, text in FOLDER.items():
+        for name, text in DEMO_FILES.items():
             with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
                 file.write(text)
         try:
-            failed = run_until_signal(_show_all, folder)
+            failed = run_until_signal(_run_all, folder)
         except Interrupted as exc:
             return exc.status
-    out("")
-    out(_styled(_RED, f"{failed} failed.") if failed else _styled(_GREEN, "Every step behaved."))
+    write_stdout("")
+    write_stdout(_styled(_RED, f"{failed} failed.") if failed else _styled(_GREEN, "Every step succeeded."))
     return EXIT_FAILED if failed else EXIT_OK
 
 
-async def _show_all(folder: str) -> int:
-    out(_styled(_BOLD, "$ discreet serve"))
-    failed = await _show(folder, (), FILES)
-    out("")
-    out(_styled(_BOLD, "$ discreet serve desk:desk"))
-    out(_styled(_DIM, FOLDER["desk.py"].rstrip()))
-    return failed + await _show(folder, ("desk:desk",), DESK)
+async def _run_all(folder: str) -> int:
+    write_stdout(_styled(_BOLD, "$ discreet serve"))
+    failed = await _run_steps(folder, (), FILE_SERVICE_STEPS)
+    write_stdout("")
+    write_stdout(_styled(_BOLD, f"$ discreet serve {DEMO_APP}"))
+    write_stdout(_styled(_DIM, DEMO_FILES["calculator.py"].rstrip()))
+    return failed + await _run_steps(folder, (DEMO_APP,), APP_STEPS)
 
 
-async def _show(folder: str, apps: tuple[str, ...], steps: tuple[Step, ...]) -> int:
-    """Start a daemon and do the steps with it; how many failed."""
+async def _run_steps(folder: str, apps: tuple[str, ...], steps: tuple[DemoStep, ...]) -> int:
+    """Start a daemon and run the steps with it. Returns how many failed."""
     failed = 0
     try:
-        async with _daemon(folder, apps) as scene:
+        async with _daemon(folder, apps) as daemon:
             for step in steps:
-                failed += not await perform(step, scene)
+                failed += not await run_step(step, daemon)
     except ClientError as error:
-        _line(_RED, "!", str(error))
+        _write_line(_RED, "!", str(error))
         failed += 1
     return failed
 
 
-async def perform(step: Step, scene: Scene, *, seconds: float = STEP_SECONDS) -> bool:
-    """Do one step and show it; whether it behaved."""
-    out("")
-    out(_styled(_BOLD, step.title))
+async def run_step(step: DemoStep, daemon: DemoDaemon, *, seconds: float = STEP_SECONDS) -> bool:
+    """Run one step and print its messages. Returns whether it succeeded."""
+    write_stdout("")
+    write_stdout(_styled(_BOLD, step.title))
     problem = None
     try:
         with anyio.fail_after(seconds):
-            await step.act(scene)
-    except (ClientError, Unexpected) as error:
+            await step.act(daemon)
+    except (ClientError, StepFailed) as error:
         problem = f"{type(error).__name__}: {error}"
     except TimeoutError:
         problem = f"nothing happened within {seconds:g} s"
-    sent, received = scene.wire.take()
-    for colour, mark, messages in ((_CYAN, "→", sent), (_PURPLE, "←", received), (_YELLOW, "log", scene.heard.log)):
+    captured, log = daemon.transport.take(), daemon.output.log
+    for colour, mark, messages in (
+        (_CYAN, "→", captured.sent),
+        (_PURPLE, "←", captured.received),
+        (_YELLOW, "log", log),
+    ):
         for message in messages:
-            _line(colour, mark, message)
-    scene.heard.log.clear()
+            _write_line(colour, mark, message)
+    log.clear()
     if problem is None:
-        out(f"  {_styled(_DIM, step.why)}")
+        write_stdout(f"  {_styled(_DIM, step.why)}")
     else:
-        _line(_RED, "!", problem)
+        _write_line(_RED, "!", problem)
     return problem is None
 
 
 @asynccontextmanager
-async def _daemon(folder: str, apps: tuple[str, ...]) -> AsyncGenerator[Scene]:
-    command = [sys.executable, "-P", "-m", "discreet", "serve", *apps]
-    heard = Heard()
-    async with spawn(command, cwd=folder, env=_environment(), stderr=heard.hear_line) as process:
-        wire = Wiretap(process, heard.something)
-        async with attach(wire, timeout=STEP_SECONDS, explain=process.explain) as peer:
-            peer.on_unidentified_error(heard.hear_error)
-            yield Scene(process, peer, wire, heard)
+async def _daemon(folder: str, apps: tuple[str, ...]) -> AsyncGenerator[DemoDaemon]:
+    output = ServerOutput()
+    async with spawn([*SERVE, *apps], cwd=folder, env=_environment(), stderr=output.add_log_line) as process:
+        transport = CapturingTransport(process, output.notify)
+        async with attach(transport, timeout=STEP_SECONDS, explain=process.explain) as peer:
+            peer.on_unidentified_error(output.add_error)
+            yield DemoDaemon(process, peer, transport, output)
 
 
 def _environment() -> dict[str, str]:
-    """This process's, without settings of the daemon, and with import paths that hold in another directory."""
+    """This process's environment, without settings of the daemon, and with import paths that work in another directory."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
     if paths := environ.get("PYTHONPATH"):
         environ["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, paths.split(os.pathsep)))
     return environ
 
 
-def _line(colour: str, mark: str, message: str) -> None:
+def _write_line(colour: str, mark: str, message: str) -> None:
     text = printable(message)
-    out(f"  {_styled(colour, mark)} {text if len(text) <= _SHOWN else text[:_SHOWN] + '…'}")
+    write_stdout(
+        f"  {_styled(colour, mark)} {text if len(text) <= _MAX_SHOWN_CHARS else text[:_MAX_SHOWN_CHARS] + '…'}"
+    )
 
 
 def _styled(code: str, text: str) -> str:
-    """Coloured on a terminal whose user has not set NO_COLOR (no-color.org)."""
+    """Colour the text on a terminal, unless NO_COLOR is set (no-color.org)."""
     if os.environ.get("NO_COLOR") or sys.stdout is None or not sys.stdout.isatty():
         return text
     return f"\x1b[{code}m{text}\x1b[0m"

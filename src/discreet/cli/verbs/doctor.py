@@ -1,8 +1,7 @@
-"""`discreet doctor`: looks at the surroundings, tries the daemon out, and says what it found."""
+"""`discreet doctor`: checks the environment, tries the daemon out, and reports what it found."""
 
 import argparse
 import os
-import sys
 from collections.abc import Iterator
 
 import msgspec
@@ -10,9 +9,11 @@ import msgspec
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import Resolved, UsageError
 from ...daemon.settings.flags import add_setting_flags, from_flags, to_argv
-from ..doctor_checks import CHECKS, Finding, Surroundings
-from ..doctor_trial import judge, try_out
-from ..output import out, printable
+from ...errors.printable import printable
+from ..doctor.checks import CHECKS, CheckContext, Finding
+from ..doctor.trial import run_trial, trial_findings
+from ..output import write_stdout
+from ..server_command import SERVE
 from .serve import resolved
 
 
@@ -30,36 +31,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Examine and report; 1 when something failed."""
+    """Run the checks and the trial, and report. Returns 1 if something failed, else 0."""
     findings = []
     for finding in examine(args):
         findings.append(finding)
         if not args.json:
-            out(f"{finding.status:<4}  {finding.check:<8}  {printable(finding.message)}")
+            write_stdout(f"{finding.status:<4}  {finding.check:<8}  {printable(finding.message)}")
     failed = sum(finding.status == "fail" for finding in findings)
     if args.json:
-        out(msgspec.json.encode(Report(not failed, findings)).decode())
+        write_stdout(msgspec.json.encode(Report(not failed, findings)).decode())
     else:
         warned = sum(finding.status == "warn" for finding in findings)
-        out(f"\n{failed} failed, {warned} to look at, {len(findings) - failed - warned} ok")
+        write_stdout(f"\n{failed} failed, {warned} warned, {len(findings) - failed - warned} ok")
     return EXIT_FAILED if failed else EXIT_OK
 
 
 def examine(args: argparse.Namespace) -> Iterator[Finding]:
-    """All findings, one after the other as they are made."""
+    """Yield each finding as soon as it is made."""
     try:
         found = resolved(args)
     except UsageError as exc:
         yield Finding("settings", "fail", str(exc))
         return
     for check in CHECKS:
-        yield from check(Surroundings(found, os.environ))
+        yield from check(CheckContext(found, os.environ))
     yield from _trial(args, found)
 
 
 def _trial(args: argparse.Namespace, found: Resolved) -> Iterator[Finding]:
-    """The daemon as it was asked for, but for its log, which is read here."""
-    command = [sys.executable, "-P", "-m", "discreet", "serve", *to_argv(from_flags(args))]
-    command += ["--log-file=-", "--log-format=json", "--log-level=info"]
+    """Try out a daemon with these flags. Its log comes here instead of where it is set to go."""
+    command = [*SERVE, *to_argv(from_flags(args)), "--log-file=-", "--log-format=json", "--log-level=info"]
     framing = found.settings.framing
-    yield from judge(try_out(command, framing), framing, found.settings.drain_timeout)
+    yield from trial_findings(run_trial(command, framing), framing, found.settings.drain_timeout)

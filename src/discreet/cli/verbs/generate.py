@@ -1,29 +1,26 @@
-"""`discreet generate`: writes a typed client of what an app, or a running server, offers."""
+"""`discreet generate`: writes a typed client of the operations of an app, or of a running server."""
 
 import argparse
-import os
-import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from ...client import ClientError, Peer, connect
+from ...client import ClientError
 from ...client.peer import DEFAULT_TIMEOUT
-from ...daemon.apps import AppError, services_of
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
-from ...daemon.operations.registry import Registry
-from ...daemon.operations.service import DeclarationError
-from ...daemon.schemas.documents import OperationSchema, snapshot
-from ...daemon.settings import UsageError, resolve_settings
-from ...daemon.settings.option import RawValue
-from ...generate.python import python
-from ...generate.typescript import typescript
-from .. import credentials
-from ..interrupts import Interrupted, run_until_signal
-from ..output import complain, out, require_stdout
-from .call import seconds
-from .schema import stdout_is_stderr, write_file
+from ...daemon.schemas.documents import OperationSchema
+from ...daemon.settings import UsageError
+from ...generate import SchemaError, python_client, typescript_client
+from ..argument_types import timeout
+from ..call.credentials import add_credential_flags, read_service_params
+from ..operation_sources import operations_of_apps, operations_of_server
+from ..output import require_stdout, write_file, write_stderr, write_stdout
+from ..server_command import split_command
+from ..signals import Interrupted, run_until_signal
 
-LANGUAGES: Final[dict[str, Callable[[Iterable[OperationSchema]], str]]] = {"python": python, "typescript": typescript}
+LANGUAGES: Final[dict[str, Callable[[Iterable[OperationSchema]], str]]] = {
+    "python": python_client,
+    "typescript": typescript_client,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,82 +33,57 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="APP",
         action="append",
         default=[],
-        help="an app, as for discreet serve (default: its settings)",
+        help="an app, as for discreet serve; may be repeated (default: as in the settings of discreet serve)",
     )
     source.add_argument("--server", metavar="COMMAND", help="the command line of a server to start and to ask")
     source.add_argument(
         "--framing",
         choices=("content-length", "newline"),
         default="content-length",
-        help="how messages of the server are told apart (default: content-length)",
+        help="how the server delimits messages (default: content-length)",
     )
     source.add_argument(
         "--timeout",
         metavar="SECONDS",
-        type=seconds,
+        type=timeout,
         default=DEFAULT_TIMEOUT,
         help=f"how long to wait for each answer of the server; or none (default: {DEFAULT_TIMEOUT:g})",
     )
-    credentials.add_flags(parser)
+    add_credential_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the client. Raises `UsageError` for apps that can't be hosted and for an empty command.
 
-    The apps are imported. What they print then goes to stderr.
+    Imports the apps. What they print goes to stderr.
     """
     try:
-        operations = _of_apps(args.app) if args.server is None else _of_server(args)
+        operations = operations_of_apps(args.app) if args.server is None else _ask_server(args)
+        if args.output is None:
+            require_stdout()
+        text = LANGUAGES[args.language](operations)
     except ClientError as exc:
-        complain(f"--server: {exc}")
+        write_stderr(f"--server: {exc}")
+        return EXIT_FAILED
+    except SchemaError as exc:
+        write_stderr(str(exc))
         return EXIT_FAILED
     except Interrupted as exc:
         return exc.status
     if args.output is None:
-        require_stdout()
-    text = LANGUAGES[args.language](operations)
-    if args.output is None:
-        out(text.rstrip("\n"))
+        write_stdout(text.rstrip("\n"))
         return EXIT_OK
     return EXIT_OK if write_file(args.output, text.encode()) else EXIT_FAILED
 
 
-def _of_apps(apps: Sequence[str]) -> list[OperationSchema]:
-    """The external operations of what `serve` would host."""
-    given = {"apps": RawValue(" ".join(apps), "--app")} if apps else {}
-    try:
-        settings = resolve_settings(given, os.environ, os.getcwd()).settings
-        with stdout_is_stderr():
-            return list(snapshot(Registry(services_of(settings))).operations.values())
-    except OSError as exc:
-        raise UsageError("the working directory is gone") from exc
-    except (AppError, DeclarationError) as exc:
-        raise UsageError(str(exc)) from exc
-
-
-def _of_server(args: argparse.Namespace) -> list[OperationSchema]:
+def _ask_server(args: argparse.Namespace) -> list[OperationSchema]:
     if args.app:
         raise UsageError("--app is for discreet serve; put what your server needs into --server")
-    try:
-        command = shlex.split(args.server)
-    except ValueError as exc:
-        raise UsageError(f"--server: {exc}") from exc
-    if not command:
-        raise UsageError("--server: the command is empty")
-
-    service_params = credentials.service_params_of(args)
+    command, service_params = split_command(args.server), read_service_params(args)
 
     async def ask() -> list[OperationSchema]:
-        async with connect(command, framing=args.framing, timeout=args.timeout) as peer:
-            return await offered(peer, service_params)
+        return await operations_of_server(
+            command, framing=args.framing, timeout=args.timeout, service_params=service_params
+        )
 
     return run_until_signal(ask)
-
-
-async def offered(peer: Peer, service_params: Mapping[str, str] | None = None) -> list[OperationSchema]:
-    """The operations that a server offers to a caller with these service params. Raises `ClientError`."""
-    listed = await peer.call("services/list", type=list[dict[str, str]], service_params=service_params)
-    return [
-        await peer.call("services/schema", {"name": it["name"]}, type=OperationSchema, service_params=service_params)
-        for it in listed
-    ]

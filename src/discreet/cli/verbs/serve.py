@@ -1,4 +1,4 @@
-"""`discreet serve`: settings, then the daemon. Nothing else is imported on the way to the first reply."""
+"""`discreet serve`: resolves the settings, then runs the daemon. Imports nothing else before the first reply."""
 
 import argparse
 import os
@@ -14,8 +14,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until the end. Raises `UsageError` before anything is served."""
-    handed = take()  # first: a line of usage has to reach the real stderr
+    """Serve until the daemon ends. Returns its exit status; raises `UsageError` before anything is served."""
+    handed = take()  # first: a usage error must reach the real stderr
     settings = resolved(args).settings
     from ...daemon.server import check, serve  # late: a usage error need not wait for the whole daemon
 
@@ -23,9 +23,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def resolved(args: argparse.Namespace) -> Resolved:
-    """The settings of this process, in its environment and its working directory. Raises `UsageError`."""
+    """Return the settings from these flags, the environment and the working directory. Raises `UsageError`."""
     try:
         directory = os.getcwd()
     except OSError as exc:
-        raise UsageError("the working directory is gone") from exc
+        raise UsageError("the working directory no longer exists") from exc
     return resolve_settings(from_flags(args), os.environ, directory)

@@ -30,12 +30,11 @@ from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import InvalidParams
 from discreet.errors.redaction import scrub
 from discreet.errors.redaction.caller_secrets import MAX_CALLER_SECRETS
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
 ALMOST_ONE = 1 - 2**-53
-BOUND = 30.0
-"""Seconds after which a test is stuck."""
 
 
 class Answer(NamedTuple):
@@ -149,7 +148,7 @@ async def hooked(*script: Answer, bad: Answer = OK, tls: ssl.SSLContext | None =
     serving: Any = listener if tls is None else TLSListener(listener, tls, standard_compatible=False)
     async with serving, anyio.create_task_group() as tasks:
         tasks.start_soon(serving.serve, hook.serve)
-        with anyio.fail_after(BOUND):
+        with anyio.fail_after(DEADLINE_SECONDS):
             yield hook
         tasks.cancel_scope.cancel()
 
@@ -158,7 +157,7 @@ async def hooked(*script: Answer, bad: Answer = OK, tls: ssl.SSLContext | None =
 async def running(notifier: PushNotifier) -> AsyncIterator[PushNotifier]:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(notifier.run)
-        with anyio.fail_after(BOUND):
+        with anyio.fail_after(DEADLINE_SECONDS):
             while notifier._tasks is None:
                 await anyio.lowlevel.checkpoint()
             yield notifier
@@ -255,16 +254,16 @@ def events() -> Iterator[Events]:
     """The events logged since the last call."""
     before = log.level
     log.set_level("info")
-    log.backlog.forget()
+    log.queue.clear()
 
     def taken() -> list[tuple[str, dict[str, Any]]]:
         found = []
-        while (event := log.backlog.get()) is not None:
+        while (event := log.queue.get()) is not None:
             found.append((event.name, dict(event.fields)))
         return found
 
     yield taken
-    log.backlog.forget()
+    log.queue.clear()
     log.set_level(before)
 
 
@@ -591,7 +590,7 @@ async def test_draining_retries_waiting_notifications_at_once(events: Events) ->
     async with hooked(status(503), status(503)) as hook, running(local(timing)) as notifier:
         enqueue(notifier, target(hook.url), b"1", b"2")
         await timing.sleeping.wait()
-        await notifier.drain(BOUND)
+        await notifier.drain(DEADLINE_SECONDS)
         assert hook.bodies == [b"1", b"1", b"2"]
         assert [name for name, _ in events()] == ["push.failed"]
 
@@ -789,22 +788,34 @@ def test_a_usable_config_is_accepted() -> None:
     assert PushNotifier(allow_private=True).check_config(PushConfig("http://127.0.0.1:8080/"), param="config") is None
 
 
-def test_tokens_and_credentials_are_known_to_the_scrubber() -> None:
-    shown = Authentication("Custom", "first-credential-0")
-    PushNotifier().check_config(PushConfig(GOOD, token="token of mine one", authentication=shown), param="config")
-    assert "of mine" not in scrub("they said token of mine one to me")
-    assert "credential" not in scrub("they said first-credential-0 to me")
+def test_secrets_that_look_random_are_known_to_the_scrubber_once_their_config_is_accepted() -> None:
+    shown = Authentication("Custom", "Kx7-pQ2zM9wT4vBn-8Lc")
+    config = PushConfig(GOOD, "c", "t", token="request.failed", authentication=shown)
+    notifier = PushNotifier()
+    notifier.check_config(config, param="config")
+    said = "request.failed, they said Kx7-pQ2zM9wT4vBn-8Lc to me"
+    assert scrub(said) == said
+    notifier.update_target(PushTarget(config, "1.0"))
+    assert scrub(said) == "request.failed, they said <redacted> to me"
 
 
 def test_the_scrubber_is_not_flooded_with_tokens() -> None:
     notifier = PushNotifier()
-    for number in range(MAX_CALLER_SECRETS + 1):
-        notifier.check_config(PushConfig(GOOD, token=f"plain words number {number} here"), param="config")
-    assert "plain words" in scrub("x plain words number 0 here x")
-    assert "plain words" not in scrub("x plain words number 1 here x")
+
+    def accept(token: str) -> None:
+        notifier.update_target(PushTarget(PushConfig(GOOD, "c", "t", token=token), "1.0"))
+
+    def known(token: str) -> bool:
+        return token not in scrub(f"x {token} x")
+
+    first = [f"Zt9xQw7k{number:04}VbRm2p" for number in range(MAX_CALLER_SECRETS + 1)]
+    for token in first:
+        accept(token)
+    assert not known(first[0])
+    assert known(first[1])
     for number in range(MAX_CALLER_SECRETS):
-        notifier.check_config(PushConfig(GOOD, token=f"other words number {number} here"), param="config")
-    assert "plain words" in scrub(f"x plain words number {MAX_CALLER_SECRETS} here x")
+        accept(f"Hc4nLs8d{number:04}TgYj6q")
+    assert not known(first[-1])
 
 
 async def test_no_part_of_a_secret_is_logged(events: Events) -> None:

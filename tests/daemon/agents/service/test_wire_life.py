@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -10,15 +9,15 @@ import pytest
 
 from discreet import OperationError
 from discreet.agents import Agent, AgentCall, RequestContext, TaskEvents
-from discreet.client import Peer, RemoteError
+from discreet.client import OperationTimedOut, Peer, RemoteError
 from discreet.errors import Cancelled, DomainFailure, FailureError, TaskNotFound
 from discreet.errors.wire import error_object
 from discreet.testing import in_memory
+from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
-BOUND = 20.0
 
 
 class Works:
@@ -79,12 +78,6 @@ async def code_of(work: Any) -> int:
     return error_object(caught.value.failure).code
 
 
-async def eventually(holds: Callable[[], Any]) -> None:
-    with anyio.fail_after(BOUND):
-        while not holds():
-            await anyio.lowlevel.checkpoint()
-
-
 # -- interceptors --------------------------------------------------------------------------------------------------
 
 
@@ -110,6 +103,36 @@ class Notes:
         raise RuntimeError("changes nothing")
 
 
+class Hangs:
+    """An interceptor whose `before` or `after` never returns."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    async def before(self, call: AgentCall) -> None:
+        if self._where == "before":
+            await anyio.sleep_forever()
+
+    async def after(self, call: AgentCall, outcome: object) -> None:
+        if self._where == "after":
+            await anyio.sleep_forever()
+
+
+@pytest.mark.parametrize("method", ["SendMessage", "GetTask"])
+async def test_an_interceptor_that_hangs_is_bounded_by_the_request_timeout(method: str) -> None:
+    hanging = {where: agent(interceptors=[Hangs(where)]) for where in ("before", "after")}
+    params: dict[str, Any] = {"id": "none"} if method == "GetTask" else v1("end")
+    async with in_memory(hanging["before"], request_timeout=0.1) as peer:
+        with pytest.raises(OperationTimedOut):
+            await peer.call(method, params)
+    async with in_memory(hanging["after"], request_timeout=0.1) as peer:
+        if method == "SendMessage":
+            assert (await peer.call(method, params))["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+        else:
+            with pytest.raises(RemoteError):
+                await peer.call(method, params)
+
+
 async def test_interceptors_run_before_calls_in_their_order_and_after_them_in_reverse() -> None:
     notes: list[tuple[str, object]] = []
     works = Works()
@@ -121,7 +144,7 @@ async def test_interceptors_run_before_calls_in_their_order_and_after_them_in_re
         assert notes == [("a", "tasks/cancel"), ("b", "tasks/cancel"), ("b", TaskNotFound), ("a", TaskNotFound)]
         notes.clear()
         works.go = anyio.Event()
-        async with peer.subscribe("SendStreamingMessage", v1("work wait end"), timeout=BOUND) as stream:
+        async with peer.subscribe("SendStreamingMessage", v1("work wait end"), timeout=DEADLINE_SECONDS) as stream:
             await anext(stream)
             assert [name for name, _ in notes] == ["a", "b"]
             works.go.set()
@@ -158,9 +181,9 @@ async def test_interceptors_get_the_outcome_of_a_cancelled_call() -> None:
     async with in_memory(agent(works, interceptors=[Notes("a", notes)])) as peer:
         async with anyio.create_task_group() as calls:
             calls.start_soon(peer.call, "SendMessage", v1("wait end"))
-            await eventually(lambda: works.waiting)
+            await until(lambda: works.waiting)
             calls.cancel_scope.cancel()
-        await eventually(lambda: len(notes) == 2)
+        await until(lambda: len(notes) == 2)
         assert notes[1] == ("a", Cancelled)
         works.go.set()
 
@@ -179,11 +202,11 @@ async def test_cancelling_a_call_leaves_the_task_alone(method: str) -> None:
 
         async with anyio.create_task_group() as calls:
             calls.start_soon(*((peer.call, method, v1("work wait say end")) if method == "SendMessage" else (listen,)))
-            await eventually(lambda: works.waiting)
+            await until(lambda: works.waiting)
             calls.cancel_scope.cancel()
         (task,) = (await peer.call("ListTasks", {}))["tasks"]
         assert task["status"]["state"] == "TASK_STATE_WORKING"
-        async with peer.subscribe("SubscribeToTask", {"id": task["id"]}, timeout=BOUND) as stream:
+        async with peer.subscribe("SubscribeToTask", {"id": task["id"]}, timeout=DEADLINE_SECONDS) as stream:
             assert "task" in await anext(stream)
             works.go.set()
             assert [next(iter(each)) async for each in stream] == ["artifactUpdate", "statusUpdate"]
@@ -199,14 +222,14 @@ async def test_many_waiting_calls_block_no_other() -> None:
     async with in_memory(agent(works), max_concurrency=64) as peer, anyio.create_task_group() as calls:
         for _ in range(100):
             calls.start_soon(send, peer)
-        await eventually(lambda: works.waiting == 100)
+        await until(lambda: works.waiting == 100)
         tasks = (await peer.call("ListTasks", {"pageSize": 100}))["tasks"]
         assert len(tasks) == 100
         for task in tasks[:50]:
             assert (await peer.call("GetTask", {"id": task["id"]}))["status"]["state"] == "TASK_STATE_WORKING"
             assert (await peer.call("CancelTask", {"id": task["id"]}))["status"]["state"] == "TASK_STATE_CANCELED"
         works.go.set()
-        await eventually(lambda: len(ended) == 100)
+        await until(lambda: len(ended) == 100)
         states = [each["task"]["status"]["state"] for each in ended]
         assert (states.count("TASK_STATE_CANCELED"), states.count("TASK_STATE_COMPLETED")) == (50, 50)
 
@@ -241,7 +264,7 @@ async def test_pages_go_on_where_the_one_before_ended_whatever_comes_in_between(
 async def test_whatever_an_agent_does_its_task_has_failed_and_the_others_go_on(word: str) -> None:
     async with in_memory(agent()) as peer:
         for first in (word, f"work say {word} end"):
-            with anyio.fail_after(BOUND):
+            with anyio.fail_after(DEADLINE_SECONDS):
                 task = (await peer.call("SendMessage", v1(first)))["task"]
             assert task["status"]["state"] == "TASK_STATE_FAILED"
             assert task["status"]["message"]["parts"] == [{"text": "The agent has failed."}]
@@ -257,11 +280,11 @@ async def test_tasks_that_still_run_at_shutdown_do_not_delay_it_and_their_sender
     async def send(peer: Peer) -> None:
         codes.append(await code_of(peer.call("SendMessage", v1("work wait end"))))
 
-    with anyio.fail_after(BOUND):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as calls, in_memory(agent(works), drain_timeout=0.2) as peer:
             calls.start_soon(send, peer)
-            await eventually(lambda: works.waiting)
+            await until(lambda: works.waiting)
             await peer.call("shutdown")
             assert await code_of(peer.call("SendMessage", v1())) == -32000
-            await eventually(lambda: codes)
+            await until(lambda: codes)
     assert codes == [-32000]

@@ -14,11 +14,11 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from discreet.agents import Agent, RequestContext, TaskEvents
 from discreet.testing import in_memory
+from support.waits import DEADLINE_SECONDS
 
 pytest.importorskip("httpcore")
 pytestmark = pytest.mark.anyio
 
-BOUND = 20.0
 CHUNKS = 40
 
 
@@ -59,7 +59,7 @@ class Hook:
 
     async def received(self, count: int) -> list[Any]:
         """Exactly so many."""
-        with anyio.fail_after(BOUND):
+        with anyio.fail_after(DEADLINE_SECONDS):
             while len(self.bodies) < count:
                 self._news = anyio.Event()
                 await self._news.wait()

@@ -13,10 +13,9 @@ from discreet import Context, OperationError, Service
 from discreet.client import RemoteError
 from discreet.errors.wire import error_object
 from discreet.testing import in_memory
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
-
-BOUND = 20.0
 
 
 class Declined(OperationError, code="DECLINED", http_status=409):
@@ -77,7 +76,7 @@ async def test_cancelling_the_task_of_a_skill_cancels_the_operation() -> None:
         (task,) = (await peer.call("ListTasks", {}))["tasks"]
         canceled = await peer.call("CancelTask", {"id": task["id"]})
         assert canceled["status"]["state"] == "TASK_STATE_CANCELED"
-        with anyio.fail_after(BOUND):
+        with anyio.fail_after(DEADLINE_SECONDS):
             await ended.wait()
 
 
@@ -87,7 +86,10 @@ async def test_skills_run_as_tasks_with_the_contract_of_their_operation() -> Non
         assert task["status"]["state"] == "TASK_STATE_COMPLETED"
         assert task["artifacts"][0]["parts"] == [{"data": 3, "mediaType": "application/json"}]
         streamed = [
-            each async for each in peer.subscribe("SendStreamingMessage", skill("desk/count", to=4), timeout=BOUND)
+            each
+            async for each in peer.subscribe(
+                "SendStreamingMessage", skill("desk/count", to=4), timeout=DEADLINE_SECONDS
+            )
         ]
         chunks = [each["artifactUpdate"] for each in streamed if "artifactUpdate" in each]
         assert [chunk["artifact"]["parts"][0]["data"] for chunk in chunks] == [0, 1, 2, 3]

@@ -21,6 +21,7 @@ from discreet.daemon.agents.model.types import (
     TaskState,
 )
 from discreet.daemon.agents.requests import Caller, SendRequest, StreamItem, TaskUpdate
+from discreet.daemon.agents.service import request_handler
 from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.stores.interface import TaskQuery
 from discreet.daemon.agents.stores.sqlite.schema import COVERED_EVENTS_KEPT
@@ -28,15 +29,13 @@ from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.runner import MAX_EXECUTIONS
 from discreet.daemon.agents.tasks.status_messages import ORPHANED_TEXT
 from discreet.daemon.agents.tasks.task_events import TaskEvents
-from discreet.errors import FailureError, TaskNotCancelable, UnsupportedOperation
+from discreet.errors import FailureError, TaskNotCancelable, TimedOut, UnsupportedOperation
+from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
 ME = Caller("me", "1.0")
 AT_ONCE = SendConfiguration(return_immediately=True)
-BOUND = 30.0
-"""Seconds after which a test is stuck."""
-
 Execute = Callable[[RequestContext, TaskEvents], Awaitable[None]]
 
 
@@ -105,18 +104,11 @@ async def begun(handler: RequestHandler, sent: SendRequest) -> Task:
     return task
 
 
-async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Poll until it holds: other daemons send no signal."""
-    with anyio.fail_after(BOUND):
-        while not await holds():  # noqa: ASYNC110
-            await anyio.sleep(0.005)
-
-
-async def until(handler: RequestHandler, task_id: str, state: TaskState) -> Task:
+async def until_state(handler: RequestHandler, task_id: str, state: TaskState) -> Task:
     async def has_it() -> bool:
         return (await handler.get(task_id, ME)).status.state is state
 
-    await eventually(has_it)
+    await until(has_it)
     return await handler.get(task_id, ME)
 
 
@@ -124,7 +116,7 @@ async def until_ended(handler: RequestHandler, count: int) -> None:
     async def are_there() -> bool:
         return (await handler.list(TaskQuery(scope="me", state=TaskState.COMPLETED, page_size=1))).total_size >= count
 
-    await eventually(are_there)
+    await until(are_there)
 
 
 class Watching:
@@ -153,7 +145,7 @@ class Watching:
 async def watching(handler: RequestHandler, task_id: str) -> AsyncIterator[Watching]:
     """On exit it waits for the end of the task."""
     watcher = Watching()
-    with anyio.fail_after(BOUND):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(watcher.run, handler, task_id)
             await watcher.first.wait()
@@ -175,9 +167,9 @@ async def test_a_task_that_was_worked_on_has_failed_when_the_next_daemon_runs(
     path = tmp_path / "tasks.db"
     async with daemon_on(path, Worker(for_ever), killed=killed) as handler:
         task = await begun(handler, request(at_once=True))
-        await until(handler, task.id, TaskState.WORKING)
+        await until_state(handler, task.id, TaskState.WORKING)
     async with daemon_on(path, Worker(for_ever)) as handler:
-        found = await until(handler, task.id, TaskState.FAILED)
+        found = await until_state(handler, task.id, TaskState.FAILED)
         assert said_last(found) == ORPHANED_TEXT
         with pytest.raises(FailureError) as caught:
             await handler.send(request(task_id=task.id), ME)
@@ -189,9 +181,9 @@ async def test_an_executor_that_can_resume_goes_on(daemon_on, tmp_path: Path, ki
     path = tmp_path / "tasks.db"
     async with daemon_on(path, Worker(for_ever), killed=killed) as handler:
         task = await begun(handler, request(at_once=True))
-        await until(handler, task.id, TaskState.WORKING)
+        await until_state(handler, task.id, TaskState.WORKING)
     async with daemon_on(path, Resumer(for_ever)) as handler:
-        found = await until(handler, task.id, TaskState.COMPLETED)
+        found = await until_state(handler, task.id, TaskState.COMPLETED)
         assert [part.text for artifact in found.artifacts for part in artifact.parts] == ["resumed"]
 
 
@@ -224,7 +216,7 @@ async def test_more_tasks_than_may_run_at_once_are_all_resumed(daemon_on, tmp_pa
     heir = Resumer(for_ever)
     heir.may_end = anyio.Event()
     async with daemon_on(path, heir) as handler:
-        with anyio.fail_after(BOUND):
+        with anyio.fail_after(DEADLINE_SECONDS):
             await heir.are_asked(MAX_EXECUTIONS)
         await anyio.wait_all_tasks_blocked()
         heir.may_end.set()
@@ -232,6 +224,29 @@ async def test_more_tasks_than_may_run_at_once_are_all_resumed(daemon_on, tmp_pa
 
 
 # -- side by side --------------------------------------------------------------------------------------------------
+
+
+async def test_a_cancel_that_the_other_daemon_does_only_later_has_timed_out_and_is_done_later(
+    daemon_on, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tasks.db"
+    cancelling, go_on = anyio.Event(), anyio.Event()
+
+    class Stopped(Worker):
+        async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+            cancelling.set()
+            await go_on.wait()
+
+    monkeypatch.setattr(request_handler, "CANCEL_SECONDS", 0.3)
+    async with daemon_on(path, Stopped(for_ever)) as one, daemon_on(path, Worker(for_ever)) as other:
+        task = await begun(one, request(at_once=True))
+        await until_state(other, task.id, TaskState.WORKING)
+        with pytest.raises(FailureError) as caught:
+            await other.cancel(task.id, None, ME)
+        assert caught.value.failure == TimedOut()
+        await cancelling.wait()
+        go_on.set()
+        await until_state(other, task.id, TaskState.CANCELED)
 
 
 async def test_another_daemon_sees_watches_and_cancels_what_one_works_on(daemon_on, tmp_path: Path) -> None:
@@ -246,7 +261,7 @@ async def test_another_daemon_sees_watches_and_cancels_what_one_works_on(daemon_
 
     async with daemon_on(path, Worker(execute)) as one, daemon_on(path, Worker(for_ever)) as other:
         task = await begun(one, request(at_once=True))
-        await until(other, task.id, TaskState.WORKING)
+        await until_state(other, task.id, TaskState.WORKING)
         assert [each.id for each in (await other.list(TaskQuery(scope="me"))).tasks] == [task.id]
         async with watching(other, task.id) as watcher:
             go_on.set()
@@ -272,7 +287,10 @@ async def test_a_watcher_of_an_interrupted_task_sees_what_another_daemon_does_wi
         assert watcher.states == [TaskState.WORKING, TaskState.COMPLETED]
 
 
-async def test_a_message_to_a_task_that_another_daemon_works_on_waits_for_its_turn(daemon_on, tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_once", [False, True])
+async def test_a_message_to_a_task_that_another_daemon_works_on_waits_for_its_turn(
+    daemon_on, tmp_path: Path, at_once: bool
+) -> None:
     path = tmp_path / "tasks.db"
     go_on = anyio.Event()
 
@@ -281,16 +299,22 @@ async def test_a_message_to_a_task_that_another_daemon_works_on_waits_for_its_tu
         await go_on.wait()
         await events.require_input()
 
+    answers: list[Task] = []
+
+    async def follow_up(handler: RequestHandler, task_id: str) -> None:
+        answers.append(await begun(handler, request("two", task_id=task_id, at_once=at_once)))
+
     async with daemon_on(path, Worker(execute)) as one, daemon_on(path, Worker(ask_then_echo)) as other:
         task = await begun(one, request("one", at_once=True))
-        await until(other, task.id, TaskState.WORKING)
-        with anyio.fail_after(BOUND):
+        await until_state(other, task.id, TaskState.WORKING)
+        with anyio.fail_after(DEADLINE_SECONDS):
             async with anyio.create_task_group() as senders:
-                senders.start_soon(begun, other, request("two", task_id=task.id))
+                senders.start_soon(follow_up, other, task.id)
                 await anyio.wait_all_tasks_blocked()
                 go_on.set()
-        done = await until(one, task.id, TaskState.COMPLETED)
+        done = await until_state(one, task.id, TaskState.COMPLETED)
         assert [m.parts[0].text for m in done.history] == ["one", "two"]
+    assert [m.parts[0].text for m in answers[0].history] == ["one", "two"]
 
 
 @pytest.mark.parametrize("resumes", [False, True])
@@ -299,25 +323,30 @@ async def test_a_caller_that_waits_for_a_killed_daemon_is_answered_by_the_one_th
 ) -> None:
     path = tmp_path / "tasks.db"
     heir = Resumer(for_ever) if resumes else Worker(for_ever)
-    refused: list[object] = []
+    answers: list[object] = []
 
     async def follow_up(handler: RequestHandler, task_id: str) -> None:
-        with pytest.raises(FailureError) as caught:
-            await handler.send(request("two", task_id=task_id), ME)
-        refused.append(caught.value.failure)
+        try:
+            answers.append(await handler.send(request("two", task_id=task_id), ME))
+        except FailureError as exc:
+            answers.append(exc.failure)
 
     watcher = Watching()
-    with anyio.fail_after(BOUND):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with daemon_on(path, heir) as other:
             async with anyio.create_task_group() as waiting, daemon_on(path, Worker(for_ever), killed=True) as one:
                 task = await begun(one, request(at_once=True))
-                await until(other, task.id, TaskState.WORKING)
+                await until_state(other, task.id, TaskState.WORKING)
                 waiting.start_soon(follow_up, other, task.id)
                 waiting.start_soon(watcher.run, other, task.id)
                 await watcher.first.wait()
             found = await other.get(task.id, ME)
     assert found.status.state is (TaskState.COMPLETED if resumes else TaskState.FAILED)
-    assert [type(failure) for failure in refused] == [UnsupportedOperation]
+    if resumes:  # it came before the task ended
+        assert answers == [found]
+        assert [m.parts[0].text for m in found.history] == ["hi", "two"]
+    else:
+        assert [type(failure) for failure in answers] == [UnsupportedOperation]
     assert watcher.states[-1] is found.status.state
     if isinstance(heir, Resumer):
         assert heir.take_owner_requests == ["resume"]
@@ -336,7 +365,7 @@ async def test_of_two_daemons_that_find_the_same_orphans_one_adopts_each(daemon_
         async with daemon_on(path, heir) as handler:
             await until_ended(handler, count)
 
-    with anyio.fail_after(BOUND):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as daemons:
             for heir in heirs:
                 daemons.start_soon(look_after, heir)
@@ -375,7 +404,7 @@ async def test_a_watcher_too_far_behind_another_daemon_is_told_the_last_generati
     async with daemon_on(path, Worker(ask_again)) as one, daemon_on(path, Worker(ask_again)) as other:
         keep_nothing_behind(path)
         task = await begun(one, request())
-        with anyio.fail_after(BOUND):
+        with anyio.fail_after(DEADLINE_SECONDS):
             async with anyio.create_task_group() as watchers:
                 first = anyio.Event()
                 watchers.start_soon(watch, other, task.id, first)

@@ -38,50 +38,10 @@ from discreet.daemon.services.fs.types import (
     PermissionDenied,
 )
 from discreet.errors import OperationError
+from support.fs import CTX, Cancelled, Request, refusal
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "fs.md"
 ON_POSIX = pytest.mark.skipif(sys.platform == "win32", reason="names of any bytes, and permission bits, are POSIX")
-
-
-class Cancelled(Exception):
-    pass
-
-
-class Request:
-    """A request that is cancelled once it has looked `looks` times; without a number, never."""
-
-    def __init__(self, looks: int | None = None) -> None:
-        self.left = looks
-
-    def check_cancelled(self) -> None:
-        if self.left is None:
-            return
-        if self.left == 0:
-            raise Cancelled
-        self.left -= 1
-
-
-CTX = Request()
-
-
-@pytest.fixture
-def fs(tmp_path: Path) -> Iterator[FileSystem]:
-    with Root(str(tmp_path)) as root:
-        yield FileSystem(root)
-
-
-@pytest.fixture(scope="module")
-def scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, FileSystem]]:
-    """One directory for all examples of a property."""
-    place = tmp_path_factory.mktemp("scratch")
-    with Root(str(place)) as root:
-        yield place, FileSystem(root)
-
-
-def refusal(act: Callable[[], object]) -> OperationError:
-    with pytest.raises(OperationError) as caught:
-        act()
-    return caught.value
 
 
 # The interface
@@ -108,7 +68,7 @@ def test_every_operation_has_the_documented_params_and_defaults() -> None:
     assert params(FileSystem.list) == ctx | {"path": ".", "limit": 1000, "after": None}
     assert params(FileSystem.stat) == ctx | {"path": required}
     search = {"query": required, "path": ".", "glob": None, "case": "sensitive", "words": False, "limit": 100}
-    assert params(FileSystem.search) == ctx | search
+    assert params(FileSystem.search) == ctx | search | {"resume": None}
     assert params(FileSystem.write) == ctx | {
         "path": required,
         "content": required,
@@ -340,11 +300,10 @@ def test_the_document_names_every_error_and_every_limit() -> None:
         types.MAX_LIST_ENTRIES,
         types.DEFAULT_SEARCH_MATCHES,
         types.MAX_SEARCH_MATCHES,
-        SEARCH_LIMITS.entries,
         LINE_CHARS,
     ):
         assert re.search(rf"\b{limit:,}\b", text), limit
-    for mebibytes in (MAX_READ_BYTES, MAX_WRITE_BYTES, SEARCH_LIMITS.file_bytes, SEARCH_LIMITS.total_bytes):
+    for mebibytes in (MAX_READ_BYTES, MAX_WRITE_BYTES, SEARCH_LIMITS.file_bytes, SEARCH_LIMITS.work):
         assert f"{mebibytes // 2**20} MiB" in text
 
 

@@ -21,22 +21,13 @@ from discreet.daemon.services.fs.types import (
     OutsideRoot,
 )
 from discreet.errors import OperationError
+from support.fs import CTX, finishes, refusal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="symbolic links, FIFOs and dir_fd are POSIX")
 
 SECRET = "the secret outside"
 RACE_READS = 20_000
 RACE_ENOUGH = 100
-
-
-class Request:
-    """A request that nobody cancels."""
-
-    def check_cancelled(self) -> None:
-        pass
-
-
-CTX = Request()
 
 
 @pytest.fixture
@@ -52,49 +43,6 @@ def place(tmp_path: Path) -> Path:
     (root / "to_file").symlink_to("../outside/secret.txt")
     (root / "to_directory").symlink_to("../outside")
     return root
-
-
-@pytest.fixture
-def root(place: Path) -> Iterator[Root]:
-    with Root(str(place)) as opened:
-        yield opened
-
-
-@pytest.fixture
-def fs(root: Root) -> FileSystem:
-    return FileSystem(root)
-
-
-def refusal(act: Callable[..., object], *args: object) -> OperationError:
-    with pytest.raises(OperationError) as caught:
-        act(*args)
-    return caught.value
-
-
-@pytest.fixture
-def fifo(place: Path) -> Path:
-    path = place / "fifo"
-    os.mkfifo(path)
-    return path
-
-
-def finishes(act: Callable[[], object]) -> BaseException | None:
-    """Run `act` on a thread of its own, so that one that blocks fails the test and does not hold it up for ever."""
-    raised: list[BaseException | None] = []
-
-    def run() -> None:
-        try:
-            act()
-        except OperationError as error:
-            raised.append(error)
-        else:
-            raised.append(None)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(timeout=60)
-    assert raised, "blocked"
-    return raised[0]
 
 
 # Races, first at the one moment that matters, then at any

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -13,44 +12,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from discreet.daemon.services.fs.operations import FileSystem
-from discreet.daemon.services.fs.root import Root
 from discreet.daemon.services.fs.types import (
     MAX_OFFSET,
     MAX_READ_BYTES,
     FileContent,
     NotText,
 )
-from discreet.errors import OperationError
-
-
-class Request:
-    """A request that nobody cancels."""
-
-    def check_cancelled(self) -> None:
-        pass
-
-
-CTX = Request()
-
-
-@pytest.fixture
-def fs(tmp_path: Path) -> Iterator[FileSystem]:
-    with Root(str(tmp_path)) as root:
-        yield FileSystem(root)
-
-
-@pytest.fixture(scope="module")
-def scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, FileSystem]]:
-    """One directory for all examples of a property."""
-    place = tmp_path_factory.mktemp("scratch")
-    with Root(str(place)) as root:
-        yield place, FileSystem(root)
-
-
-def refusal(act: Callable[[], object]) -> OperationError:
-    with pytest.raises(OperationError) as caught:
-        act()
-    return caught.value
+from support.fs import CTX, refusal
 
 
 def test_a_file_is_read_with_its_facts(fs: FileSystem, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -20,20 +20,11 @@ from discreet.daemon.services.fs.types import (
     OutsideRoot,
 )
 from discreet.errors import FailureError, InvalidParams, OperationError
+from support.fs import CTX, refusal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="symbolic links, FIFOs and dir_fd are POSIX")
 
 SECRET = "the secret outside"
-
-
-class Request:
-    """A request that nobody cancels."""
-
-    def check_cancelled(self) -> None:
-        pass
-
-
-CTX = Request()
 
 
 def lay_out(place: Path) -> Path:
@@ -58,23 +49,6 @@ def lay_out(place: Path) -> Path:
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     return lay_out(tmp_path)
-
-
-@pytest.fixture
-def root(place: Path) -> Iterator[Root]:
-    with Root(str(place)) as opened:
-        yield opened
-
-
-@pytest.fixture
-def fs(root: Root) -> FileSystem:
-    return FileSystem(root)
-
-
-def refusal(act: Callable[..., object], *args: object) -> OperationError:
-    with pytest.raises(OperationError) as caught:
-        act(*args)
-    return caught.value
 
 
 # What is reached

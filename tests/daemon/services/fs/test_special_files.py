@@ -6,8 +6,7 @@ import os
 import socket
 import stat
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,19 +18,9 @@ from discreet.daemon.services.fs.types import (
     NotAFile,
     PermissionDenied,
 )
-from discreet.errors import OperationError
+from support.fs import CTX, finishes, refusal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="FIFOs, devices and permission bits are POSIX")
-
-
-class Request:
-    """A request that nobody cancels."""
-
-    def check_cancelled(self) -> None:
-        pass
-
-
-CTX = Request()
 
 
 @pytest.fixture
@@ -42,23 +31,6 @@ def place(tmp_path: Path) -> Path:
     (root / "a" / "one.txt").write_text("inside one")
     (root / "a" / "b" / "two.txt").write_text("inside two")
     return root
-
-
-@pytest.fixture
-def root(place: Path) -> Iterator[Root]:
-    with Root(str(place)) as opened:
-        yield opened
-
-
-@pytest.fixture
-def fs(root: Root) -> FileSystem:
-    return FileSystem(root)
-
-
-def refusal(act: Callable[..., object], *args: object) -> OperationError:
-    with pytest.raises(OperationError) as caught:
-        act(*args)
-    return caught.value
 
 
 @contextmanager
@@ -75,32 +47,6 @@ def without_privilege() -> Iterator[None]:
 
 
 # Special files
-
-
-@pytest.fixture
-def fifo(place: Path) -> Path:
-    path = place / "fifo"
-    os.mkfifo(path)
-    return path
-
-
-def finishes(act: Callable[[], object]) -> BaseException | None:
-    """Run `act` on a thread of its own, so that one that blocks fails the test and does not hold it up for ever."""
-    raised: list[BaseException | None] = []
-
-    def run() -> None:
-        try:
-            act()
-        except OperationError as error:
-            raised.append(error)
-        else:
-            raised.append(None)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(timeout=60)
-    assert raised, "blocked"
-    return raised[0]
 
 
 def test_a_fifo_is_no_file_and_nobody_waits_for_its_other_end(fs: FileSystem, fifo: Path) -> None:

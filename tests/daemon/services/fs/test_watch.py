@@ -23,19 +23,15 @@ from discreet.daemon.services.fs.service import file_service
 from discreet.daemon.services.fs.types import MAX_EVENT_CHANGES, Change, Changes
 from discreet.daemon.services.fs.watch import FileWatcher
 from discreet.errors import OperationError
+from support.fs import Request
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "fs.md"
 
-SECONDS = 20.0
 HAS_WATCHFILES = find_spec("watchfiles") is not None
 NEEDS_WATCHFILES = pytest.mark.skipif(not HAS_WATCHFILES, reason="the extra `watch` is not installed")
-
-
-class Request:
-    def check_cancelled(self) -> None:
-        pass
 
 
 class Watch:
@@ -45,7 +41,7 @@ class Watch:
         self._events = events
 
     async def next(self) -> list[Change]:
-        with anyio.fail_after(SECONDS):
+        with anyio.fail_after(DEADLINE_SECONDS):
             return list((await anext(self._events)).changes)
 
     async def until(self, *wanted: tuple[str, str, str]) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from discreet.daemon.services.fs.operations import FileSystem
-from discreet.daemon.services.fs.root import Root
 from discreet.daemon.services.fs.types import (
     MAX_WRITE_BYTES,
     FileExists,
@@ -19,42 +18,10 @@ from discreet.daemon.services.fs.types import (
     FileTooLarge,
     FileWritten,
 )
-from discreet.errors import FailureError, InvalidParams, OperationError
+from discreet.errors import FailureError, InvalidParams
+from support.fs import CTX, Cancelled, Request, refusal
 
 ON_POSIX = pytest.mark.skipif(sys.platform == "win32", reason="names of any bytes, and permission bits, are POSIX")
-
-
-class Cancelled(Exception):
-    pass
-
-
-class Request:
-    """A request that is cancelled once it has looked `looks` times; without a number, never."""
-
-    def __init__(self, looks: int | None = None) -> None:
-        self.left = looks
-
-    def check_cancelled(self) -> None:
-        if self.left is None:
-            return
-        if self.left == 0:
-            raise Cancelled
-        self.left -= 1
-
-
-CTX = Request()
-
-
-@pytest.fixture
-def fs(tmp_path: Path) -> Iterator[FileSystem]:
-    with Root(str(tmp_path)) as root:
-        yield FileSystem(root)
-
-
-def refusal(act: Callable[[], object]) -> OperationError:
-    with pytest.raises(OperationError) as caught:
-        act()
-    return caught.value
 
 
 def wrong_param(act: Callable[[], object]) -> str:

@@ -1,0 +1,179 @@
+"""Makes one call, prints its result, and returns the exit status.
+
+stdout carries results only: one JSON document, or one line per event. A failure is one line on stderr.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from ...client import (
+    MCP,
+    PLAIN,
+    ClientError,
+    ConnectionFailed,
+    Dialect,
+    MethodNotFound,
+    OperationTypeMismatch,
+    Peer,
+    RemoteError,
+    RequestTimeout,
+    RestartPolicy,
+    RetryPolicy,
+    connect,
+)
+from ...client.peer import DEFAULT_TIMEOUT, LISTING_SECONDS
+from ...client.policies.operation_kinds import ListedOperation
+from ...daemon.lifecycle import EXIT_OK, EXIT_USAGE
+from ...daemon.settings.sources import closest_match
+from ...framing.events import Framing
+from ..exit_status import EXIT_DOMAIN, EXIT_WRONG_REQUEST, exit_status
+from ..json_output import print_json
+from ..output import write_stderr
+
+SUGGESTION_CUTOFF: Final = 0.6
+"""How similar a listed method must be to an unknown one to be suggested; the ratio of `difflib`."""
+
+
+class RemoteCall(msgspec.Struct, frozen=True):
+    """One call: the server to start, the method and its params, and how to call it.
+
+    `is_discreet` says that the server is `discreet serve`. `timeout` is in seconds, for the result or for each event, and
+    `handshake_timeout` for each answer of a handshake; None is no limit. `retries` is how often the call may be repeated.
+    `idempotent` says that repeating is harmless even if the call took effect; None leaves that to the server's list of
+    operations. `framing` None is the dialect's.
+    """
+
+    command: Sequence[str]
+    framing: Framing | None
+    method: str
+    params: object
+    stream: bool
+    timeout: float | None
+    handshake_timeout: float | None = DEFAULT_TIMEOUT
+    is_discreet: bool = False
+    retries: int = 0
+    idempotent: bool | None = None
+    service_params: Mapping[str, str] | None = None
+    dialect: Dialect = PLAIN
+
+
+class _OperationKind(msgspec.Struct, frozen=True):
+    """The part of a `services/schema` result that is read here."""
+
+    kind: str
+
+
+class _ToolResult(msgspec.Struct, frozen=True, rename="camel"):
+    """The part of MCP's `tools/call` result that is read here."""
+
+    is_error: bool = False
+
+
+async def execute(call: RemoteCall) -> int:
+    """Start the server, make the call, print what it returns. Returns the exit status."""
+    retry = RetryPolicy(attempts=call.retries + 1, deadline=None)
+    restart = RestartPolicy(limit=call.retries) if call.retries else None
+    try:
+        async with connect(
+            call.command,
+            framing=call.framing,
+            dialect=call.dialect,
+            timeout=call.handshake_timeout,
+            retry=retry,
+            restart=restart,
+        ) as peer:
+            peer.on_unidentified_error(lambda error: _report_unidentified(call, error))
+            return await (_subscribe(peer, call) if call.stream else _call(peer, call))
+    except ConnectionFailed as error:
+        if call.is_discreet and error.loss.status == EXIT_USAGE:  # it has already printed what is wrong
+            return EXIT_USAGE
+        return _fail(call, error)
+    except ClientError as error:
+        return _fail(call, error)
+
+
+async def _call(peer: Peer, call: RemoteCall) -> int:
+    try:
+        result = await peer.call(
+            call.method,
+            call.params,
+            type=Raw,
+            timeout=call.timeout,
+            service_params=call.service_params,
+            idempotent=call.idempotent,
+        )
+    except MethodNotFound as error:
+        return _fail(call, error, await _suggestion(peer, call))
+    except OperationTypeMismatch as error:
+        return _fail(call, error, "; a subscription needs --stream")
+    print_json(result, one_line=False)
+    if call.dialect is MCP and call.method == "tools/call" and _is_tool_error(result):
+        write_stderr(f"{call.method}: the tool failed; its result says how")
+        return EXIT_DOMAIN
+    return EXIT_OK
+
+
+async def _subscribe(peer: Peer, call: RemoteCall) -> int:
+    if call.is_discreet and await _is_known_not_to_stream(peer, call):
+        write_stderr(f"{call.method}: not a subscription: leave out --stream")
+        return EXIT_WRONG_REQUEST
+    try:
+        async with peer.subscribe(
+            call.method, call.params, type=Raw, timeout=call.timeout, service_params=call.service_params
+        ) as events:
+            async for event in events:
+                print_json(event, one_line=True)
+    except MethodNotFound as error:
+        return _fail(call, error, await _suggestion(peer, call))
+    except OperationTypeMismatch as error:
+        if error.result is None:
+            return _fail(call, error, "; not a subscription: leave out --stream")
+        print_json(error.result, one_line=False)
+        return _fail(call, error, "; not a subscription, and it has run: leave out --stream")
+    return EXIT_OK
+
+
+async def _is_known_not_to_stream(peer: Peer, call: RemoteCall) -> bool:
+    """Whether the daemon lists the operation as something else than a subscription."""
+    named = {"name": call.method.removeprefix("/")}
+    try:
+        operation = await peer.call(
+            "services/schema", named, type=_OperationKind, timeout=LISTING_SECONDS, service_params=call.service_params
+        )
+    except ClientError:  # the subscription itself will show what is wrong
+        return False
+    return operation.kind != "subscription"
+
+
+async def _suggestion(peer: Peer, call: RemoteCall) -> str:
+    """Return a hint that names the most similar operation; empty if none is similar enough."""
+    if call.dialect is not PLAIN:
+        return ""
+    try:
+        listed = await peer.call(
+            "services/list", type=list[ListedOperation], timeout=LISTING_SECONDS, service_params=call.service_params
+        )
+    except ClientError:
+        return ""
+    name = closest_match(call.method, [operation.name for operation in listed], cutoff=SUGGESTION_CUTOFF)
+    return f"; nearest: {name}" if name else ""
+
+
+def _is_tool_error(result: Raw) -> bool:
+    try:
+        return msgspec.json.decode(result, type=_ToolResult).is_error
+    except msgspec.DecodeError:
+        return False
+
+
+def _report_unidentified(call: RemoteCall, error: RemoteError) -> None:
+    write_stderr(f"{call.method}: the server sent an error that names no request: {error}")
+
+
+def _fail(call: RemoteCall, error: ClientError, hint: str = "") -> int:
+    """Write one line to stderr. Returns the exit status."""
+    write_stderr(f"{error}{hint}" if isinstance(error, RequestTimeout) else f"{call.method}: {error}{hint}")
+    return exit_status(error)

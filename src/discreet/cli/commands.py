@@ -1,0 +1,167 @@
+"""The table of verbs, and the parsers and help texts made from it. Runs nothing, and imports a verb only when asked to."""
+
+import argparse
+import importlib
+from collections.abc import Sequence
+from typing import Final, Protocol, cast
+
+from msgspec import Struct
+
+from ..daemon.settings.flags import FlagParser
+from .output import write_stdout
+
+
+class Verb(Struct, frozen=True):
+    """One verb: the module in `verbs` that implements it, and what the help says about it."""
+
+    module: str
+    usage: str
+    summary: str
+    examples: tuple[str, ...]
+
+
+class VerbModule(Protocol):
+    """The interface of a verb's module. `run` returns the exit status and may raise `UsageError`."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+    def run(self, args: argparse.Namespace) -> int: ...
+
+
+VERBS: Final[dict[str, Verb]] = {
+    "serve": Verb(
+        "serve",
+        "[APP ...] [FLAG ...]",
+        "Serve services to the program that started this one, over stdin and stdout.",
+        ("discreet serve app:files", "discreet --root ~/project --allow-write", "discreet app:files --framing newline"),
+    ),
+    "call": Verb(
+        "call",
+        "METHOD [NAME=VALUE ... | JSON] [FLAG ...]",
+        "Call one method of a daemon from a shell and print the result.",
+        (
+            "discreet call fs/read path=README.md",
+            "discreet call listMethods --app app:files",
+            """discreet call fs/read '{"path": "README.md", "limit": 80}' --root ~/project""",
+        ),
+    ),
+    "demo": Verb(
+        "demo",
+        "",
+        "Start daemons in a temporary folder, call them, and show what goes over the wire.",
+        ("discreet demo",),
+    ),
+    "doctor": Verb(
+        "doctor",
+        "[APP ...] [FLAG ...] [--json]",
+        "Check the environment, and try out a daemon with the same settings.",
+        ("discreet doctor", "discreet doctor app:files --root ~/project", "discreet doctor --json"),
+    ),
+    "schema": Verb(
+        "schema",
+        "[APP ...] [--check FILE] [-o FILE] [FLAG ...]",
+        "Print the schemas of the operations, or report changes that break callers.",
+        (
+            "discreet schema app:files > schema.json",
+            "discreet schema app:files --check schema.json",
+            "discreet schema app:files --check schema.json -o schema.json",
+        ),
+    ),
+    "card": Verb(
+        "card",
+        "[APP ...] [--dialect 1.0|0.3] [--extended] [FLAG ...]",
+        "Print the agent card (A2A) of what would be served.",
+        ("discreet card app:agent", "discreet card app:files --dialect 0.3", "discreet card app:agent --extended"),
+    ),
+    "generate": Verb(
+        "generate",
+        "python|typescript [--app APP ... | --server COMMAND] [-o FILE]",
+        "Write a typed client of the operations of an app, or of a running server.",
+        (
+            "discreet generate python --app app:files -o files_client.py",
+            "discreet generate typescript --app app:files -o files_client.ts",
+            "discreet generate python --server 'discreet serve --allow-write' -o fs_client.py",
+        ),
+    ),
+    "record": Verb(
+        "record",
+        "[-o FILE] [FLAG ...] -- COMMAND ...",
+        "Run a server, pass everything through, and write a scrubbed recording of the session.",
+        (
+            "discreet record -- discreet serve app:files",
+            "discreet record -o session.jsonl --framing newline -- my-server",
+        ),
+    ),
+    "replay": Verb(
+        "replay",
+        "FILE [FLAG ...] -- COMMAND ...",
+        "Send a server what a recorded client sent, and report every answer that differs.",
+        (
+            "discreet replay session.jsonl -- discreet serve app:files",
+            "discreet replay session.jsonl --ignore 'result.**.modified' -- discreet serve",
+        ),
+    ),
+    "completion": Verb(
+        "completion",
+        "bash|zsh|fish",
+        "Print the completion script of a shell.",
+        (
+            'eval "$(discreet completion bash)"',
+            "discreet completion zsh > ~/.zfunc/_discreet",
+            "discreet completion fish > ~/.config/fish/completions/discreet.fish",
+        ),
+    ),
+}
+"""All verbs, in the order in which the help lists them."""
+
+DEFAULT_VERB: Final = "serve"
+"""What a command line without a verb means."""
+
+
+def load_verb(name: str) -> tuple[FlagParser, VerbModule]:
+    """Import a verb's module. Returns the parser with all the verb's arguments, and the module."""
+    verb = VERBS[name]
+    examples = "\n".join(("examples:", *(f"  {example}" for example in verb.examples)))
+    parser = FlagParser(f"discreet {name}", verb.usage, description=verb.summary, epilog=examples)
+    parser.add_argument("-h", "--help", action=_HelpAction, help="show this text and exit")
+    module = cast(VerbModule, importlib.import_module(f".verbs.{verb.module}", __package__))
+    module.add_arguments(parser)
+    return parser, module
+
+
+class HelpShown(Exception):
+    """Ends the parsing of a command line that asks for help, whatever else is on it."""
+
+
+class _HelpAction(argparse.Action):
+    """Prints the help of one verb. argparse's own action would hide that the reader of stdout is gone."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        write_stdout(parser.format_help().rstrip())
+        raise HelpShown
+
+
+def general_help() -> str:
+    """Return the text of `discreet --help`."""
+    width = max(map(len, VERBS))
+    verbs = "\n".join(f"  {name:{width}}  {verb.summary}" for name, verb in VERBS.items())
+    return _GENERAL_HELP.format(verbs=verbs, examples="\n".join(f"  {verb.examples[0]}" for verb in VERBS.values()))
+
+
+_GENERAL_HELP: Final = """\
+usage: discreet [serve] [APP ...] [FLAG ...]
+       discreet COMMAND [ARGUMENT ...]
+
+A daemon that speaks JSON-RPC 2.0 on stdin and stdout. Without a command it serves; without an
+app it serves the files under the working directory, read only.
+
+commands:
+{verbs}
+
+examples:
+{examples}
+
+`discreet COMMAND --help` shows the flags of a command. Flags may also be set as DISCREET_*
+environment variables or in discreet.toml. Exit status: 0 success, 1 failure, 2 wrong usage."""

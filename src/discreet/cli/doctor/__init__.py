@@ -1,0 +1,1 @@
+"""The checks of `discreet doctor`, and its trial run of the daemon."""

@@ -1,0 +1,244 @@
+"""The checks of `discreet doctor` that start nothing. They read the environment and change nothing."""
+
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from ...daemon.settings import OPTIONS, Resolved
+from ...daemon.settings.sources import unknown_variables
+
+Status: TypeAlias = Literal["ok", "warn", "fail"]
+
+
+class Finding(Struct, frozen=True):
+    """One line of the report. `warn` works but may surprise; `fail` does not work."""
+
+    check: str
+    status: Status
+    message: str
+
+
+class CheckContext(Struct, frozen=True):
+    """What the checks read: the resolved settings and the environment variables."""
+
+    resolved: Resolved
+    environ: Mapping[str, str]
+
+
+Check: TypeAlias = Callable[[CheckContext], Iterator[Finding]]
+
+_PACKAGES: Final = ("anyio", "msgspec", "structlog")
+_SPARE_FILES: Final = 32
+"""Descriptors that the daemon and the interpreter need in addition to those of requests."""
+_MESSAGE_COPIES: Final = 4
+"""A body is in memory as bytes, as decoded values and as a reply at the same time; decoded values are the larger part."""
+_USUAL_PIPE_BYTES: Final = 65_536
+"""pipe(7). A user whose pipes use up the kernel's allowance gets smaller ones."""
+_LONG_DRAIN: Final = 10.0
+"""Seconds after which editors and supervisors usually kill a process that does not end."""
+
+
+def check_python(_: CheckContext) -> Iterator[Finding]:
+    """The interpreter."""
+    name, version = platform.python_implementation(), platform.python_version()
+    status: Status = "ok" if name == "CPython" else "warn"
+    yield Finding("python", status, f"{name} {version}, {sys.executable}")
+
+
+def check_packages(_: CheckContext) -> Iterator[Finding]:
+    """The packages that the daemon needs."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    for name in _PACKAGES:
+        try:
+            yield Finding("packages", "ok", f"{name} {version(name)}")
+        except PackageNotFoundError:
+            yield Finding("packages", "fail", f"{name} is not installed")
+
+
+def check_platform(_: CheckContext) -> Iterator[Finding]:
+    """How the operating system reports the parent's death."""
+    name = f"{platform.system()} {platform.release()}"
+    if _has_pidfd():
+        yield Finding("platform", "ok", f"{name}, pidfd: the death of the parent is noticed at once")
+    else:
+        yield Finding("platform", "ok", f"{name}, no pidfd: the parent is polled for")
+
+
+def check_settings(context: CheckContext) -> Iterator[Finding]:
+    """The source of each setting that is not a default."""
+    resolved = context.resolved
+    for option in OPTIONS:
+        if source := resolved.sources.get(option.field):
+            value = getattr(resolved.settings, option.field)
+            yield Finding("settings", "ok", f"{option.key} = {_shown(value)} (from {source})")
+    if not resolved.sources:
+        yield Finding("settings", "ok", "all defaults")
+    for name in unknown_variables(context.environ):
+        yield Finding("settings", "warn", f"{name} is not a variable of discreet and has no effect")
+
+
+def check_limits(context: CheckContext) -> Iterator[Finding]:
+    """The limits of the process, compared with those of the settings."""
+    chosen = context.resolved.settings
+    files = _resource_limit("RLIMIT_NOFILE")
+    if files is not None:
+        needed = chosen.max_threads + _SPARE_FILES
+        enough: Status = "ok" if files >= needed else "warn"
+        yield Finding("limits", enough, f"{files} open files; max-concurrency may need {needed}")
+    memory = min((limit for limit in (_resource_limit("RLIMIT_AS"), _group_memory()) if limit), default=None)
+    if memory is not None:
+        needed = chosen.max_message_bytes * _MESSAGE_COPIES
+        enough = "ok" if memory >= needed else "warn"
+        yield Finding("limits", enough, f"{memory} bytes of memory; a largest message may need {needed}")
+    pipe = _pipe_bytes()
+    if pipe is not None:
+        yield Finding("limits", "ok" if pipe >= _USUAL_PIPE_BYTES else "warn", f"pipes hold {pipe} bytes")
+    if chosen.drain_timeout > _LONG_DRAIN:
+        yield Finding(
+            "limits", "warn", f"drain-timeout is {chosen.drain_timeout:g} s; most hosts kill a process sooner"
+        )
+    if chosen.request_timeout is None:
+        yield Finding("limits", "warn", "request-timeout is none: a request that hangs is never ended")
+
+
+def check_log(context: CheckContext) -> Iterator[Finding]:
+    """Whether the log file can be written."""
+    path = context.resolved.settings.log_file
+    if not path:
+        yield Finding("log", "ok", "stderr")
+        return
+    target = path if os.path.lexists(path) else os.path.dirname(path)
+    usable = os.access(target, os.W_OK) and os.path.isdir(path) is False
+    yield Finding(
+        "log",
+        "ok" if usable else "warn",
+        path if usable else f"{path} cannot be written; the daemon will log to stderr",
+    )
+
+
+def check_encoding(_: CheckContext) -> Iterator[Finding]:
+    """The encoding of file names, which follows the locale. Messages are always UTF-8."""
+    name = sys.getfilesystemencoding()
+    if name == "utf-8":
+        yield Finding("encoding", "ok", "file names are UTF-8")
+    else:
+        yield Finding("encoding", "warn", f"file names are {name}; set PYTHONUTF8=1 or a UTF-8 locale")
+
+
+class KnownClient(Struct, frozen=True):
+    """A client with habits of its own. Any one of `variables` (name, and value or "" for any) shows that it is there.
+
+    `framings` are the framings that it speaks.
+    """
+
+    name: str
+    variables: tuple[tuple[str, str], ...]
+    advice: str
+    framings: tuple[str, ...] = ("content-length", "auto")
+
+
+_AGENT_ADVICE: Final = "hosts of MCP and ACP servers send one JSON text per line: use --framing newline or auto"
+
+KNOWN_CLIENTS: Final[tuple[KnownClient, ...]] = (
+    KnownClient(
+        "Emacs",
+        (("INSIDE_EMACS", ""),),
+        "jsonrpc.el and eglot need Content-Length within the first 100 bytes, which holds; they do not speak newline",
+    ),
+    KnownClient(
+        "VS Code",
+        (("VSCODE_PID", ""), ("TERM_PROGRAM", "vscode")),
+        "adds --stdio and --clientProcessId=N to the command line; both are accepted",
+    ),
+    KnownClient(
+        "Neovim", (("NVIM", ""),), "shows every line on stderr as an error; --log-file keeps log lines out of it"
+    ),
+    KnownClient("Zed", (("ZED_TERM", ""), ("TERM_PROGRAM", "zed")), _AGENT_ADVICE, ("newline", "auto")),
+    KnownClient("Claude Code", (("CLAUDECODE", ""),), _AGENT_ADVICE, ("newline", "auto")),
+)
+
+
+def check_clients(context: CheckContext) -> Iterator[Finding]:
+    """The known clients in whose terminal, or below which, this process runs."""
+    framing = context.resolved.settings.framing
+    for client in KNOWN_CLIENTS:
+        values = ((context.environ.get(name), expected) for name, expected in client.variables)
+        if any(value and expected in ("", value) for value, expected in values):
+            fits = framing in client.framings
+            advice = client.advice if fits else f"{client.advice} (framing is {framing})"
+            yield Finding("clients", "ok" if fits else "warn", f"{client.name}: {advice}")
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    check_python,
+    check_packages,
+    check_platform,
+    check_settings,
+    check_limits,
+    check_log,
+    check_encoding,
+    check_clients,
+)
+"""In the order of the report."""
+
+
+def _has_pidfd() -> bool:
+    if not hasattr(os, "pidfd_open"):
+        return False
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:  # an old kernel, or a sandbox that refuses the call
+        return False
+    return True
+
+
+def _resource_limit(name: str) -> int | None:
+    """The soft limit of this process; None for no limit."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    soft = resource.getrlimit(getattr(resource, name))[0]
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def _group_memory() -> int | None:
+    """The memory limit of this control group (cgroups v2, as seen from within a container)."""
+    try:
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
+            text = file.read().strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None
+
+
+def _pipe_bytes() -> int | None:
+    if sys.platform != "linux":
+        return None
+    import fcntl
+
+    reading, writing = os.pipe()
+    try:
+        return fcntl.fcntl(writing, fcntl.F_GETPIPE_SZ)
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def _shown(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case tuple():
+            return ", ".join(map(str, value)) or "none"
+        case None:
+            return "none"
+        case "":
+            return "stderr"
+        case _:
+            return str(value)

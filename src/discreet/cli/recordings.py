@@ -1,0 +1,43 @@
+"""Loads the recording that `discreet replay` plays. Plays nothing."""
+
+import os
+
+import msgspec
+
+from ..daemon.settings import UsageError
+from ..framing.events import Framing
+from ..recording.format import Recording, RecordingError, read_recording
+from ..recording.json_values import JSON_ERRORS
+from ..recording.script import Script, build_script
+
+
+class LoadedRecording(msgspec.Struct, frozen=True):
+    """What is needed of a recording to replay it. `exit_status` is the server's, None unless it ended by itself."""
+
+    script: Script
+    framing: Framing
+    exit_status: int | None
+
+
+def load_recording(path: str, framing: Framing | None) -> LoadedRecording:
+    """Read the file. `framing` None is the recorded one. Raises `UsageError` for a file that is no recording."""
+    try:
+        recording = read_recording(path)
+        return LoadedRecording(build_script(recording), framing or _framing(recording), _exit_status(recording))
+    except OSError as exc:
+        raise UsageError(f"{path}: {os.strerror(exc.errno or 0)}") from exc
+    except RecordingError as exc:
+        raise UsageError(str(exc)) from exc
+    except JSON_ERRORS as exc:
+        raise UsageError(f"{path}: a message in it is not JSON") from exc
+
+
+def _framing(recording: Recording) -> Framing:
+    """Return the framing of the recorded client. `auto` that was never decided is the daemon's default."""
+    framing = recording.start.framing
+    return "content-length" if framing == "auto" else framing
+
+
+def _exit_status(recording: Recording) -> int | None:
+    ended = recording.end
+    return None if ended is None or ended.status is None or ended.status < 0 else ended.status

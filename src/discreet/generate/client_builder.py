@@ -1,0 +1,118 @@
+"""Builds the intermediate representation of a client from the schemas of operations. Knows no language."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from ..daemon.schemas.documents import AccessSchema, ErrorSchema, OperationSchema
+from ..errors.exceptions import OperationError
+from .alias_order import in_order
+from .ir import Client, ErrorType, Namespace, Operation
+from .names import NameScope, error_name, type_name
+from .schema import Schema, SchemaError, parse_schema
+from .schema_converter import SchemaConverter, has_unsupported_member
+
+_CLIENT: Final = "client"
+
+
+def build_client(operations: Iterable[OperationSchema], reserved: Iterable[str]) -> Client:
+    """Return the client of these operations. No type in it has a name out of `reserved`.
+
+    The same operations give the same client, in whatever order they come. An additional operation changes no name of
+    another one, unless it brings another type of the same name. Raises `SchemaError`.
+    """
+    ordered = sorted(operations, key=lambda operation: operation.name)
+    names = NameScope(reserved)
+    converter = SchemaConverter(names)
+    errors = _Errors(converter)
+    built: dict[str, tuple[str, Operation]] = {}
+    for operation in ordered:
+        if operation.name in built:
+            raise SchemaError(f"{operation.name}: there are two operations of this name")
+        built[operation.name] = operation.namespace, _build_operation(operation, converter, errors)
+    namespaces = [
+        Namespace(
+            wire_name=wire_name,
+            name=names.unique(type_name(wire_name, _CLIENT)),
+            operations=tuple(operation for namespace, operation in built.values() if namespace == wire_name),
+        )
+        for wire_name in sorted({namespace for namespace, _ in built.values()})
+    ]
+    return Client(
+        records=tuple(sorted(converter.records, key=lambda record: record.name)),
+        aliases=in_order(converter.aliases),
+        errors=tuple(sorted(errors.declared.values(), key=lambda error: error.name)),
+        namespaces=tuple(namespaces),
+    )
+
+
+def _build_operation(operation: OperationSchema, converter: SchemaConverter, errors: _Errors) -> Operation:
+    try:
+        return _convert(operation, converter, errors)
+    except SchemaError as exc:
+        raise SchemaError(f"{operation.name}: {exc}") from exc
+    except RecursionError as exc:
+        raise SchemaError(f"{operation.name}: a schema is nested too deeply") from exc
+
+
+def _convert(operation: OperationSchema, converter: SchemaConverter, errors: _Errors) -> Operation:
+    is_subscription = operation.kind == "subscription"
+    own = type_name(operation.name)
+    input_schema, output_schema = parse_schema(operation.input_schema), parse_schema(operation.output_schema)
+    return Operation(
+        wire_name=operation.name,
+        method=operation.name.rpartition("/")[2],
+        is_subscription=is_subscription,
+        description="\n\n".join(filter(None, (operation.description, _scopes(operation.access or AccessSchema())))),
+        params=converter.fields(input_schema, own),
+        extra_params=converter.extra_fields(input_schema, own),
+        result=converter.document(output_schema, type_name(own, "event" if is_subscription else "result")),
+        errors=tuple(map(errors.declare, operation.error_schemas)),
+        error_union=converter.names.unique(type_name(own, "error")),
+        params_type=converter.names.unique(type_name(own, "params")),
+    )
+
+
+def _scopes(access: AccessSchema) -> str:
+    needed = [", ".join(access.all_of), f"one of {', '.join(access.any_of)}" if access.any_of else ""]
+    phrase = " and ".join(filter(None, needed))
+    return f"Needs the scopes {phrase}." if phrase else ""
+
+
+class _Errors:
+    """The declared errors of all operations. Equal ones are declared once."""
+
+    def __init__(self, converter: SchemaConverter) -> None:
+        self.declared: dict[bytes, ErrorType] = {}
+        self._converter = converter
+
+    def declare(self, error: ErrorSchema) -> str:
+        """Return the name of an error. Raises `SchemaError` for an error that no operation can declare."""
+        key = msgspec.json.encode(error, order="deterministic")
+        if key not in self.declared:
+            name = self._converter.names.unique(error_name(error.code))
+            _check_declarable(name, error)
+            details = Schema() if error.schema is None else parse_schema(error.schema)
+            if has_unsupported_member(details):
+                raise SchemaError(f"error {name}: a detail has a control character, a quote or a backslash in its name")
+            self.declared[key] = ErrorType(
+                name=name,
+                code=error.code,
+                message=error.message,
+                description=error.description,
+                http_status=error.http_status,
+                retryable=error.retryable,
+                fields=self._converter.fields(details, name),
+            )
+        return self.declared[key].name
+
+
+def _check_declarable(name: str, error: ErrorSchema) -> None:
+    try:
+        types.new_class(name, (OperationError,), {"code": error.code, "http_status": error.http_status})
+    except TypeError as exc:
+        raise SchemaError(f"error {exc}") from exc

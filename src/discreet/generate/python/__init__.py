@@ -1,0 +1,1 @@
+"""Python clients: structs, error classes and a class per namespace, over `discreet.client`."""

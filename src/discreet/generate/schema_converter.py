@@ -1,0 +1,284 @@
+"""Converts JSON Schemas into types, and collects the records and aliases that get a name. Knows no language."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias, final
+
+import msgspec
+from msgspec import UNSET
+
+from ..daemon.schemas.json_schema import json_schema
+from .descriptions import describe
+from .ir import (
+    ANY_TYPE,
+    Alias,
+    ArrayType,
+    Field,
+    LiteralType,
+    MapType,
+    Record,
+    RecordTag,
+    ScalarKind,
+    ScalarType,
+    TupleType,
+    Type,
+    TypeReference,
+    UnionType,
+    union_of,
+    written_size,
+)
+from .names import NameScope, type_name
+from .schema import Schema, SubSchema, local_definition, referenced_definitions
+
+MAX_INLINE_CHARS: Final = 32
+"""By `written_size`. A longer type gets a name of its own."""
+
+Definitions: TypeAlias = Mapping[str, SubSchema]
+
+_SCALARS: Final[dict[str, ScalarKind]] = {
+    "null": "null",
+    "boolean": "boolean",
+    "integer": "integer",
+    "number": "number",
+    "string": "string",
+}
+_FORMATS: Final[dict[str, ScalarKind]] = {
+    "date": "date",
+    "date-time": "datetime",
+    "date-time-local": "datetime",
+    "decimal": "decimal",
+    "time": "time",
+    "time-local": "time",
+    "uuid": "uuid",
+}
+_DURATION_PATTERN: Final = json_schema(datetime.timedelta)["pattern"]
+_UNSUPPORTED_MEMBER: Final = re.compile(r'["\\\x00-\x1f]')
+"""Characters that msgspec refuses in the name of a member. An object with such a member becomes a `MapType`."""
+
+_TAG_INTEGERS: Final = range(-(2**63), 2**63)
+"""The integers that msgspec accepts as tags."""
+
+
+@final
+class SchemaConverter:
+    """Converts the schemas of many operations, each with its own definitions. Equal types are declared once.
+
+    `where` is the name for a type that has none of its own; it is made from the operation and the place in it.
+    """
+
+    def __init__(self, names: NameScope) -> None:
+        self.records: list[Record] = []
+        self.aliases: list[Alias] = []
+        self.names = names
+        self._declared: dict[tuple[str, bytes], str] = {}
+
+    def document(self, document: Schema, where: str) -> Type:
+        """Return the type of a whole document."""
+        body, definitions = _without_definitions(document), document.definitions
+        if not body.title or not (body.properties is not UNSET or body.prefix_items or body.enum is not UNSET):
+            return self.type(body, definitions, where)
+        same = (name for name, known in definitions.items() if isinstance(known, Schema) and _is_same(body, known))
+        name = next(same, body.title)
+        while name in definitions and not _is_same(body, definitions[name]):
+            name += "_"
+        return TypeReference(self._declare(name, {name: body} | definitions))
+
+    def fields(self, document: Schema, where: str) -> tuple[Field, ...]:
+        """Return the members of a document that describes an object."""
+        return tuple(self._fields(document, document.definitions, where))
+
+    def extra_fields(self, document: Schema, where: str) -> Type | None:
+        """Return the type of the members that the document does not name; None if it takes no others."""
+        if document.additional_properties is UNSET or document.additional_properties is False:
+            return None
+        return self.type(document.additional_properties, document.definitions, type_name(where, "more"))
+
+    def type(self, schema: SubSchema, definitions: Definitions, where: str) -> Type:
+        """Return the type of a schema. A type that is too long to be written in place becomes an alias."""
+        found = self._inline_type(schema, definitions, where)
+        if isinstance(found, UnionType):
+            found = union_of(self._short(member, where) for member in found.members)
+        return self._short(found, where)
+
+    def _short(self, found: Type, where: str) -> Type:
+        if written_size(found) <= MAX_INLINE_CHARS:
+            return found
+        known = next((alias.name for alias in self.aliases if alias.type == found and not alias.description), None)
+        if known is None:
+            known = self.names.unique(where)
+            self.aliases.append(Alias(known, "", found))
+        return TypeReference(known)
+
+    def _inline_type(self, schema: SubSchema, definitions: Definitions, where: str) -> Type:
+        if isinstance(schema, bool):
+            return ANY_TYPE
+        referenced = local_definition(schema.ref)
+        if referenced is not None and referenced in definitions:
+            known = definitions[referenced]
+            return TypeReference(self._declare(referenced, definitions)) if isinstance(known, Schema) else ANY_TYPE
+        if branches := schema.any_of or schema.one_of:
+            return union_of([self._inline_type(branch, definitions, where) for branch in branches])
+        if schema.enum is not UNSET:
+            return _literals(schema.enum)
+        if schema.const is not UNSET:
+            return _literals([schema.const])
+        match schema.type:
+            case "array":
+                return self._array(schema, definitions, where)
+            case "object":
+                return self._object(schema, definitions, where)
+            case msgspec.UnsetType():
+                return ANY_TYPE
+            case str() as kind:
+                return _scalar(schema, [kind])
+            case kinds:
+                return _scalar(schema, kinds)
+
+    def _array(self, schema: Schema, definitions: Definitions, where: str) -> Type:
+        items = schema.prefix_items
+        if not items and schema.items is not False:
+            return ArrayType(self.type(schema.items, definitions, type_name(where, "item")))
+        if _required_items(schema) == len(items):
+            types = [self.type(item, definitions, type_name(where, f"{place}")) for place, item in enumerate(items, 1)]
+            return TupleType(tuple(types))
+        return self._record_or_map(schema, definitions, where)
+
+    def _object(self, schema: Schema, definitions: Definitions, where: str) -> Type:
+        if schema.properties is not UNSET:
+            return self._record_or_map(schema, definitions, where)
+        names = schema.property_names
+        keys = names.enum if isinstance(names, Schema) and names.enum is not UNSET else []
+        values = True if schema.additional_properties is UNSET else schema.additional_properties
+        value_type = self.type(values, definitions, type_name(where, "value"))
+        all_text = all(isinstance(key, str) for key in keys)
+        return MapType(value_type, tuple(dict.fromkeys(keys)) if all_text else ())
+
+    def _record_or_map(self, schema: Schema, definitions: Definitions, where: str) -> Type:
+        if not schema.prefix_items and has_unsupported_member(schema):
+            return MapType(ANY_TYPE)
+        name = self.names.unique(where)
+        self._add(name, schema, definitions)
+        return TypeReference(name)
+
+    def _declare(self, own: str, definitions: Definitions) -> str:
+        """Return the name of a definition's type. Two types are one if they and all that they refer to are equal."""
+        schema = definitions[own]
+        assert isinstance(schema, Schema)  # the callers have looked
+        reached = sorted(_reachable(own, definitions))
+        content = msgspec.json.encode([(name, definitions[name]) for name in reached], order="deterministic")
+        key = schema.title or own, content
+        if key not in self._declared:
+            self._declared[key] = name = self.names.unique(type_name(own))  # before its members, which may refer to it
+            self._add(name, schema, definitions)
+        return self._declared[key]
+
+    def _add(self, name: str, schema: Schema, definitions: Definitions) -> None:
+        if schema.prefix_items:
+            self.records.append(self._positional_record(name, schema, definitions))
+        elif schema.properties is UNSET:
+            self.aliases.append(Alias(name, schema.description, self._inline_type(schema, definitions, name)))
+        elif has_unsupported_member(schema):
+            self.aliases.append(Alias(name, schema.description, MapType(ANY_TYPE)))
+        else:
+            self.records.append(self._record(name, schema, definitions))
+
+    def _positional_record(self, name: str, schema: Schema, definitions: Definitions) -> Record:
+        items = {f"item_{place}": item for place, item in enumerate(schema.prefix_items, 1)}
+        required = list(items)[: _required_items(schema)]
+        fields = tuple(self._fields(Schema(properties=items, required=required), definitions, name))
+        tag = _tag_value(schema.prefix_items[0]) if required else None
+        if tag is None:
+            return Record(name, schema.description, fields, positional=True)
+        return Record(name, schema.description, fields[1:], RecordTag("", tag), positional=True)
+
+    def _record(self, name: str, schema: Schema, definitions: Definitions) -> Record:
+        properties = {} if schema.properties is UNSET else schema.properties
+        optional = sorted(properties.keys() - set(schema.required))
+        tags = ((wire_name, _tag_value(properties[wire_name])) for wire_name in optional)
+        tag = next((RecordTag(wire_name, value) for wire_name, value in tags if value is not None), None)
+        fields = tuple(self._fields(schema, definitions, name))
+        members = tuple(field for field in fields if tag is None or field.wire_name != tag.wire_name)
+        return Record(name, schema.description, members, tag)
+
+    def _fields(self, schema: Schema, definitions: Definitions, where: str) -> Iterator[Field]:
+        properties = {} if schema.properties is UNSET else schema.properties
+        for wire_name, inner in properties.items():
+            yield Field(
+                wire_name=wire_name,
+                type=self.type(inner, definitions, type_name(where, wire_name)),
+                required=wire_name in schema.required,
+                description=describe(inner, with_default=False),
+                full_description=describe(inner, with_default=True),
+                default=UNSET if isinstance(inner, bool) else inner.default,
+            )
+
+
+def _without_definitions(schema: Schema) -> Schema:
+    return msgspec.structs.replace(schema, definitions={})
+
+
+def has_unsupported_member(schema: Schema) -> bool:
+    """Whether a member has a name that msgspec refuses, so that the object can't become a record."""
+    return schema.properties is not UNSET and any(map(_UNSUPPORTED_MEMBER.search, schema.properties))
+
+
+def _required_items(schema: Schema) -> int:
+    return 0 if schema.min_items is UNSET else min(max(schema.min_items, 0), len(schema.prefix_items))
+
+
+def _is_same(one: Schema, other: SubSchema) -> bool:
+    """Whether the two are one type. Their descriptions may differ: one may describe the place where the type is used."""
+    if isinstance(other, bool):
+        return False
+    return msgspec.structs.replace(one, description="") == msgspec.structs.replace(other, description="")
+
+
+def _tag_value(schema: SubSchema) -> str | int | None:
+    """Return the only value of a member that msgspec's tagged types carry: an enum of one, with no default."""
+    if isinstance(schema, bool) or schema.default is not UNSET or schema.enum is UNSET:
+        return None
+    match schema.enum:
+        case [str() as value]:
+            return value
+        case [int() as value] if not isinstance(value, bool) and value in _TAG_INTEGERS:
+            return value
+        case _:
+            return None
+
+
+def _literals(values: list[Any]) -> Type:
+    """Return the type of a closed list of values; if they can't be written as literals, the type that they share."""
+    if None in values:
+        rest = [value for value in values if value is not None]
+        return union_of((_literals(rest), ScalarType("null"))) if rest else ScalarType("null")
+    kinds = {type(value) for value in values}
+    if kinds and kinds <= {str, int}:
+        return LiteralType(tuple(dict.fromkeys(values)))
+    if kinds == {bool}:
+        return ScalarType("boolean")
+    return ScalarType("number") if kinds and kinds <= {int, float} else ANY_TYPE
+
+
+def _scalar(schema: Schema, kinds: Iterable[str]) -> Type:
+    if "string" in kinds:
+        if schema.content_encoding == "base64":
+            return ScalarType("bytes")
+        if schema.pattern == _DURATION_PATTERN:
+            return ScalarType("duration")
+        if schema.format in _FORMATS:
+            return ScalarType(_FORMATS[schema.format])
+    return union_of(ScalarType(_SCALARS[kind]) if kind in _SCALARS else ANY_TYPE for kind in kinds)
+
+
+def _reachable(own: str, definitions: Definitions) -> set[str]:
+    """Return the name of a definition, and of every definition that it refers to directly or through others."""
+    found, waiting = {own}, [own]
+    while waiting:
+        for name in referenced_definitions([definitions[waiting.pop()]]):
+            if name in definitions and name not in found:
+                found.add(name)
+                waiting.append(name)
+    return found

@@ -1,0 +1,85 @@
+"""A daemon in the event loop of a test, behind a pair of pipes in memory. Owns how it begins and ends."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import anyio
+
+from .. import __version__
+from ..client.task_group import background_tasks
+from ..daemon.credentials import access_of, credentials_of
+from ..daemon.daemon import Daemon
+from ..daemon.host import Host
+from ..daemon.operations.access import PARENT, Access, IdentityProvider
+from ..daemon.operations.service import DeclarationError, Service
+from ..daemon.settings import Settings
+from ..errors.redaction import register
+from ..framing.transports.interface import ByteTransport
+from ..framing.transports.memory import memory_pair
+from .pending_log import write_pending_log
+
+if TYPE_CHECKING:
+    from ..agents import Agent
+
+
+@asynccontextmanager
+async def memory_daemon(
+    hosted: Sequence[Service | Agent],
+    settings: Settings,
+    *,
+    provider: IdentityProvider | None,
+    credentials: Mapping[str, str] | None,
+) -> AsyncGenerator[ByteTransport]:
+    """The client's end of the pipes to a daemon, for tests that use no `Peer`. Otherwise as `in_memory`."""
+    daemon_end, client_end = memory_pair()
+    daemon = _daemon(hosted, settings, daemon_end, provider=provider, credentials=credentials)
+    ended = anyio.Event()
+
+    async def run() -> None:
+        daemon.begin()
+        await daemon.run()
+        daemon_end.close()
+        ended.set()
+
+    try:
+        async with background_tasks() as tasks:
+            tasks.start_soon(run)
+            yield client_end
+            client_end.send_eof()
+            await ended.wait()
+    finally:
+        client_end.close()
+        write_pending_log()
+
+
+def _daemon(
+    hosted: Sequence[Service | Agent],
+    settings: Settings,
+    transport: ByteTransport,
+    *,
+    provider: IdentityProvider | None,
+    credentials: Mapping[str, str] | None,
+) -> Daemon:
+    services = [each for each in hosted if isinstance(each, Service)]
+    agents = [each for each in hosted if not isinstance(each, Service)]
+    if len(agents) > 1:
+        raise DeclarationError("a daemon hosts one agent")
+    host = Host(
+        services,
+        settings,
+        version=__version__,
+        access=access_of(settings) if provider is None else Access(PARENT, provider),
+        credentials=credentials_of(settings, services) if credentials is None else _registered(credentials),
+        agent=agents[0] if agents else None,
+    )
+    return Daemon(host, transport)
+
+
+def _registered(credentials: Mapping[str, str]) -> Mapping[str, str]:
+    """Register the credentials with the scrubber, as a daemon does with those that it reads from files."""
+    for value in credentials.values():
+        register(value)
+    return credentials

@@ -1,0 +1,58 @@
+"""What the tests of the file service share: a request, and what became of a call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from discreet import OperationError
+from support.waits import DEADLINE_SECONDS
+
+
+class Cancelled(Exception):
+    pass
+
+
+class Request:
+    """A request that is cancelled once it has looked `looks` times; without a number, never."""
+
+    def __init__(self, looks: int | None = None) -> None:
+        self.left = looks
+
+    def check_cancelled(self) -> None:
+        if self.left is None:
+            return
+        if self.left == 0:
+            raise Cancelled
+        self.left -= 1
+
+
+CTX = Request()
+
+
+def refusal(act: Callable[..., object], *args: object) -> OperationError:
+    """The declared error that a call raises."""
+    with pytest.raises(OperationError) as caught:
+        act(*args)
+    return caught.value
+
+
+def finishes(act: Callable[[], object]) -> OperationError | None:
+    """The declared error that a call raises, if any. A call that blocks fails the test instead of holding it up."""
+    raised: list[OperationError | None] = []
+
+    def run() -> None:
+        try:
+            act()
+        except OperationError as error:
+            raised.append(error)
+        else:
+            raised.append(None)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(DEADLINE_SECONDS)
+    assert raised, "blocked"
+    return raised[0]

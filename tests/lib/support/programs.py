@@ -1,0 +1,57 @@
+"""Starts this package as a program, from any folder, and looks after processes by their ids."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+import discreet
+
+DISCREET: Final = (sys.executable, "-P", "-m", "discreet")
+"""The command line, whatever is on the PATH."""
+
+SOURCES: Final = Path(discreet.__file__).parents[1]
+"""The folder that `discreet` is imported from: `src`, or `site-packages`."""
+
+
+def environment(*first: Path, **more: str) -> dict[str, str]:
+    """For a child in any folder: it imports this `discreet`, and what lies in the folders `first`, which come before it.
+
+    Settings of pytest and of the daemon are left out. `more` comes last.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DISCREET_", "PYTEST_"))}
+    inherited = [str(Path(entry).resolve()) for entry in kept.pop("PYTHONPATH", "").split(os.pathsep) if entry]
+    own = [] if SOURCES.name == "site-packages" else [str(SOURCES)]  # the child's own interpreter finds that
+    path = dict.fromkeys((*map(str, first), *own, *inherited))
+    return kept | ({"PYTHONPATH": os.pathsep.join(path)} if path else {}) | more
+
+
+def for_type_checkers() -> dict[str, str]:
+    """For mypy and pyright, which take PYTHONPATH for foreign code: this `discreet` is found where mypy looks for ours."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return kept if SOURCES.name == "site-packages" else kept | {"MYPYPATH": str(SOURCES)}
+
+
+def install_commands(folder: Path, **commands: str) -> Path:
+    """Makes programs in `folder`, `discreet` and those that are named, each this Python with the arguments given.
+
+    Returns the folder, which belongs first on the PATH.
+    """
+    folder.mkdir(exist_ok=True)
+    for name, arguments in {"discreet": "-P -m discreet", **commands}.items():
+        (folder / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process is gone, or a zombie that its parent has not waited for. The id may be anybody's child."""
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except ProcessLookupError:
+        return True
+    except FileNotFoundError:  # it ended meanwhile, or there is no /proc
+        return Path("/proc/self").exists()

@@ -1,0 +1,93 @@
+"""The tree keeps its shape: no circles among modules, nothing that has grown too large, and a first line that says what for."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PLACES = {
+    "discreet": ROOT / "src" / "discreet",
+    **{f"discreet.{name}": ROOT / name for name in ("client", "daemon", "errors", "framing")},
+}
+MAX_LINES = 400
+MAX_MODULES = 14
+
+
+def modules() -> dict[str, Path]:
+    """Every module by its full name. The links in `src/discreet` are not followed."""
+    found: dict[str, Path] = {}
+    for package, place in PLACES.items():
+        for path in files_below(place):
+            parts = path.relative_to(place).with_suffix("").parts
+            found[".".join((package, *parts)).removesuffix(".__init__")] = path
+    return found
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and not path.is_symlink():
+            yield from files_below(path)
+        elif path.suffix == ".py":
+            yield path
+
+
+MODULES = modules()
+
+
+def imports_of(module: str) -> set[str]:
+    """The modules of ours that a module imports: anywhere in it, and for types only too."""
+    found: set[str] = set()
+    package = module.split(".") if MODULES[module].name == "__init__.py" else module.split(".")[:-1]
+    for node in ast.walk(ast.parse(MODULES[module].read_bytes())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            origin = ".".join(package[: len(package) - node.level + 1] + ([node.module] if node.module else []))
+            for alias in node.names:
+                full = f"{origin}.{alias.name}"
+                found.add(full if full in MODULES else origin)
+    assert found <= MODULES.keys(), found - MODULES.keys()
+    return found - {module, "discreet"}  # the face of the package is imported for its version
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    imports = {module: imports_of(module) for module in MODULES}
+    circles: list[list[str]] = []
+    while True:
+        try:
+            TopologicalSorter(imports).prepare()
+            break
+        except CycleError as error:
+            circle: list[str] = error.args[1]
+            circles.append(circle[::-1])
+            for importing, imported in zip(circles[-1], circles[-1][1:], strict=False):
+                imports[importing].discard(imported)
+    assert circles == []
+
+
+def sources() -> list[Path]:
+    """Every file of Python in the repository, but for what is generated and what is no part of it."""
+    folders = ("bench", "client", "daemon", "docs", "errors", "examples", "framing", "src", "tests")
+    found = (path for name in folders if (ROOT / name).is_dir() for path in files_below(ROOT / name))
+    return [path for path in found if "generated" not in path.parts]
+
+
+@pytest.mark.parametrize("path", MODULES.values(), ids=MODULES)
+def test_a_module_says_what_it_is_for(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_bytes()))
+
+
+def test_no_file_is_too_long() -> None:
+    lengths = {path.relative_to(ROOT).as_posix(): len(path.read_bytes().splitlines()) for path in sources()}
+    assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
+
+
+def test_no_folder_holds_too_many_modules() -> None:
+    counts = Counter(
+        path.parent.relative_to(ROOT).as_posix() for path in MODULES.values() if path.name != "__init__.py"
+    )
+    assert {name: count for name, count in counts.items() if count > MAX_MODULES} == {}
