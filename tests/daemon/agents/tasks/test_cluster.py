@@ -389,6 +389,9 @@ async def test_a_watcher_too_far_behind_another_daemon_is_told_the_last_generati
     lost: list[EventsLost] = []
 
     async def ask_again(context: RequestContext, events: TaskEvents) -> None:
+        await events.artifact(
+            "x" * 100_000, artifact_id="a"
+        )  # replaced each time, so that every other time is a snapshot
         await events.require_input()
 
     async def watch(handler: RequestHandler, task_id: str, first: anyio.Event) -> None:
