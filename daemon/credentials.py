@@ -9,7 +9,6 @@ from .apps import AppError, load_object
 from .operations.access import PARENT, Access, Identity, IdentityProvider, StaticTokens, parse_token
 from .operations.service import Service
 from .settings import Settings
-from .settings.option import MEMORY
 
 
 def access_of(settings: Settings) -> Access:
@@ -73,16 +72,3 @@ def _read(name: str, path: str) -> str:
         raise AppError(f"capability {name}: its file can't be read") from None
     register(value)
     return value
-
-
-def check_store(settings: Settings) -> None:
-    """Open what keeps the agent's tasks, and close it. Raises `AppError`, in one line, where that can't be used."""
-    if settings.store == MEMORY:
-        return
-    from .agents.stores.factory import verify_store
-    from .agents.stores.interface import StoreError  # late: only who chose a store pays for it
-
-    try:
-        verify_store(settings.store)
-    except StoreError as exc:
-        raise AppError(f"store: {exc}") from None

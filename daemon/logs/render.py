@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, final
 
+from ...errors.printable import printable, printable_json
 from ...errors.redaction import load_environment, scrub, scrub_exception, scrub_fields
 from ...errors.redaction.marks import CUT, REDACTED
 from .line import encode_line, safe_name, standard_fields
@@ -45,7 +46,7 @@ class Renderer:
     def line(self, event: LogEvent) -> bytes:
         """The line with its end. Raises what a value's own code raises; `line.fallback_line` serves then."""
         entry: dict[str, object] = {**standard_fields(event), **_fields(event.fields)}
-        text = self._json(entry) if self._form == "json" else self._text(entry)
+        text = printable_json(self._json(entry)) if self._form == "json" else self._text(entry)
         return encode_line(text, self._form, event)
 
     def _text(self, entry: dict[str, object]) -> str:
@@ -53,7 +54,7 @@ class Renderer:
         text = self._plain(shown)
         safe = scrub(text)
         if safe != text:
-            return _escape(safe)
+            return printable(safe)
         return text if self._colored is None else self._colored(shown)
 
     def _json(self, entry: dict[str, object]) -> str:
@@ -173,11 +174,4 @@ def _quote(value: object) -> str:
     if _BARE.fullmatch(text) and text.isprintable():
         return text
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{_escape(quoted)}"'
-
-
-def _escape(text: str) -> str:
-    """Escape control characters, line and paragraph separators, direction marks and lone surrogates, as Python does."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    return f'"{printable(quoted)}"'

@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from ...errors.codes import GrpcStatus, grpc_of_http
 from ...errors.definitions import ErrorDefinition
+from ...errors.type_building import decoder_for
 from ..operations.access import AccessRule
 from ..operations.params import InputModel
 from ..operations.spec import OperationSpec, Visibility
@@ -101,7 +102,7 @@ def snapshot_text(document: Snapshot) -> bytes:
 def read_snapshot(text: bytes) -> Snapshot:
     """The snapshot that `snapshot_text` wrote. Raises `ValueError` for any other text or format."""
     try:
-        return msgspec.json.decode(text, type=Snapshot)
+        return decoder_for(Snapshot)(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ValueError("not a snapshot of operations, or one of another format") from None
 

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import inspect as types
 
+from ...errors.type_building import type_info
 from ..operations.type_shapes import ObjectLike, TupleLike, required_length, tuple_items, without_metadata
 from .patterns import to_ecma
 
@@ -77,10 +78,10 @@ def json_schema(tp: Any, *, extra: Any = None, titled: bool = True) -> JsonSchem
     `titled=False` the document has no `title`, for generated types whose name says nothing. Members keep their order.
     """
     writer = _Writer()
-    node = types.type_info(tp)
+    node = type_info(tp)
     body = writer.body(node)
     if extra is not None:
-        body["additionalProperties"] = writer.write(types.type_info(extra)) or True
+        body["additionalProperties"] = writer.write(type_info(extra)) or True
     if not titled:
         body.pop("title", None)
     definitions = {"$defs": dict(sorted(writer.definitions.items()))} if writer.definitions else {}

@@ -7,6 +7,7 @@ import hashlib
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,21 @@ async def whoever(ctx: Context) -> AsyncIterator[str]:
 """
 
 
-def run(*words: str, cwd: Path, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+PATIENT = """
+import sys
+from discreet.cli.call import completer
+from discreet.cli.main import main
+completer.DAEMON_SECONDS = 20.0
+sys.exit(main(sys.argv[1:]))
+"""
+"""The program with time enough to complete a line on a busy machine."""
+
+
+def run(
+    *words: str, cwd: Path, stdin: str = "", program: Sequence[str] = ("-m", "discreet"), **more: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-P", "-m", "discreet", *words],
+        [sys.executable, "-P", *program, *words],
         input=stdin,
         capture_output=True,
         text=True,
@@ -105,7 +118,8 @@ def test_a_client_is_generated_of_what_the_token_may_see(folder: Path, guarded: 
 
 def test_what_the_token_may_see_is_completed(folder: Path, guarded: dict[str, str]) -> None:
     for flags, offered in (("", ""), ("--token-file token ", "desk/who\ndesk/whoever\n")):
-        done = run("call", "--complete", f"discreet call --app desk:desk {flags}", cwd=folder, **guarded)
+        line = f"discreet call --app desk:desk {flags}"
+        done = run("call", "--complete", line, cwd=folder, program=("-c", PATIENT), **guarded)
         assert (done.stdout, done.stderr) == (offered, "")
     asked = run("call", "--complete", "discreet call --token-file - ", cwd=folder, stdin=TOKEN)
     assert (asked.stdout, asked.stderr) == ("", "")

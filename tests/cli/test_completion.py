@@ -12,7 +12,16 @@ from discreet.cli.call.completer import parse_partial_line
 from discreet.cli.commands import VERBS, load_verb
 from discreet.cli.main import main
 from discreet.cli.verbs.completion import SHELLS, completion_script
-from support.programs import environment, install_commands
+from support.programs import environment
+
+PATIENT = """
+import sys
+from discreet.cli.call import completer
+from discreet.cli.main import main
+completer.DAEMON_SECONDS = 20.0
+sys.exit(main(sys.argv[1:]))
+"""
+"""The program with time enough for a daemon on a busy machine."""
 
 every_shell = pytest.mark.parametrize("shell", SHELLS)
 
@@ -42,7 +51,10 @@ def with_program(folder: Path | None = None) -> dict[str, str]:
     """Where the shells find the program, in a folder of its own, and the program this package."""
     if folder is None:
         return environment()
-    return environment(PATH=os.pathsep.join((str(install_commands(folder)), os.environ["PATH"])))
+    (folder / "patient.py").write_text(PATIENT)
+    (folder / "discreet").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P "{folder}/patient.py" "$@"\n')
+    (folder / "discreet").chmod(0o755)
+    return environment(PATH=os.pathsep.join((str(folder), os.environ["PATH"])))
 
 
 def complete(*words: str, line: str = "", folder: Path | None = None) -> list[str]:
@@ -67,9 +79,9 @@ def complete(*words: str, line: str = "", folder: Path | None = None) -> list[st
     ("words", "offered"),
     [
         (["doc"], ["doctor"]),
-        (["serve", "--max-c"], ["--max-concurrency"]),
-        (["--max-c"], ["--max-concurrency"]),
-        (["app:svc", "--max-c"], ["--max-concurrency"]),
+        (["serve", "--max-con"], ["--max-concurrency"]),
+        (["--max-con"], ["--max-concurrency"]),
+        (["app:svc", "--max-con"], ["--max-concurrency"]),
         (["--framing", "n"], ["newline"]),
         (["doctor", "--framing", "=", "c"], ["content-length"]),
         (["--log-format", "="], ["auto", "console", "keyvalue", "json", "journald"]),
@@ -120,10 +132,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def candidates(line: str, folder: Path) -> list[str]:
-    """What the daemon is said to know; the program must neither fail nor complain."""
+def completions(line: str, folder: Path, *program: str) -> list[str]:
+    """What the program offers for a line. It must neither fail nor write to stderr."""
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "discreet", "call", "--complete", line],
+        [sys.executable, "-P", *(program or ("-m", "discreet")), "call", "--complete", line],
         text=True,
         capture_output=True,
         timeout=30,
@@ -154,7 +166,7 @@ def candidates(line: str, folder: Path) -> list[str]:
 def test_operations_params_and_their_values_are_what_the_daemon_lists(
     folder: Path, typed: str, offered: list[str]
 ) -> None:
-    assert candidates(f"discreet call --app shop:shop {typed}", folder) == offered
+    assert completions(f"discreet call --app shop:shop {typed}", folder, "-c", PATIENT) == offered
 
 
 @pytest.mark.parametrize(
@@ -176,11 +188,11 @@ def test_operations_params_and_their_values_are_what_the_daemon_lists(
     ],
 )
 def test_what_cannot_be_found_out_is_silence(folder: Path, line: str) -> None:
-    assert candidates(line, folder) == []
+    assert completions(line, folder) == []
 
 
 def test_the_command_of_a_line_that_was_not_entered_is_never_run(folder: Path) -> None:
-    assert candidates("discreet call --server 'touch ran' --root x ", folder) == []
+    assert completions("discreet call --server 'touch ran' --root x ", folder) == []
     assert not (folder / "ran").exists()
     assert parse_partial_line("discreet call --server 'touch ran' m") is None
 
@@ -219,7 +231,7 @@ def test_zsh_offers_what_the_daemon_lists(folder: Path) -> None:
         "discreet call --app shop:shop shop/price n",
         "discreet call --app x ",
     )
-    asks = "; ".join(f'program=discreet line="{line}"; _discreet_candidates' for line in lines)
+    asks = "; ".join(f'program=discreet line="{line}"; _discreet_call' for line in lines)
     done = subprocess.run(
         ["zsh", "-f", "-c", f"{stubs}{completion_script('zsh')}\n{asks}"],
         text=True,

@@ -108,7 +108,9 @@ def test_no_text_of_a_server_can_leave_the_place_that_it_has(text: str, word: st
     hostile.input_schema["properties"][word] = {"type": "string", "description": text, "default": word}
     plain = operation("a/b", {"enum": ["x" * len(word)]}, text="Plain.", errors=(error,))
     tree, expected = ast.parse(python_client([hostile])), ast.parse(python_client([plain]))
-    assert [type(node) for node in tree.body] == [type(node) for node in expected.body]
+    # A member that is named like a builtin type hides it, so the module imports `builtins` as well.
+    statements = [type(node) for node in tree.body if ast.unparse(node) != "import builtins"]
+    assert statements == [type(node) for node in expected.body]
     literals = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     assert {word, text} <= literals
     outside = _without_comments_and_strings(typescript_client([hostile]))

@@ -62,8 +62,8 @@ def serve(spawn: Spawn, app_directory: Path) -> Callable[..., Any]:
     """A daemon on the test's file."""
     (app_directory / "agent.py").write_text(AGENT)
 
-    def start(agent: str = "works", **options: Any) -> Any:
-        return spawn("serve", f"agent:{agent}", "--store", "sqlite:tasks.db", **options)
+    def start(agent: str = "works", *, module: str = "agent", **options: Any) -> Any:
+        return spawn("serve", f"{module}:{agent}", "--store", "sqlite:tasks.db", **options)
 
     return start
 
@@ -303,3 +303,75 @@ def test_a_store_that_cannot_be_used_is_told_in_one_line_at_the_start(
     assert child.wait() == 2
     (line,) = child.stderr().splitlines()
     assert "tasks.db" in line
+
+
+@pytest.mark.parametrize("allowed", [0, 1, 2])
+def test_a_start_without_the_threads_of_the_store_ends_in_one_line(
+    serve: Spawn, app_directory: Path, allowed: int
+) -> None:
+    few = f"""
+import threading
+
+start, started = threading.Thread.start, []
+
+def start_some(thread):
+    if len(started) == {allowed}:
+        raise RuntimeError("can't start new thread")
+    started.append(thread)
+    start(thread)
+
+threading.Thread.start = start_some
+"""
+    (app_directory / "few.py").write_text(AGENT + few)
+    child = serve(module="few")
+    assert child.wait() == 2
+    (line,) = child.stderr().splitlines()
+    assert "tasks.db" in line and "thread" in line
+    assert [entry.name for entry in app_directory.glob("tasks.db*")] == ["tasks.db"]
+
+
+# -- stores that break under a daemon ------------------------------------------------------------------------------
+
+
+def code_of(child: Any, method: str, params: Any) -> int | None:
+    code: int | None = child.call(9, method, params).get("error", {}).get("code")
+    return code
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "ended"])
+def test_a_daemon_whose_store_lost_its_log_acknowledges_nothing_more_and_says_so_once(
+    serve: Spawn, app_directory: Path, killed: bool
+) -> None:
+    child = serve()
+    kept = begin(child, "ask")
+    until(child, kept, PARKED)
+    (app_directory / "tasks.db-wal").unlink()
+    (app_directory / "tasks.db-shm").unlink()
+    assert [code_of(child, "SendMessage", message("end")) for _ in range(3)] == [-32603] * 3
+    assert child.call(10, "version")["result"]
+    if killed:
+        kill(child)
+    else:
+        assert child.end() == 0
+        assert child.stderr().count("store.failed") == 1
+    child = serve()
+    assert get(child, kept)["status"]["state"] == PARKED
+    assert child.call(3, "ListTasks", {})["result"]["totalSize"] == 1
+
+
+def test_a_task_that_was_changed_in_the_file_is_an_internal_error_and_logged(serve: Spawn, app_directory: Path) -> None:
+    child = serve()
+    task_id = begin(child, "ask")
+    until(child, task_id, PARKED)
+    with closing(sqlite3.connect(app_directory / "tasks.db")) as connection, connection:
+        connection.execute("UPDATE snapshots SET body = x'00'")
+    for method, params in (
+        ("GetTask", {"id": task_id}),
+        ("SubscribeToTask", {"id": task_id}),
+        ("SendMessage", message("end", task_id)),
+        ("ListTasks", {}),
+    ):
+        assert code_of(child, method, params) == -32603, method
+    assert child.end() == 0
+    log = child.stderr()
+    assert "store.failed" in log and task_id in log and "tasks.db" in log

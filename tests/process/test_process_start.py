@@ -71,6 +71,11 @@ def test_an_app_that_can_not_be_hosted_is_one_line_and_status_2(spawn: Spawn, ap
     assert str(app_directory) not in line
 
 
+@pytest.mark.parametrize("app", ["a\x7fpp:app", "\x1b[2Japp:app", "./\x9bapp.py:app", "app:\x1b[31m", "a\u202epp:app"])
+def test_a_refusal_holds_no_control_character(spawn: Spawn, app: str) -> None:
+    assert refused(spawn("serve", app))[:-1].isprintable()
+
+
 def test_all_that_is_wrong_is_said_at_once(spawn: Spawn, app_directory: Path) -> None:
     (app_directory / "one.py").write_text(HEAD + "raise KeyError('x')\n")
     (app_directory / "two.py").write_text(HEAD + "@app.subscription()\ndef f() -> None: ...\n")

@@ -1,6 +1,6 @@
 """The methods of both dialects as operations of the daemon.
 
-The composition root of this package, above `runtime`: makes the store, the executor, the push notifications and the cards
+The composition root of this package, above `runtime`: makes the executor, the push notifications and the cards
 that the settings and the apps ask for.
 """
 
@@ -28,7 +28,7 @@ from ..model.types import TaskEvent
 from ..push.notifier import PushNotifier, is_push_available
 from ..requests import TaskUpdate
 from ..skills import SkillExecutor, SkillHost
-from ..stores.factory import create_store
+from ..stores.interface import TaskStore
 from ..task_memory import TaskMemory
 from ..tasks.live_task import LiveTask
 from ..versions.v03 import V03
@@ -65,12 +65,13 @@ def agent_methods(
     access: Access,
     settings: Settings,
     budget: MemoryBudget,
+    *,
+    store: TaskStore,
 ) -> tuple[Runtime, Iterable[OperationSpec]]:
     """The agent's runtime, which starts with the first call, and its methods. Tasks in memory count in the budget."""
     wants_push = agent is None or agent.card.capabilities.push_notifications
     notifier = PushNotifier(allow_private=settings.push_private) if wants_push and is_push_available() else None
     executor = SkillExecutor(daemon) if agent is None else agent.executor
-    store = create_store(settings.store, budget)
     runtime = Runtime(
         store,
         executor,

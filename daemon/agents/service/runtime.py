@@ -15,6 +15,7 @@ from ....errors.failures import Internal
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
 from ..model.types import TaskEvent
+from ..stores.failures import log_failure
 from ..stores.interface import StoreError, TaskStore
 from ..task_memory import TaskMemory
 from ..tasks.cluster import Cluster
@@ -66,6 +67,7 @@ class Runtime:
         self._lost_tasks = LostTasks(self._cache, self._spawn)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._opened: anyio.Event | None = None
+        self._waiting = 0
         self._store_failed = False
         push_configs = PushConfigs(store, self._cache, notifier, lacks_extra=lacks_push_extra)
         self.handler = RequestHandler(store, self._cache, self._runner, push_configs)
@@ -94,8 +96,12 @@ class Runtime:
         Raises `FailureError(Internal)` where the store can't be opened; the log says why.
         """
         opened = self.start(spawn)
-        if not opened.is_set():
-            await opened.wait()
+        if self._waiting or not opened.is_set():  # a call does not overtake those that wait
+            self._waiting += 1
+            try:
+                await opened.wait()
+            finally:
+                self._waiting -= 1
         if self._store_failed:
             raise FailureError(Internal())
         return self.handler
@@ -109,7 +115,7 @@ class Runtime:
         try:
             await self._store.open()
         except StoreError as exc:
-            log.error("store.failed", exc=exc)
+            log_failure(exc)
             self._store_failed = True
             return opened.set()
         try:
@@ -150,7 +156,7 @@ class Runtime:
             try:
                 await self._store.close()
             except StoreError as exc:
-                log.error("store.failed", exc=exc)
+                log_failure(exc)
 
     # -- its parts' callbacks ----------------------------------------------------------------------------------
 

@@ -16,11 +16,3 @@ def create_store(setting: str, budget: MemoryBudget) -> TaskStore:
     from .memory import MemoryStore
 
     return MemoryStore(budget=budget)
-
-
-def verify_store(setting: str) -> None:
-    """Open a durable store, create or upgrade its file, and close it. Blocks. Raises `StoreError` if that fails."""
-    if setting.startswith(SQLITE):
-        from .sqlite.store import SqliteStore  # late, as above
-
-        SqliteStore(setting.removeprefix(SQLITE)).verify()

@@ -1,7 +1,8 @@
 """Stores tasks in the memory of this process; they are lost when it ends. Never waits, never touches the disk.
 
 A stored task is one object and a few byte strings, which the garbage collector does not traverse. Tasks that have ended are
-deleted, oldest first, when they are too old, too many or too large together. Other tasks are never deleted.
+deleted, oldest first, when they are too old, too many or too large together. A task whose log is being read is deleted only
+if all the others together are still too large. Tasks that have not ended are never deleted.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from .interface import (
     TaskQuery,
     Unserializable,
 )
+from .retained_tasks import RetainedTasks
 from .serialization import (
     EncodedChange,
     decode_current_task,
@@ -137,6 +139,8 @@ class MemoryStore:
         self._ended_bytes = 0
         self._ended_sequences: deque[int] = deque()  # oldest first; a task that changed again leaves a stale entry
         self._ended_times: deque[float] = deque()
+        self._retained = RetainedTasks()
+        self._overdue: dict[str, _TaskRecord] = {}  # to be deleted when their last reader has gone; oldest first
 
     @property
     def durable(self) -> bool:
@@ -149,6 +153,12 @@ class MemoryStore:
     @property
     def event_log(self) -> MemoryStore:
         return self
+
+    def open_early(self) -> None:
+        pass
+
+    def close_early(self) -> None:
+        pass
 
     async def open(self) -> None:
         pass
@@ -241,6 +251,7 @@ class MemoryStore:
             self._ended_times.append(self._clock())
 
     def _remove_from_indexes(self, record: _TaskRecord) -> None:
+        self._overdue.pop(record.id, None)
         del self._by_sequence[record.sequence]
         self._count(record, 0)
         for key in _index_keys(record):
@@ -269,16 +280,23 @@ class MemoryStore:
         oldest = self._clock() - limits.ended_seconds
         while self._ended_sequences and (
             self._ended_times[0] < oldest
-            or self._ended_tasks > limits.ended_tasks
+            or self._ended_tasks - len(self._overdue) > limits.ended_tasks
             or self._ended_bytes > limits.ended_bytes
         ):
             self._ended_times.popleft()
             record = self._by_sequence.get(self._ended_sequences.popleft())
-            if record is not None:
-                self._remove_from_indexes(record)
-                del self._tasks[record.id]
-                self._push_targets.pop(record.id, None)
-                self._delete_owner_requests(record.id)
+            if record is not None and record.id in self._retained:
+                self._overdue[record.id] = record
+            elif record is not None:
+                self._delete(record)
+        while self._overdue and self._ended_bytes > limits.ended_bytes:
+            self._delete(next(iter(self._overdue.values())))
+
+    def _delete(self, record: _TaskRecord) -> None:
+        self._remove_from_indexes(record)
+        del self._tasks[record.id]
+        self._push_targets.pop(record.id, None)
+        self._delete_owner_requests(record.id)
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -294,13 +312,22 @@ class MemoryStore:
 
     async def read(self, task_id: str, *, after: int, limit: int = 256) -> Sequence[LoggedEvent]:
         record = self._tasks.get(task_id)
-        if record is None or after >= record.generation:
+        if record is None:
+            raise LogTruncatedError(task_id, 0)
+        if after >= record.generation:
             return ()
         if after < record.snapshot_generation:
             raise LogTruncatedError(task_id, record.generation)
         start = after - record.snapshot_generation
         events = _up_to_max_read_bytes(islice(record.log or (), start, start + limit))
         return decode_events(events, first_generation=after + 1)
+
+    def retain(self, task_id: str) -> None:
+        self._retained.add(task_id)
+
+    def release(self, task_id: str) -> None:
+        if self._retained.remove(task_id) and task_id in self._overdue:
+            self._delete(self._overdue[task_id])
 
     async def list(self, query: TaskQuery) -> TaskPage:
         bound = page_bound(query)

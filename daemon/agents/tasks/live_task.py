@@ -31,6 +31,10 @@ LossReason: TypeAlias = Literal["conflict", "behind", "full", "unstorable", "fai
 """
 
 _SNAPSHOT_BYTES: Final = 1024 * 1024
+"""A task that is worked on gets a snapshot after at least so many bytes of events."""
+
+_RESTING_SNAPSHOT_BYTES: Final = 16 * 1024
+"""A task that waits for its caller gets one sooner: it leaves memory, and whoever needs it reads the events too."""
 
 
 @final
@@ -89,7 +93,7 @@ class LiveTask:
         self._count(size_of_task(task))
         self._on_publish = on_publish
         self._signal = ChangeSignal()
-        self._snapshot_bytes = _SNAPSHOT_BYTES
+        self._snapshot_bytes = size_of_task(task)
         self._bytes_since_snapshot = 0
         self.scope = scope
         self.generation = generation
@@ -223,9 +227,11 @@ class LiveTask:
         resting = self.state in INACTIVE
         new = self.committed == 0
         snapshot = None
-        if new or resting or self._bytes_since_snapshot > self._snapshot_bytes:
+        # As many bytes of events as the last snapshot had: so the work of all snapshots stays linear.
+        enough = max(self._snapshot_bytes, _RESTING_SNAPSHOT_BYTES if resting else _SNAPSHOT_BYTES)
+        if new or self.ended or self._bytes_since_snapshot > enough:
             snapshot = self.task()
-            self._snapshot_bytes += self._bytes_since_snapshot  # so that the work of all snapshots stays linear
+            self._snapshot_bytes = size_of_task(snapshot)
             self._bytes_since_snapshot = 0
         return TaskChange(
             task_id=self.id,

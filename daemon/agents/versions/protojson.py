@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Raw
 from msgspec import inspect as types
 
+from ....errors.type_building import build_decoder, type_info
 from ...operations.msgspec_errors import DECODE_ERRORS
 from ...operations.type_shapes import to_annotation
 from ..model.types import STATE_NUMBERS, Role, TaskState
@@ -71,7 +72,7 @@ class Normalizer:
     """Normalizes texts of the type `wire`."""
 
     def __init__(self, wire: type[Any]) -> None:
-        self._value = functools.cache(lambda: _Value(types.type_info(wire)))  # late: a valid text does not need it
+        self._value = functools.cache(lambda: _Value(type_info(wire)))  # late: a valid text does not need it
 
     def __call__(self, text: Raw | bytes) -> bytes:
         if bytes(text).count(b",") > _MAX_COMMAS:
@@ -92,7 +93,7 @@ class _Value:
     __slots__ = ("_has_names", "_read", "_rewrite")
 
     def __init__(self, node: types.Type) -> None:
-        self._read = msgspec.json.Decoder(to_annotation(node)).decode
+        self._read = build_decoder(to_annotation(node))
         self._rewrite = _rewrite_of(node)
         self._has_names = self._rewrite is not _keep
 

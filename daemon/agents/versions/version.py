@@ -15,6 +15,7 @@ from msgspec import Raw
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import A2AVersion, Failure
+from ....errors.type_building import build_decoder
 from ...operations.decoders import Arguments
 from ...operations.msgspec_errors import DECODE_ERRORS
 from ...operations.params import InputModel
@@ -133,7 +134,7 @@ def object_input(
     rule out. `normalize` may rewrite params that were refused or may have names of the protobuf. They are then read again, and
     the faults left are reported.
     """
-    read = msgspec.json.Decoder(wire).decode
+    read = build_decoder(wire)
 
     def decode(raw: Raw | bytes | None, prefix: str = "") -> Arguments:
         text: Raw | bytes = b"{}" if raw is None else raw

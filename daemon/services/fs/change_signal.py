@@ -6,6 +6,7 @@ A report is only a reason to scan: it is never passed on, and without any report
 from __future__ import annotations
 
 import os
+from _thread import LockType
 from collections.abc import AsyncGenerator, Callable
 from time import monotonic
 from typing import Any, Protocol, final  # Any: watchfiles may not be installed
@@ -14,6 +15,41 @@ from .directory import PathParts
 
 FALLBACK_SECONDS = 10.0
 """Time to the next scan if the system reports nothing. Network file systems never report."""
+
+
+_NATIVE_THREADS = 2
+"""Threads of one watcher of `watchfiles`, with one to spare for whatever else starts at this moment. It ends the whole
+process if the system refuses it one."""
+
+
+def threads_to_spare(count: int) -> bool:
+    """Whether the system lets this process have so many more threads. Has them for a moment, to find out."""
+    from _thread import allocate_lock, start_new_thread  # not `threading`, which waits for each to begin
+
+    ended = [allocate_lock() for _ in range(count)]
+    begun = 0
+    gate = allocate_lock()
+    gate.acquire()
+
+    def wait(lock: LockType) -> None:
+        with gate:
+            lock.release()
+
+    try:
+        for lock in ended:
+            lock.acquire()
+            start_new_thread(wait, (lock,))
+            begun += 1
+    except (RuntimeError, MemoryError):
+        pass
+    gate.release()
+    for lock in ended[:begun]:
+        lock.acquire(timeout=_PROBE_SECONDS)
+    return begun == count
+
+
+_PROBE_SECONDS = 1.0
+"""How long a thread may take to end. It ends at once; the bound is for a machine that has no memory left."""
 
 
 class ChangeSignal(Protocol):
@@ -95,6 +131,9 @@ class WatchfilesSignal:
     async def _next(self) -> bool:
         """Whether a change was reported, waiting 200 ms at most."""
         if self._reports is None:
+            if not threads_to_spare(_NATIVE_THREADS):
+                self._directories = frozenset()  # tried again after the next scan, which comes after an interval
+                return True
             self._reports = self._open()
         try:
             return bool(await anext(self._reports))

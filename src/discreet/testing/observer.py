@@ -1,4 +1,4 @@
-"""Observes which operations run and which errors they raise, whoever calls them. Changes neither."""
+"""Observes which operations run and which errors they raise, in calls from clients and from other operations. Changes neither."""
 
 from __future__ import annotations
 

@@ -65,6 +65,7 @@ class Killable:
         with anyio.CancelScope(shield=True):
             if not self.killed:
                 return await opened.close()
+            opened.writer_thread.finish = None
             await opened.reader_thread.close()
             await opened.writer_thread.close()
             connections = opened.connections

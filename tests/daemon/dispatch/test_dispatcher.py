@@ -119,6 +119,7 @@ async def test_a_notification_runs_and_is_never_answered(serving: Serving, metho
         await wire.send({"jsonrpc": "2.0", "method": "no/such"})
         await wire.send({"jsonrpc": "2.0", "method": "gate/note", "params": {"wrong": 1}})
         await wire.nothing_more()
+        assert await wire.end() == 0  # it has run by then
     assert ran == [{"n": 1}]
 
 

@@ -50,6 +50,16 @@ def test_json_lines_keep_types_and_nesting() -> None:
     assert json.loads(render("json", fields)) == {"timestamp": STAMP, "level": "info", "event": "e", **fields}
 
 
+@every_form
+@pytest.mark.parametrize("char", ["\x7f", "\x1b", "\x9b", "\x07", "\r", "\u202e"])
+def test_no_control_character_reaches_a_line(form: Form, char: str) -> None:
+    for fields in ({"text": char}, {"text": f"a {char}[2J"}, {f"k{char}": 1}, {"nested": [{char: char}]}, {"id": char}):
+        line = render(form, dict(fields))
+        assert line[:-1].isprintable()
+        assert line.endswith("\n")
+    assert render(form, {}, name=f"e{char}")[:-1].isprintable()
+
+
 def test_the_console_has_colour_only_when_asked() -> None:
     plain = render("console", {"size": 12})
     colored = render("console", {"size": 12}, color=True)

@@ -420,13 +420,18 @@ def test_the_main_thread_stays_the_main_thread_though_the_writer_imports() -> No
     """)
 
 
-def test_what_was_logged_is_written_when_the_process_ends_without_close() -> None:
-    done = run("""
+def test_what_was_logged_is_written_when_the_process_ends_without_close(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    run(f"""
+        import os
         from discreet.daemon.logs import LogSettings, log, start_logging
-        start_logging(LogSettings(level="warn", format="json"), 2, {})
+        start_logging(LogSettings(level="warn", format="json", file={str(path)!r}), 2, {{}})
+        log.error("first")
+        while not (os.path.exists({str(path)!r}) and os.path.getsize({str(path)!r})):
+            os.sched_yield()  # the writer's start is no part of the time that it has at the end
         log.error("last")
     """)
-    assert [json.loads(line)["event"] for line in done.stderr.splitlines()] == ["last"]
+    assert [json.loads(line)["event"] for line in path.read_text().splitlines()] == ["first", "last"]
 
 
 def test_a_quiet_start_imports_nothing_heavy_and_nothing_reaches_stdout() -> None:

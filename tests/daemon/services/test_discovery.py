@@ -101,6 +101,8 @@ WRONG: dict[str, tuple[str, Callable[..., Any], dict[str, Any]]] = {
     "a name that is none": ("query", plain, {"name": "a b"}),
     "a name with a slash too many": ("query", plain, {"name": "a//b"}),
     "serial and keyed": ("query", plain, {"serial": True, "keyed": "n"}),
+    "serial and several at a time": ("query", plain, {"serial": True, "concurrency": 2}),
+    "no calls at a time": ("query", plain, {"concurrency": 0}),
     "keyed by no param": ("query", plain, {"keyed": "m"}),
     "an error that is none": ("query", plain, {"errors": [NoError]}),
     "an error without a code": ("query", plain, {"errors": [OperationError]}),

@@ -35,7 +35,7 @@ def add_credential_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def read_service_params(args: argparse.Namespace) -> dict[str, str] | None:
-    """Return the service params that the flags ask for, None for none. Reads the token from where it is kept.
+    """Return the service params that the flags ask for, None for none. Reads the token from its variable or file.
 
     Raises `UsageError`. Its text never contains the token.
     """

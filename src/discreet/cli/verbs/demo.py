@@ -16,6 +16,7 @@ import anyio
 
 from ...client import ClientError, attach, spawn
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
+from ...errors.printable import printable
 from ..demo.capture import CapturingTransport
 from ..demo.steps import (
     APP_STEPS,
@@ -27,7 +28,7 @@ from ..demo.steps import (
     ServerOutput,
     StepFailed,
 )
-from ..output import escape_control, write_stdout
+from ..output import write_stdout
 from ..server_command import SERVE
 from ..signals import Interrupted, run_until_signal
 
@@ -128,7 +129,7 @@ def _environment() -> dict[str, str]:
 
 
 def _write_line(colour: str, mark: str, message: str) -> None:
-    text = escape_control(message)
+    text = printable(message)
     write_stdout(
         f"  {_styled(colour, mark)} {text if len(text) <= _MAX_SHOWN_CHARS else text[:_MAX_SHOWN_CHARS] + '…'}"
     )

@@ -9,9 +9,10 @@ import msgspec
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import Resolved, UsageError
 from ...daemon.settings.flags import add_setting_flags, from_flags, to_argv
+from ...errors.printable import printable
 from ..doctor.checks import CHECKS, CheckContext, Finding
 from ..doctor.trial import run_trial, trial_findings
-from ..output import escape_control, write_stdout
+from ..output import write_stdout
 from ..server_command import SERVE
 from .serve import resolved
 
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     for finding in examine(args):
         findings.append(finding)
         if not args.json:
-            write_stdout(f"{finding.status:<4}  {finding.check:<8}  {escape_control(finding.message)}")
+            write_stdout(f"{finding.status:<4}  {finding.check:<8}  {printable(finding.message)}")
     failed = sum(finding.status == "fail" for finding in findings)
     if args.json:
         write_stdout(msgspec.json.encode(Report(not failed, findings)).decode())

@@ -132,9 +132,12 @@ async def test_a_task_is_loaded_as_it_was_created(store: TaskStore) -> None:
     assert await store.load("t") == StoredTask(task, 1, (), "me", None)
 
 
-async def test_a_task_that_does_not_exist_is_none_and_has_no_events(store: TaskStore) -> None:
+@pytest.mark.parametrize("after", [0, 5])
+async def test_a_task_that_does_not_exist_is_none_and_reading_its_log_is_an_error(store: TaskStore, after: int) -> None:
     assert await store.load("t") is None
-    assert list(await store.event_log.read("t", after=0)) == []
+    with pytest.raises(LogTruncatedError) as gone:
+        await store.event_log.read("t", after=after)
+    assert gone.value.generation == 0
 
 
 @pytest.mark.parametrize("snapshot", [False, True])
