@@ -1,0 +1,28 @@
+"""A logger, and logs that are closed when the test ends."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from discreet.daemon.logs import Logger, LogSettings, LogWriter, start_logging
+
+JSON = LogSettings(level="debug", format="json")
+
+
+@pytest.fixture
+def logger() -> Logger:
+    return Logger()
+
+
+@pytest.fixture
+def started(logger: Logger) -> Iterator[Callable[[int], LogWriter]]:
+    """Starts logs as JSON from debug on and sees to it that they are closed."""
+    running: list[LogWriter] = []
+
+    def begin(fd: int, settings: LogSettings = JSON) -> LogWriter:
+        running.append(start_logging(settings, fd, {}, version="1.2.3", logger=logger))
+        return running[-1]
+
+    yield begin
+    for logs in running:
+        logs.close(0)

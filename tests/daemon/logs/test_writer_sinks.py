@@ -1,0 +1,167 @@
+"""Where the log writer writes: readers that block or are gone, full disks, and files."""
+
+import errno
+import json
+import os
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from discreet.daemon.logs import Logger, LogSettings, LogWriter, start_logging
+from discreet.daemon.logs.queue import MAX_EVENTS
+from support.log_reader import Reader
+from support.waits import DEADLINE_SECONDS, wait_until
+
+JSON = LogSettings(level="debug", format="json")
+
+
+def within_deadline(call: Callable[[], object]) -> None:
+    """Fails instead of hanging when `call` blocks."""
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(DEADLINE_SECONDS)
+    assert not thread.is_alive(), "it blocked"
+
+
+def test_a_reader_that_never_reads_blocks_no_caller_and_close_keeps_its_bound(
+    logger: Logger, started: Callable[[int], LogWriter]
+) -> None:
+    reader = Reader(reads=False)
+    logs = started(reader.stderr)
+    total = 3 * MAX_EVENTS
+
+    def talk() -> None:
+        for number in range(total):
+            logger.warning("noise", n=number, text="x" * 200)
+
+    within_deadline(talk)
+    dropped: list[int] = []
+    within_deadline(lambda: dropped.append(logs.close(0.05)))
+    assert dropped == [total + 1]  # with the start line
+    reader.vanish()
+
+
+def test_when_a_slow_reader_reads_again_every_line_is_there_or_counted_where_it_is_missing(
+    logger: Logger, started: Callable[[int], LogWriter]
+) -> None:
+    reader = Reader(reads=False)
+    logs = started(reader.stderr)
+    for number in range(2 * MAX_EVENTS):
+        logger.warning("noise", n=number)
+    reader.read()
+    wait_until(lambda: len(logger.queue) == 0)
+    logger.error("afterwards")
+    dropped = logs.close(DEADLINE_SECONDS)
+    _, *lines = reader.lines()
+    seen = [line["n"] for line in lines if line["event"] == "noise"]
+    said = [line["count"] for line in lines if line["event"] == "logs.dropped"]
+    assert seen == list(range(len(seen)))
+    assert said == [dropped] == [2 * MAX_EVENTS - len(seen)]
+    assert [line["event"] for line in lines[-3:]] == ["noise", "logs.dropped", "afterwards"]
+
+
+def test_a_reader_that_is_gone_makes_the_sink_silent(logger: Logger, started: Callable[[int], LogWriter]) -> None:
+    reader = Reader(reads=False)
+    os.close(reader.fd)
+    logs = started(reader.stderr)
+    for _ in range(10):
+        logger.error("nobody.reads")
+    assert logs.close(DEADLINE_SECONDS) == 11
+    os.close(reader.stderr)
+
+
+def test_a_stderr_that_was_never_open_is_silent(logger: Logger, started: Callable[[int], LogWriter]) -> None:
+    reader = Reader()
+    assert reader.lines() == []
+    logs = started(reader.stderr)  # closed by now
+    logger.error("nobody.reads")
+    assert logs.close(DEADLINE_SECONDS) == 2
+
+
+def test_a_stderr_that_somebody_made_non_blocking_still_gets_every_line(
+    logger: Logger, started: Callable[[int], LogWriter]
+) -> None:
+    reader = Reader(reads=False)
+    os.set_blocking(reader.stderr, False)
+    logs = started(reader.stderr)
+    for number in range(1000):
+        logger.info("tick", n=number, text="x" * 500)  # many times what a pipe holds
+    reader.read()
+    assert logs.close(DEADLINE_SECONDS) == 0
+    assert [line["n"] for line in reader.lines()[1:]] == list(range(1000))
+
+
+def test_the_callers_descriptor_stays_the_callers(logger: Logger, started: Callable[[int], LogWriter]) -> None:
+    reader = Reader()
+    logs = started(reader.stderr)
+    logger.info("tick")
+    logs.close(DEADLINE_SECONDS)
+    os.write(reader.stderr, b'{"still": "open"}\n')
+    assert reader.lines()[-1] == {"still": "open"}
+
+
+def test_a_full_disk_loses_lines_and_says_so_when_it_can() -> None:
+    """/dev/full takes nothing, ever: what can be seen from outside is that nothing is raised and all is counted."""
+    logger = Logger()
+    logs = start_logging(LogSettings(level="debug", file="/dev/full"), 2, {}, logger=logger)
+    logger.error("lost")
+    assert logs.close(DEADLINE_SECONDS) == 2
+
+
+def test_a_file_gets_the_lines_and_is_for_its_owner_alone(tmp_path: Path, logger: Logger) -> None:
+    reader, path = Reader(), tmp_path / "daemon.log"
+    logs = start_logging(LogSettings(file=str(path)), reader.stderr, {}, logger=logger)
+    logger.info("tick")
+    assert logs.close(DEADLINE_SECONDS) == 0
+    assert [re.search(r"event=(\S+)", line)[1] for line in path.read_text().splitlines()] == ["daemon.started", "tick"]  # type: ignore[index]
+    assert path.stat().st_mode & 0o077 == 0
+    assert reader.lines() == []
+    assert logs.sink_name == str(path)
+
+
+def test_a_file_that_is_there_is_appended_to(tmp_path: Path, logger: Logger) -> None:
+    reader, path = Reader(), tmp_path / "daemon.log"
+    path.write_text("kept\n")
+    start_logging(LogSettings(format="json", file=str(path)), reader.stderr, {}, logger=logger).close(DEADLINE_SECONDS)
+    first, second = path.read_text().splitlines()
+    assert (first, json.loads(second)["event"]) == ("kept", "daemon.started")
+    assert reader.lines() == []
+
+
+def _directory(tmp_path: Path) -> str:
+    return str(tmp_path)
+
+
+def _missing_folder(tmp_path: Path) -> str:
+    return str(tmp_path / "missing" / "daemon.log")
+
+
+def _fifo_without_reader(tmp_path: Path) -> str:
+    os.mkfifo(tmp_path / "fifo")
+    return str(tmp_path / "fifo")
+
+
+def _null_character(tmp_path: Path) -> str:
+    return str(tmp_path / "a\0b")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        (_directory, errno.EISDIR),
+        (_missing_folder, errno.ENOENT),
+        (_fifo_without_reader, errno.ENXIO),
+        (_null_character, errno.EINVAL),
+    ],
+)
+def test_a_file_that_can_t_be_written_is_a_warning_on_stderr(
+    tmp_path: Path, logger: Logger, name: Callable[[Path], str], reason: int
+) -> None:
+    reader = Reader()
+    settings = LogSettings(format="json", file=name(tmp_path))
+    start_logging(settings, reader.stderr, {}, logger=logger).close(DEADLINE_SECONDS)
+    [line] = reader.lines()
+    assert (line["level"], line["event"], line["reason"]) == ("warn", "logs.file_unusable", errno.errorcode[reason])
