@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
-import socket
-import subprocess
 import sys
-import termios
-import tty
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +16,7 @@ from discreet.framing.transports.descriptors import StdoutClosed
 from discreet.framing.transports.interface import PeerGone
 from discreet.framing.transports.polled import LARGE_TRANSFER_BYTES
 from discreet.framing.transports.stdio import StdioTransport
+from support.descriptors import closed_number, null_device, pipe_to_write, raw_terminal, socket_pair
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -28,33 +25,6 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux's own devic
 
 LARGE = os.urandom(1024) * 20 * 1024
 """20 MiB: two bodies of the largest size that a daemon takes by default."""
-
-
-def raw_terminal() -> tuple[int, int]:
-    """The controlling and the controlled side; nothing is echoed or translated."""
-    controlling, controlled = pty.openpty()
-    tty.setraw(controlled)
-    return controlling, controlled
-
-
-def socket_pair() -> tuple[int, int]:
-    left, right = socket.socketpair()
-    return left.detach(), right.detach()
-
-
-def pipe_to_write() -> tuple[int, int]:
-    reading, writing = os.pipe()
-    return reading, writing
-
-
-def null_device() -> int:
-    return os.open(os.devnull, os.O_RDWR)
-
-
-def closed_number() -> int:
-    fd = null_device()
-    os.close(fd)
-    return fd
 
 
 # -- without an event loop ------------------------------------------------------------------------------------------
@@ -305,131 +275,3 @@ def test_only_large_transfers_enlarge_a_pipe() -> None:
     transport.close()
     os.close(feed)
     os.close(drain)
-
-
-# -- a process with any stdin and stdout ----------------------------------------------------------------------------
-
-ECHO = """
-import anyio
-from discreet.framing.stdio_guard import redirect
-from discreet.framing.transports.stdio import StdioTransport
-
-async def main():
-    transport = StdioTransport(streams.stdin, streams.stdout, closefd=False)
-    received = bytearray()
-    while chunk := await transport.receive():
-        received += chunk
-    print("stray")
-    await transport.send(b"got " + received)
-
-streams = redirect()
-anyio.run(main)
-"""
-
-MESSAGE = b"Content-Length: 2\r\n\r\n{}"
-
-
-def feeding(kind: str, tmp_path: Path) -> tuple[int, Callable[[], None]]:
-    """A stdin of this kind, and what the parent does once the child has its copy."""
-    if kind == "file":
-        (tmp_path / "in").write_bytes(MESSAGE)
-        return os.open(tmp_path / "in", os.O_RDONLY), lambda: None
-    if kind == "null":
-        return null_device(), lambda: None
-    if kind == "terminal":
-        controlling, controlled = pty.openpty()
-        tty.setraw(controlled)
-        settings = termios.tcgetattr(controlled)
-        settings[3] |= termios.ICANON  # lines and Control-D, but no translation of CR
-        termios.tcsetattr(controlled, termios.TCSANOW, settings)
-        os.write(controlling, MESSAGE + b"\x04\x04")  # the first ends the line, the second the input
-        return controlled, lambda: os.close(controlling)
-    there, here = os.pipe() if kind == "pipe" else socket_pair()
-
-    def feed() -> None:
-        os.write(here, MESSAGE)
-        os.close(here)
-
-    return there, feed
-
-
-def taking(kind: str, tmp_path: Path) -> tuple[int, Callable[[], bytes]]:
-    """A stdout of this kind, and how the parent reads it."""
-    if kind == "file":
-        return os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT), (tmp_path / "out").read_bytes
-    if kind == "null":
-        return null_device(), lambda: b"got " + MESSAGE
-    here, there = {"pipe": os.pipe, "socket": socket_pair, "terminal": raw_terminal}[kind]()
-
-    def take() -> bytes:
-        data = os.read(here, 65536)
-        os.close(here)
-        return data
-
-    return there, take
-
-
-KINDS = ["pipe", "socket", "file", "terminal", "null"]
-COMBINATIONS = [(kind, "pipe") for kind in KINDS] + [("pipe", kind) for kind in KINDS[1:]]
-
-
-@pytest.mark.parametrize(("stdin_kind", "stdout_kind"), COMBINATIONS)
-def test_a_process_speaks_through_whatever_its_parent_gives_it(
-    stdin_kind: str, stdout_kind: str, tmp_path: Path
-) -> None:
-    stdin, feed = feeding(stdin_kind, tmp_path)
-    stdout, take = taking(stdout_kind, tmp_path)
-    child = subprocess.Popen([sys.executable, "-P", "-c", ECHO], stdin=stdin, stdout=stdout, stderr=subprocess.PIPE)
-    os.close(stdin)
-    if stdout_kind != "terminal":  # a terminal whose last user has gone would lose what it holds
-        os.close(stdout)
-    if stdin_kind != "terminal":
-        feed()
-    _, errors = child.communicate(timeout=DEADLINE_SECONDS)
-    assert (child.returncode, errors) == (0, b"")
-    assert take() == b"got " + (b"" if stdin_kind == "null" else MESSAGE)
-    if stdin_kind == "terminal":
-        feed()
-    if stdout_kind == "terminal":
-        os.close(stdout)
-
-
-def test_closing_waits_for_what_a_thread_has_yet_to_write() -> None:
-    script = """
-import os, sys
-from discreet.framing.transports.threaded import threaded_writer
-from discreet.framing.transports.stdio import StdioTransport
-transport = StdioTransport(0, 1, writer=threaded_writer)
-taken = 0
-while taken < 20_000:
-    taken += transport.send_nowait(bytes(20_000 - taken))
-transport.close()
-os._exit(0)
-"""
-    child = subprocess.run(
-        [sys.executable, "-P", "-c", script], capture_output=True, timeout=DEADLINE_SECONDS, check=True
-    )
-    assert (len(child.stdout), child.stderr) == (20_000, b"")
-
-
-def test_a_process_without_stdin_finds_the_end_of_input() -> None:
-    child = subprocess.run(
-        ["/bin/sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-P", "-c", ECHO],
-        capture_output=True,
-        timeout=DEADLINE_SECONDS,
-        check=True,
-    )
-    assert (child.stdout, child.stderr) == (b"got ", b"")
-
-
-@pytest.mark.parametrize("redirection", [">&-", "1</dev/null"])
-def test_a_process_without_stdout_is_told_so(redirection: str) -> None:
-    script = "from discreet.framing.stdio_guard import redirect\nredirect()"
-    child = subprocess.run(
-        ["/bin/sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-P", "-c", script],
-        stderr=subprocess.PIPE,
-        timeout=DEADLINE_SECONDS,
-        check=False,
-    )
-    assert child.returncode == 1
-    assert b"StdoutClosed: stdout is " in child.stderr
