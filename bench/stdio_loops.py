@@ -10,12 +10,7 @@ import select
 import threading
 import time
 
-from stdio_machine import (
-    CHUNK,
-    NS,
-    BenchError,
-    cpu_clock,
-)
+from stdio_machine import CHUNK, NS, BenchError, cpu_clock
 from stdio_server import Proc
 from stdio_wire import FIRST_ID, Dialect, Framer, small_frames
 

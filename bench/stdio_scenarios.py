@@ -9,15 +9,7 @@ import threading
 import time
 
 from stdio_loops import exchange, pingpong, pipelined, strict_count
-from stdio_machine import (
-    CHUNK,
-    NS,
-    BenchError,
-    cpu_clock,
-    family,
-    smaps_kb,
-    status_kb,
-)
+from stdio_machine import CHUNK, NS, BenchError, cpu_clock, family, smaps_kb, status_kb
 from stdio_server import Proc, Spec
 from stdio_wire import FIRST_ID, Framer, big_params, small_frames, small_params
 

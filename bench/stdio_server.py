@@ -11,13 +11,7 @@ import socket
 import tempfile
 import time
 
-from stdio_machine import (
-    CHUNK,
-    NS,
-    BenchError,
-    family,
-    run_delay,
-)
+from stdio_machine import CHUNK, NS, BenchError, family, run_delay
 from stdio_wire import FIRST_ID, Dialect, Framer, small_params
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 
-from stdio_machine import (
-    BenchError,
-)
+from stdio_machine import BenchError
 
 FIRST_ID = 1_000_000  # ids keep one width, so that every small frame has one length
 
