@@ -53,15 +53,13 @@ from .serialization import (
     encode_change,
 )
 from .task_index import TaskIndex
+from .task_record import RECORD_BYTES, TaskRecord
 
 MAX_ACTIVE_TASKS: Final = 100_000
 """Tasks that have not ended. Further ones are refused."""
 
 MAX_ENDED_BYTES: Final = 256 * 1024 * 1024
 """Total size of the tasks that have ended."""
-
-RECORD_BYTES: Final = 1024
-"""About what a task takes beside its snapshot and its log: its ids and its places in the indexes."""
 
 MAX_LOG_EVENTS: Final = 65_536
 """Events that a task keeps after its snapshot. When there are more, they become part of the snapshot."""
@@ -81,32 +79,6 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
     ended_seconds: float = ENDED_TASK_SECONDS
     log_events: int = MAX_LOG_EVENTS
     log_bytes: int = MAX_LOG_BYTES
-
-
-class _TaskRecord(msgspec.Struct, gc=False):
-    """One task. `sequence` numbers its last change among those of all tasks; `log` holds the events after the snapshot;
-    `counted` is its size in the budget."""
-
-    id: str
-    scope: str
-    context_id: str
-    state: TaskState
-    status_timestamp: str
-    sequence: int
-    generation: int
-    owner: str | None
-    snapshot: bytes
-    log: list[bytes] | None = None
-    log_bytes: int = 0
-    counted: int = 0
-
-    @property
-    def snapshot_generation(self) -> int:
-        return self.generation - len(self.log or ())
-
-    @property
-    def size(self) -> int:
-        return len(self.snapshot) + self.log_bytes
 
 
 @final
@@ -129,8 +101,8 @@ class MemoryStore:
         if budget is not None:
             ended_bytes = min(self._limits.ended_bytes, budget.limit // 4)
             self._limits = msgspec.structs.replace(self._limits, ended_bytes=ended_bytes)
-        self._tasks: dict[str, _TaskRecord] = {}
-        self._by_sequence: dict[int, _TaskRecord] = {}
+        self._tasks: dict[str, TaskRecord] = {}
+        self._by_sequence: dict[int, TaskRecord] = {}
         self._indexes: dict[_IndexKey, TaskIndex] = {}
         self._push_targets: dict[str, dict[str, PushTarget]] = {}
         self._owner_requests: dict[OwnerRequest, None] = {}
@@ -140,7 +112,7 @@ class MemoryStore:
         self._ended_sequences: deque[int] = deque()  # oldest first; a task that changed again leaves a stale entry
         self._ended_times: deque[float] = deque()
         self._retained = RetainedTasks()
-        self._overdue: dict[str, _TaskRecord] = {}  # to be deleted when their last reader has gone; oldest first
+        self._overdue: dict[str, TaskRecord] = {}  # to be deleted when their last reader has gone; oldest first
 
     @property
     def durable(self) -> bool:
@@ -191,7 +163,7 @@ class MemoryStore:
         return None
 
     def _create(self, change: TaskChange, encoded: EncodedChange) -> None:
-        record = _TaskRecord(
+        record = TaskRecord(
             change.task_id,
             change.scope,
             change.context_id,
@@ -206,7 +178,7 @@ class MemoryStore:
         self._tasks[record.id] = record
         self._add_to_indexes(record)
 
-    def _update(self, record: _TaskRecord, change: TaskChange, encoded: EncodedChange) -> None:
+    def _update(self, record: TaskRecord, change: TaskChange, encoded: EncodedChange) -> None:
         if record.state in TERMINAL:
             self._ended_bytes -= record.size
         record.owner = change.owner
@@ -224,7 +196,7 @@ class MemoryStore:
             record.state, record.status_timestamp = change.state, change.status_timestamp
             self._add_to_indexes(record)
 
-    def _append(self, record: _TaskRecord, events: Sequence[bytes]) -> None:
+    def _append(self, record: TaskRecord, events: Sequence[bytes]) -> None:
         if not events:
             return
         record.log = record.log or []
@@ -236,7 +208,7 @@ class MemoryStore:
 
     # -- indexes -----------------------------------------------------------------------------------------------
 
-    def _add_to_indexes(self, record: _TaskRecord) -> None:
+    def _add_to_indexes(self, record: TaskRecord) -> None:
         """Give the task the next sequence number and index it."""
         self._last_sequence += 1
         record.sequence = self._last_sequence
@@ -250,7 +222,7 @@ class MemoryStore:
             self._ended_sequences.append(record.sequence)
             self._ended_times.append(self._clock())
 
-    def _remove_from_indexes(self, record: _TaskRecord) -> None:
+    def _remove_from_indexes(self, record: TaskRecord) -> None:
         self._overdue.pop(record.id, None)
         del self._by_sequence[record.sequence]
         self._count(record, 0)
@@ -263,7 +235,7 @@ class MemoryStore:
             self._ended_tasks -= 1
             self._ended_bytes -= record.size
 
-    def _count(self, record: _TaskRecord, size: int) -> None:
+    def _count(self, record: TaskRecord, size: int) -> None:
         if self._budget is not None:
             self._budget.add("tasks", size - record.counted)
         record.counted = size
@@ -292,7 +264,7 @@ class MemoryStore:
         while self._overdue and self._ended_bytes > limits.ended_bytes:
             self._delete(next(iter(self._overdue.values())))
 
-    def _delete(self, record: _TaskRecord) -> None:
+    def _delete(self, record: TaskRecord) -> None:
         self._remove_from_indexes(record)
         del self._tasks[record.id]
         self._push_targets.pop(record.id, None)
@@ -398,12 +370,12 @@ def _index_key(scope: str, context_id: str | None, state: TaskState) -> _IndexKe
     return (scope, state) if context_id is None else (scope, context_id, state)
 
 
-def _index_keys(record: _TaskRecord) -> tuple[_IndexKey, _IndexKey]:
+def _index_keys(record: TaskRecord) -> tuple[_IndexKey, _IndexKey]:
     """The indexes that hold a task."""
     return (record.scope, record.state), (record.scope, record.context_id, record.state)
 
 
-def _current_task(record: _TaskRecord, *, include_artifacts: bool) -> Task:
+def _current_task(record: TaskRecord, *, include_artifacts: bool) -> Task:
     return decode_current_task(record.snapshot, record.log or (), include_artifacts=include_artifacts)
 
 
