@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from support.waits import DEADLINE_SECONDS, wait_until
 from support.wire import request
 
 Spawn = Callable[..., Any]
@@ -90,7 +91,7 @@ def get(child: Any, task_id: str) -> dict[str, Any]:
 
 def passing() -> Callable[[], bool]:
     """True for as long as a test may wait for what must come."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + DEADLINE_SECONDS
     return lambda: time.monotonic() < deadline
 
 
@@ -120,9 +121,7 @@ def test_without_any_call_the_next_daemon_fails_what_a_killed_one_worked_on(serv
     until(child, parked, PARKED)
     kill(child)
     child = serve()
-    waits = passing()
-    while sum(rows(app_directory / "tasks.db").values()) < 3:
-        assert waits()
+    wait_until(lambda: sum(rows(app_directory / "tasks.db").values()) >= 3)
     for task_id in ids:
         task = get(child, task_id)
         assert task["status"]["state"] == FAILED
