@@ -15,6 +15,7 @@ from typing import Any, Final, final  # Any: outcomes and arguments pass through
 from ...errors.failures import Internal, Overloaded
 from ..logs import log
 from ..memory import reserve
+from ..process.thread_starts import starting
 from .request import Request
 
 PARKED_TIMES: Final = 8
@@ -87,7 +88,8 @@ class ThreadPool:
     def _start(self, number: int) -> None:
         thread = threading.Thread(target=self._work, name=f"discreet-handler-{number}", daemon=True)
         try:
-            thread.start()
+            with starting:
+                thread.start()
         except (RuntimeError, MemoryError):  # the system has none left
             self.call_on_loop(self._not_started)
 
