@@ -6,12 +6,8 @@ from typing import TYPE_CHECKING, Final, Protocol, assert_never, final
 
 from ...framing.events import END_OF_INPUT, NEED_DATA, Fault, Frame
 from ..logs import log
-<<<<<<< HEAD
-from ..memory import SMALL
+from ..memory import SMALL, reserve
 from ..process.allocator import map_large_blocks
-=======
-from ..memory import reserve
->>>>>>> fix-fs
 from ..rpc.envelope import NULL_ID, Call, Dropped, Message, NoJson, Refused, Reply, decode
 from ..rpc.request_log import note_dropped, note_fault, note_reply
 

@@ -17,13 +17,8 @@ from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import Failure, Internal
 from ...errors.wire import failure_of
 from ..logs import log
-<<<<<<< HEAD
-from ..memory import MemoryBudget, values_size
-from ..operations.context import CallFailed, keep_progress_token
-=======
 from ..memory import MemoryBudget, reserve, values_size
-from ..operations.context import CallFailed
->>>>>>> fix-fs
+from ..operations.context import CallFailed, keep_progress_token
 from .request import Outcome
 from .task_pool import in_context
 

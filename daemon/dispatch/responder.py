@@ -7,12 +7,8 @@ from typing import Protocol, final
 
 from ...errors.failures import Failure, Internal, InvalidRequest, Overloaded
 from ...errors.wire import encode_error_response
-<<<<<<< HEAD
-from ..memory import SMALL, MemoryBudget
-from ..process.allocator import map_large_blocks
-=======
 from ..memory import SMALL, MemoryBudget, reserve
->>>>>>> fix-fs
+from ..process.allocator import map_large_blocks
 from ..rpc import envelope
 from ..rpc.envelope import Call
 from ..rpc.inflight import Inflight, id_key
