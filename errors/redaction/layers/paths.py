@@ -82,8 +82,8 @@ class PathScrubber:
             names = "|".join(re.escape(name) for name in self._user_names)
             self._users = re.compile(rf"(?<![\w<])(?:{names})(?![\w>])")
 
-    def scrub(self, text: str) -> str:
-        """Run layer 5 over one line."""
+    def scrub(self, text: str, *, accounts: bool = True) -> str:
+        """Run layer 5 over one line. Without `accounts`, names of accounts stay where they are no part of a path."""
         if "\\" in text:
             text = _UNC.sub(self._windows, _WINDOWS.sub(self._windows, text))
         if "/" in text:
@@ -94,7 +94,7 @@ class PathScrubber:
             if "~" in text:
                 text = _TILDE.sub(_reduce_match, text)
             text = self._posix(_POSIX, self._posix(_QUOTED, text))
-        if self._users is not None and any(name in text for name in self._user_names):
+        if accounts and self._users is not None and any(name in text for name in self._user_names):
             text = self._users.sub(USER, text)
         return text
 
