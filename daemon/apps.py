@@ -6,15 +6,21 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from msgspec import Struct
 
+from ..errors.redaction import load_environment, scrub, scrub_secrets
 from .operations.service import DeclarationError, Service
+from .printable import printable
 from .settings import Settings
 
 if TYPE_CHECKING:
     from .agents.agent import Agent
+
+
+_MAX_REASON: Final = 200
+"""Characters that are shown of what an app's own code raised."""
 
 
 class AppError(Exception):
@@ -38,6 +44,7 @@ def hosted_of(settings: Settings) -> Hosted:
 
     Raises `AppError`, one line for all that is wrong.
     """
+    load_environment(os.environ)  # before anybody's code can put what is in there into an error, a detail or a schema
     if settings.apps:
         return load(settings.apps)
     from .services.fs.service import file_service  # late: only where nothing else is served
@@ -107,7 +114,7 @@ def _import(name: str, path: str) -> object:
     try:
         return importlib.import_module(name)
     except DeclarationError as exc:
-        raise AppError(f"{path!r}: {exc}") from exc
+        raise AppError(f"{path!r}: {scrub_secrets(str(exc))[0]}") from exc
     except ModuleNotFoundError as exc:
         missing = exc.name or ""
         if name == missing or name.startswith(missing + "."):
@@ -119,13 +126,11 @@ def _import(name: str, path: str) -> object:
 
 def _scrubbed(exc: BaseException) -> str:
     """What went wrong and in which line, in a few words that may be shown."""
-    from ..errors.redaction import scrub  # late: only a failure pays for it
-
     try:
-        text = " ".join(str(exc).split())[:200]
+        text = " ".join(str(exc).split())
     except Exception:  # noqa: BLE001 - an exception's own `__str__`
         text = ""
-    return scrub(f"{type(exc).__name__}: {text}{_where(exc)}")
+    return printable(scrub(f"{type(exc).__name__}: {scrub(text, cap=_MAX_REASON)}{_where(exc)}"))
 
 
 def _where(exc: BaseException) -> str:

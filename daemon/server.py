@@ -8,7 +8,6 @@ import sys
 from typing import Final, NoReturn, final
 
 from .. import __version__
-from ..errors.redaction import load_environment
 from ..framing import stdio_guard
 from ..framing.stray_output import StrayOutputReader
 from ..framing.transports.descriptors import StdoutClosed
@@ -28,6 +27,7 @@ from .logs import (
     start_logging,
 )
 from .operations.service import DeclarationError
+from .printable import printable
 from .process.hangup import HangupWatch
 from .process.liveness import ProcessWatch, parent_has_gone, watch_parent
 from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, program
@@ -83,7 +83,7 @@ def check(settings: Settings) -> NoReturn:
     try:
         Daemon(_host(settings), memory_pair()[0])
     except (AppError, DeclarationError) as exc:
-        os.write(report, str(exc).encode(errors="backslashreplace"))
+        os.write(report, printable(str(exc)).encode(errors="backslashreplace"))
         status = EXIT_USAGE
     os._exit(status)  # at once: threads that user code started at import would be waited for
 
@@ -109,7 +109,6 @@ class _Process:
         self._logs = start_logging(_log_settings(settings, handed), streams.stderr, os.environ, version=__version__)
         self._strays.deliver_to(log_stray_output)
         install_hooks()
-        load_environment(os.environ)  # before anybody's code can put what is in there into an error or a detail
         self._hangup_watch = HangupWatch(
             self._parent,
             streams.stdin,
@@ -280,7 +279,7 @@ def _log_settings(settings: Settings, handed: Handover | None) -> LogSettings:
 
 def _complain(stderr: int, message: str) -> int:
     """One line where a person reads it; returns the status for wrong usage."""
-    line = " ".join(f"discreet: {message}".split())
+    line = printable(" ".join(f"discreet: {message}".split()))
     try:
         os.write(stderr, line.encode("utf-8", "backslashreplace") + b"\n")
     except OSError:  # nobody reads stderr: the status still tells

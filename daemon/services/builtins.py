@@ -9,6 +9,7 @@ import msgspec
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
+from ...errors.redaction import scrub_known
 from ..logs import log
 from ..operations.service import Service
 from ..operations.spec import OperationSpec
@@ -121,7 +122,7 @@ def builtins(surface: Surface, life: Life) -> Service:
     @service.query(inline=True, name="listMethods")
     def list_methods() -> list[Method]:
         """List the methods that can be called."""
-        return [Method(spec.name, spec.description) for spec in _external(surface)]
+        return [Method(spec.name, scrub_known(spec.description)) for spec in _external(surface)]
 
     @service.query(inline=True, name="describeMethods")
     def describe_methods() -> list[MethodDescription]:

@@ -103,7 +103,9 @@ class Scrubber:
 
     def scrub_known(self, text: str) -> str:
         """The text without registered secrets; nothing else is looked for."""
-        return self._known.scrub(text, lambda _: "<redacted>")
+        from .marks import REDACTED  # late: compiles patterns
+
+        return self._known.scrub(text, lambda _: REDACTED)
 
     def finds_secret(self, text: str) -> bool:
         """Whether `scrub` would change the text. A path counts too."""

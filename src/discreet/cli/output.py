@@ -3,6 +3,7 @@
 import os
 import sys
 
+from ..daemon.printable import printable as printable
 from ..daemon.settings import UsageError
 
 
@@ -51,8 +52,3 @@ def _divert(fd: int) -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, fd)
     os.close(null)
-
-
-def printable(text: str) -> str:
-    """The text without anything that could move a cursor or end a line."""
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
