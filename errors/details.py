@@ -113,7 +113,9 @@ def _member_for(value: object, node: types.Type) -> types.Type:
             tagged = [m for m in found if isinstance(m, types.StructType) and value.get(m.tag_field or "") == m.tag]
             return next(iter([*tagged, *found]), types.AnyType())
         case list():
-            return next((member for member in members if isinstance(member, (*_ARRAYS, types.TupleType))), types.AnyType())
+            return next(
+                (member for member in members if isinstance(member, (*_ARRAYS, types.TupleType))), types.AnyType()
+            )
         case _:
             return types.NoneType()
 

@@ -175,9 +175,7 @@ def test_an_import_that_fails_is_one_printable_line_without_secrets(tmp_path: Pa
     key = "correct-horse-battery"
     raised = "x" * 190 + r"\x1b[31mred\x9b\n\u202e" + f"{key} token=hunter2hunter2 /home/bob/app.cfg"
     (tmp_path / "app.py").write_text(f'raise ValueError("{raised}")', encoding="utf-8")
-    (tmp_path / "odd.py").write_text(
-        f'from discreet import Service\nService("a\\x1b[31m{key}\\n")', encoding="utf-8"
-    )
+    (tmp_path / "odd.py").write_text(f'from discreet import Service\nService("a\\x1b[31m{key}\\n")', encoding="utf-8")
     for name in ("app", "odd"):
         done = subprocess.run(
             [sys.executable, "-P", "-B", "-m", "discreet", verb, f"{name}:app"],

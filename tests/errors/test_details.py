@@ -112,7 +112,11 @@ def test_texts_lose_their_secrets_wherever_they_stand(changed: dict[str, Any]) -
     seen = details(KeyRefused(**{**FACTS, **changed}))
     assert TOKEN not in str(seen)
     assert "<redacted>" in str(seen)
-    assert (seen["api_key"], seen["token"], seen["access_key"]) == ("missing", State.EXPIRED.value, str(FACTS["access_key"]))
+    assert (seen["api_key"], seen["token"], seen["access_key"]) == (
+        "missing",
+        State.EXPIRED.value,
+        str(FACTS["access_key"]),
+    )
 
 
 class Mixed(OperationError, code="MIXED"):

@@ -5,31 +5,18 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
+from ..limits import MIN_SECRET_LENGTH
+
 if TYPE_CHECKING:
     from ..marks import Replace
     from .known_variants import Variants
 
-MIN_SECRET_LENGTH = 8
-"""Characters of the shortest secret that is kept: a shorter one would match inside harmless words."""
 MAX_SECRETS = 1024
 """Secrets that are kept. Past this the one registered first is forgotten."""
 MAX_SECRET_LENGTH = 65_536
 """Characters of one secret that are kept."""
 MAX_CHARACTERS: Final = 512 * 1024
 """Characters of all secrets that are kept. Past this, too, the one registered first is forgotten."""
-
-_COMMON = frozenset(
-    "true false none null undefined localhost localdomain production development staging testing default disabled"
-    " enabled password passwords passphrase changeme changeit secret secrets required optional unknown administrator"
-    " postgres postgresql database username redacted anonymous developer internal external placeholder example"
-    " examples automatic automatically password1 password123 12345678 123456789 1234567890 00000000 11111111"
-    " environment application container kubernetes credential credentials certificate authorization bearer"
-    " readonly readwrite public private register registry github-actions us-east-1 us-east-2 us-west-1 us-west-2"
-    " eu-west-1 eu-central-1 127.0.0.1 0.0.0.0 utf-8 iso-8859-1 application/json".split()
-)
-"""Values so common that redacting them would make logs unreadable."""
-
-_ALL_MARKS = "<redacted> <cut> <path> <user>"
 
 
 class KnownSecrets:
@@ -92,8 +79,3 @@ class KnownSecrets:
                     self._secrets[secret] = tuple(dict.fromkeys(variants_of(secret)))
             self._variants = Variants(variant for variants in self._secrets.values() for variant in variants or ())
             return self._variants
-
-
-def is_common(value: str) -> bool:
-    """Whether a value is too short or too common to be redacted wherever it stands."""
-    return len(value) < MIN_SECRET_LENGTH or value.lower() in _COMMON or value in _ALL_MARKS or len(set(value)) < 3

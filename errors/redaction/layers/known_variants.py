@@ -10,14 +10,27 @@ from json import dumps
 from typing import Final, final
 from urllib.parse import quote, quote_plus
 
+from ..limits import MIN_SECRET_LENGTH
 from ..marks import Replace
-from .known_secrets import MIN_SECRET_LENGTH, is_common
 
 MAX_WIDE_LENGTH: Final = 256
 """Characters of the longest secret of which encodings are kept that are a multiple of its length."""
 
 _MANY: Final = 128
 """Variants from which on a text's pieces are looked up in a table: searching for each variant takes longer."""
+
+_COMMON = frozenset(
+    "true false none null undefined localhost localdomain production development staging testing default disabled"
+    " enabled password passwords passphrase changeme changeit secret secrets required optional unknown administrator"
+    " postgres postgresql database username redacted anonymous developer internal external placeholder example"
+    " examples automatic automatically password1 password123 12345678 123456789 1234567890 00000000 11111111"
+    " environment application container kubernetes credential credentials certificate authorization bearer"
+    " readonly readwrite public private register registry github-actions us-east-1 us-east-2 us-west-1 us-west-2"
+    " eu-west-1 eu-central-1 127.0.0.1 0.0.0.0 utf-8 iso-8859-1 application/json".split()
+)
+"""Values so common that redacting them would make logs unreadable."""
+
+_ALL_MARKS = "<redacted> <cut> <path> <user>"
 
 _ESCAPES: Final = re.compile(
     r"\\{1,8}u(?P<unicode>[0-9a-fA-F]{4})|\\{1,8}u\{(?P<braced>[0-9a-fA-F]{1,6})\}|\\{1,8}x(?P<byte>[0-9a-fA-F]{2})"
@@ -101,8 +114,8 @@ def variants_of(secret: str) -> Iterator[str]:
     """The secret and each of its lines, in every encoding in which logs show texts."""
     lines = [line.strip() for line in secret.splitlines()]
     for value in dict.fromkeys((secret, *lines)):
-        if not is_common(value):
-            yield from (variant for variant in _encodings(value) if not is_common(variant))
+        if not _is_common(value):
+            yield from (variant for variant in _encodings(value) if not _is_common(variant))
 
 
 def _encodings(value: str) -> Iterator[str]:
@@ -139,3 +152,8 @@ def _base64(raw: bytes) -> Iterator[str]:
         if len(whole) >= MIN_SECRET_LENGTH:
             yield whole
             yield whole.replace("+", "-").replace("/", "_")
+
+
+def _is_common(value: str) -> bool:
+    """Whether a value is too short or too common to be redacted wherever it stands."""
+    return len(value) < MIN_SECRET_LENGTH or value.lower() in _COMMON or value in _ALL_MARKS or len(set(value)) < 3

@@ -182,11 +182,15 @@ def test_no_text_of_a_field_changes_another_field(form: Form, method: str, text:
     shown = dict(QUOTED_FIELDS.findall(line))
     assert QUOTED_FIELDS.sub("", line[line.index("request.failed") :]).split() == ["request.failed"]
     assert list(shown)[-len(fields) :] == list(fields)
-    assert shown.items() >= {"size": "3", "code": "-32603", "reason": "oversize", "ok": "true", "path_count": "12"}.items()
+    assert (
+        shown.items() >= {"size": "3", "code": "-32603", "reason": "oversize", "ok": "true", "path_count": "12"}.items()
+    )
 
 
 @every_form
-@pytest.mark.parametrize("method", ['x secret: "', "x secret: '", "token=", "password", "Authorization: ", "-----BEGIN X"])
+@pytest.mark.parametrize(
+    "method", ['x secret: "', "x secret: '", "token=", "password", "Authorization: ", "-----BEGIN X"]
+)
 def test_a_method_s_name_hides_no_field_after_it(form: Form, method: str) -> None:
     line = render(form, {"method": method, "id": 7, "reason": "oversize", "size": 3})
     if form == "json":

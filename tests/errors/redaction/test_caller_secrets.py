@@ -33,7 +33,8 @@ def shown(secrets: CallerSecrets, text: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "word", ["request.failed", "timestamp", "level=warn", "method=fs/read", "files/read", "secretcredential", "2026-01-31"]
+    "word",
+    ["request.failed", "timestamp", "level=warn", "method=fs/read", "files/read", "secretcredential", "2026-01-31"],
 )
 def test_a_credential_of_words_does_not_blind_the_log(word: str) -> None:
     scrubber = Scrubber()
