@@ -7,10 +7,11 @@ from typing import Protocol
 
 from .layers.entropy import MIN_RUN_LENGTH, looks_random, scrub_random_runs
 from .layers.kubernetes import scrub_kubernetes_secrets
-from .layers.names import scrub_named_values, scrub_values_below
+from .layers.names import scrub_folded_cookies, scrub_named_values, scrub_values_below
 from .layers.paths import PathScrubber
 from .layers.prefilter import Prefilter
 from .layers.sensitivity import SENSITIVE_STEMS
+from .layers.tables import scrub_inserts, scrub_tables
 from .layers.token_formats import RuleScrubber, length_rules, literal_rules, scrub_pem
 from .limits import ScrubLimits
 from .marks import CUT, Replace
@@ -20,6 +21,8 @@ _MAX_ROUNDS = 6  # over one line or text; two are usual: one that changes it and
 _CUT_BACK = 256  # characters: how far back a cut looks for white space, so that it splits no secret
 
 _PLAIN_NAME = re.compile(r"\$?/?_?[A-Za-z]{1,32}\d{0,2}(?:[_./][A-Za-z]{1,32}\d{0,2}){0,8}")
+
+_STEMS = re.compile("|".join(map(re.escape, SENSITIVE_STEMS)))
 
 _NAMES_LAYER = "names"  # stands for layer 2 among the rules of the prefilter
 
@@ -97,7 +100,12 @@ class Pipeline:
                 text = scrub_pem(text, work.replace)
             if "kind" in text:
                 text = scrub_kubernetes_secrets(text, work.replace)
-            return scrub_values_below(text, lower(text), work) if "\n" in text else text
+            if "NSERT" in text or "nsert" in text:
+                text = scrub_inserts(text, work)
+            if "\n" not in text or not _STEMS.search(low := lower(text)):
+                return text
+            text = scrub_folded_cookies(text, low, work)
+            return scrub_tables(scrub_values_below(text, lower(text), work), work)
         except BudgetExhaustedError:
             return CUT
 
