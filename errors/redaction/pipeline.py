@@ -22,8 +22,6 @@ _CUT_BACK = 256  # characters: how far back a cut looks for white space, so that
 
 _PLAIN_NAME = re.compile(r"\$?/?_?[A-Za-z]{1,32}\d{0,2}(?:[_./][A-Za-z]{1,32}\d{0,2}){0,8}")
 
-_STEMS = re.compile("|".join(map(re.escape, SENSITIVE_STEMS)))
-
 _NAMES_LAYER = "names"  # stands for layer 2 among the rules of the prefilter
 
 
@@ -102,10 +100,10 @@ class Pipeline:
                 text = scrub_kubernetes_secrets(text, work.replace)
             if "NSERT" in text or "nsert" in text:
                 text = scrub_inserts(text, work)
-            if "\n" not in text or not _STEMS.search(low := lower(text)):
+            if "\n" not in text:
                 return text
-            text = scrub_folded_cookies(text, low, work)
-            return scrub_tables(scrub_values_below(text, lower(text), work), work)
+            text = scrub_values_below(text, lower(text), work)
+            return scrub_tables(scrub_folded_cookies(text, work), work)
         except BudgetExhaustedError:
             return CUT
 

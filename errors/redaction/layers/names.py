@@ -107,9 +107,9 @@ def scrub_values_below(text: str, low: str, work: WorkBudget) -> str:
     return _scrub(_NAME_ABOVE, text, low, work) if _LINE_BREAK.search(low) else text
 
 
-def scrub_folded_cookies(text: str, low: str, work: WorkBudget) -> str:
+def scrub_folded_cookies(text: str, work: WorkBudget) -> str:
     """The text without the cookies of a header that goes on below (RFC 9112, section 5.2)."""
-    if "cookie" not in low:
+    if "ookie" not in text and "OOKIE" not in text:
         return text
     return _FOLDED_COOKIE.sub(lambda match: match[1] + work.replace(match[2]) if _CRUMB.search(match[2]) else match[0], text)
 
@@ -183,7 +183,7 @@ def _value(text: str, start: int, match: re.Match[str], name: str, sensitivity: 
             return span
         if name.lower().endswith(PASSWORD_NAMES) and (span := phrase_value_span(text, start, at, separator)):
             return span
-    if match.lastgroup == "cell" and (span := cell_span(text, at, separator)):
+    if match.lastgroup == "cell" and (span := cell_span(text, at, name, separator)):
         return span
     return bare_span(text, at, name, sensitivity, separator=separator, name_quoted=match["close"] is not None)
 

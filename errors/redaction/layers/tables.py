@@ -12,12 +12,15 @@ from collections.abc import Iterator
 from ..marks import nothing_to_redact
 from ..work_budget import WorkBudget
 from .false_positives import is_placeholder, is_secret
-from .sensitivity import Sensitivity, name_sensitivity
+from .sensitivity import SENSITIVE_STEMS, Sensitivity, name_sensitivity
 from .value_spans import is_passphrase
 
 _MAX_CELLS = 64
 _NAME = re.compile(r"[A-Za-z_][\w .-]{0,40}")
 _RULER = re.compile(r"[\s|+=:│┼├┤─━┌┐└┘┬┴-]*")
+# A line that may be the head of a table or the name above a list: words and delimiters only.
+_CANDIDATE = re.compile(r"(?m)^[ \t|│\"'`-]*+[A-Za-z_][\w .,;|│\t\"'`-]*+(?:[:=][ \t]*+\[?[ \t]*+)?\r?\n")
+_STEM = re.compile("|".join(map(re.escape, SENSITIVE_STEMS)))
 _BARS = re.compile(r"[|│]")
 _GAPS = re.compile(r"\t| {2,}")
 _MIXED = (re.compile(r"[A-Za-z]"), re.compile(r"[0-9]"), re.compile(r"[!#$%&*@^~+=()]"))
@@ -33,16 +36,21 @@ _SQL_VALUE = re.compile(r"[NE]?'((?:[^'\n\\]|''|\\.)*+)'|\"([^\"\n]*+)\"|([^,'\"
 
 def scrub_tables(text: str, work: WorkBudget) -> str:
     """The text without the values under a sensitive name in tables and lists of several lines."""
+    candidates = [match.start() for match in _CANDIDATE.finditer(text) if _STEM.search(match[0].lower())]
+    if not candidates:
+        return text
     lines = text.split("\n")
-    at = 0
-    while at < len(lines):
-        columns = _head(lines[at]) if at + 1 < len(lines) else None
+    number = done = start = 0
+    for candidate in candidates:
+        number += text.count("\n", start, candidate)
+        start = candidate
+        if number < done:
+            continue
+        columns = _head(lines[number])
         if columns is not None:
-            at = _scrub_rows(lines, at + 1, *columns, work)
-        elif (opened := _OPENS_LIST.fullmatch(lines[at])) and name_sensitivity(opened[2]) is Sensitivity.CERTAIN:
-            at = _scrub_items(lines, at + 1, opened, work)
-        else:
-            at += 1
+            done = _scrub_rows(lines, number + 1, *columns, work)
+        elif (opened := _OPENS_LIST.fullmatch(lines[number])) and name_sensitivity(opened[2]) is Sensitivity.CERTAIN:
+            done = _scrub_items(lines, number + 1, opened, work)
     return "\n".join(lines)
 
 
@@ -80,8 +88,8 @@ def _is_sql_secret(value: str) -> bool:
     return not (bare[:1] in "?:%$@" or bare.isdigit() or nothing_to_redact(bare) or bare.lower() in ("null", "default"))
 
 
-def _head(line: str) -> tuple[str, list[int], int] | None:
-    """The delimiter, the sensitive columns and the number of columns, if the line is the head of a table."""
+def _head(line: str) -> tuple[str, dict[int, str], int] | None:
+    """The delimiter, the names of the sensitive columns and the number of all columns, if the line is the head of a table."""
     if len(line) > 2048 or "=" in line or not any(sign in line for sign in ("|", "│", ",", ";", "\t", "  ")):
         return None
     for delimiter in "│|,;\t ":
@@ -91,7 +99,7 @@ def _head(line: str) -> tuple[str, list[int], int] | None:
         names = [line[start:end].strip(_QUOTES) for start, end in cells]
         if not all(map(_NAME.fullmatch, names)) or max(name.count(" ") for name in names) > 2:
             return None
-        found = [place for place, name in enumerate(names) if _is_sensitive(name)]
+        found = {place: name for place, name in enumerate(names) if _is_sensitive(name)}
         return (delimiter, found, len(cells)) if found else None
     return None
 
@@ -129,7 +137,7 @@ def _unquoted(line: str, delimiter: str) -> Iterator[tuple[int, int]]:
             yield at, at + 1
 
 
-def _scrub_rows(lines: list[str], at: int, delimiter: str, columns: list[int], count: int, work: WorkBudget) -> int:
+def _scrub_rows(lines: list[str], at: int, delimiter: str, columns: dict[int, str], count: int, work: WorkBudget) -> int:
     """Scrub the rows from line `at` on, and return the line after the table."""
     while at < len(lines) and lines[at].strip():
         if _RULER.fullmatch(lines[at]):
@@ -139,24 +147,24 @@ def _scrub_rows(lines: list[str], at: int, delimiter: str, columns: list[int], c
         if cells is None or len(cells) != count:
             break
         for column in reversed(columns):
-            lines[at] = _scrub_cell(lines[at], *cells[column], work)
+            lines[at] = _scrub_cell(lines[at], *cells[column], columns[column], work)
         at += 1
     return at
 
 
-def _scrub_cell(line: str, start: int, end: int, work: WorkBudget) -> str:
+def _scrub_cell(line: str, start: int, end: int, name: str, work: WorkBudget) -> str:
     value = line[start:end].strip()
     start = line.find(value, start) if value else start
     if value[:1] in ("\"", "'", "`") and len(value) > 2 and value[-1] == value[0]:
         start, value = start + 1, value[1:-1]
-    if not value or is_placeholder(value) or not _is_cell_secret(value):
+    if not value or is_placeholder(value) or not _is_cell_secret(value, name):
         return line
     work.step()
     return line[:start] + work.replace(value) + line[start + len(value) :]
 
 
-def _is_cell_secret(value: str) -> bool:
-    if is_secret(value, Sensitivity.LIKELY) or is_passphrase(value):
+def _is_cell_secret(value: str, name: str) -> bool:
+    if is_secret(value, Sensitivity.LIKELY) or is_passphrase(value, name):
         return True
     return len(value) >= _MIN_MIXED and all(kind.search(value) for kind in _MIXED)
 
@@ -171,7 +179,7 @@ def _scrub_items(lines: list[str], at: int, opened: re.Match[str], work: WorkBud
             break
         value = item[4]
         is_value = not _ENTRY.match(value) and not is_placeholder(value) and not nothing_to_redact(value)
-        if is_value and (item[3] or _is_cell_secret(value)):
+        if is_value and (item[3] or _is_cell_secret(value, opened[2])):
             work.step()
             lines[at] = lines[at][: item.start(4)] + work.replace(value) + lines[at][item.end(4) :]
         at += 1

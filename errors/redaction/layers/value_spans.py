@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 
 from ..marks import ANY_MARK, nothing_to_redact
-from .false_positives import is_code, is_placeholder, is_plain_word, is_prose, is_secret
+from .false_positives import PASSWORD_NAMES, is_code, is_placeholder, is_plain_word, is_prose, is_secret
 from .sensitivity import Sensitivity, name_sensitivity
 
 Span = tuple[int, int]
@@ -98,10 +98,15 @@ def block_span(text: str, at: int, sensitivity: Sensitivity) -> Span | None:
     return match.span("s") if match and is_secret(match["s"].strip(), sensitivity) else None
 
 
-def is_passphrase(value: str) -> bool:
-    """Whether a value of two to eight words has a digit or a rare sign, and none of the words that make up sentences."""
+def is_passphrase(value: str, name: str) -> bool:
+    """Whether a value of two to eight words has a digit or a rare sign, and none of the words that make up sentences.
+
+    Under the name of a password four plain words suffice.
+    """
     words = value.split()
-    return 2 <= len(words) <= 8 and _UNUSUAL.search(value) is not None and not _SENTENCE.search(value)
+    if not 2 <= len(words) <= 8 or _SENTENCE.search(value):
+        return False
+    return _UNUSUAL.search(value) is not None or (len(words) >= 4 and name.lower().endswith(PASSWORD_NAMES))
 
 
 def phrase_value_span(text: str, start: int, at: int, separator: str) -> Span | None:
@@ -134,10 +139,10 @@ def bare_list_span(text: str, at: int) -> Span | None:
     return match.span("s")
 
 
-def cell_span(text: str, at: int, separator: str) -> Span | None:
+def cell_span(text: str, at: int, name: str, separator: str) -> Span | None:
     """The rest of a table's cell of several words."""
     match = _CELL.match(text, at) if "|" in separator or "│" in separator else None
-    return match.span() if match and is_passphrase(match[0]) else None
+    return match.span() if match and is_passphrase(match[0], name) else None
 
 
 def phrase_span(text: str, at: int) -> Span | None:
