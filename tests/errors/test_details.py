@@ -159,7 +159,7 @@ def test_details_that_break_their_schema_without_a_secret_are_not_sent() -> None
 
 class Deep(msgspec.Struct):
     api_key: str | None
-    below: list["Deep"] = []
+    below: list[Deep] = []
 
 
 @pytest.mark.parametrize("kind", [str, list[str], str | None, dict[str, Deep], tuple[int, str]])

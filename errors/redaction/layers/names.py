@@ -32,7 +32,8 @@ from .value_spans import (
 _NAME_LENGTH = 64  # characters of a name before and after its sensitive stem
 _NAME_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
 _STEM = "|".join(map(re.escape, SENSITIVE_STEMS))
-_ATTRIBUTES = r"""(?:\s{1,4}(?!value|name|key)[\w:.\-]{1,64}\s{0,2}=\s{0,2}(?:"[^"\n<>]{0,128}"|'[^'\n<>]{0,128}')){0,6}+\s{0,2}"""
+_ATTRIBUTE = r"""\s{1,4}(?!value|name|key)[\w:.\-]{1,64}\s{0,2}=\s{0,2}(?:"[^"\n<>]{0,128}"|'[^'\n<>]{0,128}')"""
+_ATTRIBUTES = rf"(?:{_ATTRIBUTE}){{0,6}}+\s{{0,2}}"
 _TYPE_NAMES = r"(?:string|str|&str|bytes|secretstr|text|varchar|char|nsstring|bytestring|optional|any)"
 
 # A sensitive stem, the rest of its name, and what joins the name to a value. Runs over lower-cased text. The name of the
@@ -74,7 +75,9 @@ _NAME_ABOVE = re.compile(
     """,
     re.VERBOSE,
 )
-_LINE_BREAK = re.compile(r"(?:[:=>|\\+0-9-]|bearer|basic|token)[ \t]{0,4}\r?\n[ \t]|[\"']{3}\r?\n|>[ \t]{0,4}\r?\n|\n[ \t]{1,32}[\"']?value")
+_LINE_BREAK = re.compile(
+    r"(?:[:=>|\\+0-9-]|bearer|basic|token)[ \t]{0,4}\r?\n[ \t]|[\"']{3}\r?\n|>[ \t]{0,4}\r?\n|\n[ \t]{1,32}[\"']?value"
+)
 _FLAG = re.compile(r"-(?<![\w.]-)[a-z\-]")
 _HEADER_NAME = re.compile(r"(?:[a-z]+[-_])*(?:authorization|cookie2?)")
 _TUPLE = re.compile(r"(?<!\w)[(\[]\s?[bru]?[\"'`]$")
@@ -83,6 +86,7 @@ _FLAGS = frozenset({"--pass", "--pw", "--userpass", "--auth"})
 _PHRASES = ("mnemonic", "seedphrase", "seed_phrase", "seed-phrase", "recovery_phrase", "secret_phrase")
 _TAG = re.compile(r"<(?:[\w.-]{1,32}:)?$|&lt;(?:[\w.-]{1,32}:)?$|<[\w.:-]{1,32} {1,4}(?:name|key|id)\s?=\s?[\"']$")
 _MOVE = re.compile(r" (?:to|from)(?: now| still)?(?::| =)? $")
+_QUOTED_FLAG = re.compile(r"[\"'`]-")
 _CHANGE = re.compile(r"(?i)\b(?:set|chang|reset|updat|rotat)")
 _COUNT = re.compile(r"\d $")
 _KEY_OWNERS = frozenset(
@@ -111,7 +115,9 @@ def scrub_folded_cookies(text: str, work: WorkBudget) -> str:
     """The text without the cookies of a header that goes on below (RFC 9112, section 5.2)."""
     if "ookie" not in text and "OOKIE" not in text:
         return text
-    return _FOLDED_COOKIE.sub(lambda match: match[1] + work.replace(match[2]) if _CRUMB.search(match[2]) else match[0], text)
+    return _FOLDED_COOKIE.sub(
+        lambda match: match[1] + work.replace(match[2]) if _CRUMB.search(match[2]) else match[0], text
+    )
 
 
 def redact_by_name(name: str, value: str) -> str | None:
@@ -195,11 +201,8 @@ def _sensitivity_limit(text: str, start: int, match: re.Match[str], name: str, *
         case "assign":
             is_comparison = "==" in match["assign"] or "!=" in match["assign"]
             return Sensitivity.LIKELY if is_comparison else Sensitivity.CERTAIN
-        case "colon":  # `/etc/passwd:12` is a line of a file, `12 tokens: …` a count
-            if text[start - 1 : start] == "/":
-                is_switch = text[max(0, start - 2) : start - 1].isspace()  # `/password:x`, as on Windows
-                return Sensitivity.LIKELY if is_switch else Sensitivity.POSSIBLE
-            return Sensitivity.POSSIBLE if _COUNT.search(text, max(0, start - 4), start) else Sensitivity.CERTAIN
+        case "colon":
+            return _limit_after_colon(text, start)
         case "pair" | "plist" | "block":
             return Sensitivity.CERTAIN
         case "folded":
@@ -207,20 +210,35 @@ def _sensitivity_limit(text: str, start: int, match: re.Match[str], name: str, *
         case "element":
             return Sensitivity.CERTAIN if _TAG.search(text, max(0, start - 40), start) else Sensitivity.NONE
         case "comma":
-            if name.startswith("-") and match["close"]:
-                return Sensitivity.CERTAIN
+            is_flag = (
+                name.startswith("-") and match["close"] in ("'", '"') and not _QUOTED_FLAG.match(text, match.end())
+            )
             is_pair = value_quoted and match["close"] and _TUPLE.search(text, max(0, start - 4), start)
-            return Sensitivity.CERTAIN if is_pair else side_by_side
+            return Sensitivity.CERTAIN if is_flag or is_pair else side_by_side
         case "space":
-            if name.startswith("-") and (start == 0 or text[start - 1] in " \t\"'`,[=("):
-                return Sensitivity.CERTAIN
-            if match["close"] is not None:  # the quoted text before this is more than a name
-                return Sensitivity.NONE
-            is_password = value_quoted and name.lower().endswith(("password", "passwd", "passphrase"))
-            return Sensitivity.CERTAIN if is_password else min(side_by_side, Sensitivity.PROBABLE)
+            return _limit_after_space(text, start, match, name, value_quoted=value_quoted)
         case "verb":
-            is_move = _MOVE.search(match["verb"]) is not None  # `sent the password to bob` is no assignment
-            is_given = not is_move or _CHANGE.search(text[max(0, start - 24) : match.end()])
+            is_given = True
+            if _MOVE.search(match["verb"]):  # `sent the password to bob` is no assignment
+                is_given = _CHANGE.search(text[max(0, start - 24) : match.end()]) is not None
+            elif "-" in match["verb"]:  # `token - 1` is a difference
+                is_given = name.lower().endswith(PASSWORD_NAMES)
             return min(side_by_side, Sensitivity.PROBABLE) if is_given else Sensitivity.NONE
         case _:
             return side_by_side
+
+
+def _limit_after_colon(text: str, start: int) -> Sensitivity:
+    """`/etc/passwd:12` is a line of a file, `12 tokens: …` a count, `/password:x` a switch, as on Windows."""
+    if text[start - 1 : start] == "/":
+        return Sensitivity.LIKELY if text[max(0, start - 2) : start - 1].isspace() else Sensitivity.POSSIBLE
+    return Sensitivity.POSSIBLE if _COUNT.search(text, max(0, start - 4), start) else Sensitivity.CERTAIN
+
+
+def _limit_after_space(text: str, start: int, match: re.Match[str], name: str, *, value_quoted: bool) -> Sensitivity:
+    if name.startswith("-") and (start == 0 or text[start - 1] in " \t\"'`,[=("):
+        return Sensitivity.CERTAIN
+    if match["close"] is not None or name_sensitivity(name) is not Sensitivity.CERTAIN:
+        return Sensitivity.NONE  # the quoted text before this is more than a name
+    is_password = value_quoted and name.lower().endswith(("password", "passwd", "passphrase"))
+    return Sensitivity.CERTAIN if is_password else Sensitivity.PROBABLE

@@ -17,12 +17,17 @@ _PART = rf"(?:{_MARK}|\\ |=(?!/)|[^\s/\\\"'`<>|*?,;:=()\[\]{{}}\x00])"
 _SPACED = r"(?: (?=(?:[A-Z(&][\w.()&'-]{0,40} ?){1,4}/)|\((?=[\w ]{1,16}\)/)|(?<=\w)\)(?=/))"
 
 _POSIX = re.compile(
-    rf"/(?:(?<!{_BEFORE}/)|(?<=\s-[A-Za-z]/)|(?<=^-[A-Za-z]/)|(?<=#!/))(?<!<path>/)(?=[\w.<@+~-])(?:(?:{_PART}|{_SPACED})++/++)++{_PART}*+"
+    rf"/(?:(?<!{_BEFORE}/)|(?<=\s-[A-Za-z]/)|(?<=^-[A-Za-z]/)|(?<=#!/))(?<!<path>/)(?=[\w.<@+~-])"
+    rf"(?:(?:{_PART}|{_SPACED})++/++)++{_PART}*+"
 )
 _QUOTED = re.compile(r"(?<=[\"'`])/(?=[\w.<@+~-])[^\"'`\n<>*?|]{1,255}(?=[\"'`])")
-_FILE = re.compile(rf"(?i)\b(?:file|sqlite\d?(?:\+\w{{1,16}})?|duckdb|unix|leveldb):/{{1,4}}+(?:{_MARK}|[^\s\"'`<>()\[\]{{}},;]){{1,4096}}+")
+_FILE = re.compile(
+    rf"(?i)\b(?:file|sqlite\d?(?:\+\w{{1,16}})?|duckdb|unix|leveldb):/{{1,4}}+(?:{_MARK}|[^\s\"'`<>()\[\]{{}},;]){{1,4096}}+"
+)
 _FILE_SCHEMES = ("file:/", "sqlite", "duckdb:", "unix:", "leveldb:")
-_ENCODED = re.compile(r"(?i)(?<![\w/])(?:[a-z]%3a)?(?:%2f|%5c)(?:home|users|root|var|etc|tmp|opt|srv|mnt|usr)(?:(?:%2f|%5c)[\w.~+-]{1,255})++")
+_ENCODED = re.compile(
+    r"(?i)(?<![\w/])(?:[a-z]%3a)?(?:%2f|%5c)(?:home|users|root|var|etc|tmp|opt|srv|mnt|usr)(?:(?:%2f|%5c)[\w.~+-]{1,255})++"
+)
 _TILDE = re.compile(rf"(?<![\w/~.@-])~(?:[A-Za-z_][\w.-]{{0,31}})?(?:/{_PART}++)++/?")
 _WINDOWS_PART = r"(?:<(?:redacted|user|cut)>|[^\\/:*?\"<>|\r\n\t'`\x00])"
 _WINDOWS = re.compile(

@@ -153,7 +153,6 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("Discord users", "mfa.", r"START(?P<s>mfa\.[\w-]{12,}+)", True),
     Pattern("Twitch", "oauth:", r"START(?<!\w)oauth:(?P<s>[a-z0-9]{20,}+)", True),
     Pattern("Bitwarden", "", r"START(?P<s>0\.[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\.[\w+/=:]{8,}+)", min_word=47),
-    Pattern("Line", "", r"(?P<s>[A-Za-z0-9+/]{100,}+={0,2})", True, min_word=100),
     Pattern("1Password", "A3-", r"START(?P<s>A3-(?=[A-Z0-9-]{0,40}?\d)[A-Z0-9]{6}-[A-Z0-9-]{2,}+)"),
     Pattern("AWS, temporary", "ASIA ABIA ACCA A3T",
             r"START(?P<s>(?:ASIA|ABIA|ACCA|A3T[A-Z0-9])(?:[A-Z0-9]{16}(?![A-Za-z0-9])|(?=[A-Z]{0,16}\d)[A-Z0-9]{7,}+))"),
@@ -209,14 +208,16 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("Redis with a user", "auth",
             r"(?<![\w-])AUTH[\"']?[,\s]{1,3}[\"']?[\w.@-]{1,64}[\"']?[,\s]{1,3}[\"']?(?P<s>[^\s\"',\]<]{4,128})", password=True),
     Pattern("Redis access lists", "setuser^", r"(?i)\bsetuser\s[^\n]{0,128}?\s>(?P<s>[^\s<\"']{1,128})"),
-    Pattern("SQL, quoted", "identified^", r"(?i)\bidentified\s+(?:with\s+\S{1,64}\s+)?(?:by|as)\s+(?:password\s+)?[\"']?(?P<s>"
+    Pattern("SQL, quoted", "identified^", r"(?i)\bidentified\s+(?:by|with\s+\S{1,64}\s+(?:by|as))\s+(?:password\s+)?[\"']?(?P<s>"
             r"(?<=')[^'\n<]{1,256}|(?<=\")[^\"\n<]{1,256})"),
     Pattern("SQL", "identified^", r"(?i)\bidentified\s+(?:with\s+\S{1,64}\s+)?by\s+(?P<s>[^\s\"'<;,)]{6,128})", password=True),
     Pattern("SQL for a user", "password^for^", r"(?i)\bpassword\s+for\s+\S{1,128}\s*=\s*(?:password\()?'(?P<s>[^'\n<]{1,256})"),
     Pattern("MongoDB shell", ".auth(", r"\.auth\(\s?[\"'][^\"'\n]{1,64}[\"']\s?,\s{0,2}[\"'](?P<s>[^\"'\n<]{1,128})"),
     Pattern("changed passwords", "from^<redacted>",
-            r"(?i)(?:password|passwd|passphrase|secret|token)\s[a-z ]{0,32}from\s+<redacted>\S{0,2}\s+to\s+[\"']?(?P<s>[^\s\"'<]{4,128})", password=True),
-    Pattern("named after", "password passphrase passwd", r"(?P<s>[^\s\"'<]{6,128})[\"']?\s+as\s+(?:the|an?|my|his|her|your|their|its)\s+(?:password|passphrase|passwd)\b",
+            r"(?i)(?:password|passwd|passphrase|secret|token)\s[a-z ]{0,32}from\s+<redacted>\S{0,2}\s+to\s+[\"']?"
+            r"(?P<s>[^\s\"'<]{4,128})", password=True),
+    Pattern("named after", "password passphrase passwd",
+            r"(?<![^\s\"'])(?P<s>[^\s\"'<]{6,128})[\"']?\s{1,4}as\s{1,4}(?:the|an?|my|his|her|your|their|its)\s{1,4}pass(?:word|phrase|wd)\b",
             password=True),
     Pattern("netrc", "machine^", r"\bmachine\s+\S{1,253}\s+login\s+\S{1,128}\s+password\s+(?P<s>[^\s<]++)"),
 )  # fmt: skip

@@ -137,7 +137,9 @@ def _unquoted(line: str, delimiter: str) -> Iterator[tuple[int, int]]:
             yield at, at + 1
 
 
-def _scrub_rows(lines: list[str], at: int, delimiter: str, columns: dict[int, str], count: int, work: WorkBudget) -> int:
+def _scrub_rows(
+    lines: list[str], at: int, delimiter: str, columns: dict[int, str], count: int, work: WorkBudget
+) -> int:
     """Scrub the rows from line `at` on, and return the line after the table."""
     while at < len(lines) and lines[at].strip():
         if _RULER.fullmatch(lines[at]):
@@ -155,7 +157,7 @@ def _scrub_rows(lines: list[str], at: int, delimiter: str, columns: dict[int, st
 def _scrub_cell(line: str, start: int, end: int, name: str, work: WorkBudget) -> str:
     value = line[start:end].strip()
     start = line.find(value, start) if value else start
-    if value[:1] in ("\"", "'", "`") and len(value) > 2 and value[-1] == value[0]:
+    if value[:1] in ('"', "'", "`") and len(value) > 2 and value[-1] == value[0]:
         start, value = start + 1, value[1:-1]
     if not value or is_placeholder(value) or not _is_cell_secret(value, name):
         return line

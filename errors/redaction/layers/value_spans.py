@@ -50,11 +50,15 @@ _SENTENCE = re.compile(
     r"|null|none|true|false|after|before|when|while|error|warning|hash|hashed|policy|prompt|attempts?|login|update[ds]?)"
     r"(?![\w-])"
 )
-_CODE = re.compile(r"[\w.\]]\(|[,;&]\s?[\w.-]{1,40}\s?[=:]|\s[\w.-]{1,40}[=:](?:\s|[\w\"'])|=>|->|[{}]|<(?:redacted|cut|path|user)>| [+|?:] |\\n|\"")
+_CODE = re.compile(
+    r"[\w.\]]\(|[,;&]\s?[\w.-]{1,40}\s?[=:]|\s[\w.-]{1,40}[=:](?:\s|[\w\"'])|=>|->|[{}]| [+|?:] |\\n|\""
+    rf"|{ANY_MARK}"
+)
 _UNUSUAL = re.compile(r"[0-9!#$%&*@^~]")
 _BRACED = re.compile(r"\{(?P<s>[^{}\n<]{1,256}(?:\}\}[^{}\n]{0,128}){0,4})\}(?=[;\"']|$)")  # ODBC
+_FORMAT_FIELD = re.compile(r"[A-Za-z_][\w.]{0,80}(?:![rsa])?(?::[\w.<>^]{0,8})?")  # of a Python format string
 _BARE_LIST = re.compile(r"\[(?P<s>[^\[\]\n\"'`<]{1,1024})\]")
-_CELL = re.compile(r"[^\s|│<][^|│\n<`]{0,256}[^\s|│<`]")
+_CELL = re.compile(r"[^\s|│<](?:(?! -)[^|│\n<`()]){0,256}[^\s|│<`()](?=\s{0,64}(?:[|│]|$))")
 _SCRUBBED = re.compile(rf"(?:{ANY_MARK})++[\"'`\\]")
 _MAPPING = re.compile(r"\{\s{0,8}(?:\\{0,8}[\"'`]|\}|:\w)")
 _SCHEME = re.compile(r"(?:bearer|basic|token|apikey|api-key|jwt|negotiate|ntlm)\s{1,4}", re.IGNORECASE)
@@ -81,7 +85,11 @@ def quoted_span(text: str, opened: re.Match[str], sensitivity: Sensitivity) -> S
     scheme = _SCHEME.match(value)
     if scheme and scheme.end() < len(value):
         start, value = start + scheme.end(), value[scheme.end() :]
-    if sensitivity is Sensitivity.POSSIBLE and _NAME.fullmatch(value) and name_sensitivity(value) is not Sensitivity.NONE:
+    if (
+        sensitivity is Sensitivity.POSSIBLE
+        and _NAME.fullmatch(value)
+        and name_sensitivity(value) is not Sensitivity.NONE
+    ):
         return None  # `key="dbPassword"`: the name of another value
     return (start, end) if is_secret(value, sensitivity) else None
 
@@ -116,7 +124,8 @@ def phrase_value_span(text: str, start: int, at: int, separator: str) -> Span | 
     """
     line_start = text.rfind("\n", 0, start) + 1
     if "=" in separator and (braced := _BRACED.match(text, at)) and text[start - 1 : start] in (";", '"', "'"):
-        return None if is_placeholder(braced[0]) and braced["s"].isidentifier() else braced.span("s")
+        is_field = _FORMAT_FIELD.fullmatch(braced["s"]) and not is_secret(braced["s"], Sensitivity.PROBABLE)
+        return None if is_field else braced.span("s")
     if text[start - 1 : start] == ";" and "=" in separator:
         match = _PART_OF_CONNECTION.match(text, at)
     elif _BEFORE_NAME.fullmatch(text, line_start, start):

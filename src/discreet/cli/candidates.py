@@ -15,9 +15,10 @@ import msgspec
 from ..client import ClientError, EndBounds, Peer, attach, spawn
 from ..client.dialects import DIALECTS
 from ..daemon.lifecycle import EXIT_OK
+from ..daemon.printable import printable
 from ..daemon.settings import UsageError
 from .credentials import STDIN, service_params_of
-from .output import out, printable
+from .output import out
 from .verbs.call import add_flags, command_of
 
 SECONDS: Final = 0.6

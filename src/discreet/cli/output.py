@@ -3,7 +3,7 @@
 import os
 import sys
 
-from ..daemon.printable import printable as printable
+from ..daemon.printable import printable
 from ..daemon.settings import UsageError
 
 

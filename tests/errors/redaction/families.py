@@ -129,7 +129,7 @@ FAMILIES = (
         "Failed password for invalid user admin from 10.0.0.1", "password prompt shown after 3 tries", "the passphrase is required",
         "Password: ", "Enter password: ", "forgot password?", "password reset requested", "token refresh took 12 ms",
         "secret rotation done in 3 s", "key is 12 bytes long", "the key is index1", "token 5 of 12", "the password is hashed with bcrypt",
-        "pull secret not found", "a password was given", "secret is: none", "token was issued at 12:30", "password policy v2 active",
+        "pull secret not found", "a password was given", "secret is: none", "token was issued at 12:30", "password policy v2 active", "tokens[last.token - 1].kind", "works are identified as \"derived from it\"", "print(f\"password={password!r}\")", "cat passwd | tail -n 1 | cut -d: -f1", "(token | parameter) *( [\";\"] (token | parameter))",
     )),
     Family("arguments", (
         "Command '['mysql', '--password', '{P}']' returned non-zero exit status 1.",
@@ -153,7 +153,7 @@ FAMILIES = (
         "tool --token-type bearer --verbose", "tool --no-password --user bob", "tool --key-size 2048", "tool --max-tokens 4096",
         "usage: tool [--password PASSWORD] [--token TOKEN]", "  --password TEXT  the password of the user", "  --api-key KEY  key to use",
         "mysqldump -u root -p shop", "psql -h db -p 5432 -U bob", "tool --password $DB_PASSWORD", "tool --password \"$DB_PASSWORD\"",
-        "tool --user bob --verbose", "curl -u bob https://x.org", "tool /user:bob /verbose",
+        "`--token-env`, `--token-file`, `--verbose`", "tool --user bob --verbose", "curl -u bob https://x.org", "tool /user:bob /verbose",
     )),
     Family("markup", (
         "<password>{P}</password>", "<password type=\"clear\">{P}</password>", "<password type='clear' id=\"1\">{W}</password>",
@@ -248,7 +248,19 @@ BENIGN_PATHS = (
 
 def password(draw: random.Random) -> str:
     """One word: as people choose them and as programs make them, always with a digit."""
-    words = ["hunter", "summer", "dragon", "letmein", "winter", "secret", "monkey", "qwerty", "shadow", "orange", "welcome"]
+    words = [
+        "hunter",
+        "summer",
+        "dragon",
+        "letmein",
+        "winter",
+        "secret",
+        "monkey",
+        "qwerty",
+        "shadow",
+        "orange",
+        "welcome",
+    ]
     kinds = [
         lambda: draw.choice(words) + str(draw.randint(10, 9999)),
         lambda: draw.choice(words).capitalize() + str(draw.randint(10, 9999)) + draw.choice("!@#$%&*?"),
@@ -282,7 +294,9 @@ def fill(place: str, draw: random.Random, token: str = "") -> tuple[str, list[st
 
     def chosen(match: re.Match[str]) -> str:
         kind = match[1]
-        made = token if kind == "T" else password(draw) if kind == "P" else unusual_password(draw) if kind == "W" else ""
+        made = (
+            token if kind == "T" else password(draw) if kind == "P" else unusual_password(draw) if kind == "W" else ""
+        )
         made = made or make(match[0], draw)
         secrets.append(made)
         return made

@@ -16,9 +16,10 @@ import anyio
 
 from ...client import ClientError, attach, spawn
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
+from ...daemon.printable import printable
 from ..demo_steps import DESK, FILES, FOLDER, Heard, Scene, Step, Unexpected
 from ..interrupts import Interrupted, run_until_signal
-from ..output import out, printable
+from ..output import out
 from ..wiretap import Wiretap
 
 STEP_SECONDS: Final = 10.0

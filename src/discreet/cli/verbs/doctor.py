@@ -8,11 +8,12 @@ from collections.abc import Iterator
 import msgspec
 
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
+from ...daemon.printable import printable
 from ...daemon.settings import Resolved, UsageError
 from ...daemon.settings.flags import add_setting_flags, from_flags, to_argv
 from ..doctor_checks import CHECKS, Finding, Surroundings
 from ..doctor_trial import judge, try_out
-from ..output import out, printable
+from ..output import out
 from .serve import resolved
 
 

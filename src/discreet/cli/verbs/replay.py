@@ -13,6 +13,7 @@ import msgspec
 from ...client import ConnectionFailed, spawn
 from ...client.json_path import parse_pattern
 from ...daemon.lifecycle import EXIT_OK
+from ...daemon.printable import printable
 from ...daemon.settings import UsageError
 from ...errors.redaction import load_environment
 from ...framing.events import Framing
@@ -23,7 +24,7 @@ from ...recording.report import Difference, ReplayReport, compare
 from ...recording.script import Script, build_script
 from .. import interrupts
 from ..exit_status import EXIT_CONNECTION
-from ..output import complain, out, printable, require_stdout
+from ..output import complain, out, require_stdout
 
 EXIT_DIFFERENT: Final = 1
 

@@ -10,11 +10,12 @@ from ...daemon.apps import AppError, services_of
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.operations.registry import Registry
 from ...daemon.operations.service import DeclarationError
+from ...daemon.printable import printable
 from ...daemon.schemas.compatibility import additions, breaking_changes
 from ...daemon.schemas.documents import Snapshot, read_snapshot, snapshot, snapshot_text
 from ...daemon.settings import Settings, UsageError
 from ...daemon.settings.flags import add_setting_flags
-from ..output import complain, out, printable
+from ..output import complain, out
 from .serve import resolved
 
 _STDOUT, _STDERR = 1, 2
