@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import anyio
     import anyio.abc
 
-    from ....errors.redaction.caller_secrets import CallerSecrets
 
 MAX_ATTEMPTS: Final = 5
 """For one notification, the first attempt included."""
@@ -78,7 +77,6 @@ class PushNotifier:
         self._timing = timing
         self._sender = NotificationSender(network or SystemNetwork(), timeouts, allow_private=allow_private)
         self._queues: dict[QueueKey, DeliveryQueue] = {}
-        self._secrets: CallerSecrets | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
         self._active = 0
         self._drained: anyio.Event | None = None
@@ -263,20 +261,14 @@ class PushNotifier:
             await self._sender.close()
 
     def _redact_secrets(self, config: PushConfig) -> None:
-        """Have the config's token and credentials redacted in the logs, if they look random.
+        """Have the config's token and credentials redacted in the logs. Only those that look random are: a caller who sets a word
+        as a token must not make it disappear from every line."""
+        from ....errors.redaction import register_caller_secret  # late: only tasks with push targets pay for it
 
-        A caller who sets a word as a token must not make it disappear from every line of the log.
-        """
-        from ....errors.redaction.layers.entropy import looks_random  # late: only tasks with push targets pay for it
-
-        if self._secrets is None:
-            from ....errors.redaction.caller_secrets import CallerSecrets  # late, as above
-
-            self._secrets = CallerSecrets()
         authentication = config.authentication
         for secret in (config.token, authentication.credentials if authentication is not None else None):
-            if secret and looks_random(secret):
-                self._secrets.add(secret)
+            if secret:
+                register_caller_secret(secret)
 
 
 def _key(target: PushTarget) -> QueueKey:
