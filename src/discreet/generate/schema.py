@@ -69,7 +69,8 @@ SubSchema: TypeAlias = Schema | bool
 def parse_schema(document: JsonSchema) -> Schema:
     """Parse a document. Raises `SchemaError` with the place and the expected type of the first wrong keyword."""
     try:
-        return convert(document, Schema)
+        schema: Schema = convert(document, Schema)
+        return schema
     except msgspec.ValidationError as exc:
         raise SchemaError(str(exc)) from exc
 
