@@ -78,6 +78,7 @@ class Request:
         "depth",
         "ended_by",
         "group",
+        "heavy",
         "held",
         "identity",
         "key",
@@ -85,8 +86,10 @@ class Request:
         "parent",
         "requester",
         "scope",
+        "size",
         "spec",
         "stopped",
+        "takes_a_place",
     )
 
     def __init__(
@@ -115,20 +118,21 @@ class Request:
         self.depth = 0
         self.held = 0
         self.identity: Identity | None = None
-
-    @property
-    def name(self) -> str:
-        """The operation's name."""
-        return self.spec.name
-
-    @property
-    def takes_a_place(self) -> bool:
+        self.size = call.size
+        """Bytes that are held while the request waits."""
+        self.heavy = call.size > SMALL
+        """Whether its decoded form may take so much that the memory budget is asked before it runs."""
+        self.takes_a_place = backlog is not None and spec.mode != "stream" and not spec.only_waits
         """Whether it counts among those that run at the same time.
 
         Subscriptions don't, nor what only waits, or a handful of watchers would stop all calls. Calls between operations
         don't either: their caller has a place already, and would wait for ever for a second one.
         """
-        return self.backlog is not None and self.spec.mode != "stream" and not self.spec.only_waits
+
+    @property
+    def name(self) -> str:
+        """The operation's name."""
+        return self.spec.name
 
     def is_inside(self, group: object) -> bool:
         """Whether this call was made, directly or not, by one of that concurrency group, which waits for it."""
@@ -159,16 +163,6 @@ class Request:
             if self.ended_by is not None:  # ended between the two lines above
                 self.stopped.set()
         return self.stopped
-
-    @property
-    def size(self) -> int:
-        """Bytes that are held while the request waits."""
-        return self.call.size
-
-    @property
-    def heavy(self) -> bool:
-        """Whether its decoded form may take so much that the memory budget is asked before it runs."""
-        return self.call.size > SMALL
 
     def end(self, failure: Failure) -> None:
         """Deliver a failure now and tell the handler to stop, and its children too. Only the first reason counts."""

@@ -215,13 +215,16 @@ class Scheduler:
         if self._inner:
             return self._inner.popleft()
         for kind, ready in enumerate(self._ready):
+            if not ready:
+                continue
             taken = self._running[kind] >= self._limits[kind]
             for backlog in ready:
-                if backlog.output.congested or (taken and backlog.first(kind).takes_a_place):
+                if backlog.output.congested:
                     continue
-                if backlog.first(kind).heavy and not self._has_memory(backlog.first(kind)):
+                request = backlog.first(kind)
+                if (taken and request.takes_a_place) or (request.heavy and not self._has_memory(request)):
                     continue
-                request = backlog.take(kind)
+                backlog.take(kind)
                 if not backlog.ready(kind):
                     del ready[backlog]
                 elif len(ready) > 1:
