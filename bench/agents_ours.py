@@ -58,7 +58,7 @@ class Process(Spoken):
 
     def __init__(self, version: str, store: str) -> None:
         self.requests = Requests(version)
-        command = [sys.executable, "-P", "-m", "discreet", "serve", "agents_app:agent", "--store", store]
+        command = [sys.executable, "-P", "-m", "discreet", "serve", "./agents_app.py:agent", "--store", store]
         self.spawned = time.clock_gettime(time.CLOCK_MONOTONIC)
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=HERE, bufsize=0)
         assert self.child.stdin is not None

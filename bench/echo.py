@@ -1,6 +1,6 @@
 """The server that `stdio_bench.py` measures: `echo` and `sleep`, with `echo` in each way to run a handler.
 
-`echo:inline`, `echo:coroutine` and `echo:thread` are three apps.
+`./echo.py:inline`, `./echo.py:coroutine` and `./echo.py:thread` are three apps.
 """
 
 from typing import Any

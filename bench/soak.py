@@ -135,7 +135,7 @@ async def main() -> int:
     parser.add_argument("--no-agents", action="store_true", help="send no messages to the agent, whose tasks are kept")
     parser.add_argument("--interval", type=float, default=60, help="seconds between two lines about memory")
     options = parser.parse_args()
-    command = [sys.executable, "-P", "-m", "discreet", "serve", "soak_app:soak", "--framing", "newline"]
+    command = [sys.executable, "-P", "-m", "discreet", "serve", "./soak_app.py:soak", "--framing", "newline"]
     process = await asyncio.create_subprocess_exec(
         *command, "--log-level", "error", stdin=-1, stdout=-1, limit=2**26, cwd=HERE
     )

@@ -88,7 +88,7 @@ def connect(
 ) -> ConnectContext:
     """Run a server and talk to it without async:
 
-        with connect(["discreet", "serve", "app:files"]) as peer:
+        with connect(["discreet", "serve", "./app.py:files"]) as peer:
             content = peer.call("files/read", {"path": "README.md"}, type=FileContent)
 
     `backend` is the event loop that the thread runs. Callbacks in the options and handlers of notifications run in that

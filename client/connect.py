@@ -35,7 +35,7 @@ async def connect(  # noqa: PLR0913 - the options of a process and those of call
 ) -> AsyncGenerator[Peer]:
     """Run a server and talk to it:
 
-        async with connect(["discreet", "serve", "app:files"]) as peer:
+        async with connect(["discreet", "serve", "./app.py:files"]) as peer:
             content = await peer.call("files/read", {"path": "README.md"}, type=FileContent)
 
     `cwd`, `env`, `stderr` and `bounds` are those of `spawn`. `framing`, `dialect`, `timeout` (seconds per attempt, None for

@@ -11,6 +11,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from ..errors.type_building import decoder_for
+
 Path: TypeAlias = tuple[str | int, ...]
 
 
@@ -110,6 +112,6 @@ def _parse_step(match: re.Match[str]) -> str | int | Wildcard:
         case "index":
             return int(match["index"])
         case "quoted":
-            return msgspec.json.decode(match["quoted"], type=str)
+            return decoder_for(str)(match["quoted"])
         case _:
             return match["word"]

@@ -7,9 +7,9 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, final
 
 import anyio
-import msgspec
 from msgspec import Raw
 
+from ..errors.type_building import decoder_for
 from .connection.connection import Connection
 from .connection.connector import Connector
 from .connection.pending import PendingStream
@@ -27,7 +27,7 @@ def decode_as(text: Raw, kind: Any, method: str) -> Any:  # Any: the caller's ty
     try:
         if kind is Raw:  # msgspec does not check its encoding
             str(memoryview(text), "utf-8")
-        return msgspec.json.decode(text, type=kind)
+        return decoder_for(kind)(text)
     except UnicodeDecodeError as exc:
         raise InvalidReply(f"the answer to {method} is no UTF-8") from exc
     except DECODE_ERRORS as exc:

@@ -1,20 +1,34 @@
-"""Finds what the command line names, services and an agent: `pkg.module:attribute`. User code is first run here."""
+"""Finds what the settings name, services and an agent. User code is first run here.
+
+Nothing is found by accident: a module is installed, or it stands in a folder that the settings name. `app_modules` says how.
+"""
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeGuard
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Final, TypeGuard, assert_never
 
 from msgspec import Struct
 
+from ..errors.printable import printable
+from ..errors.redaction import load_environment, scrub, scrub_secrets
+from .app_modules import PACKAGE_FILE, UnusableFile, add_folder, import_file
 from .operations.service import DeclarationError, Service
 from .settings import Settings
+from .settings.reference import EXPECTED, FileReference, ModuleReference, Reference, read_reference
 
 if TYPE_CHECKING:
     from .agents.agent import Agent
+
+
+_MOST_NAMES: Final = 8
+"""How many names of a module are listed where the one asked for is not there."""
+_MAX_REASON: Final = 200
+"""Characters that are shown of what an app's own code raised."""
 
 
 class AppError(Exception):
@@ -34,12 +48,10 @@ def services_of(settings: Settings) -> list[Service]:
 
 
 def hosted_of(settings: Settings) -> Hosted:
-    """What these settings host: their apps, looked for in the working directory first, else the file service.
-
-    Raises `AppError`, one line for all that is wrong.
-    """
+    """What these settings host: their apps, else the file service. Raises `AppError`, one line for all that is wrong."""
+    load_environment(os.environ)  # before anybody's code can put what is in there into an error, a detail or a schema
     if settings.apps:
-        return load(settings.apps)
+        return load(settings.apps, settings.app_dir)
     from .services.fs.service import file_service  # late: only where nothing else is served
 
     try:
@@ -48,21 +60,21 @@ def hosted_of(settings: Settings) -> Hosted:
         raise AppError(f"root {settings.root!r} can't be opened") from None
 
 
-def load(paths: Sequence[str]) -> Hosted:
+def load(apps: Sequence[str], app_dir: str | None = None) -> Hosted:
     """What these apps are. Raises `AppError`, one line for all that is wrong."""
     services: list[Service] = []
     agent: Agent | None = None
     faults: list[str] = []
     cause: BaseException | None = None
-    for path in paths:
+    for app in apps:
         try:
-            found = _load_one(path)
+            found = _load_one(app, app_dir)
             if isinstance(found, Service):
                 services.append(found)
             elif agent is None:
                 agent = found
             else:
-                raise AppError(f"{path!r}: an agent, of which a daemon hosts one")
+                raise AppError(f"{_shown(app)}: an agent, of which a daemon hosts one")
         except AppError as exc:
             faults.append(str(exc))
             cause = cause or exc.__cause__
@@ -71,30 +83,40 @@ def load(paths: Sequence[str]) -> Hosted:
     return Hosted(services, agent)
 
 
-def load_object(path: str) -> object:
-    """Whatever `pkg.module:attribute` names, looked for in the working directory first. Raises `AppError`."""
-    directory = os.getcwd()
-    if directory not in sys.path:
-        sys.path.insert(0, directory)
-    module_name, colon, attribute = path.partition(":")
-    if not (module_name and colon and attribute):
-        raise AppError(f"{path!r} must look like package.module:service")
-    found = _import(module_name, path)
+def load_object(text: str, app_dir: str | None) -> object:
+    """Whatever a reference (`settings.reference`, an absolute path) refers to. Raises `AppError`."""
+    return _load_object(text, app_dir)[0]
+
+
+def _load_object(text: str, app_dir: str | None) -> tuple[object, ModuleType]:
+    reference = read_reference(text)
+    if reference is None:
+        raise AppError(f"{text!r} must look like {EXPECTED}")
+    shown = _shown(text)
+    module = _import(reference, app_dir, shown)
+    found: object = module
     try:
-        for name in attribute.split("."):
+        for name in reference.attribute.split("."):
             found = getattr(found, name, None)
     except Exception as exc:
-        raise AppError(f"{path!r}: its attribute failed ({_scrubbed(exc)})") from exc
+        raise AppError(f"{shown}: its attribute failed ({_scrubbed(exc)})") from exc
     if found is None:
-        raise AppError(f"{path!r}: there is no {attribute}")
-    return found
+        raise AppError(f"{shown}: there is no {reference.attribute}{_instead(module)}")
+    return found, module
 
 
-def _load_one(path: str) -> Service | Agent:
-    found = load_object(path)
+def _load_one(text: str, app_dir: str | None) -> Service | Agent:
+    found, module = _load_object(text, app_dir)
     if isinstance(found, Service) or _is_agent(found):
         return found
-    raise AppError(f"{path!r}: neither a Service nor an Agent but a {type(found).__name__}")
+    kind = type(found).__name__
+    raise AppError(f"{_shown(text)}: neither a Service nor an Agent but a {kind}{_instead(module)}")
+
+
+def _instead(module: ModuleType) -> str:
+    """What of the module could be hosted, as the end of a sentence."""
+    names = [name for name, value in list(vars(module).items()) if isinstance(value, Service) or _is_agent(value)]
+    return f"; the module has {', '.join(sorted(names)[:_MOST_NAMES])}" if names else "; the module has no Service"
 
 
 def _is_agent(found: object) -> TypeGuard[Agent]:
@@ -103,29 +125,72 @@ def _is_agent(found: object) -> TypeGuard[Agent]:
     return module is not None and isinstance(found, module.Agent)
 
 
-def _import(name: str, path: str) -> object:
+def _import(reference: Reference, app_dir: str | None, shown: str) -> ModuleType:
     try:
-        return importlib.import_module(name)
-    except DeclarationError as exc:
-        raise AppError(f"{path!r}: {exc}") from exc
+        if app_dir is not None:
+            add_folder(app_dir)
+    except UnusableFile as exc:
+        raise AppError(f"app-dir: {exc}") from None
+    match reference:
+        case ModuleReference(module):
+            return _run(lambda: import_module(module), shown, lambda missing: _not_installed(reference, missing))
+        case FileReference(path):
+            return _run(lambda: import_file(path), shown, lambda _: None)
+        case _:
+            assert_never(reference)
+
+
+def _run(load: Callable[[], ModuleType], shown: str, explain: Callable[[str], str | None]) -> ModuleType:
+    """Run user code. `explain` says of a missing module why it is the app itself that is missing, if it is."""
+    try:
+        return load()
+    except (DeclarationError, UnusableFile) as exc:
+        raise AppError(f"{shown}: {scrub_secrets(str(exc))[0]}") from exc
     except ModuleNotFoundError as exc:
         missing = exc.name or ""
-        if name == missing or name.startswith(missing + "."):
-            raise AppError(f"{path!r}: no module named {missing}") from None
-        raise AppError(f"{path!r}: its import failed ({type(exc).__name__}: no module named {missing})") from exc
+        if (fault := explain(missing)) is not None:
+            raise AppError(f"{shown}: {fault}") from None
+        hint = "; --app-dir . would find it here" if _file_here(missing) else ""
+        raise AppError(f"{shown}: its import failed (no module named {missing}{hint})") from exc
     except BaseException as exc:
-        raise AppError(f"{path!r}: its import failed ({_scrubbed(exc)})") from exc
+        raise AppError(f"{shown}: its import failed ({_scrubbed(exc)})") from exc
+
+
+def _not_installed(reference: ModuleReference, missing: str) -> str | None:
+    name = reference.module
+    if name != missing and not name.startswith(missing + "."):
+        return None
+    path = _file_here(name) or (_file_here(name.removesuffix(".py")) if name.endswith(".py") else None)
+    if path is not None:
+        return f"no installed module {name}; to run {path} write {path}:{reference.attribute}"
+    if name.endswith(".py"):
+        return f"no installed module {name}; a file is named by its path, {EXPECTED.rpartition(' ')[2]}"
+    return f"no installed module {missing}"
+
+
+def _file_here(module: str) -> str | None:
+    """The file in the working directory that a module of this name would have. It is only named in messages."""
+    stem = module.replace(".", "/")
+    paths = (f"./{stem}.py", f"./{stem}/{PACKAGE_FILE}")
+    return next((path for path in paths if stem.strip("/") and os.path.isfile(path)), None)
+
+
+def _shown(text: str) -> str:
+    """A reference as a message shows it: a file in the working directory by its relative path."""
+    try:
+        here = os.path.join(os.getcwd(), "")
+    except OSError:
+        here = ""
+    return repr(f".{os.sep}{text.removeprefix(here)}" if here and text.startswith(here) else text)
 
 
 def _scrubbed(exc: BaseException) -> str:
     """What went wrong and in which line, in a few words that may be shown."""
-    from ..errors.redaction import scrub  # late: only a failure pays for it
-
     try:
-        text = " ".join(str(exc).split())[:200]
+        text = " ".join(str(exc).split())
     except Exception:  # noqa: BLE001 - an exception's own `__str__`
         text = ""
-    return scrub(f"{type(exc).__name__}: {text}{_where(exc)}")
+    return printable(scrub(f"{type(exc).__name__}: {scrub(text, cap=_MAX_REASON)}{_where(exc)}"))
 
 
 def _where(exc: BaseException) -> str:

@@ -9,7 +9,6 @@ from .apps import AppError, load_object
 from .operations.access import PARENT, Access, Identity, IdentityProvider, StaticTokens, parse_token
 from .operations.service import Service
 from .settings import Settings
-from .settings.option import MEMORY
 
 
 def access_of(settings: Settings) -> Access:
@@ -18,7 +17,7 @@ def access_of(settings: Settings) -> Access:
     if settings.identity is not None:
         if settings.tokens:
             raise AppError("identity and token exclude each other")
-        return Access(parent, _provider(settings.identity))
+        return Access(parent, _provider(settings.identity, settings.app_dir))
     if settings.tokens is None:
         return Access(parent)
     try:
@@ -27,8 +26,8 @@ def access_of(settings: Settings) -> Access:
         raise AppError(str(exc)) from None
 
 
-def _provider(path: str) -> IdentityProvider:
-    found = load_object(path)
+def _provider(path: str, app_dir: str | None) -> IdentityProvider:
+    found = load_object(path, app_dir)
     schemes = getattr(found, "schemes", None)
     fitting = {
         "an object, no class": not isinstance(found, type),
@@ -48,19 +47,12 @@ def credentials_of(settings: Settings, services: Iterable[Service]) -> dict[str,
 
     Raises `AppError` for a file that can't be read, and for a declared credential that nobody gave.
     """
-    given = dict(_named_file(text) for text in settings.capabilities or ())
+    given = {name: path for name, _, path in (text.partition("=") for text in settings.capabilities or ())}
     wanted = sorted(frozenset[str]().union(*(service.capabilities for service in services)))
     missing = [name for name in wanted if name not in given]
     if missing:
         raise AppError(f"capabilities that a service declares and no setting gives: {', '.join(missing)}")
     return {name: _read(name, given[name]) for name in wanted}
-
-
-def _named_file(text: str) -> tuple[str, str]:
-    name, equals, path = text.partition("=")
-    if not (name and equals and path):
-        raise AppError("a capability is NAME=FILE")
-    return name, path
 
 
 def _read(name: str, path: str) -> str:
@@ -73,16 +65,3 @@ def _read(name: str, path: str) -> str:
         raise AppError(f"capability {name}: its file can't be read") from None
     register(value)
     return value
-
-
-def check_store(settings: Settings) -> None:
-    """Open what keeps the agent's tasks, and close it. Raises `AppError`, in one line, where that can't be used."""
-    if settings.store == MEMORY:
-        return
-    from .agents.stores.factory import verify_store
-    from .agents.stores.interface import StoreError  # late: only who chose a store pays for it
-
-    try:
-        verify_store(settings.store)
-    except StoreError as exc:
-        raise AppError(f"store: {exc}") from None

@@ -33,6 +33,20 @@ IGNORING: Final[frozenset[Event]] = frozenset({"signal", "exit", "parent-gone"})
 """Reasons to end after which no more input is awaited."""
 
 
+def reader_has_gone(cause: BaseException | None) -> bool:
+    """Whether this failure to write means that the reader went away."""
+    return getattr(cause, "errno", None) in READER_GONE
+
+
+def log_output_failure(cause: BaseException | None) -> None:
+    """Log why replies can't be written."""
+    name = errno.errorcode.get(getattr(cause, "errno", None) or 0, "unknown")
+    if reader_has_gone(cause):
+        log.warning("stdout.closed", error=name)
+    else:
+        log.error("stdout.failed", error=name)
+
+
 @final
 class Daemon:
     """Serves `host` over `transport` until there is a reason to end.
@@ -110,13 +124,14 @@ class Daemon:
         self._beside.append(work)
 
     async def _read(self) -> None:
-        """Read until the input has ended, the end has begun, or another program is to go on from here."""
+        """Read until the input has ended or need not be awaited, or another program is to go on from here."""
         import anyio  # late, as above
 
-        while not self.lifecycle.draining:
+        while not (self.lifecycle.state == "stopped" or self.lifecycle.reason in IGNORING):
             with anyio.CancelScope() as self._reading:
                 await self.connection.read()
                 self._end("end-of-input")
+                return
             if self.connection.can_hand_over and self.lifecycle.apply("reload"):
                 break
 
@@ -189,8 +204,9 @@ class Daemon:
             self._end(self._asked)
 
     def _end(self, event: Event) -> None:
-        """Apply a reason to end, on the loop."""
-        self.lifecycle.apply(event)
+        """Apply a reason to end, on the loop. Wakes whoever waits for it, even if the end has begun already."""
+        if not self.lifecycle.apply(event):
+            self.on_progress()
 
     def swap(self) -> bool:
         """Let `on_swap` have the connection, once what runs has finished. On the loop.
@@ -216,12 +232,8 @@ class Daemon:
 
     def on_output_lost(self, cause: BaseException | None) -> None:
         """The reader went away, as readers do; or the descriptor failed (a full disk), which nobody asked for."""
-        number = getattr(cause, "errno", None)
-        if number in READER_GONE:
-            self._end("reader-gone")
-        else:
-            log.error("stdout.failed", error=errno.errorcode.get(number or 0, "unknown"))
-            self._end("failed")
+        log_output_failure(cause)
+        self._end("reader-gone" if reader_has_gone(cause) else "failed")
 
     def on_progress(self) -> None:
         if self._changed is not None and self.lifecycle.state != "serving":  # until then nothing waits for less
@@ -236,5 +248,9 @@ class Daemon:
             self.on_progress()
 
     def watch_client(self, pid: int) -> None:
-        if not self.watches.add_client(pid):
+        if self.watches.add_client(pid):
+            return
+        if self.watches.full:
+            log.warning("client.too_many_processes", pid=pid)
+        else:
             log.info("client.unknown_process", pid=pid)

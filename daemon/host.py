@@ -16,6 +16,7 @@ from .memory import MemoryBudget
 from .operations.access import PARENT, Access
 from .operations.catalogue import Catalogue
 from .operations.registry import Registry
+from .process.address_space import fitting_memory, fitting_threads
 from .process.wakeup import Wakeup
 from .services.discovery import discovery, rpc_discovery
 from .settings import Settings
@@ -52,18 +53,18 @@ class Host:
         self.settings: Final = settings
         self.access: Final = access or Access(PARENT)
         self.catalogue: Final = Catalogue(services, credentials or {})
-        self.memory: Final = MemoryBudget(settings.max_memory)
+        self.memory: Final = MemoryBudget(fitting_memory(settings.max_memory))
         self._wakeup = Wakeup()
         self.scheduler: Final = Scheduler(
             limit=settings.max_concurrency,
-            thread_limit=settings.max_threads,
+            thread_limit=fitting_threads(settings.max_threads),
             ordered=settings.ordered,
             request_timeout=settings.request_timeout,
             memory=self.memory,
             notify_loop=self._wakeup.notify,
         )
         self.inner_calls: Final = InnerCalls(self.scheduler, settings.max_call_depth)
-        self.agent: Final = AgentHost(self.catalogue, agent, self.access, settings, self.inner_calls)
+        self.agent: Final = AgentHost(self.catalogue, agent, self.access, settings, self.inner_calls, self.memory)
         self.registry: Final = Registry([discovery(self), rpc_discovery(self), *services], self.agent.lazy_operations)
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
         self._tasks: anyio.abc.TaskGroup | None = None

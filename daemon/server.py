@@ -5,17 +5,19 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Final, NoReturn, final
 
 from .. import __version__
-from ..errors.redaction import load_environment
+from ..errors.printable import printable
 from ..framing import stdio_guard
 from ..framing.stray_output import StrayOutputReader
 from ..framing.transports.descriptors import StdoutClosed
 from ..framing.transports.stdio import StdioTransport
 from .apps import AppError, hosted_of
-from .credentials import access_of, check_store, credentials_of
-from .daemon import FLUSH_SECONDS, Daemon
+from .credentials import access_of, credentials_of
+from .daemon import FLUSH_SECONDS, Daemon, log_output_failure, reader_has_gone
 from .host import Host
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import (
@@ -28,19 +30,29 @@ from .logs import (
     start_logging,
 )
 from .operations.service import DeclarationError
+from .process.address_space import save_address_space
+from .process.children import end_children, mark_children
 from .process.hangup import HangupWatch
 from .process.liveness import ProcessWatch, parent_has_gone, watch_parent
 from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, program
 from .process.signals import Signals, let_through
 from .process.watchdog import Watchdog
 from .settings import Settings
+from .settings.option import MEMORY
 
 GC_THRESHOLD: Final = 10_000
 """Container objects made before the youngest are looked through. Python's 700 makes decoding a large request cost twice
 as much (measured: 8 MB of nested objects, 291 ms against 166 ms); apps may set their own."""
 
+SWITCH_SECONDS: Final = 0.001
+"""How long a thread computes before it lets another one go on. Python's 5 ms make every reply wait that long for each
+handler that computes in a thread (measured with 64 of them: 10 to 50 ms, against 5 to 15); apps may set their own."""
+
 STRAY_SECONDS: Final = 0.1
 """How long the last stray text is waited for on the way out."""
+
+_REFUSALS: Final = (OSError, RuntimeError, MemoryError, ImportError)
+"""What is raised where the system has no descriptor, no thread or no memory left. An import needs all three."""
 
 
 def serve(settings: Settings, handed: Handover | None = None) -> int:
@@ -52,6 +64,8 @@ def serve(settings: Settings, handed: Handover | None = None) -> int:
     end must not reach the stream either. What is wrong with the apps is one line on stderr and status 2.
     """
     gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
+    sys.setswitchinterval(SWITCH_SECONDS)
+    save_address_space()
     stderr = stdio_guard.STDERR
     try:
         streams = stdio_guard.redirect()
@@ -59,17 +73,22 @@ def serve(settings: Settings, handed: Handover | None = None) -> int:
         process = _Process(settings, streams, handed)
     except StdoutClosed as exc:
         return _complain(stderr, str(exc))
-    except (OSError, RuntimeError, MemoryError) as exc:  # no null device, no descriptor, no thread, no memory left
-        return _complain(stderr, f"the system does not provide what the start needs: {_refusal(exc)}")
+    except _REFUSALS as exc:
+        return _complain(stderr, _refusal(exc))
+    status = EXIT_FAILED
     try:
-        return process.run()
+        status = process.run()
     except (AppError, DeclarationError) as exc:
-        return _complain(stderr, str(exc))
+        status = _complain(stderr, str(exc))
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
-        log.error("daemon.failed", exc=exc)
-        return EXIT_FAILED
+        if isinstance(exc, _REFUSALS) and not process.serving:
+            failure = exc  # noqa: F841 - kept until the log is closed: a half-made event loop complains when it is freed
+            status = _complain(stderr, _refusal(exc))
+        else:
+            log.error("daemon.failed", exc=exc)
     finally:
-        process.leave()
+        all_written = process.leave()
+    return status if all_written else status or EXIT_FAILED
 
 
 def check(settings: Settings) -> NoReturn:
@@ -81,9 +100,12 @@ def check(settings: Settings) -> NoReturn:
     sys.dont_write_bytecode = True
     status = EXIT_OK
     try:
-        Daemon(_host(settings), memory_pair()[0])
+        host = _host(settings)
+        Daemon(host, memory_pair()[0])
+        with _opened_store(host):
+            pass
     except (AppError, DeclarationError) as exc:
-        os.write(report, str(exc).encode(errors="backslashreplace"))
+        os.write(report, printable(str(exc)).encode(errors="backslashreplace"))
         status = EXIT_USAGE
     os._exit(status)  # at once: threads that user code started at import would be waited for
 
@@ -102,6 +124,7 @@ class _Process:
         self._streams = streams
         self._daemon: Daemon | None = None
         self._transport: StdioTransport | None = None
+        self.serving = False  # true from when the event loop runs: before, a failure is one of the start
         self._watchdog = Watchdog(settings.drain_timeout, self._last_words)
         self._watchdog.start()
         self._strays = StrayOutputReader(streams.stray_out, streams.stray_err)
@@ -109,7 +132,7 @@ class _Process:
         self._logs = start_logging(_log_settings(settings, handed), streams.stderr, os.environ, version=__version__)
         self._strays.deliver_to(log_stray_output)
         install_hooks()
-        load_environment(os.environ)  # before anybody's code can put what is in there into an error or a detail
+        mark_children()
         self._hangup_watch = HangupWatch(
             self._parent,
             streams.stdin,
@@ -131,30 +154,34 @@ class _Process:
                 sys.dont_write_bytecode = True  # it would be taken for that of a file edited within the same second
             host = _host(self._settings)
             install_hooks()  # once more: the apps may have imported what has hooks of its own
-            self._transport = transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
-            self._daemon = daemon = Daemon(
-                host,
-                transport,
-                state=NEW_CONNECTION if self._handed is None else self._handed.connection,
-                on_ending=self._watchdog.arm,
-                on_swap=self._become,
-            )
-            self._reload_with(daemon)
-            gc.freeze()  # what is loaded by now stays: no collection needs to look through it again
-            daemon.begin()
-            if self._orphaned:
-                self._on_parent_gone()
-            if daemon.finished():
-                return daemon.lifecycle.status
-            self._watch_processes(daemon)
-            return self._serve(daemon)
+            with _opened_store(host):
+                return self._run(host)
+
+    def _run(self, host: Host) -> int:
+        self._transport = transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
+        self._daemon = daemon = Daemon(
+            host,
+            transport,
+            state=NEW_CONNECTION if self._handed is None else self._handed.connection,
+            on_ending=self._watchdog.arm,
+            on_swap=self._become,
+        )
+        self._reload_with(daemon)
+        gc.freeze()  # what is loaded by now stays: no collection needs to look through it again
+        daemon.begin()
+        if self._orphaned:
+            self._on_parent_gone()
+        if daemon.finished():
+            return daemon.lifecycle.status
+        self._watch_processes(daemon)
+        return self._serve(daemon)
 
     def _reload_with(self, daemon: Daemon) -> None:
         if self._program is not None:
             from .process.reload import Reload  # late: for those who develop
             from .process.source_files import SourceFiles
 
-            sources = SourceFiles(self._settings.apps, self._program.directory)
+            sources = SourceFiles(self._settings, self._program.directory)
             daemon.beside(Reload(sources, self._program, daemon.swap).run)
 
     def _watch_processes(self, daemon: Daemon) -> None:
@@ -171,6 +198,7 @@ class _Process:
         return anyio.run(self._main, daemon, backend=self._settings.backend)
 
     async def _main(self, daemon: Daemon) -> int:
+        self.serving = True
         if self._settings.backend == "asyncio":
             import asyncio
 
@@ -199,13 +227,14 @@ class _Process:
             self._daemon.ask_to_end("end-of-input")
 
     def _on_second_signal(self) -> None:
-        _end_children(0.0)
+        end_children(0.0)
         os._exit(EXIT_FAILED)
 
     def _last_words(self) -> int:
-        _end_children(0.0)
+        end_children(0.0)
+        all_written = self._note_unwritten()
         self._logs.close(FLUSH_SECONDS / 5)
-        stopped = self._daemon is not None and self._daemon.lifecycle.state == "stopped"
+        stopped = all_written and self._daemon is not None and self._daemon.lifecycle.state == "stopped"
         return self._daemon.lifecycle.status if self._daemon is not None and stopped else EXIT_FAILED
 
     def _become(self, connection: ConnectionState) -> None:
@@ -226,19 +255,36 @@ class _Process:
             _complain(self._streams.stderr, f"the program can't be started anew: {exc.strerror}")
             os._exit(EXIT_FAILED)
 
-    def leave(self) -> None:
+    def leave(self) -> bool:
+        """End everything; False if a failure of stdout was learned of only now. Goes on where the system refuses a step."""
         if self._transport is not None:
             self._transport.close()  # where a thread writes, it may have to be waited for
-        _end_children(STRAY_SECONDS)
-        stdio_guard.flush_text_streams()
-        self._strays.stop(STRAY_SECONDS)
-        self._logs.close(FLUSH_SECONDS)
+        all_written = self._note_unwritten()
+        for step in (
+            lambda: end_children(STRAY_SECONDS),
+            stdio_guard.flush_text_streams,
+            lambda: self._strays.stop(STRAY_SECONDS),
+            lambda: self._logs.close(FLUSH_SECONDS),
+        ):
+            with suppress(*_REFUSALS):
+                step()
+        return all_written
+
+    def _note_unwritten(self) -> bool:
+        """Log what stdout has not taken, although it was sent; False if that is a failure."""
+        lost = 0 if self._transport is None else self._transport.unwritten
+        if self._transport is None or not lost:
+            return True
+        log.error("replies.lost", bytes=lost)
+        cause = self._transport.failure
+        if cause is not None:
+            log_output_failure(cause)
+        return cause is not None and reader_has_gone(cause)  # who reads no more after the end was asked for may do so
 
 
 def _host(settings: Settings) -> Host:
     """Load what these settings host. Raises `AppError` or `DeclarationError`, one line for all that is wrong."""
     hosted = hosted_of(settings)
-    check_store(settings)
     return Host(
         hosted.services,
         settings,
@@ -249,20 +295,40 @@ def _host(settings: Settings) -> Host:
     )
 
 
+@contextmanager
+def _opened_store(host: Host) -> Iterator[None]:
+    """Keep the agent's tasks during the block. Raises `AppError`, in one line, where the store can't be used."""
+    if host.settings.store == MEMORY:
+        yield
+        return
+    from .agents.stores.interface import StoreError  # late: only who chose a store pays for it
+
+    try:
+        host.agent.open_store()
+    except StoreError as exc:
+        raise AppError(f"store: {exc}") from None
+    try:
+        yield
+    finally:
+        try:
+            host.agent.close_store()
+        except StoreError as exc:
+            log.error("store.failed", exc=exc)
+
+
 def _refusal(exc: BaseException) -> str:
-    if isinstance(exc, OSError):
-        return (
-            f"{exc.strerror} ({exc.filename})"
-            if exc.filename == os.devnull
-            else exc.strerror or "an error without a name"
-        )
-    return "a thread" if isinstance(exc, RuntimeError) else "memory"
-
-
-def _end_children(grace: float) -> None:
-    from .process.children import end_children  # late: needed at the end only
-
-    end_children(grace)
+    match exc:
+        case OSError():
+            missing = exc.strerror or "an error without a name"
+            if exc.filename == os.devnull:
+                missing += f" ({os.devnull})"
+        case RuntimeError():
+            missing = "a thread"
+        case ImportError():
+            missing = "room for the program's modules"
+        case _:
+            missing = "memory"
+    return f"the system does not provide what the start needs: {missing}"
 
 
 def _same_parent(handed: Handover) -> ProcessWatch | None:
@@ -280,7 +346,7 @@ def _log_settings(settings: Settings, handed: Handover | None) -> LogSettings:
 
 def _complain(stderr: int, message: str) -> int:
     """One line where a person reads it; returns the status for wrong usage."""
-    line = " ".join(f"discreet: {message}".split())
+    line = printable(" ".join(f"discreet: {message}".split()))
     try:
         os.write(stderr, line.encode("utf-8", "backslashreplace") + b"\n")
     except OSError:  # nobody reads stderr: the status still tells

@@ -9,6 +9,7 @@ from discreet.daemon.settings import OPTIONS, Option
 
 PAGE = Path(__file__).with_name("settings.md")
 BEGIN = "<!-- The tables are written by write_settings.py. -->\n"
+FOUND = {"yes": "yes", "lower": "only lower", "no": "no"}
 END = "<!-- End of the tables. -->\n"
 
 
@@ -22,15 +23,23 @@ def with_tables(page: str) -> str:
 def _tables() -> Iterator[str]:
     for group, options in groupby(OPTIONS, lambda option: option.info.group):
         yield f"\n### {group.capitalize()}\n"
-        yield "| flag | variable | key | value | default | meaning |"
-        yield "| --- | --- | --- | --- | --- | --- |"
+        yield "| flag | variable | key | value | default | found file | meaning |"
+        yield "| --- | --- | --- | --- | --- | --- | --- |"
         yield from map(_row, options)
 
 
 def _row(option: Option) -> str:
     flags = ", ".join(f"`{flag}`" for flag in (option.flag, *option.info.flag_aliases))
     variables = ", ".join(f"`{name}`" for name in (option.variable, option.info.presence_variable) if name)
-    cells = (flags, variables, f"`{option.key}`", option.expected, option.default_text, option.info.help)
+    cells = (
+        flags,
+        variables,
+        f"`{option.key}`",
+        option.expected,
+        option.default_text,
+        FOUND[option.info.found_file],
+        option.info.help,
+    )
     return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
 
 

@@ -32,6 +32,7 @@ from .failures import (
     TimedOut,
     Unavailable,
 )
+from .type_building import convert, decoder_for
 
 
 class ErrorObject(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -169,16 +170,21 @@ def failure_of(exc: OperationError, declared: Sequence[type[OperationError]]) ->
     details = None
     if definition.has_details:
         encoded = _encode(exc.details)
-        msgspec.json.decode(encoded, type=definition.details)
-        details = _without_secrets(encoded)
+        decoder_for(definition.details)(encoded)
+        details = _without_secrets(encoded, definition.details)
     return DomainFailure(definition.code, definition.message, definition.retryable, details, definition.http_status)
 
 
-def _without_secrets(encoded: bytes) -> Raw:
-    from .redaction import scrub_details  # late: costs start-up time
+def _without_secrets(encoded: bytes, tp: type[msgspec.Struct]) -> Raw:
+    """The details without secrets. Raises `msgspec.ValidationError` if they do not fit their declared type without them."""
+    from .details import without_secrets  # late: costs start-up time
 
-    scrubbed, replacements = scrub_details(msgspec.json.decode(encoded))
-    return Raw(_encode(scrubbed) if replacements else encoded)
+    scrubbed, replacements = without_secrets(msgspec.json.decode(encoded), tp)
+    if not replacements:
+        return Raw(encoded)
+    safe = _encode(scrubbed)
+    msgspec.json.decode(safe, type=tp)
+    return Raw(safe)
 
 
 NO_CODE: Final = 0
@@ -192,7 +198,7 @@ def decode_error(raw: bytes | Raw) -> tuple[ErrorObject, Failure]:
     """
     try:
         try:
-            error = msgspec.json.decode(raw, type=ErrorObject)
+            error = decoder_for(ErrorObject)(raw)
         except msgspec.ValidationError:
             error = _malformed_error(raw)
         return error, _failure_from(error)
@@ -238,11 +244,11 @@ def _from_data(kind: type[Any], data: Raw | UnsetType) -> Failure | None:
     if isinstance(data, UnsetType):
         return None
     if kind is Internal:
-        return Internal(msgspec.json.decode(data, type=_InternalData).code)
+        return Internal(decoder_for(_InternalData)(data).code)
     if kind is OperationTypeMismatch:
-        reason = msgspec.json.decode(data, type=_ReasonData).reason
+        reason = decoder_for(_ReasonData)(data).reason
         return OperationTypeMismatch() if reason == OPERATION_TYPE_REASON else None
-    built: Failure = msgspec.json.decode(data, type=kind)
+    built: Failure = decoder_for(kind)(data)
     return built
 
 
@@ -253,12 +259,12 @@ def _agent_failure(kind: type[Any], data: Raw | UnsetType) -> Failure:
         return built
     try:
         if bytes(data).lstrip().startswith(b"["):
-            metadata = dict(msgspec.json.decode(data, type=list[_ErrorInfo])[0].metadata)
+            metadata = dict(decoder_for(list[_ErrorInfo])(data)[0].metadata)
             accepted = tuple(filter(None, metadata.pop("accepted", "").split(",")))
-            fields = msgspec.convert({**metadata, "accepted": accepted}, _AgentData)
+            fields = convert({**metadata, "accepted": accepted}, _AgentData)
             dialect = "1.0"
         else:
-            fields = msgspec.json.decode(data, type=_AgentData)
+            fields = decoder_for(_AgentData)(data)
             dialect = "0.3"
     except (msgspec.DecodeError, IndexError):  # data of the peer's own
         return built
@@ -267,7 +273,7 @@ def _agent_failure(kind: type[Any], data: Raw | UnsetType) -> Failure:
 
 def _server_failure(message: str, data: Raw | UnsetType) -> Failure:
     try:
-        server = msgspec.json.decode(b"" if isinstance(data, UnsetType) else data, type=_ServerErrorData)
+        server = decoder_for(_ServerErrorData)(b"" if isinstance(data, UnsetType) else data)
         details = None if isinstance(server.details, UnsetType) else server.details
         match server.code:
             case "TIMEOUT":
@@ -277,10 +283,10 @@ def _server_failure(message: str, data: Raw | UnsetType) -> Failure:
             case "FORBIDDEN" if details is None:
                 return InsufficientPermissions()
             case "FORBIDDEN":
-                challenge = msgspec.json.decode(details or b"", type=_AuthChallenge)
+                challenge = decoder_for(_AuthChallenge)(details or b"")
                 return AuthenticationRequired(challenge.auth_schemes, challenge.realm)
             case "OVERLOADED":
-                return Overloaded(msgspec.json.decode(details, type=_RetryAfter).retry_after_ms if details else None)
+                return Overloaded(decoder_for(_RetryAfter)(details).retry_after_ms if details else None)
             case code:
                 return DomainFailure(code, message, server.retryable, details)
     except msgspec.DecodeError:

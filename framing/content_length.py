@@ -14,7 +14,7 @@ from ..errors.failures import InvalidRequest, ParseFailure
 from .buffer import BodyBuffer, InputBuffer
 from .events import END_OF_INPUT, NEED_DATA, EndOfInput, Event, Fault, Frame, FrameLimits, Framing
 from .fault_span import FaultSpan
-from .headers import HeaderBlock
+from .headers import HeaderBlock, RefusedBlock
 from .states import CLEAN, DOUBT, MID_FRAME, SILENCE_ENDS, ParserState
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 # The block that nearly every peer sends, in one match. 18 digits fit a 64-bit integer. Other blocks take the slow path.
 _common_block: Final = re.compile(rb"Content-Length: ?([0-9]{1,18})\r\n\r\n").match
 _no_line_end: Final = re.compile(rb"[^\r\n]").search
-_blank_line: Final = re.compile(rb"\n\r?\n").search
-_BLANK_LINE_OVERLAP: Final = 2  # bytes that a search repeats, since a blank line may span two chunks
 
 
 @final
@@ -41,6 +39,7 @@ class ContentLengthParser:
         self._buffer = InputBuffer(offset)
         self._loss = FaultSpan()
         self._block = HeaderBlock(limits.max_header)
+        self._refused = RefusedBlock()
         self._block_in_doubt: ParserState | None = None  # the doubt in which `_block` began, if any
         self._outlasts_silence = False  # the doubt follows a time-out, and no byte has arrived since
         self._body_left = 0  # bytes of the body that have not arrived yet
@@ -54,6 +53,7 @@ class ContentLengthParser:
             "in-body": self._in_body,
             "skipping-body": self._skipping_body,
             "dropping-block": self._dropping_block,
+            "skipping-refused": self._skipping_refused,
             "unframed": self._in_text,
             "doubt-whole": self._in_doubt,
             "doubt-cut": self._in_doubt,
@@ -150,7 +150,10 @@ class ContentLengthParser:
         # The loss of a body that is being skipped began with its block. Its bytes were dropped unread, since lexing them
         # would cost more than parsing. So its end can't be recognised, and only a block may follow.
         self._buffer.discard()
-        self._report_before("doubt-whole")
+        if self._loss.unreported:
+            self._report_before("doubt-whole")
+        else:
+            self.state = "doubt-whole"
 
     def _block_due(self) -> Event | None:
         buffer = self._buffer
@@ -184,15 +187,10 @@ class ContentLengthParser:
                 return self._begin_body(length)
             case _ if self._block_in_doubt is not None:
                 self._end_block_in_doubt()
-            case ("malformed-header" | "header-too-large") as reason:
+            case reason:  # the block is read once more, for what it declares
                 self._loss.begin(InvalidRequest(reason), buffer.offset)
-                buffer.pos += max(0, block.seen - _BLANK_LINE_OVERLAP)
+                self._refused = RefusedBlock()
                 self.state = "dropping-block"
-            case reason:
-                self._loss.begin(InvalidRequest(reason), buffer.offset)
-                buffer.pos += block.seen
-                self.state = "after-block"
-                return self._loss.report(buffer.offset)
         return None
 
     def _begin_body(self, length: int) -> Fault | None:
@@ -218,23 +216,41 @@ class ContentLengthParser:
         return Frame(body)
 
     def _skipping_body(self) -> Event:
-        skipped = self._buffer.skip(self._body_left)
-        self._body_left -= skipped
-        self.progress += skipped
-        if self._body_left:
+        if not self._skip_body():
             return NEED_DATA
         self.state = "in-step"
         return self._loss.report(self._buffer.offset)
 
-    def _dropping_block(self) -> Event:
-        buffer = self._buffer
-        found = _blank_line(buffer.data, buffer.pos)
-        if found is None:
-            buffer.pos = max(buffer.pos, len(buffer.data) - _BLANK_LINE_OVERLAP)
+    def _skip_body(self) -> bool:
+        """Skip what has arrived of the body; returns whether that is all of it."""
+        skipped = self._buffer.skip(self._body_left)
+        self._body_left -= skipped
+        self.progress += skipped
+        return not self._body_left
+
+    def _dropping_block(self) -> Event | None:
+        buffer, refused = self._buffer, self._refused
+        end = refused.read(buffer.data, buffer.pos)
+        buffer.pos = len(buffer.data) if end is None else end
+        if refused.conflicting:
+            self._begin_quarantine()
+            return None
+        if end is None:
             return NEED_DATA
-        buffer.pos = found.end()
-        self.state = "after-block"
+        if refused.length is None:
+            self.state = "after-block"
+        else:
+            self._body_left = refused.length
+            self.state = "skipping-refused"
         return self._loss.report(buffer.offset)
+
+    def _skipping_refused(self) -> Event | None:
+        """Skip the body of a block whose fault was reported. Its length may be wrong, as its block was."""
+        if not self._skip_body():
+            return NEED_DATA
+        self._outlasts_silence = False
+        self.state = "doubt-whole"
+        return None
 
     def _in_text(self) -> Event | None:
         buffer, lexer = self._buffer, self._lexer

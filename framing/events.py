@@ -45,7 +45,7 @@ class Fault(msgspec.Struct, frozen=True):
 
     A `ParseFailure` begins at the first byte of the body or line, an `InvalidRequest` at the first byte of the header block
     or of the unframed text. If more is dropped for the same reason, a further fault begins where this one ends. Two
-    things are dropped without a fault: the text after a faulty block, and the late rest of a reported body.
+    things are dropped without a fault: the text or body after a faulty block, and the late rest of a reported body.
     """
 
     failure: ParseFailure | InvalidRequest

@@ -1,4 +1,4 @@
-"""Parses one header block in any chunks. Never reads a byte twice, never looks at a body.
+"""Parses one header block in any chunks, and reads past one that is refused. Never looks at a body.
 
 The grammar is RFC 9112, section 5, without its obsolete parts: a field name of token characters, a colon immediately
 after it, a value of visible characters, blanks and bytes from 0x80, CR LF. No folded lines, no bare CR or LF. The first
@@ -27,6 +27,16 @@ _CHARSETS: Final = frozenset({b"utf-8", b"utf8"})
 _BLANKS: Final = b" \t"  # optional white space, RFC 9110, section 5.6.3
 _TOKEN: Final = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _CR, _LF, _COLON = b"\r\n:"
+
+_blank_line: Final = re.compile(rb"\n\r?\n").search
+_BLANK_LINE_OVERLAP: Final = 2  # bytes before a chunk with which a blank line may begin
+
+LONGEST_DECLARATION: Final = 4096
+"""Bytes of an unfinished line that `RefusedBlock` keeps: more than what `_declarations` matches."""
+
+_declarations: Final = re.compile(
+    rb"content-length[ \t]{0,1000}:[ \t]{0,1000}([0-9]{1,1000})[ \t]{0,1000}[\r\n]"
+).finditer  # in lower-case text
 
 _Phase: TypeAlias = Literal["line-start", "name", "value", "value-cr", "empty-cr", "done"]
 _Run: TypeAlias = Callable[[bytes, int, int], "re.Match[bytes]"]
@@ -112,6 +122,43 @@ class HeaderBlock:
             self._length = "invalid-content-length"  # repeated, even if equal (section 1 of docs/protocol.md)
 
 
+@final
+class RefusedBlock:
+    """Reads past a block that is refused, up to its blank line, in constant memory. Finds the length that it declares.
+
+    A declaration is `Content-Length`, a colon and digits, up to the end of the line, wherever in the line it begins: a
+    log line without its end may stand before it. `length` is the length that was declared, once or several times; None
+    if there is none. `conflicting` is true if several lengths were declared.
+    """
+
+    __slots__ = ("_rest", "conflicting", "length")
+
+    def __init__(self) -> None:
+        self.length: int | None = None
+        self.conflicting = False
+        self._rest = b""  # the unfinished line, with the line end before it
+
+    def read(self, data: bytes, start: int) -> int | None:
+        """Go on with `data[start:]`; returns the position after the blank line, or None if all of `data` was read."""
+        rest = self._rest
+        overlap = rest[-_BLANK_LINE_OVERLAP:]
+        if found := _blank_line(overlap + data[start : start + _BLANK_LINE_OVERLAP], 0):
+            end = start + found.end() - len(overlap)
+        else:
+            found = _blank_line(data, start)
+            end = len(data) if found is None else found.end()
+        text = rest + data[start:end]
+        for declaration in _declarations(text.lower()):
+            self._take(parse_length(declaration[1]))
+        self._rest = text[max(0, text.rfind(b"\n"), len(text) - LONGEST_DECLARATION) :]
+        return None if found is None else end
+
+    def _take(self, length: int | LengthFault) -> None:
+        if isinstance(length, int):
+            self.conflicting = self.conflicting or self.length not in (None, length)
+            self.length = length
+
+
 def parse_length(value: bytes) -> int | Literal["invalid-content-length", "oversize"]:
     """The length in bytes that a trimmed `Content-Length` value declares: ASCII digits only, leading zeros allowed.
 
@@ -129,16 +176,14 @@ def parse_length(value: bytes) -> int | Literal["invalid-content-length", "overs
 def content_type_fault(value: bytes) -> TypeFault | None:
     """The fault of a trimmed `Content-Type` value; None for `application/vscode-jsonrpc` in UTF-8.
 
-    Case does not matter. The only parameter allowed is `charset`, bare or quoted.
+    Case does not matter. `charset` may be bare or quoted. Unknown parameters are ignored.
     """
     media_type, *parameters = value.lower().split(b";")
     if media_type.rstrip(_BLANKS) != _MEDIA_TYPE:
         return "unsupported-content-type"
     for parameter in filter(None, (each.strip(_BLANKS) for each in parameters)):
         name, _, charset = parameter.partition(b"=")
-        if name != b"charset":
-            return "unsupported-content-type"
-        if _unquoted(charset) not in _CHARSETS:
+        if name == b"charset" and _unquoted(charset) not in _CHARSETS:
             return "bad-charset"
     return None
 

@@ -31,14 +31,24 @@ def _run_of(pattern: bytes) -> _Run:
 
 # Repetitions of groups are capped, because `re` keeps a record of each; past a cap the loops below go on.
 _IN_STRING = rb'[^"\\\r\n]*(?:\\[^\r\n][^"\\\r\n]*){0,256}'
-_BETWEEN = rb"[\t\n\r 0-9+\-.eE,:truefalsn]*"  # what JSON has outside strings, except brackets
+_STRING = b'"' + _IN_STRING + b'"'
+# Capped too, so that a region in which the text ends is short.
+_BETWEEN = rb"[\t\n\r 0-9+\-.eE,:truefalsn{}\[\]]{0,512}"  # what JSON has outside strings
+_ANYTHING = rb'[^"\r\n]{0,512}'
 
 _white_space: Final = _run_of(rb"[\t\n\r ]*")
 _string_rest: Final = _run_of(_IN_STRING)
-_strings_and_such: Final = _run_of(_BETWEEN + rb'(?:"' + _IN_STRING + rb'"' + _BETWEEN + rb"){0,256}")
-_rest_of_odd_line: Final = _run_of(rb'[^"{}\[\]\r\n]*')
+_region: Final = _run_of(_BETWEEN + b"(?:" + _STRING + _BETWEEN + b"){0,256}")
+_region_of_odd_line: Final = _run_of(_ANYTHING + b"(?:" + _STRING + _ANYTHING + b"){0,256}")
 
-_DEPTH: Final = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
+_strings: Final = re.compile(_STRING)
+_bracket_runs: Final = re.compile(rb"\[+|\]+")
+_bracket_or_string: Final = re.compile(rb"[\[\]{}]|" + _STRING)
+_BRACES_AS_BRACKETS: Final = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+
+_DEPTH: Final = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
+_OPENING: Final = ord("[")
 _QUOTE: Final = ord('"')
 _BACKSLASH: Final = ord("\\")
 _LINE_ENDS: Final = frozenset(b"\r\n")
@@ -82,27 +92,35 @@ class JsonLexer:
 
     def _before(self, data: bytes, pos: int) -> int:
         pos = _white_space(data, pos).end()
-        if pos < len(data):
-            self.phase = "outside" if data[pos] in b"{[" else "broken"
-        return pos
+        if pos == len(data):
+            return pos
+        if data[pos] not in b"{[":
+            self.phase = "broken"
+            return pos
+        self.phase = "outside"
+        self._depth = 1
+        return pos + 1
 
     def _outside(self, data: bytes, pos: int) -> int:
-        run = _rest_of_odd_line if self._odd else _strings_and_such
-        size = len(data)
-        while pos < size:
-            step = _DEPTH.get(data[pos])
-            if step is None:
-                end = run(data, pos).end()
-                if end == pos:
-                    return self._unusual(data[pos], pos)
-                pos = end
-                continue
-            pos += 1
-            self._depth += step
+        """Read one region of brackets, whole strings and what may stand between, without looking at each bracket."""
+        end = (_region_of_odd_line if self._odd else _region)(data, pos).end()
+        if end == pos:
+            return self._unusual(data[pos], pos)
+        region = data[pos:end]
+        brackets = _brackets_of(region)
+        if _largest_fall(brackets) >= self._depth:
+            self.phase = "ended"
+            return pos + self._end_in(region)
+        self._depth += 2 * brackets.count(b"[") - len(brackets)
+        return end
+
+    def _end_in(self, region: bytes) -> int:
+        """The position in the region after the bracket at which the depth becomes zero."""
+        for found in _bracket_or_string.finditer(region):
+            self._depth += _DEPTH.get(found[0], 0)
             if self._depth == 0:
-                self.phase = "ended"
-                return pos
-        return pos
+                return found.end()
+        raise AssertionError("the depth does not become zero in this region")
 
     def _unusual(self, byte: int, pos: int) -> int:
         """Handle a quote whose string does not end in this chunk, a line end after an odd byte, or an odd byte."""
@@ -132,3 +150,30 @@ class JsonLexer:
             return pos
         self.phase = "string"
         return pos + 1
+
+
+def _brackets_of(region: bytes) -> bytes:
+    """The brackets and braces outside the strings of a region, all as brackets."""
+    brackets = region.translate(_BRACES_AS_BRACKETS, _NO_BRACKETS)
+    if not brackets or b'"' not in region:
+        return brackets
+    if b"\\" in region:
+        outside = _strings.sub(b"", region)
+    else:
+        outside = b"".join(region.split(b'"')[::2])  # ten times as fast
+    return outside.translate(_BRACES_AS_BRACKETS, _NO_BRACKETS)
+
+
+def _largest_fall(brackets: bytes) -> int:
+    """How far the depth falls below its start at the deepest point of a row of `[` and `]`. Linear in its length.
+
+    Pairs change nothing and are removed while there are many of them; then the runs are long and few.
+    """
+    while brackets.count(b"[]") * 64 > len(brackets):
+        brackets = brackets.replace(b"[]", b"")
+    fall = depth = 0
+    for run in _bracket_runs.finditer(brackets):
+        size = run.end() - run.start()
+        depth += size if run[0][0] == _OPENING else -size
+        fall = max(fall, -depth)
+    return fall

@@ -61,23 +61,30 @@ def redirect() -> StandardStreams:
     A stdin or stderr that the parent closed is replaced by the null device. `sys.stdin`, `sys.stdout` and `sys.stderr`
     go on working: line-buffered text in UTF-8, without encoding errors.
 
-    Raises `StdoutClosed` if there is nowhere to send replies, and `RuntimeError` if the descriptors are already
-    redirected. Both leave everything unchanged.
+    Raises `StdoutClosed` if there is nowhere to send replies, `RuntimeError` if the descriptors are already redirected, and
+    `OSError` if the system refuses what this needs. All of them leave the descriptors as they were.
     """
     if _redirected:
         raise RuntimeError("the standard descriptors are already redirected: one daemon per process")
     require_output(STDOUT)
-    _open_missing()
-    stray_out, into_out = _stray_pipe()
-    stray_err, into_err = _stray_pipe()
-    streams = StandardStreams(
-        stdin=_private_copy(STDIN),
-        stdout=_private_copy(STDOUT),
-        stderr=_private_copy(STDERR),
-        stray_out=stray_out,
-        stray_err=stray_err,
-    )
-    _move_to(os.open(os.devnull, os.O_RDWR), STDIN)
+    opened: list[int] = []
+    try:
+        _open_missing(opened)
+        stray_out, into_out = _stray_pipe(opened)
+        stray_err, into_err = _stray_pipe(opened)
+        streams = StandardStreams(
+            stdin=_private_copy(STDIN, opened),
+            stdout=_private_copy(STDOUT, opened),
+            stderr=_private_copy(STDERR, opened),
+            stray_out=stray_out,
+            stray_err=stray_err,
+        )
+        null = os.open(os.devnull, os.O_RDWR)
+    except OSError:
+        for fd in opened:
+            os.close(fd)
+        raise
+    _move_to(null, STDIN)
     _move_to(into_out, STDOUT)
     _move_to(into_err, STDERR)
     _redirected.append(streams)
@@ -118,22 +125,25 @@ def terminal_hint(stdin: int) -> str | None:
     return TERMINAL_HINT if os.isatty(stdin) else None
 
 
-def _open_missing() -> None:
+def _open_missing(opened: list[int]) -> None:
     """Open the null device on every closed number below 3, so that no later descriptor gets that number."""
     for number in (STDIN, STDOUT, STDERR):
         if not is_open(number):
             _move_to(os.open(os.devnull, os.O_RDWR), number)
+            opened.append(number)
 
 
-def _stray_pipe() -> tuple[int, int]:
+def _stray_pipe(opened: list[int]) -> tuple[int, int]:
     reading, writing = os.pipe()
+    opened += (reading, writing)
     enlarge_pipe(writing, STRAY_PIPE_BYTES)
     return reading, writing
 
 
-def _private_copy(number: int) -> int:
+def _private_copy(number: int, opened: list[int]) -> int:
     """A copy that children do not inherit; above 2, since those numbers are all in use."""
     copy = os.dup(number)
+    opened.append(copy)
     if sys.platform == "win32":
         import msvcrt
 

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from ...errors import failures
+from ...errors.type_building import decoder_for
 from ...errors.wire import decode_error
 from .. import errors as exceptions
 from ..error_text import decode_json
@@ -56,7 +57,7 @@ def remote_error(
     if declared is None or not declared.has_details:
         return exc
     try:
-        exc.details = msgspec.json.decode(failure.details or b"{}", type=declared.details)
+        exc.details = decoder_for(declared.details)(failure.details or b"{}")
     except msgspec.DecodeError:
         invalid = InvalidReply(f"the details of {failure.code} do not fit their declaration")
         invalid.__cause__ = exc

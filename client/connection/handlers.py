@@ -15,6 +15,7 @@ from msgspec import Raw
 
 from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import Cancelled, Internal, MethodNotFound, ParseFailure
+from ...errors.type_building import decoder_for
 from ...errors.wire import encode_error_response, failure_of
 from ..errors import RemoteError
 from ..messages import DECODE_ERRORS, ServerNotification, ServerRequest, encode_result
@@ -94,7 +95,7 @@ class Handlers:
 
     def _cancel(self, params: Raw | None) -> None:
         try:
-            members = msgspec.json.decode(params or b"", type=dict[str, Raw])
+            members = decoder_for(dict[str, Raw])(params or b"")
         except DECODE_ERRORS:
             return
         request_id = bytes(members.get(self.dialect.cancel_member, b""))

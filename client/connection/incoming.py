@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, assert_never, final
 
-import msgspec
 from msgspec import Raw
 
 from ...errors import failures
+from ...errors.type_building import decoder_for
 from ...errors.wire import encode_error
 from .. import messages
 from ..errors import ClientError, InvalidReply, OperationTypeMismatch, RemoteError
@@ -108,7 +108,7 @@ class IncomingMessages:
 
     def _handle_event(self, params: Raw | None) -> None:
         try:
-            event = msgspec.json.decode(params or b"", type=messages.StreamEvent)
+            event = decoder_for(messages.StreamEvent)(params or b"")
         except messages.DECODE_ERRORS:
             self.fail_all("the server sent a malformed stream event")
             return
@@ -141,7 +141,7 @@ def _not_a_stream(result: Raw) -> ClientError:
 
 def _stream_end(result: Raw | None) -> messages.StreamEnd | None:
     try:
-        end = msgspec.json.decode(result or b"", type=messages.StreamEnd)
+        end = decoder_for(messages.StreamEnd)(result or b"")
     except messages.DECODE_ERRORS:
         return None
     return end if end.completed else None

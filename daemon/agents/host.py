@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
     from ..dispatch.inner_calls import InnerCalls
     from ..dispatch.request import EventSink, Outcome
+    from ..memory import MemoryBudget
     from ..operations.context import ContextHost
     from .agent import Agent
     from .service.runtime import Runtime
+    from .stores.interface import TaskStore
 
 
 @final
@@ -28,7 +30,13 @@ class AgentHost:
     """One per process. `lazy_operations` are the agent's methods, for the registry."""
 
     def __init__(
-        self, catalogue: Catalogue, agent: Agent | None, access: Access, settings: Settings, inner_calls: InnerCalls
+        self,
+        catalogue: Catalogue,
+        agent: Agent | None,
+        access: Access,
+        settings: Settings,
+        inner_calls: InnerCalls,
+        memory: MemoryBudget,
     ) -> None:
         self.lazy_operations: Final = LazyOperations(METHODS, self._methods)
         self._catalogue = catalogue
@@ -36,9 +44,27 @@ class AgentHost:
         self._access = access
         self._settings = settings
         self._inner_calls = inner_calls
+        self._store: TaskStore | None = None
+        self._memory = memory
         self._runtime: Runtime | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
         self._context_host: ContextHost | None = None
+
+    def open_store(self) -> None:
+        """Open a durable store and start its threads, before anything waits for it. `close_store` must follow at the end.
+
+        Blocks. Raises `StoreError`.
+        """
+        if self._settings.store != MEMORY:
+            from .stores.factory import create_store  # late, as below
+
+            self._store = create_store(self._settings.store, self._memory)
+            self._store.open_early()
+
+    def close_store(self) -> None:
+        """Close the store if it was opened and the agent never began. Blocks."""
+        if self._store is not None:
+            self._store.close_early()
 
     def begin(self, tasks: anyio.abc.TaskGroup, load: Callable[[], None], context_host: ContextHost) -> None:
         """Run in this task group from now on. Where the store outlives the daemon the agent begins at once, because tasks
@@ -65,9 +91,11 @@ class AgentHost:
 
     def _methods(self) -> Iterable[OperationSpec]:
         from .service.methods import agent_methods  # late: most daemons are never asked for their agent
+        from .stores.factory import create_store
 
+        store = self._store or create_store(self._settings.store, self._memory)
         self._runtime, methods = agent_methods(
-            self, self._agent, self._catalogue.services, self._access, self._settings
+            self, self._agent, self._catalogue.services, self._access, self._settings, self._memory, store=store
         )
         return methods
 

@@ -15,6 +15,7 @@ from msgspec import UNSET
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import ContentTypeNotSupported, Failure, InvalidParams
+from ...errors.type_building import convert
 from ..operations.access import Identity
 from ..operations.spec import OperationSpec
 from .errors import UnknownSkill
@@ -86,7 +87,7 @@ class SkillExecutor:
         """The operation, its params as JSON, and the path of the data part in the caller's params."""
         path, data = _first_data(context.message)
         try:
-            call = msgspec.convert(data, SkillCall)
+            call = convert(data, SkillCall)
         except msgspec.ValidationError:
             raise FailureError(InvalidParams(f"{path}.skill", "name of a skill", "another")) from None
         spec = self._host.skill(call.skill, context.identity)

@@ -10,6 +10,7 @@ from typing import final
 import msgspec
 
 from ...errors.failures import Cancelled, Failure, Overloaded, Unavailable
+from ...errors.type_building import decoder_for
 from ..operations.context import Context, ContextHost
 from ..operations.spec import OperationSpec
 from ..rpc.envelope import CANCEL_REQUEST, Call
@@ -95,7 +96,7 @@ class Dispatcher:
     def _cancel(self, call: Call) -> None:
         """LSP's `$/cancelRequest`: unknown ids and params of any other shape are ignored."""
         try:
-            wanted = bytes(msgspec.json.decode(call.params or b"", type=_CancelParams).id)
+            wanted = bytes(decoder_for(_CancelParams)(call.params or b"").id)
             request = self._responder.find(wanted)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return

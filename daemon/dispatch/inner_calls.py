@@ -21,6 +21,7 @@ from ...errors.failures import (
     MethodNotFound,
     OperationTypeMismatch,
 )
+from ...errors.type_building import decoder_for
 from ..logs import log
 from ..operations.access import Identity
 from ..operations.context import Caller, CallFailed, ContextHost, CurrentRequest
@@ -178,6 +179,6 @@ def _exception(failure: Failure, spec: OperationSpec) -> Exception:
     if isinstance(failure, DomainFailure):
         for cls in spec.errors:
             if cls.definition.code == failure.code:
-                facts = msgspec.json.decode(failure.details or b"{}", type=cls.definition.details)
+                facts = decoder_for(cls.definition.details)(failure.details or b"{}")
                 return cls(**msgspec.structs.asdict(facts))
     return CallFailed(failure)

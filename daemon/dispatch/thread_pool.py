@@ -8,10 +8,14 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final, final  # Any: outcomes and arguments pass through unread
 
-from ...errors.failures import Overloaded
+from ...errors.failures import Internal, Overloaded
+from ..logs import log
+from ..memory import reserve
+from ..process.thread_starts import starting
 from .request import Request
 
 PARKED_TIMES: Final = 8
@@ -41,7 +45,9 @@ class ThreadPool:
         self._notify = notify
         self._waiting: SimpleQueue[Request | None] = SimpleQueue()
         self._done: deque[tuple[Callable[..., None], *tuple[Any, ...]]] = deque()
-        self._started = 0
+        self._starter = _Starter()
+        self._number = 0
+        self._started = 0  # those that are being started among them
         self._busy = 0
         self._parked = 0
 
@@ -72,21 +78,31 @@ class ThreadPool:
     def _start_if_needed(self) -> None:
         if self._started >= min(self._busy, self._limit + self._parked):
             return
-        thread = threading.Thread(target=self._work, name=f"discreet-handler-{self._started + 1}", daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:  # the system has none left
-            if not self._started:
-                self._give_up()
+        self._started += 1
+        self._number += 1
+        if self._started == 1:
+            self._start(self._number)  # nothing competes with it
         else:
-            self._started += 1
+            self._starter.start(partial(self._start, self._number))
 
-    def _give_up(self) -> None:
-        """Refuse what waits: no thread can be started, so it would wait for ever."""
+    def _start(self, number: int) -> None:
+        thread = threading.Thread(target=self._work, name=f"discreet-handler-{number}", daemon=True)
+        try:
+            with starting:
+                thread.start()
+        except (RuntimeError, MemoryError):  # the system has none left
+            self.call_on_loop(self._not_started)
+
+    def _not_started(self) -> None:
+        """A thread less than expected. What waits is refused if none is left to run it, or it would wait for ever."""
+        self._started -= 1
+        log.error("threads.refused", threads=self._started)
+        if self._started > self._parked:
+            return
         while not self._waiting.empty():
             request = self._waiting.get()
             if request is not None:
-                self.call_on_loop(self._ended, request, Overloaded())
+                self._ended(request, Overloaded())
 
     def call_on_loop(self, function: Callable[..., None], *args: Any) -> None:
         """Have `function(*args)` called on the loop, after everything that this thread handed over before."""
@@ -101,13 +117,47 @@ class ThreadPool:
 
     def close(self) -> None:
         """Let the threads end when they have nothing to do. Nothing is submitted afterwards."""
+        self._starter.close()
         for _ in range(self._started):
             self._waiting.put(None)
 
     def _work(self) -> None:
         while (request := self._waiting.get()) is not None:
-            self.call_on_loop(self._ended, request, self._perform(request))
+            try:
+                outcome = self._perform(request)
+            except BaseException as exc:  # noqa: BLE001 - the boundary itself failed: no memory for an answer, most likely
+                reserve.free()
+                log.error("daemon.fault", error=type(exc).__name__)
+                outcome = Internal()
+            self.call_on_loop(self._ended, request, outcome)
 
     def _ended(self, request: Request, outcome: Any) -> None:
         self._busy -= 1
         self._finish(request, outcome)
+
+
+@final
+class _Starter:
+    """A thread that starts the others. To start one means to wait until it runs, which takes long while others compute."""
+
+    def __init__(self) -> None:
+        self._waiting: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def start(self, start: Callable[[], None]) -> None:
+        """Have `start()` called soon: here and now, if there can be no thread for it. Called on the loop."""
+        if self._thread is None:
+            thread = threading.Thread(target=self._work, name="discreet-starter", daemon=True)
+            try:
+                thread.start()
+            except (RuntimeError, MemoryError):
+                return start()
+            self._thread = thread
+        self._waiting.put(start)
+
+    def close(self) -> None:
+        self._waiting.put(None)
+
+    def _work(self) -> None:
+        while (start := self._waiting.get()) is not None:
+            start()

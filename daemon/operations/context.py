@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final, overload
 import msgspec
 
 from ...errors.failures import Failure
+from ...errors.type_building import decoder_for
 
 if TYPE_CHECKING:
     import threading
@@ -320,7 +321,7 @@ class Context:
 
     @staticmethod
     def _decode(result: bytes, type: Any) -> Any:
-        return msgspec.json.decode(result, type=type)
+        return decoder_for(type)(result)
 
 
 def keep_progress_token(context: Context) -> None:
@@ -332,7 +333,7 @@ def _progress_token(call: IncomingCall) -> str | int | None:
     if call.params is None:
         return None
     try:
-        tokens = msgspec.json.decode(call.params, type=_Tokens)
+        tokens = decoder_for(_Tokens)(call.params)
     except msgspec.DecodeError:  # positional params, or a member of another meaning
         return None
     from_meta = None if tokens.meta is None else tokens.meta.progress_token

@@ -14,6 +14,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
+from ...errors.type_building import build_decoder
 from .msgspec_errors import DECODE_ERRORS
 
 Arguments: TypeAlias = tuple[Any, ...]
@@ -54,7 +55,7 @@ def input_struct(
 def named_decoder(struct: type[msgspec.Struct], names: tuple[str, ...]) -> InputDecoder:
     """For an `input_struct` with the fields `names`. Refuses every other member except those of `META_MEMBERS`."""
     meta = [(name, Raw, Raw()) for name in META_MEMBERS if name not in names]
-    read = msgspec.json.Decoder(input_struct(struct.__name__, meta, struct.__module__, base=struct)).decode
+    read = build_decoder(input_struct(struct.__name__, meta, struct.__module__, base=struct))
     astuple = msgspec.structs.astuple
     count = len(names)
 
@@ -71,7 +72,7 @@ def named_decoder(struct: type[msgspec.Struct], names: tuple[str, ...]) -> Input
 def extra_decoder(extra: Any, taken: set[str]) -> InputDecoder:
     """For `**params: T` alone: members of any name except the `taken`, all of the type `extra`, as one dict."""
     tp: Any = dict[str, extra]  # a type made at run time is none to a type checker
-    read = msgspec.json.Decoder(tp).decode
+    read = build_decoder(tp)
     left_out = () if extra is Any or extra is object else META_MEMBERS
 
     def decode(raw: Raw | bytes | None, prefix: str = "") -> Arguments:

@@ -17,6 +17,7 @@ from msgspec import Raw
 from msgspec import inspect as types
 
 from ...errors.failures import InvalidParams
+from ...errors.type_building import build_decoder, decoder_for, type_info
 from .msgspec_errors import DECODE_ERRORS
 from .type_phrases import accepted_values, describe_type
 from .type_shapes import ObjectLike, TupleLike, json_kinds, object_members, to_annotation, tuple_items, without_metadata
@@ -81,7 +82,7 @@ def find_input_error(tp: Any, raw: bytes | Raw, *, prefix: str = "") -> InvalidP
 
     Raises nothing itself. An exception of a type's own `__post_init__` passes, unless it is a `ValueError` or `TypeError`.
     """
-    mismatch = _Mismatch(types.type_info(tp), bytes(raw), prefix)
+    mismatch = _Mismatch(type_info(tp), bytes(raw), prefix)
     work = _WORK
     while True:
         work -= len(mismatch.text) + _WORK_PER_VALUE * mismatch.text.count(b",")
@@ -131,7 +132,7 @@ def _descend_into_kind(mismatch: _Mismatch) -> _Finding:
 
 def _refuser(node: types.Type) -> Callable[[Raw | bytes], bool]:
     """A function that tells whether msgspec refuses a text for this type."""
-    decode = msgspec.json.Decoder(to_annotation(node)).decode
+    decode = build_decoder(to_annotation(node))
 
     def refuses(text: Raw | bytes) -> bool:
         try:
@@ -234,12 +235,12 @@ def _by_tag(mismatch: _Mismatch, tagged: list[types.StructType]) -> _Finding:
 
 
 def _values(mismatch: _Mismatch) -> list[Raw]:
-    return msgspec.json.decode(mismatch.text, type=list[Raw])
+    return decoder_for(list[Raw])(mismatch.text)
 
 
 def _named_values(mismatch: _Mismatch) -> dict[str, Raw]:
     """Of a repeated key the last value counts."""
-    return msgspec.json.decode(mismatch.text, type=dict[str, Raw])
+    return decoder_for(dict[str, Raw])(mismatch.text)
 
 
 def _kind(text: bytes) -> str:
@@ -256,7 +257,7 @@ def _received(text: bytes, closed: tuple[str, ...] | None) -> str:
     kind = _kind(text)
     if closed is not None and kind == "string":
         try:
-            word = msgspec.json.decode(text, type=str)
+            word = decoder_for(str)(text)
         except DECODE_ERRORS:
             return kind
         if _is_plain(word):

@@ -7,13 +7,15 @@ from typing import Any
 from msgspec import Struct
 from msgspec import inspect as types  # msgspec has loaded it already
 
+from ...errors.type_building import type_info
+
 
 def require_json_type(annotation: Any, what: str) -> None:  # Any: whatever a handler is annotated with
     """Raises `TypeError` that names the first type in `annotation`, nested ones included, that JSON can't represent.
 
     `what` begins the message: what the annotation is for.
     """
-    found = _find_foreign(types.type_info(annotation), set())
+    found = _find_foreign(type_info(annotation), set())
     if found is not None:
         raise TypeError(
             f"{what}: JSON can't represent the type {found.__name__}; use types that msgspec encodes, such as a Struct"

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from ...errors.type_building import build_decoder
 from .context import Context
 from .decoders import Arguments, InputDecoder, extra_decoder, input_struct, named_and_extra_decoder, named_decoder
 
@@ -119,7 +120,7 @@ def _type_of(where: str, func: Callable[..., Any], parameter: _Parameter) -> Any
         raise ValueError(f"{what} has no annotation; annotate it with the type of the param")
     try:
         hint = _resolved(func, parameter)
-        msgspec.json.Decoder(hint)
+        build_decoder(hint)
     except _ANNOTATION_ERRORS as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{what} has an annotation that can't be decoded from JSON: {reason}") from error

@@ -16,6 +16,7 @@ from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, final, g
 
 from msgspec import UNSET
 
+from ...errors.details import hidden_facts
 from ...errors.exceptions import OperationError
 from .access import AccessRule
 from .json_types import require_json_type
@@ -43,7 +44,8 @@ class OperationOptions(TypedDict, total=False):
 
     A plain `def` runs in a worker thread. `inline=True` promises that it never blocks, and runs it on the event loop.
     `serial=True` runs one call of the operation at a time, in the order of arrival; `keyed="param"` runs one call at a
-    time for each value of that param. `limit` is how many calls may be in the daemon, running or waiting; one more is
+    time for each value of that param. `concurrency` lets so many calls run at a time instead of one; others wait, in
+    order, and can be cancelled. `limit` is how many calls may be in the daemon, running or waiting; one more is
     refused with OVERLOADED.
 
     A caller needs all of `scopes`, and one of `any_scope`. `visibility="internal"` hides the operation from the wire.
@@ -55,6 +57,7 @@ class OperationOptions(TypedDict, total=False):
     inline: bool
     serial: bool
     keyed: str
+    concurrency: int
     visibility: Visibility
     scopes: Sequence[str]
     any_scope: Sequence[str]
@@ -163,6 +166,7 @@ class Service:
             description=options.get("description") or _description(func),
             timeout=options.get("timeout", None if kind == "subscription" else UNSET),
             concurrency_group=_concurrency_group(options, model.names),
+            concurrency_limit=options.get("concurrency", 1),
             visibility=options.get("visibility", "external"),
             access=AccessRule(frozenset(options.get("scopes", ())), frozenset(options.get("any_scope", ()))),
             limit=options.get("limit"),
@@ -197,9 +201,9 @@ def _check_options(options: OperationOptions, mode: HandlerMode) -> None:
             raise TypeError(f"{name} {_LIST_RULE}")
     if options.get("visibility", "external") not in get_args(Visibility):
         raise ValueError(f"visibility must be one of {', '.join(get_args(Visibility))}")
-    limit = options.get("limit")
-    if limit is not None and not (isinstance(limit, int) and limit > 0):
-        raise ValueError("limit must be a number of calls, 1 or more")
+    for number in (options.get("limit"), options.get("concurrency")):
+        if number is not None and not (isinstance(number, int) and number > 0):
+            raise ValueError("limit and concurrency must be a number of calls, 1 or more")
     timeout = options.get("timeout")
     if timeout is not None and timeout is not UNSET:
         if not (isinstance(timeout, int | float) and timeout > 0):
@@ -228,12 +232,12 @@ def _returns(func: Callable[..., Any], kind: OperationKind) -> Any:
 def _concurrency_group(options: OperationOptions, names: tuple[str, ...]) -> Literal[True] | str | None:
     keyed = options.get("keyed")
     if options.get("serial"):
-        if keyed is not None:
-            raise ValueError("serial and keyed exclude each other; keep one of them")
+        if keyed is not None or "concurrency" in options:
+            raise ValueError("serial excludes keyed and concurrency; keep one of them")
         return True
     if keyed is not None and keyed not in names:
         raise ValueError(f"keyed={keyed!r} names no param of the handler; its params are: {', '.join(names) or 'none'}")
-    return keyed
+    return True if keyed is None and "concurrency" in options else keyed
 
 
 def _check_errors(errors: Sequence[type[OperationError]]) -> tuple[type[OperationError], ...]:
@@ -246,6 +250,11 @@ def _check_errors(errors: Sequence[type[OperationError]]) -> tuple[type[Operatio
         if cls.definition.code in codes:
             raise ValueError(f"errors holds the code {cls.definition.code} twice; give each class a code of its own")
         codes.add(cls.definition.code)
+        if hidden := hidden_facts(cls.definition.details):
+            raise ValueError(
+                f"{cls.__name__}.{hidden[0]}: a text of this name is always redacted; rename it,"
+                " or make it a closed list (Literal or Enum)"
+            )
     return tuple(errors)
 
 

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ...errors.exceptions import OperationError
+from ...errors.type_building import build_decoder, type_info
 from .access import AccessRule
 from .decoders import Arguments
 from .params import InputModel
@@ -85,7 +86,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
         from .type_phrases import describe_type
         from .type_shapes import object_members
 
-        node = inspect.type_info(self.input.type)
+        node = type_info(self.input.type)
         if not isinstance(node, inspect.StructType):
             return []
         return [
@@ -96,11 +97,10 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
 
     def describe_result(self) -> str:
         """The result's type for people."""
-        from msgspec import inspect  # late, as above
 
         from .type_phrases import describe_type
 
-        return describe_type(inspect.type_info(self.returns))
+        return describe_type(type_info(self.returns))
 
     def group_of(self, arguments: Arguments) -> Hashable:
         """The concurrency group of a call with these arguments. Only where `concurrency_group` is not None."""
@@ -130,7 +130,7 @@ def output_check(returns: Any) -> Callable[[bytes], object] | None:
     if get_origin(returns) in _CONTAINERS and get_args(returns)[-1] in (Any, object, msgspec.Raw):
         opening = _CONTAINERS[get_origin(returns)]
         return lambda encoded: _require(encoded.startswith(opening))
-    return msgspec.json.Decoder(returns).decode
+    return build_decoder(returns)
 
 
 _CONTAINERS: Final = {dict: b"{", list: b"["}

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 POLL_SECONDS: Final = 1.0
 
+MOST_WATCHED: Final = 16
+"""Processes that are watched at a time: each takes a descriptor and a task. Clients name one, or their parent too."""
+
 INIT_PIDS: Final = (0, 1)
 """What `getppid` returns when the parent has gone already or is outside our pid namespace."""
 
@@ -61,6 +64,11 @@ class ProcessWatches:
     def pids(self) -> tuple[int, ...]:
         return tuple(self._watches)
 
+    @property
+    def full(self) -> bool:
+        """True once as many processes are watched as may be."""
+        return len(self._watches) >= MOST_WATCHED
+
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """Wait in this task group from now on, for those that were added before too."""
         self._tasks = tasks
@@ -76,10 +84,10 @@ class ProcessWatches:
             self._tasks.start_soon(watch.ended, self._on_end)
 
     def add_client(self, pid: int) -> bool:
-        """End with the process that a client names as its own; False where there is no such process here."""
+        """End with the process that a client names as its own; False where there is no such process here, or if `full`."""
         if pid in self._watches:
             return True
-        watch = watch_client(pid)
+        watch = None if self.full else watch_client(pid)
         if watch is None:
             return False
         self.add(watch)

@@ -60,8 +60,8 @@ class Program(msgspec.Struct, frozen=True):
 
 
 def program() -> Program:
-    """This process's own start. To be asked for before user code runs."""
-    return Program((sys.executable, *sys.orig_argv[1:]), dict(os.environ), os.getcwd())
+    """This process's own start, but for the working directory on the module path. To be asked for before user code runs."""
+    return Program((sys.executable, "-P", *sys.orig_argv[1:]), dict(os.environ), os.getcwd())
 
 
 def take() -> Handover | Literal["check"] | None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias, final
+
+from ..settings import Settings
+from ..settings.reference import FileReference, ModuleReference, read_reference
 
 Stamp: TypeAlias = tuple[int, int, int] | None
 """Time of the last change in ns, size in bytes, and the file's number: an editor may write a new file. None: it is gone."""
@@ -16,11 +19,16 @@ INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 @final
 class SourceFiles:
-    """The files of modules under `directory`, and of the packages that `apps` (`pkg.module:service`) name."""
+    """The files of modules below the working directory, below the folders of apps that are files, below `app-dir`, and of
+    the packages that the other apps name.
+    """
 
-    def __init__(self, apps: Iterable[str], directory: str) -> None:
-        self._packages = frozenset(app.partition(":")[0].partition(".")[0] for app in apps)
-        self._directory = os.path.join(directory, "")
+    def __init__(self, settings: Settings, directory: str) -> None:
+        apps = [read_reference(app) for app in settings.apps]
+        self._packages = frozenset(app.module.partition(".")[0] for app in apps if isinstance(app, ModuleReference))
+        folders = [directory, *(os.path.dirname(app.path) for app in apps if isinstance(app, FileReference))]
+        folders += [] if settings.app_dir is None else [settings.app_dir]
+        self._folders = tuple(os.path.join(folder, "") for folder in folders)
 
     def stamps(self, known: Mapping[str, Stamp]) -> dict[str, Stamp]:
         """The state of every file by its path: of those in `known`, and of modules that were imported since."""
@@ -33,7 +41,7 @@ class SourceFiles:
                 yield path
 
     def _is_ours(self, path: str) -> bool:
-        return path.startswith(self._directory) and INSTALLED.isdisjoint(path.split(os.sep))
+        return path.startswith(self._folders) and INSTALLED.isdisjoint(path.split(os.sep))
 
 
 def differ(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> bool:

@@ -13,6 +13,8 @@ from msgspec import UNSET, UnsetType
 
 from ...errors.codes import GrpcStatus, grpc_of_http
 from ...errors.definitions import ErrorDefinition
+from ...errors.redaction import scrub_known
+from ...errors.type_building import decoder_for
 from ..operations.access import AccessRule
 from ..operations.params import InputModel
 from ..operations.spec import OperationSpec, Visibility
@@ -78,7 +80,7 @@ def operation_schema(spec: OperationSpec) -> OperationSchema:
         namespace=spec.namespace,
         kind=spec.kind,
         visibility=spec.visibility,
-        description=spec.description,
+        description=scrub_known(spec.description),
         input_schema=_input(spec.input),
         output_schema=json_schema(spec.returns),
         error_schemas=tuple(_error(cls.definition) for cls in spec.errors),
@@ -101,7 +103,7 @@ def snapshot_text(document: Snapshot) -> bytes:
 def read_snapshot(text: bytes) -> Snapshot:
     """The snapshot that `snapshot_text` wrote. Raises `ValueError` for any other text or format."""
     try:
-        return msgspec.json.decode(text, type=Snapshot)
+        return decoder_for(Snapshot)(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ValueError("not a snapshot of operations, or one of another format") from None
 
@@ -114,8 +116,8 @@ def _input(model: InputModel) -> JsonSchema:
 def _error(definition: ErrorDefinition) -> ErrorSchema:
     return ErrorSchema(
         code=definition.code,
-        message=definition.message,
-        description=definition.description,
+        message=scrub_known(definition.message),
+        description=scrub_known(definition.description),
         schema=json_schema(definition.details, titled=False) if definition.has_details else None,
         http_status=definition.http_status,
         grpc_status=grpc_of_http(definition.http_status),

@@ -2,6 +2,16 @@
 
 from .option import Option, UsageError
 from .resolution import Resolved, load_settings, resolve_settings
+from .sources import SettingsFile
 from .table import OPTIONS, Settings
 
-__all__ = ["OPTIONS", "Option", "Resolved", "Settings", "UsageError", "load_settings", "resolve_settings"]
+__all__ = [
+    "OPTIONS",
+    "Option",
+    "Resolved",
+    "Settings",
+    "SettingsFile",
+    "UsageError",
+    "load_settings",
+    "resolve_settings",
+]

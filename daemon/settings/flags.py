@@ -7,7 +7,7 @@ from typing import Any, Final, NoReturn
 from msgspec import Struct
 
 from .option import Option, RawValue, UsageError
-from .sources import closest_match
+from .sources import SettingsFile, closest_match
 from .table import OPTIONS
 
 _WIDTH: Final = 100
@@ -19,7 +19,8 @@ _METAVARS: Final = {
     "directory": "DIR",
     "file": "FILE",
     "words": "WORD",
-    "object": "MODULE:OBJECT",
+    "files": "NAME=FILE",
+    "object": "APP",
     "store": "STORE",
 }
 
@@ -95,7 +96,21 @@ def add_setting_flags(parser: argparse.ArgumentParser) -> None:
         if title not in groups:
             groups[title] = parser.add_argument_group(title)
         _add(groups[title], option)
+    add_file_flags(parser.add_argument_group("sources"))
     parser.add_argument("--stdio", action="store_true", help="accepted and ignored: editors send it")
+
+
+def add_file_flags(group: "argparse._ArgumentGroup") -> None:
+    """Add the flags that choose among the sources."""
+    group.add_argument("--config", metavar="FILE", help="a settings file; one that is merely found may set little")
+    group.add_argument(
+        "--isolated", action="store_true", help="read no settings file and no DISCREET_* variable, only flags"
+    )
+
+
+def file_from_flags(args: argparse.Namespace) -> SettingsFile:
+    """Which file the command line chooses."""
+    return SettingsFile(args.config, isolated=args.isolated)
 
 
 def from_flags(args: argparse.Namespace) -> dict[str, RawValue]:
@@ -105,28 +120,29 @@ def from_flags(args: argparse.Namespace) -> dict[str, RawValue]:
         value = getattr(args, option.field)
         if option.kind == "apps" and "" in value:  # such as an empty shell variable in quotes
             raise UsageError(f"{option.flag}: expected {option.expected}")
-        if isinstance(value, list):
-            value = " ".join(value) if value or option.kind == "words" else None
+        if option.kind == "apps":
+            value = value or None
+        elif isinstance(value, list):
+            value = " ".join(value) if value or option.kind in ("words", "files") else None
         if value is not None:
             source = "/".join((option.flag, *option.info.flag_aliases))
             found[option.field] = RawValue(value, source, typed=option.kind == "switch")
     return found
 
 
-def to_argv(values: Mapping[str, RawValue]) -> list[str]:
+def to_argv(values: Mapping[str, RawValue], file: SettingsFile | None = None) -> list[str]:
     """A command line that sets the same."""
-    argv: list[str] = []
+    argv = [] if file is None else file.argv()
     for option in OPTIONS:
         if option.field not in values:
             continue
-        text = str(values[option.field].value)
-        match option.kind:
-            case "switch":
+        match values[option.field].value:
+            case True:
                 argv.append(option.flag)
-            case "apps":
-                argv += text.split()
-            case _:
-                argv.append(f"{option.flag}={text}")
+            case list() as words:
+                argv += words
+            case value:
+                argv.append(f"{option.flag}={value}")
     return argv
 
 
@@ -138,8 +154,9 @@ def _add(group: "argparse._ArgumentGroup", option: Option) -> None:
             group.add_argument(option.field, nargs="*", metavar=option.flag, help=help_text)
         case "switch":
             group.add_argument(*names, dest=option.field, action="store_true", default=None, help=option.info.help)
-        case "words":
-            group.add_argument(*names, dest=option.field, action="append", metavar="WORD", help=help_text)
+        case "words" | "files":
+            metavar = _METAVARS[option.kind]
+            group.add_argument(*names, dest=option.field, action="append", metavar=metavar, help=help_text)
         case kind:
             metavar = f"{{{','.join(option.choices)}}}" if option.choices else _METAVARS[kind]
             group.add_argument(*names, dest=option.field, metavar=metavar, help=help_text)

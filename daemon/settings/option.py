@@ -6,9 +6,15 @@ from typing import Any, Final, Literal, TypeAlias, assert_never, final, get_args
 
 from msgspec import Struct
 
+from .reference import EXPECTED, absolute_reference, read_reference
+
 OptionKind: TypeAlias = Literal[
-    "switch", "integer", "seconds", "choice", "directory", "file", "words", "apps", "object", "store"
+    "switch", "integer", "seconds", "choice", "directory", "file", "words", "files", "apps", "object", "store"
 ]
+
+FoundFile: TypeAlias = Literal["yes", "lower", "no"]
+"""What a file may do with a setting that nobody named, but that merely stands in the working directory: set it, set it to
+less than the default, or nothing. It must neither run code nor loosen a limit, choose files, or disturb the client."""
 
 PREFIX: Final = "DISCREET_"
 MEMORY: Final = "memory"
@@ -33,6 +39,8 @@ class OptionInfo(Struct, frozen=True, kw_only=True):
 
     group: str
     help: str
+    found_file: FoundFile
+    """Without a default: every setting has to decide."""
     unit: str = ""
     minimum: float = 0
     maximum: float = 0
@@ -97,10 +105,10 @@ class Option(Struct, frozen=True, kw_only=True):
                 return "a file name, or - for stderr"
             case "words":
                 return "words without blanks or commas"
-            case "apps":
-                return "pkg.module:service"
-            case "object":
-                return "pkg.module:object"
+            case "files":
+                return "NAME=FILE"
+            case "apps" | "object":
+                return EXPECTED
             case "store":
                 return "memory, or sqlite:PATH"
             case _:
@@ -117,6 +125,8 @@ class RawValue(Struct, frozen=True):
     value: object
     source: str
     typed: bool = False
+    directory: str = ""
+    """Where its relative paths start, if that is not the working directory."""
 
 
 def option_from_field(field: str, annotation: object, default: object) -> Option:
@@ -136,7 +146,8 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:  # n
 
     Raises `UsageError`, which names the source and what was expected, never the value.
     """
-    value = given.value if given.typed else _read(option.kind, str(given.value))
+    value = given.value if given.typed or isinstance(given.value, list) else _read(option.kind, str(given.value))
+    directory = given.directory or directory
     match option.kind, value:
         case "switch", bool():
             return value
@@ -158,17 +169,21 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:  # n
             return absolute(value, directory)
         case ("words", list()) if all(_is_word(word) for word in value):
             return tuple(value)
-        case "object", str() if _is_app(value):
-            return value
+        case ("files", list()) if all(map(_is_named_file, value)):
+            return tuple(
+                f"{name}={absolute(path, directory)}" for name, _, path in (word.partition("=") for word in value)
+            )
+        case "object", str() if read_reference(value):
+            return absolute_reference(value, directory)
         case "store", str() if value == MEMORY:
             return value
         case "store", str() if value.startswith(SQLITE) and value != SQLITE:
             return SQLITE + absolute(value.removeprefix(SQLITE), directory)
-        case ("apps", list()) if all(_is_app(word) for word in value):
-            return tuple(value)
+        case ("apps", list()) if all(map(read_reference, value)):
+            return tuple(absolute_reference(word, directory) for word in value)
         case _:
             pass
-    raise UsageError(f"{given.source}: expected {option.expected}")
+    raise UsageError(f"{given.source}: expected {'an array of ' if _is_array(option, given) else ''}{option.expected}")
 
 
 def absolute(path: str, directory: str) -> str:
@@ -188,7 +203,7 @@ def _read(kind: OptionKind, text: str) -> object:
                 return float(text)
             except ValueError:
                 return text.lower()
-        case "words" | "apps":
+        case "words" | "files" | "apps":
             return text.replace(",", " ").split()
         case "choice" | "directory" | "file" | "object" | "store":
             return text
@@ -200,7 +215,10 @@ def _is_word(word: object) -> bool:
     return isinstance(word, str) and [word] == word.replace(",", " ").split()
 
 
-def _is_app(word: object) -> bool:
-    if not isinstance(word, str) or word.count(":") != 1:
-        return False
-    return all(part.isidentifier() for part in word.replace(":", ".").split("."))
+def _is_named_file(word: object) -> bool:
+    name, _, path = word.partition("=") if isinstance(word, str) and _is_word(word) else ("", "", "")
+    return bool(name and path)
+
+
+def _is_array(option: Option, given: RawValue) -> bool:
+    return given.typed and option.kind in ("words", "files", "apps")

@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from .option import RawValue, UsageError, absolute, parse_value
-from .sources import from_environment, from_file
+from .option import Option, RawValue, UsageError, absolute, parse_value
+from .sources import FOUND, SettingsFile, from_environment, from_found_file, from_named_file
 from .table import OPTIONS, Settings
 
 
@@ -16,25 +16,45 @@ class Resolved(Struct, frozen=True):
 
     settings: Settings
     sources: dict[str, str]
+    ignored: str = ""
+    """One line on what a file set that was merely found and may not set it; empty where there is nothing."""
 
 
 def load_settings(argv: Sequence[str], environ: Mapping[str, str], directory: str) -> Settings:
     """The settings of `discreet serve ARGV` with this environment in this directory (an absolute path).
 
-    Raises `UsageError`. Reads only `discreet.toml` or `pyproject.toml` of the directory, and checks that the root is a
-    directory.
+    Raises `UsageError`. Reads only the settings file, and checks that the root is a directory.
     """
-    from .flags import FlagParser, add_setting_flags, from_flags  # late: argparse, which not every caller needs
+    from .flags import (
+        FlagParser,
+        add_setting_flags,
+        file_from_flags,
+        from_flags,
+    )  # late: not every caller needs argparse
 
     parser = FlagParser("discreet serve", "[APP ...] [FLAG ...]")
     add_setting_flags(parser)
-    return resolve_settings(from_flags(parser.read(argv)), environ, directory).settings
+    args = parser.read(argv)
+    return resolve_settings(from_flags(args), environ, directory, file_from_flags(args)).settings
 
 
-def resolve_settings(flags: Mapping[str, RawValue], environ: Mapping[str, str], directory: str) -> Resolved:
+def resolve_settings(
+    flags: Mapping[str, RawValue], environ: Mapping[str, str], directory: str, file: SettingsFile = FOUND
+) -> Resolved:
     """The settings, from flags that have been parsed. Raises as `load_settings` does."""
-    ranked = (flags, from_environment(environ), from_file(directory))
-    given = {field: value for source in reversed(ranked) for field, value in source.items()}
+    if file.isolated and file.named is not None:
+        raise UsageError("--isolated reads no file, and --config names one")
+    given = {**({} if file.isolated else from_environment(environ)), **flags}
+    ignored = ""
+    if file.named is not None:
+        given = from_named_file(file.named, directory) | given
+    elif not file.isolated:
+        found = {field: value for field, value in from_found_file(directory).items() if field not in given}
+        allowed = {
+            option.field for option in OPTIONS if option.field in found and _may_set(option, found[option.field])
+        }
+        ignored = _ignored({key: value for key, value in found.items() if key not in allowed})
+        given |= {field: found[field] for field in allowed}
     values: dict[str, Any] = {  # checked: `parse_value` gives what the option's field declares
         option.field: parse_value(option, given[option.field], directory) for option in OPTIONS if option.field in given
     }
@@ -44,11 +64,38 @@ def resolve_settings(flags: Mapping[str, RawValue], environ: Mapping[str, str], 
         raise UsageError(f"{given['reload'].source}: not available on Windows")
     if settings.backend == "trio":
         _require_trio(given["backend"].source)
-    return Resolved(settings, {field: value.source for field, value in given.items()})
+    return Resolved(settings, {field: value.source for field, value in given.items()}, ignored)
+
+
+def _may_set(option: Option, given: RawValue) -> bool:
+    """Whether a file that was merely found may set this value. Raises `UsageError` for a value that is none."""
+    match option.info.found_file:
+        case "yes":
+            return True
+        case "lower":
+            value = parse_value(option, given, given.directory)
+            return isinstance(value, int | float) and value <= option.default
+        case "no":
+            return False
+
+
+def _ignored(values: Mapping[str, RawValue]) -> str:
+    if not values:
+        return ""
+    file = next(iter(values.values())).source.partition(": ")[0]
+    keys = [
+        values[option.field].source.partition(": ")[2]
+        + (" (not below the default)" if option.info.found_file == "lower" else "")
+        for option in OPTIONS
+        if option.field in values
+    ]
+    return (
+        f"{file}: ignored: {', '.join(keys)}: a file that is merely found may not set that; --config {file} applies it"
+    )
 
 
 def _require_trio(source: str) -> None:
     from importlib.util import find_spec  # late: only the advanced choice needs it
 
     if find_spec("trio") is None:
-        raise UsageError(f"{source}: trio is not installed")
+        raise UsageError(f"{source}: trio is not installed; pip install trio")

@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, final
+
+from msgspec import Struct
 
 from .option import PREFIX, Option, RawValue, UsageError
 from .table import OPTIONS
@@ -16,6 +18,23 @@ _LARGEST_FILE: Final = 1024 * 1024
 """Bytes. A settings file has a few hundred; reading a large one would delay the start."""
 _SIMILARITY: Final = 0.6
 """From this ratio on an unknown variable counts as misspelt. It is difflib's own default."""
+
+
+@final
+class SettingsFile(Struct, frozen=True):
+    """Which file is read: the one that somebody named, or the one that is found, or with `isolated` none."""
+
+    named: str | None = None
+    isolated: bool = False
+
+    def argv(self) -> list[str]:
+        """The flags that choose it."""
+        named = [] if self.named is None else [f"--config={self.named}"]
+        return [*named, *(["--isolated"] if self.isolated else [])]
+
+
+FOUND: Final = SettingsFile()
+"""What counts where nobody chooses: `discreet.toml` or `pyproject.toml` of the working directory."""
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, RawValue]:
@@ -36,24 +55,41 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
     return [name for name in environ if name.startswith(PREFIX) and name not in known]
 
 
-def from_file(directory: str) -> dict[str, RawValue]:
-    """The settings of a directory's settings file, by field.
+def from_found_file(directory: str) -> dict[str, RawValue]:
+    """The settings of a directory's settings file, by field, whether or not it may set them.
 
     The file is `discreet.toml` or, only without one, the table `tool.discreet` of `pyproject.toml`. Raises `UsageError`
     for a file that cannot be read or is not TOML, for unknown keys, and for keys that are set twice.
     """
-    table, prefix = _table(directory)
-    if not table:
+    text = _text(directory, OWN_FILE)
+    if text is not None:
+        return _settings(text, OWN_FILE, directory)
+    text = _text(directory, PROJECT_FILE)
+    if text is None or "discreet" not in text:  # avoids the parser for most projects
         return {}
+    return _settings(text, PROJECT_FILE, directory)
+
+
+def from_named_file(path: str, directory: str) -> dict[str, RawValue]:
+    """The settings of a file that somebody named; of a `pyproject.toml`, its table. Raises as `from_found_file` does."""
+    text = _text(directory, path)
+    if text is None:
+        raise UsageError(f"--config: there is no file {path}")
+    return _settings(text, path, os.path.dirname(os.path.join(directory, path)))
+
+
+def _settings(text: str, name: str, directory: str) -> dict[str, RawValue]:
+    table, prefix = _table(text, name)
     by_key = {option.key: option for option in OPTIONS}
     found: dict[str, RawValue] = {}
     for key, value, source in _entries(table, prefix):
         option = by_key.get(key)
         if option is None:
-            raise UsageError(f"{source}: unknown key; nearest: {closest_match(key, by_key)}")
+            known = [SECTION] if isinstance(value, dict) else by_key
+            raise UsageError(f"{source}: unknown key; nearest: {closest_match(key, known)}")
         if option.field in found:
             raise UsageError(f"{source}: set twice, here and as {found[option.field].source}")
-        found[option.field] = RawValue(value, source, typed=True)
+        found[option.field] = RawValue(value, source, typed=True, directory=directory)
     return found
 
 
@@ -80,19 +116,16 @@ def _variable(option: Option, environ: Mapping[str, str]) -> RawValue | None:
     return None
 
 
-def _table(directory: str) -> tuple[dict[str, Any], str]:
+def _table(text: str, name: str) -> tuple[dict[str, Any], str]:
     """The table with our keys, and the prefix of their names in messages."""
-    text = _text(directory, OWN_FILE)
-    if text is not None:
-        return _parsed(text, OWN_FILE), f"{OWN_FILE}: "
-    text = _text(directory, PROJECT_FILE)
-    if text is None or "discreet" not in text:  # avoids the parser for most projects
-        return {}, ""
-    tool = _parsed(text, PROJECT_FILE).get("tool")
+    table = _parsed(text, name)
+    if os.path.basename(name) != PROJECT_FILE:
+        return table, f"{name}: "
+    tool = table.get("tool")
     ours = tool.get("discreet", {}) if isinstance(tool, dict) else {}
     if not isinstance(ours, dict):
-        raise UsageError(f"{PROJECT_FILE}: tool.discreet: expected a table")
-    return ours, f"{PROJECT_FILE}: tool.discreet."
+        raise UsageError(f"{name}: tool.discreet: expected a table")
+    return ours, f"{name}: tool.discreet."
 
 
 def _entries(table: dict[str, Any], prefix: str) -> Iterator[tuple[str, object, str]]:

@@ -29,25 +29,40 @@ class Settings(Struct, frozen=True, kw_only=True):
         tuple[str, ...],
         OptionInfo(
             group=_SERVICES,
+            found_file="no",
             kind="apps",
-            help="a service to host, as pkg.module:service; may be repeated",
+            help="a service to host: an installed module's, or a file's; may be repeated",
             default_text="the built-in fs service",
         ),
     ] = ()
+    app_dir: Annotated[
+        str | None,
+        OptionInfo(
+            group=_SERVICES,
+            found_file="no",
+            kind="directory",
+            help="a directory whose modules are importable, too, where no installed one has the name",
+            default_text="none: only what is installed, and what stands beside an app's file",
+        ),
+    ] = None
     root: Annotated[
         str,
         OptionInfo(
             group=_SERVICES,
+            found_file="no",
             kind="directory",
             help="the directory that the fs service serves; nothing outside it is reachable",
             default_text="the working directory",
         ),
     ] = "."
-    allow_write: Annotated[bool, OptionInfo(group=_SERVICES, help="let the fs service write below the root")] = False
+    allow_write: Annotated[
+        bool, OptionInfo(group=_SERVICES, found_file="no", help="let the fs service write below the root")
+    ] = False
     scopes: Annotated[
         tuple[str, ...] | None,
         OptionInfo(
             group=_SERVICES,
+            found_file="yes",
             kind="words",
             key="scope",
             help="a scope that callers have; may be repeated; an empty one grants no scope",
@@ -58,6 +73,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         tuple[str, ...] | None,
         OptionInfo(
             group=_SERVICES,
+            found_file="no",
             kind="words",
             key="token",
             help="a bearer token that is accepted, as SUBJECT:SHA256[:SCOPE+SCOPE]; may be repeated",
@@ -68,8 +84,9 @@ class Settings(Struct, frozen=True, kw_only=True):
         str | None,
         OptionInfo(
             group=_SERVICES,
+            found_file="no",
             kind="object",
-            help="an identity provider of your own, as pkg.module:object, instead of tokens",
+            help="an identity provider of your own, as an app is named, instead of tokens",
             default_text="none",
         ),
     ] = None
@@ -77,34 +94,42 @@ class Settings(Struct, frozen=True, kw_only=True):
         tuple[str, ...] | None,
         OptionInfo(
             group=_SERVICES,
-            kind="words",
+            found_file="no",
+            kind="files",
             key="capability",
-            help="a credential for handlers that declare it, as NAME=FILE; may be repeated",
+            help="a credential for handlers that declare it, in a file; may be repeated",
             default_text="none",
         ),
     ] = None
     store: Annotated[
         str,
         OptionInfo(
-            group=_SERVICES, kind="store", help="where the agent keeps its tasks: memory, or sqlite:PATH to outlive it"
+            group=_SERVICES,
+            found_file="no",
+            kind="store",
+            help="where the agent keeps its tasks: memory, or sqlite:PATH to outlive it",
         ),
     ] = MEMORY
     push_private: Annotated[
-        bool, OptionInfo(group=_SERVICES, help="allow push notifications to private and loopback addresses")
+        bool,
+        OptionInfo(group=_SERVICES, found_file="no", help="allow push notifications to private and loopback addresses"),
     ] = False
     framing: Annotated[
         FramingSetting,
         OptionInfo(
-            group=_PROTOCOL, help="how messages are separated; auto chooses by the first byte: { or [ means newline"
+            group=_PROTOCOL,
+            found_file="no",
+            help="how messages are separated; auto chooses by the first byte: { or [ means newline",
         ),
     ] = "content-length"
     ordered: Annotated[
-        bool, OptionInfo(group=_PROTOCOL, help="run requests one at a time, in the order of arrival")
+        bool, OptionInfo(group=_PROTOCOL, found_file="yes", help="run requests one at a time, in the order of arrival")
     ] = False
     max_concurrency: Annotated[
         int,
         OptionInfo(
             group=_PROTOCOL,
+            found_file="lower",
             unit="requests",
             minimum=1,
             maximum=100_000,
@@ -115,6 +140,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         int,
         OptionInfo(
             group=_PROTOCOL,
+            found_file="lower",
             unit="threads",
             minimum=1,
             maximum=1000,
@@ -125,6 +151,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         int,
         OptionInfo(
             group=_PROTOCOL,
+            found_file="lower",
             unit="calls",
             minimum=1,
             maximum=10_000,
@@ -135,6 +162,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         int,
         OptionInfo(
             group=_PROTOCOL,
+            found_file="lower",
             unit="bytes",
             minimum=1,
             maximum=1024 * _MIB,
@@ -144,13 +172,19 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_header_bytes: Annotated[
         int,
         OptionInfo(
-            group=_PROTOCOL, unit="bytes", minimum=64, maximum=_MIB, help="the largest header block that is accepted"
+            group=_PROTOCOL,
+            found_file="lower",
+            unit="bytes",
+            minimum=64,
+            maximum=_MIB,
+            help="the largest header block that is accepted",
         ),
     ] = 8192
     max_memory: Annotated[
         int,
         OptionInfo(
             group=_PROTOCOL,
+            found_file="lower",
             unit="bytes",
             minimum=16 * _MIB,
             maximum=1024 * 1024 * _MIB,
@@ -161,6 +195,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         float,
         OptionInfo(
             group=_PROTOCOL,
+            found_file="lower",
             unit="seconds",
             minimum=0.01,
             maximum=_DAY,
@@ -171,6 +206,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         float | None,
         OptionInfo(
             group=_LIFECYCLE,
+            found_file="lower",
             unit="seconds",
             minimum=0.001,
             maximum=_DAY,
@@ -182,6 +218,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         float,
         OptionInfo(
             group=_LIFECYCLE,
+            found_file="lower",
             unit="seconds",
             minimum=0,
             maximum=3600,
@@ -192,6 +229,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         int | None,
         OptionInfo(
             group=_LIFECYCLE,
+            found_file="no",
             minimum=1,
             maximum=2**32 - 1,
             flag_aliases=("--clientProcessId",),
@@ -201,22 +239,32 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = None
     reload: Annotated[
         bool,
-        OptionInfo(group=_LIFECYCLE, help="restart when files of the services change; the connection stays open"),
+        OptionInfo(
+            group=_LIFECYCLE,
+            found_file="no",
+            help="restart when files of the services change; the connection stays open",
+        ),
     ] = False
     backend: Annotated[
         Literal["asyncio", "trio"],
-        OptionInfo(group=_LIFECYCLE, help="the event loop; trio must be installed (advanced, for tests)"),
+        OptionInfo(
+            group=_LIFECYCLE, found_file="no", help="the event loop; trio must be installed (advanced, for tests)"
+        ),
     ] = "asyncio"
     log_level: Annotated[
         Literal["debug", "info", "warn", "error"] | None,
         OptionInfo(
-            group=_LOGS, help="the lowest level that is logged", default_text="warn when stderr is a pipe, else info"
+            group=_LOGS,
+            found_file="yes",
+            help="the lowest level that is logged",
+            default_text="warn when stderr is a pipe, else info",
         ),
     ] = None
     log_format: Annotated[
         Literal["auto", "console", "keyvalue", "json", "journald"],
         OptionInfo(
             group=_LOGS,
+            found_file="yes",
             help="the form of a log line; auto means console on a terminal, journald under systemd, else keyvalue",
         ),
     ] = "auto"
@@ -224,6 +272,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         str | None,
         OptionInfo(
             group=_LOGS,
+            found_file="no",
             kind="file",
             variable="DISCREET_LOG",
             help="a file that log lines are appended to, or - for stderr",
@@ -232,7 +281,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = None
     """Empty for an explicit stderr (`-`), None if not set."""
     no_color: Annotated[
-        bool, OptionInfo(group=_LOGS, presence_variable="NO_COLOR", help="no colours, not even on a terminal")
+        bool,
+        OptionInfo(
+            group=_LOGS, found_file="yes", presence_variable="NO_COLOR", help="no colours, not even on a terminal"
+        ),
     ] = False
 
 

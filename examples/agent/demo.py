@@ -14,7 +14,7 @@ import anyio
 
 from discreet.client import Peer, connect
 
-SERVE = [sys.executable, "-P", "-m", "discreet", "serve", "report:agent"]
+SERVE = [sys.executable, "-P", "-m", "discreet", "serve", "./report.py:agent"]
 
 
 @asynccontextmanager

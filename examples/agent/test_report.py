@@ -18,7 +18,9 @@ Serving = Callable[[], AbstractAsyncContextManager[Peer]]
 @pytest.fixture(params=["in memory", "spawned"])
 def serving(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Serving:
     monkeypatch.setenv("REPORT_PAUSE", "0")
-    return (lambda: in_memory(agent)) if request.param == "in memory" else (lambda: spawned("report:agent", cwd=HERE))
+    return (
+        (lambda: in_memory(agent)) if request.param == "in memory" else (lambda: spawned("./report.py:agent", cwd=HERE))
+    )
 
 
 def saying(text: str, task: str = "") -> dict[str, Any]:

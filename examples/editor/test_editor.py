@@ -22,7 +22,7 @@ Serving = Callable[[], AbstractAsyncContextManager[Peer]]
 def serving(request: pytest.FixtureRequest) -> Serving:
     if request.param == "in memory":
         return lambda: in_memory(text_document)
-    return lambda: spawned("editor:text_document", cwd=HERE)
+    return lambda: spawned("./editor.py:text_document", cwd=HERE)
 
 
 @pytest.mark.anyio

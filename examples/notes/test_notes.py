@@ -17,7 +17,9 @@ Serving = Callable[[], AbstractAsyncContextManager[Peer]]
 @pytest.fixture(params=["in memory", "spawned"])
 def serving(request: pytest.FixtureRequest) -> Serving:
     store.history.clear()
-    return (lambda: in_memory(notes)) if request.param == "in memory" else (lambda: spawned("notes:notes", cwd=HERE))
+    return (
+        (lambda: in_memory(notes)) if request.param == "in memory" else (lambda: spawned("./notes.py:notes", cwd=HERE))
+    )
 
 
 @pytest.mark.anyio

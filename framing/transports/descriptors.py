@@ -40,13 +40,15 @@ class DescriptorWriter(msgspec.Struct, frozen=True):
     """`write` returns how many bytes it wrote; it may raise `OSError`, also `BlockingIOError`.
 
     `wait_on` becomes writable when `write` is worth calling; None means that it always is. `shut_down` tells the reader
-    that no more will come, if that is possible without `close`.
+    that no more will come, if that is possible without `close`. `unwritten` counts the bytes that `write` took and the
+    descriptor has not; any thread may call it. `close` returns why the descriptor did not take them, if it is known.
     """
 
     write: Callable[[memoryview], int]
     wait_on: int | socket.socket | None
     shut_down: Callable[[], None]
-    close: Callable[[], None]
+    close: Callable[[], OSError | None]
+    unwritten: Callable[[], int] = int
 
 
 def do_nothing() -> None:

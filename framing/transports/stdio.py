@@ -97,6 +97,7 @@ class StdioTransport:
         self._output_ended = False
         self._input_closed = False
         self._output_closed = False
+        self._peer_gone = False
         self._failure: OSError | None = None
         self._waiters = 0
 
@@ -129,7 +130,7 @@ class StdioTransport:
         except BlockingIOError:
             return 0
         except OSError as error:
-            self._output_ended = True
+            self._output_ended = self._peer_gone = True
             self._failure = error
             raise PeerGone from error
 
@@ -148,8 +149,21 @@ class StdioTransport:
         self._wake(self._writer.wait_on)
         if self._owned:
             self._writer.shut_down()
-        self._writer.close()
+        self._failure = self._writer.close() or self._failure
         self._release(self._owned - {self._stdin_fd})
+
+    @property
+    def unwritten(self) -> int:
+        """Bytes that `send` took and stdout did not, unless `PeerGone` has told. Any thread may ask, also after `close`.
+
+        Not 0 only where a thread writes, which learns of a failure late.
+        """
+        return 0 if self._peer_gone else self._writer.unwritten()
+
+    @property
+    def failure(self) -> OSError | None:
+        """Why stdout did not take what was sent, as far as it is known."""
+        return self._failure
 
     def close(self) -> None:
         self.send_eof()

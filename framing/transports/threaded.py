@@ -45,37 +45,77 @@ def threaded_reader(fd: int) -> DescriptorReader:
 
 def threaded_writer(fd: int) -> DescriptorWriter:
     """Writes in a thread. `close` waits for it, at most `CLOSE_FLUSH_SECONDS`. A failure raises from a later `write`."""
-    import socket
-    import threading
+    writer = _ThreadedWriter(fd)
+    return DescriptorWriter(
+        write=writer.write,
+        wait_on=writer.ours,
+        shut_down=writer.shut_down,
+        close=writer.close,
+        unwritten=writer.unwritten,
+    )
 
-    ours, theirs = socket.socketpair()
-    ours.setblocking(False)
-    copied = os.dup(fd)
 
-    def copy() -> None:
-        with theirs:
-            try:
-                while chunk := theirs.recv(READ_BYTES):
-                    _write_all(copied, chunk)
-            except OSError:
-                return
-            finally:
-                os.close(copied)
+@final
+class _ThreadedWriter:
+    def __init__(self, fd: int) -> None:
+        import socket
+        import threading
 
-    def shut_down() -> None:
+        self.ours, self._theirs = socket.socketpair()
+        self.ours.setblocking(False)
+        self._fd = os.dup(fd)
+        self._taken = 0
+        self._written = 0  # counted by the thread
+        self._failure: OSError | None = None
+        self._thread = threading.Thread(target=self._copy, name="discreet-stdout", daemon=True)
+        self._thread.start()
+
+    def write(self, data: memoryview) -> int:
         try:
-            ours.shutdown(socket.SHUT_WR)
+            sent = self.ours.send(data)
+        except BlockingIOError:
+            raise
+        except OSError as exc:  # the thread has closed its end
+            raise self._failure or exc from None
+        self._taken += sent
+        return sent
+
+    def unwritten(self) -> int:
+        return self._taken - self._written
+
+    def shut_down(self) -> None:
+        import socket
+
+        try:
+            self.ours.shutdown(socket.SHUT_WR)
         except OSError:
             return  # the thread has ended
 
-    def close() -> None:
-        shut_down()
-        thread.join(CLOSE_FLUSH_SECONDS)
-        ours.close()
+    def close(self) -> OSError | None:
+        self.shut_down()
+        self._thread.join(CLOSE_FLUSH_SECONDS)
+        self.ours.close()
+        return self._failure
 
-    thread = threading.Thread(target=copy, name="discreet-stdout", daemon=True)
-    thread.start()
-    return DescriptorWriter(write=ours.send, wait_on=ours, shut_down=shut_down, close=close)
+    def _copy(self) -> None:
+        with self._theirs:
+            try:
+                while chunk := self._theirs.recv(READ_BYTES):
+                    self._write(memoryview(chunk))
+            except OSError as exc:
+                self._failure = exc
+            finally:
+                os.close(self._fd)
+
+    def _write(self, rest: memoryview) -> None:
+        while rest:
+            try:
+                size = os.write(self._fd, rest)
+            except BlockingIOError:
+                select.select([], [self._fd], [])
+                continue
+            self._written += size
+            rest = rest[size:]
 
 
 def _read(fd: int) -> bytes:
@@ -84,15 +124,6 @@ def _read(fd: int) -> bytes:
             return os.read(fd, READ_BYTES)
         except BlockingIOError:  # another process made the description non-blocking; this thread may wait
             select.select([fd], [], [])
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        try:
-            rest = rest[os.write(fd, rest) :]
-        except BlockingIOError:
-            select.select([], [fd], [])
 
 
 @final

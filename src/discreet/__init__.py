@@ -1,10 +1,11 @@
 """discreet: a stdio JSON-RPC daemon that answers every request once and lets nothing out that should not leave."""
 
-from __future__ import annotations
+# Nothing is imported here: `python -m discreet` reads this file before `__main__` has cleaned the module path.
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .daemon.operations.access import Identity, IdentityProvider
     from .daemon.operations.context import CallFailed, ClientRefused, Context, Stopped
     from .daemon.operations.service import DeclarationError, Service
@@ -38,7 +39,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:  # PEP 562: a client must not load the daemon for asking the version
+def __getattr__(name: str) -> "Any":  # PEP 562: a client must not load the daemon for asking the version
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

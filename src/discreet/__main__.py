@@ -1,13 +1,29 @@
-"""The program `discreet`, also as `python -m discreet`."""
+"""The program `discreet`, also as `python -P -m discreet`. Without `-P` or `-I`, Python itself has imported modules from the
+working directory before this line is read."""
 
+import os
 import sys
+
+from .module_path import remove_working_directory
 
 
 def main() -> int:
     """Run the command line of this process; returns the exit status."""
-    from .cli.main import main as run
+    remove_working_directory()
+    try:
+        from .cli.main import main as run
 
-    return run(sys.argv[1:])
+        return run(sys.argv[1:])
+    except (MemoryError, ImportError) as exc:  # as every start that fails: one line, and the status for wrong usage
+        os.write(2, f"discreet: {_lack(exc)}\n".encode())
+        return 2
+
+
+def _lack(exc: MemoryError | ImportError) -> str:
+    name = exc.name if isinstance(exc, ModuleNotFoundError) else None
+    if name is None or name.partition(".")[0] in (__package__, "", *sys.stdlib_module_names):
+        return "the system does not provide what the start needs: room for the program's modules"
+    return f"{name} is not installed; pip install discreet installs what it needs"
 
 
 if __name__ == "__main__":

@@ -93,23 +93,23 @@ def guarded() -> dict[str, str]:
 
 @pytest.mark.parametrize("flags", [["--token-env=MINE"], ["--token-file=token"], ["--token-file=-"]])
 def test_a_token_is_sent_from_where_it_is_kept(folder: Path, guarded: dict[str, str], flags: list[str]) -> None:
-    words = ("call", "desk/who", "--app=desk:desk", *flags)
+    words = ("call", "desk/who", "--app=./desk.py:desk", *flags)
     done = run(*words, cwd=folder, stdin=f"{TOKEN}\n", MINE=TOKEN, **guarded)
     assert (done.stdout, done.returncode) == (f'["ann","authorization=Bearer {TOKEN}"]\n', 0), done.stderr
     assert TOKEN not in done.stderr
 
 
 def test_a_stream_is_asked_for_with_the_token_too(folder: Path, guarded: dict[str, str]) -> None:
-    done = run("call", "desk/whoever", "--stream", "--app=desk:desk", "--token-file=token", cwd=folder, **guarded)
+    done = run("call", "desk/whoever", "--stream", "--app=./desk.py:desk", "--token-file=token", cwd=folder, **guarded)
     assert (done.stdout, done.returncode) == ('"ann"\n', 0)
 
 
 def test_without_it_the_status_says_so(folder: Path, guarded: dict[str, str]) -> None:
-    assert run("call", "desk/who", "--app=desk:desk", cwd=folder, **guarded).returncode == 5
+    assert run("call", "desk/who", "--app=./desk.py:desk", cwd=folder, **guarded).returncode == 5
 
 
 def test_a_client_is_generated_of_what_the_token_may_see(folder: Path, guarded: dict[str, str]) -> None:
-    server = shlex.join([sys.executable, "-P", "-m", "discreet", "serve", "desk:desk"])
+    server = shlex.join([sys.executable, "-P", "-m", "discreet", "serve", "./desk.py:desk"])
     blind = run("generate", "python", f"--server={server}", cwd=folder, **guarded)
     assert (blind.returncode, "def who(" in blind.stdout) == (0, False)
     seeing = run("generate", "python", f"--server={server}", "--token-file=token", cwd=folder, **guarded)
@@ -118,7 +118,7 @@ def test_a_client_is_generated_of_what_the_token_may_see(folder: Path, guarded: 
 
 def test_what_the_token_may_see_is_completed(folder: Path, guarded: dict[str, str]) -> None:
     for flags, offered in (("", ""), ("--token-file token ", "desk/who\ndesk/whoever\n")):
-        line = f"discreet call --app desk:desk {flags}"
+        line = f"discreet call --app ./desk.py:desk {flags}"
         done = run("call", "--complete", line, cwd=folder, program=("-c", PATIENT), **guarded)
         assert (done.stdout, done.stderr) == (offered, "")
     asked = run("call", "--complete", "discreet call --token-file - ", cwd=folder, stdin=TOKEN)
@@ -135,7 +135,7 @@ def test_other_service_params_go_along(folder: Path) -> None:
     words = (
         "call",
         "desk/who",
-        "--app=desk:desk",
+        "--app=./desk.py:desk",
         "--service-param=TraceParent=00-a=b",
         "--service-param=a2a-version=1.0",
     )
@@ -179,7 +179,7 @@ def test_what_is_no_token_is_wrong_usage_that_does_not_show_it(
 
 
 def test_scopes_and_writing_are_the_daemons_to_allow(folder: Path) -> None:
-    who = ("call", "desk/who", "--app=desk:desk")
+    who = ("call", "desk/who", "--app=./desk.py:desk")
     assert run(*who, "--scope=desk:other", cwd=folder).returncode == 5
     assert run(*who, "--scope=desk:other", "--scope=desk:reader", cwd=folder).returncode == 0
     write = ("call", "fs/write", "path=new.txt", "content=hello")
@@ -205,7 +205,7 @@ def test_a_subscription_by_its_plain_name_says_what_it_needs(tmp_path: Path) -> 
         "    while True:\n"
         "        yield 1\n"
     )
-    done = run("call", "clock/ticks", "--app=clock:clock", cwd=tmp_path)
+    done = run("call", "clock/ticks", "--app=./clock.py:clock", cwd=tmp_path)
     assert (done.stdout, done.returncode) == ("", 3)
     assert "--stream" in done.stderr
 
@@ -254,7 +254,7 @@ def test_the_framing_is_the_dialects_unless_it_is_named(words: list[str], dialec
 
 def test_the_daemon_itself_speaks_every_dialects_framing(folder: Path) -> None:
     for name in DIALECTS:
-        done = run("call", "desk/who", "--app=desk:desk", f"--dialect={name}", cwd=folder)
+        done = run("call", "desk/who", "--app=./desk.py:desk", f"--dialect={name}", cwd=folder)
         assert (done.stdout, done.returncode) == ('["parent"]\n', 0), done.stderr
 
 

@@ -96,7 +96,7 @@ def test_the_daemon_takes_the_handshake_of_every_dialect_without_a_word(folder: 
 
 
 def test_what_is_no_subscription_is_not_run_where_the_daemon_knows(folder: Path) -> None:
-    done = call(folder, "desk/take", "--stream", "--app=desk:desk")
+    done = call(folder, "desk/take", "--stream", "--app=./desk.py:desk")
     assert (done.returncode, done.stdout) == (3, "")
     assert "--stream" in done.stderr
     assert not (folder / "taken").exists()
@@ -132,11 +132,11 @@ def test_an_error_that_names_no_request_is_shown(folder: Path) -> None:
 
 
 def test_a_method_that_is_almost_there_is_named(folder: Path) -> None:
-    done = call(folder, "desk/tkae", "--app=desk:desk")
+    done = call(folder, "desk/tkae", "--app=./desk.py:desk")
     assert (done.returncode, "; nearest: desk/take\n" in done.stderr) == (4, True)
 
 
-@pytest.mark.parametrize("flag", ["--app=nope:desk", "--app=desk:nope", "--root=/no/such/folder"])
+@pytest.mark.parametrize("flag", ["--app=nope:desk", "--app=./desk.py:nope", "--root=/no/such/folder"])
 def test_what_the_daemon_calls_wrong_usage_is_that_and_said_once(folder: Path, flag: str) -> None:
     done = call(folder, "version", flag)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
@@ -150,7 +150,7 @@ def test_only_the_method_is_required(folder: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
 def test_without_a_stdout_nothing_is_called(folder: Path) -> None:
     closing = ("sh", "-c", 'exec "$0" "$@" >&-')
-    done = call(folder, "desk/take", "--app=desk:desk", before=closing)
+    done = call(folder, "desk/take", "--app=./desk.py:desk", before=closing)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert not (folder / "taken").exists()
 
@@ -159,7 +159,7 @@ def test_without_a_stdout_nothing_is_called(folder: Path) -> None:
 def test_a_full_stderr_changes_no_status(folder: Path) -> None:
     with open("/dev/full", "w") as full:
         assert call(folder, "odd", *lines(), stderr=full).returncode == 9
-        assert call(folder, "desk/take", "--app=desk:nope", stderr=full).returncode == 2
+        assert call(folder, "desk/take", "--app=./desk.py:nope", stderr=full).returncode == 2
 
 
 @pytest.mark.parametrize(("words", "seconds"), [([], 30.0), (["--timeout=2.5"], 2.5), (["--timeout=none"], None)])

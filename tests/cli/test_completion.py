@@ -81,7 +81,7 @@ def complete(*words: str, line: str = "", folder: Path | None = None) -> list[st
         (["doc"], ["doctor"]),
         (["serve", "--max-con"], ["--max-concurrency"]),
         (["--max-con"], ["--max-concurrency"]),
-        (["app:svc", "--max-con"], ["--max-concurrency"]),
+        (["./app.py:svc", "--max-con"], ["--max-concurrency"]),
         (["--framing", "n"], ["newline"]),
         (["doctor", "--framing", "=", "c"], ["content-length"]),
         (["--log-format", "="], ["auto", "console", "keyvalue", "json", "journald"]),
@@ -166,14 +166,14 @@ def completions(line: str, folder: Path, *program: str) -> list[str]:
 def test_operations_params_and_their_values_are_what_the_daemon_lists(
     folder: Path, typed: str, offered: list[str]
 ) -> None:
-    assert completions(f"discreet call --app shop:shop {typed}", folder, "-c", PATIENT) == offered
+    assert completions(f"discreet call --app ./shop.py:shop {typed}", folder, "-c", PATIENT) == offered
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        "discreet call --app broken:app ",
-        "discreet call --app slow:app ",
+        "discreet call --app ./broken.py:app ",
+        "discreet call --app ./slow.py:app ",
         "discreet call --app nowhere:app x",
         "discreet call --root /no/such/folder ",
         "discreet call --app",
@@ -199,8 +199,8 @@ def test_the_command_of_a_line_that_was_not_entered_is_never_run(folder: Path) -
 
 @pytest.mark.skipif(sys.platform == "win32" or shutil.which("bash") is None, reason="needs bash")
 def test_bash_offers_what_the_daemon_lists(folder: Path) -> None:
-    app = "discreet call --app shop:shop"
-    words = ("call", "--app", "shop", ":", "shop")  # as bash parts them
+    app = "discreet call --app ./shop.py:shop"
+    words = ("call", "--app", "./shop.py", ":", "shop")  # as bash parts them
     assert complete(*words, "shop/", line=f"{app} shop/", folder=folder) == ["shop/order", "shop/price"]
     typed = (*words, "shop/price", "unit")
     assert complete(*typed, "=", line=f"{app} shop/price unit=", folder=folder) == ["cent", "euro"]
@@ -210,7 +210,7 @@ def test_bash_offers_what_the_daemon_lists(folder: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
 def test_fish_offers_what_the_daemon_lists(folder: Path) -> None:
-    ask = f"{completion_script('fish')}\ncomplete -C 'discreet call --app shop:shop shop/p'"
+    ask = f"{completion_script('fish')}\ncomplete -C 'discreet call --app ./shop.py:shop shop/p'"
     done = subprocess.run(
         ["fish", "-N", "-c", ask],
         text=True,
@@ -227,8 +227,8 @@ def test_fish_offers_what_the_daemon_lists(folder: Path) -> None:
 def test_zsh_offers_what_the_daemon_lists(folder: Path) -> None:
     stubs = "compdef() { }; _files() { print files }; compadd() { print -l -- $@[$@[(i)--]+1,-1] }\n"
     lines = (
-        "discreet call --app shop:shop shop/p",
-        "discreet call --app shop:shop shop/price n",
+        "discreet call --app ./shop.py:shop shop/p",
+        "discreet call --app ./shop.py:shop shop/price n",
         "discreet call --app x ",
     )
     asks = "; ".join(f'program=discreet line="{line}"; _discreet_call' for line in lines)

@@ -248,7 +248,7 @@ def test_text_that_an_app_prints_at_import_is_found(
 ) -> None:
     (tmp_path / "loud_app.py").write_text(APP)
     monkeypatch.chdir(tmp_path)
-    status, found = report(capsys, "loud_app:svc")
+    status, found = report(capsys, "./loud_app.py:svc")
     assert status == 0
     assert [finding["status"] for finding in found["findings"] if finding["check"] == "stdout"] == ["ok", "warn"]
 

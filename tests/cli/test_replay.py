@@ -68,7 +68,7 @@ def run(tmp_path: Path, *words: str, data: bytes = b"", **env: str) -> subproces
     )
 
 
-SERVE = [sys.executable, "-P", "-m", "discreet", "serve", "app:app"]
+SERVE = [sys.executable, "-P", "-m", "discreet", "serve", "./app.py:app"]
 
 
 @pytest.fixture

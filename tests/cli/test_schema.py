@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,7 +39,7 @@ def schema(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_snapshot_stands_alone_on_stdout_whatever_the_app_prints(tmp_path: Path) -> None:
     write_app(tmp_path)
-    done = schema(tmp_path, "app:app")
+    done = schema(tmp_path, "./app.py:app")
     assert done.returncode == 0
     assert list(json.loads(done.stdout)["operations"]) == ["app/one"]
     assert sorted(done.stderr.splitlines()) == ["printed at import", "printed by a child", "written at import"]
@@ -46,8 +47,8 @@ def test_the_snapshot_stands_alone_on_stdout_whatever_the_app_prints(tmp_path: P
 
 def test_a_file_gets_the_same_snapshot(tmp_path: Path) -> None:
     write_app(tmp_path)
-    printed = schema(tmp_path, "app:app").stdout
-    done = schema(tmp_path, "app:app", "-o", "kept.json")
+    printed = schema(tmp_path, "./app.py:app").stdout
+    done = schema(tmp_path, "./app.py:app", "-o", "kept.json")
     assert (done.returncode, done.stdout) == (0, "")
     assert (tmp_path / "kept.json").read_text(encoding="utf-8") == printed
 
@@ -60,24 +61,24 @@ def test_without_an_app_the_file_service_is_described(tmp_path: Path) -> None:
 
 def test_a_check_says_what_is_new_and_succeeds(tmp_path: Path) -> None:
     write_app(tmp_path)
-    schema(tmp_path, "app:app", "-o", "kept.json")
+    schema(tmp_path, "./app.py:app", "-o", "kept.json")
     write_app(tmp_path, more=", b: int = 1")
-    done = schema(tmp_path, "app:app", "--check", "kept.json")
+    done = schema(tmp_path, "./app.py:app", "--check", "kept.json")
     assert (done.returncode, done.stdout) == (0, "app/one input.b: is new\n")
     assert "discreet:" not in done.stderr
 
 
 def test_a_check_says_what_breaks_one_line_each_and_fails(tmp_path: Path) -> None:
     write_app(tmp_path)
-    schema(tmp_path, "app:app", "-o", "kept.json")
+    schema(tmp_path, "./app.py:app", "-o", "kept.json")
     write_app(tmp_path, more=", b: int", returns="str")
-    done = schema(tmp_path, "app:app", "--check", "kept.json", "-o", "kept.json")
+    done = schema(tmp_path, "./app.py:app", "--check", "kept.json", "-o", "kept.json")
     assert (done.returncode, done.stdout) == (1, "")
     assert [line for line in done.stderr.splitlines() if line.startswith("discreet: ")] == [
         "discreet: app/one input.b: is required",
         "discreet: app/one output: string may be received",
     ]
-    again = schema(tmp_path, "app:app", "--check", "kept.json")
+    again = schema(tmp_path, "./app.py:app", "--check", "kept.json")
     assert (again.returncode, again.stdout) == (0, "")
 
 
@@ -85,10 +86,10 @@ def test_a_check_says_what_breaks_one_line_each_and_fails(tmp_path: Path) -> Non
     "argv",
     [
         ["no_such_module:app"],
-        ["app:nothing"],
-        ["app:app", "--check", "missing.json"],
-        ["app:app", "--check", "app.py"],
-        ["app:app", "--check"],
+        ["./app.py:nothing"],
+        ["./app.py:app", "--check", "missing.json"],
+        ["./app.py:app", "--check", "app.py"],
+        ["./app.py:app", "--check"],
         ["--root", "missing"],
     ],
 )
@@ -114,3 +115,80 @@ def test_a_closed_stdout_is_no_fault(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert read_snapshot((tmp_path / "kept.json").read_bytes()).operations
+
+
+SECRETIVE = '''
+import os
+from typing import Annotated
+import msgspec
+from discreet import OperationError, Service
+
+KEY = os.environ["SHOP_API_KEY"]
+NUMBER = int(os.environ["SHOP_PIN_TOKEN"])
+
+class Settings(msgspec.Struct):
+    key: str = KEY
+
+Settings.__doc__ = f"Uses {KEY}."
+
+class Refused(OperationError, code="REFUSED", message=f"not with {KEY}"):
+    """No."""
+    detail: str = KEY
+
+app = Service("shop", description=f"Sells with {KEY}")
+
+@app.query(description=f"Asks with {KEY}", errors=[Refused])
+def one(
+    key: str = KEY,
+    pin: int = NUMBER,
+    keys: list[str] | None = None,
+    shown: Annotated[str, msgspec.Meta(examples=[KEY, "harmless"], description=f"like {KEY}", extra_json_schema={"x-key": [KEY]})] = "x",
+    settings: Settings = Settings(),
+) -> Settings:
+    return settings
+'''
+
+
+@pytest.mark.parametrize("verb", [["schema"], ["card"], ["generate", "python"], ["generate", "typescript"]])
+def test_secrets_of_the_environment_are_not_printed(tmp_path: Path, verb: list[str]) -> None:
+    (tmp_path / "app.py").write_text(SECRETIVE, encoding="utf-8")
+    key, pin = "correct-horse-battery", "4711081547110815"
+    app = ["--app", "app:app"] if verb[0] == "generate" else ["app:app"]
+    done = subprocess.run(
+        [sys.executable, "-P", "-B", "-m", "discreet", *verb, *app],
+        cwd=tmp_path,
+        env={**os.environ, "SHOP_API_KEY": key, "SHOP_PIN_TOKEN": pin},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+        encoding="utf-8",
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "shop" in done.stdout
+    assert key not in done.stdout
+    assert pin not in done.stdout
+
+
+@pytest.mark.parametrize("verb", ["serve", "schema", "card"])
+def test_an_import_that_fails_is_one_printable_line_without_secrets(tmp_path: Path, verb: str) -> None:
+    key = "correct-horse-battery"
+    raised = "x" * 190 + r"\x1b[31mred\x9b\n\u202e" + f"{key} token=hunter2hunter2 /home/bob/app.cfg"
+    (tmp_path / "app.py").write_text(f'raise ValueError("{raised}")', encoding="utf-8")
+    (tmp_path / "odd.py").write_text(f'from discreet import Service\nService("a\\x1b[31m{key}\\n")', encoding="utf-8")
+    for name in ("app", "odd"):
+        done = subprocess.run(
+            [sys.executable, "-P", "-B", "-m", "discreet", verb, f"{name}:app"],
+            cwd=tmp_path,
+            env={**os.environ, "SHOP_API_KEY": key},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+            encoding="utf-8",
+        )
+        assert (done.returncode, done.stdout) == (2, "")
+        line = done.stderr.removesuffix("\n")
+        assert line.isprintable() and f"'{name}:app'" in line
+        assert not any(part in line for part in (key, "horse", "hunter2", "/home/bob"))

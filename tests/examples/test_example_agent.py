@@ -49,8 +49,10 @@ def test_the_talk_is_the_one_that_the_page_shows(folder: Path) -> None:
 
 
 def test_the_card_says_what_the_agent_does_and_how_to_start_it(folder: Path) -> None:
-    card: dict[str, Any] = json.loads(run("discreet card report:agent", folder))
+    card: dict[str, Any] = json.loads(run("discreet card ./report.py:agent", folder))
     assert card["name"] == "Report writer"
     assert [skill["id"] for skill in card["skills"]] == ["report"]
     assert card["capabilities"]["streaming"] is True
-    assert {interface["url"] for interface in card["supportedInterfaces"]} == {"stdio:discreet%20serve%20report:agent"}
+    assert {interface["url"] for interface in card["supportedInterfaces"]} == {
+        "stdio:discreet%20serve%20./report.py:agent"
+    }

@@ -14,7 +14,7 @@ from support.programs import environment
 from support.waits import DEADLINE_SECONDS
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-APPS = {"notes": "notes:notes", "editor": "editor:text_document"}
+APPS = {"notes": "./notes.py:notes", "editor": "./editor.py:text_document"}
 
 
 @pytest.fixture(params=sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()))

@@ -118,3 +118,27 @@ def test_no_text_goes_on_after_a_content_length_line(beginning: list[bytes], aft
     if lexer.unfinished:
         lexer.feed(b"Content-Length: 5\r\n\r\n" + after)
         assert lexer.phase == "broken"
+
+
+def end_by_counting(text: bytes) -> int | None:
+    """Where a text of brackets and strings without line ends is over, bracket by bracket."""
+    depth, in_string = 0, False
+    for at, byte in enumerate(text):
+        in_string ^= byte == ord('"')
+        if not in_string and byte in b"[]{}":
+            depth += 1 if byte in b"[{" else -1
+            if depth == 0:
+                return at + 1
+    return None
+
+
+PIECES = [b"[", b"]", b"{", b"}", b"[]", b"]]", b"[" * 700, b"]" * 700, b"[]" * 400, b'"[{"', b'""' * 300, b"1, ", b"x"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(pieces=st.lists(st.sampled_from(PIECES), max_size=30), size=st.sampled_from([1, 7, 1000, 10**6]))
+def test_rows_of_brackets_end_where_counting_one_by_one_ends(pieces: list[bytes], size: int) -> None:
+    text = b"[" + b"".join(pieces)
+    end = end_by_counting(text)
+    phase, read_to = read(text, size)
+    assert (phase == "ended", read_to) == (end is not None, len(text) if end is None else end)

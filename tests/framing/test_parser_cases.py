@@ -7,6 +7,7 @@ to stands in `test_parser_doubts`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -52,23 +53,73 @@ GOOD_BLOCKS: dict[str, tuple[bytes, ...]] = {
     "at-the-limit": (b"X: " + b"x" * (LIMITS.max_header - 26), b"Content-Length: 8"),
 }
 
+# Refused blocks that declare a length of 8 nevertheless, and with which reason.
+DECLARING_BLOCKS: dict[str, tuple[str, bytes]] = {
+    **{
+        name: ("malformed-header", raw)
+        for name, raw in {
+            "log-line": b"starting up\nContent-Length: 8\r\n\r\n",
+            "log-line-in-brackets": b"hi [info]\r\nContent-Length: 8\r\n\r\n",
+            "log-line-without-its-end": b"starting up ...Content-Length: 8\r\n\r\n",
+            "log-line-behind": b"Content-Length: 8\r\nstarting up\r\n\r\n",
+            "length-repeated": b"a b\nContent-Length: 8\ncontent-length: 08\n\n",
+            "one-length-usable": b"a b\nContent-Length: x\nContent-Length: 8\nContent-Length: 8, 8\n\n",
+            "blank-before-the-colon": b"Content-Length : 8\r\n\r\n",
+            "leading-blank": b" Content-Length: 8\r\n\r\n",
+            "folded-line": b"Content-Length: 8\r\n X: y\r\n\r\n",
+            "bare-lf": b"X: y\nContent-Length: 8\n\n",
+            "bare-lf-then-crlf": b"X: y\nContent-Length: 8\r\n\r\n",
+            "bare-cr": b"X: y\rContent-Length: 8\r\n\r\n",
+            "bare-cr-at-a-line-start": b"X: y\r\n\rContent-Length: 8\r\n\r\n",
+            "blank-line-of-bare-lf": b"Content-Length: 8\r\n\n",
+            "nul": b"\x00\x00Content-Length: 8\r\n\r\n",
+            "control-in-a-value": b"X: \x01\r\nContent-Length: 8\r\n\r\n",
+            "brace-in-a-block": b'Content-Length: 8\r\n{"id":1}\r\n\r\n',
+            "other-case": b"\xffcONTENT-lENGTH:8\t \r\n\r\n",
+            "blanks-and-zeros": b"a b\nContent-Length\t : " + b" " * 900 + b"0" * 900 + b"8" + b" " * 900 + b"\r\n\r\n",
+            "long-line": b"a b" * 4000 + b"Content-Length: 8\r\n\r\n",
+        }.items()
+    },
+    "header-too-large": ("header-too-large", b"X: " + b"x" * 128 + b"\r\nContent-Length: 8\r\n\r\n"),
+    "header-too-large-by-lines": ("header-too-large", b"X: y\r\n" * 30 + b"Content-Length: 8\r\n\r\n"),
+    **{
+        f"header-too-large-by-{over}": (
+            "header-too-large",
+            b"X: " + b"x" * (LIMITS.max_header - 26 + over) + b"\r\nContent-Length: 8\r\n\r\n",
+        )
+        for over in range(1, 5)
+    },
+    "equal-duplicates": ("invalid-content-length", block(b"Content-Length: 8", b"content-length: 8")),
+    "beyond-then-repeated": ("oversize", block(b"Content-Length: " + b"9" * 30, b"Content-Length: 8")),
+    "header-cut-at-its-name": ("missing-content-length", block(b"Content-LenContent-Length: 8")),
+    "header-cut-at-its-value": ("invalid-content-length", block(b"Content-Length: 1Content-Length: 8")),
+    "other-header-cut": ("missing-content-length", block(b"X: yContent-Length: 8")),
+}
+
+CONFLICTING_BLOCKS: dict[str, tuple[str, bytes]] = {
+    "in-a-dropped-block": ("malformed-header", b"a b\nContent-Length: 8\nContent-Length: 9\n\n"),
+    "before-and-behind": ("malformed-header", b"Content-Length: 8\r\na b\r\nContent-Length: 9\r\n\r\n"),
+    "in-one-line": ("malformed-header", b"a b Content-Length: 8\rContent-Length: 9\r\n\r\n"),
+    "duplicates": (
+        "invalid-content-length",
+        block(b"Content-Length: 8", b"X: 1", b"Content-Length: 9"),
+    ),
+    "duplicates-of-which-one-is-oversize": (
+        "invalid-content-length",
+        block(b"Content-Length: 999", b"Content-Length: 8"),
+    ),
+}
+
 MALFORMED_BLOCKS: dict[str, bytes] = {
     "no-colon": b"garbage\r\n\r\n",
-    "blank-before-the-colon": b"Content-Length : 8\r\n\r\n",
     "no-name": b": 8\r\n\r\n",
-    "leading-blank": b" Content-Length: 8\r\n\r\n",
-    "folded-line": b"Content-Length: 8\r\n X: y\r\n\r\n",
-    "bare-lf": b"X: y\nContent-Length: 8\n\n",
-    "bare-lf-then-crlf": b"X: y\nContent-Length: 8\r\n\r\n",
-    "bare-cr": b"X: y\rContent-Length: 8\r\n\r\n",
-    "bare-cr-at-a-line-start": b"X: y\r\n\rContent-Length: 8\r\n\r\n",
-    "blank-line-of-bare-lf": b"Content-Length: 8\r\n\n",
     "nul": b"\x00\r\n\r\n",
-    "control-in-a-value": b"X: \x01\r\nContent-Length: 8\r\n\r\n",
     "del-in-a-value": b"X: \x7f\r\n\r\n",
     "non-ascii-name": b"\xc3\xa9: 1\r\n\r\n",
+    "bare-lf": b"X: y\nY: z\n\n",
+    "bad-length-of-bare-lf": b"X: y\nContent-Length: -8\n\n",
+    "length-in-words": b"a b\nContent-Length: 8 bytes\n\n",
     "utf-16": b"\xff\xfeC\x00o\x00n\x00\r\n\r\n",
-    "brace-in-a-block": b'Content-Length: 8\r\n{"id":1}\r\n\r\n',
     "bracket-in-a-name": b"X[0]: 1\r\n\r\n",
     "malformed-after-a-bad-length": b"Content-Length: x\r\nno colon\r\n\r\n",
 }
@@ -86,12 +137,8 @@ UNUSABLE_BLOCKS: dict[str, tuple[str, tuple[bytes, ...]]] = {
     "list": ("invalid-content-length", (b"Content-Length: 8, 8",)),
     "inner-blank": ("invalid-content-length", (b"Content-Length: 0 8",)),
     "arabic-digit": ("invalid-content-length", (b"Content-Length: \xd9\xa8",)),
-    "equal-duplicates": ("invalid-content-length", (b"Content-Length: 8", b"content-length: 8")),
-    "duplicates": ("invalid-content-length", (b"Content-Length: 8", b"X: 1", b"Content-Length: 9")),
-    "duplicates-of-which-one-is-oversize": ("invalid-content-length", (b"Content-Length: 999", b"Content-Length: 8")),
     "beyond-64-bits": ("oversize", (b"Content-Length: 9223372036854775808",)),
     "far-beyond": ("oversize", (b"Content-Length: " + b"9" * 90,)),
-    "beyond-then-repeated": ("oversize", (b"Content-Length: " + b"9" * 30, b"Content-Length: 8")),
     "bad-length-and-bad-type": ("invalid-content-length", (b"Content-Type: text/plain", b"Content-Length: x")),
 }
 
@@ -135,6 +182,17 @@ def header_faults() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
     for name, (reason, lines) in UNUSABLE_BLOCKS.items():
         yield f"unusable-{name}", [block(*lines) + B], [reason, TWO]
         yield f"unusable-{name}-then-a-text", [block(*lines) + EVIL + b"\n" + B], [reason, TWO]
+    for name, (reason, raw) in DECLARING_BLOCKS.items():
+        length = len(EVIL_FRAME)
+        longer = re.sub(rb"8(?=[ \t]*[\r\n])", b"%d" % length, raw)
+        yield f"declaring-{name}", [raw + ONE + B], [reason, TWO]
+        yield f"declaring-{name}-a-frame", [longer + EVIL_FRAME + B], [reason, TWO]
+        yield f"declaring-{name}-silence", [raw, "silence", ONE, "silence", B], [reason, TWO]
+        yield f"declaring-{name}-a-longer-body", [raw + ONE + EVIL + EVIL_FRAME, "silence", B], [reason, reason, TWO]
+        yield f"declaring-{name}-an-end", [raw + ONE[:4], "end"], [reason]
+    for name, (reason, raw) in CONFLICTING_BLOCKS.items():
+        yield f"conflicting-{name}", [raw + EVIL_FRAME, "silence", B], [reason, TWO]
+        yield f"conflicting-{name}-then-a-text", [raw + b"{}" + EVIL_FRAME, "silence", B], [reason, TWO]
     for name, (reason, lines) in SKIPPED_BLOCKS.items():
         skipped = block(*lines, b"Content-Length: %d" % len(EVIL_FRAME)) + EVIL_FRAME
         yield f"skipped-{name}", [skipped + B], [reason, TWO]
@@ -148,12 +206,8 @@ def header_faults() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
     )
     yield "silence-does-not-end-an-oversize-body", [oversize[:50], "silence", oversize[50:] + B], ["oversize", TWO]
     large = b"X: " + b"x" * LIMITS.max_header + b"\r\n"
-    yield "header-too-large", [large + b"Content-Length: 8\r\n\r\n" + B], ["header-too-large", TWO]
     yield "header-too-large-then-a-text", [large + b"\r\n" + EVIL + B], ["header-too-large", TWO]
     yield "header-too-large-by-lines", [b"X: y\r\n" * 30 + b"\r\n" + B], ["header-too-large", TWO]
-    for over in range(1, 5):
-        lines = (b"X: " + b"x" * (LIMITS.max_header - 26 + over), b"Content-Length: 8")
-        yield f"header-too-large-by-{over}", [block(*lines) + EVIL + B], ["header-too-large", TWO]
     yield (
         "malformed-at-the-limit",
         [b"X: " + b"x" * (LIMITS.max_header - 4) + b"\x00\r\n\r\n" + B],

@@ -64,7 +64,7 @@ ROWS: dict[str, tuple[list[Any], ParserState, dict[str, tuple[list[Any], ParserS
         [b"Y: "],
         "in-block",
         {
-            "frame": ([MISSING], "in-step"),  # its first line ends the line begun, its body is a text
+            "frame": ([MISSING], "doubt-whole"),  # its first line ends the line begun, and its length is kept to
             "text": ([], "in-block"),
             "junk": ([MISSING], "after-block"),
             "line end": ([], "in-block"),
@@ -92,11 +92,28 @@ ROWS: dict[str, tuple[list[Any], ParserState, dict[str, tuple[list[Any], ParserS
         [b"no header"],
         "dropping-block",
         {
-            "frame": ([MALFORMED], "in-step"),
+            "frame": ([MALFORMED], "doubt-whole"),
             "junk": ([MALFORMED], "after-block"),
             "no length": ([MALFORMED], "after-block"),
             "silence": ([MALFORMED], "in-step"),
             "end": ([MALFORMED], "in-step"),
+        },
+    ),
+    "skipping the body of a dropped block": (
+        [b"a b\nContent-Length: 90\n\n"],
+        "skipping-refused",
+        {"time-out": ([], "doubt-whole"), "end": ([], "in-step")},
+    ),
+    "behind the body of a dropped block": (
+        [b"a b\nContent-Length: 2\n\n{}"],
+        "doubt-whole",
+        {
+            "frame": ([ONE], "in-step"),
+            "text": ([], "quarantine"),
+            "junk": ([], "quarantine"),
+            "no length": ([], "quarantine"),
+            "silence": ([], "in-step"),
+            "end": ([], "in-step"),
         },
     ),
     "in an unframed text": (

@@ -226,6 +226,32 @@ except RuntimeError:
     assert refused == "refused"
 
 
+@pytest.mark.parametrize("more", range(1, 7))
+def test_a_redirection_that_the_system_refuses_leaves_the_descriptors_as_they_were(more: int) -> None:
+    script = f"""
+import os, resource
+from discreet.framing.stdio_guard import redirect
+before = [os.fstat(fd) for fd in range(3)]
+free = os.dup(0)
+os.close(free)
+resource.setrlimit(resource.RLIMIT_NOFILE, (free + {more}, free + {more}))
+try:
+    redirect()
+except OSError:
+    assert all(os.path.samestat(os.fstat(fd), was) for fd, was in enumerate(before))
+    assert os.dup(0) == free
+    print("as it was")
+"""
+    child = subprocess.run(
+        [sys.executable, "-P", "-c", script],
+        capture_output=True,
+        timeout=DEADLINE_SECONDS,
+        check=True,
+        stdin=subprocess.DEVNULL,
+    )
+    assert child.stdout == b"as it was\n"
+
+
 def test_restore_puts_everything_back_and_redirect_may_follow() -> None:
     before = """
 import os, sys

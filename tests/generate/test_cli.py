@@ -15,7 +15,7 @@ from support.programs import environment
 
 HERE = Path(__file__).parent
 SOURCES = Path(discreet.__file__).parents[1]
-APPS = ("--app", "kinds_app:app", "--app", "kinds_app:bare")
+APPS = ("--app", "./kinds_app.py:app", "--app", "./kinds_app.py:bare")
 
 
 def generate(*argv: str, cwd: Path = HERE) -> subprocess.CompletedProcess[str]:
@@ -38,7 +38,7 @@ def generate(*argv: str, cwd: Path = HERE) -> subprocess.CompletedProcess[str]:
 def test_an_app_and_a_running_server_give_the_same_client(language: str, kept: str, tmp_path: Path) -> None:
     golden = (HERE / kept).read_text(encoding="utf-8")
     assert generate(language, *APPS).stdout == golden
-    server = shlex.join([sys.executable, "-P", "-m", "discreet", "serve", "kinds_app:app", "kinds_app:bare"])
+    server = shlex.join([sys.executable, "-P", "-m", "discreet", "serve", "./kinds_app.py:app", "./kinds_app.py:bare"])
     done = generate(language, "--server", server, "-o", str(tmp_path / "client"))
     assert (done.stdout, done.returncode) == ("", 0)
     assert (tmp_path / "client").read_text(encoding="utf-8") == golden
@@ -54,7 +54,7 @@ def test_without_an_app_the_file_service_gets_its_client(tmp_path: Path) -> None
 def test_what_an_app_prints_is_no_part_of_its_client(tmp_path: Path) -> None:
     text = 'from discreet import Service\nprint("printed")\napp = Service("loud")\n'
     (tmp_path / "loud.py").write_text(text, encoding="utf-8")
-    done = generate("python", "--app", "loud:app", cwd=tmp_path)
+    done = generate("python", "--app", "./loud.py:app", cwd=tmp_path)
     assert "printed" not in done.stdout
     assert "printed" in done.stderr
 
@@ -65,7 +65,7 @@ def test_what_an_app_prints_is_no_part_of_its_client(tmp_path: Path) -> None:
         ((), 2),
         (("cobol",), 2),
         (("python", "--app", "no_such_module:app"), 2),
-        (("python", "--app", "kinds_app:app", "--server", "cat"), 2),
+        (("python", "--app", "./kinds_app.py:app", "--server", "cat"), 2),
         (("python", "--server", ""), 2),
         (("python", "--server", '"'), 2),
         (("python", "--server", "no-such-command"), 1),
@@ -74,7 +74,7 @@ def test_what_an_app_prints_is_no_part_of_its_client(tmp_path: Path) -> None:
     ],
 )
 def test_a_failure_is_one_line_and_a_status(argv: tuple[str, ...], status: int, tmp_path: Path) -> None:
-    done = generate(*argv, cwd=HERE if "kinds_app:app" in argv else tmp_path)
+    done = generate(*argv, cwd=HERE if "./kinds_app.py:app" in argv else tmp_path)
     assert (done.stdout, done.returncode) == ("", status)
     assert len(done.stderr.splitlines()) == 1, done.stderr
 

@@ -74,7 +74,7 @@ def needed(module: str) -> None:
 
 
 def test_every_kind_of_type_has_its_python_form(text: str) -> None:
-    """Made by `discreet generate python --app kinds_app:app --app kinds_app:bare -o kinds_client.py.txt`."""
+    """Made by `discreet generate python --app ./kinds_app.py:app --app ./kinds_app.py:bare -o kinds_client.py.txt`."""
     assert text == (HERE / "kinds_client.py.txt").read_text(encoding="utf-8")
 
 
@@ -138,7 +138,7 @@ def test_it_works_with_a_daemon_in_a_process_of_its_own(usage: ModuleType, clien
     import anyio
 
     async def talk() -> list[object]:
-        command = [sys.executable, "-P", "-m", "discreet", "serve", "kinds_app:app", "kinds_app:bare"]
+        command = [sys.executable, "-P", "-m", "discreet", "serve", "./kinds_app.py:app", "./kinds_app.py:bare"]
         async with connect(command, cwd=HERE, env=environment()) as peer:
             found: list[object] = await usage.run(peer)
             return found

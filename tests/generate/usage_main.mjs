@@ -9,7 +9,7 @@ const { StreamMessageReader, StreamMessageWriter } = createRequire(import.meta.u
 const say = (name, value) => process.stdout.write(`${name}=${JSON.stringify(value)}\n`);
 
 function start() {
-  const command = ["-P", "-m", "discreet", "serve", "kinds_app:app", "kinds_app:bare"];
+  const command = ["-P", "-m", "discreet", "serve", "./kinds_app.py:app", "./kinds_app.py:bare"];
   const daemon = spawn(process.argv[2], command, { stdio: ["pipe", "pipe", "inherit"] });
   const session = new Session(new StreamMessageReader(daemon.stdout), new StreamMessageWriter(daemon.stdin));
   return { daemon, session, ended: once(daemon, "exit") };

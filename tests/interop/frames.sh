@@ -6,4 +6,4 @@ frame() {
 {
   frame '{"jsonrpc":"2.0","id":1,"method":"session/echo","params":{"text":"é→🙂"}}'
   frame '{"jsonrpc":"2.0","id":2,"method":"session/add","params":{"a":2,"b":40}}'
-} | discreet serve session_app:app --framing auto
+} | discreet serve ./session_app.py:app --framing auto

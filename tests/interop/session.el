@@ -17,7 +17,7 @@
                  :process (lambda ()
                             (make-process :name "session" :connection-type 'pipe
                                           :coding 'utf-8-emacs-unix :noquery t
-                                          :command '("discreet" "serve" "session_app:app")
+                                          :command '("discreet" "serve" "./session_app.py:app")
                                           :stderr (get-buffer-create "*session log*")))))
 
 ;; A reply whose id is null answers what could not be read. jsonrpc.el looks for its request and calls nil.

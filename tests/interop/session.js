@@ -6,7 +6,7 @@ const rpc = require("vscode-jsonrpc/node");
 const complaints = [];
 const logger = { error: (text) => complaints.push(text), warn: (text) => complaints.push(text), info() {}, log() {} };
 
-const daemon = spawn("discreet", ["serve", "session_app:app"], { stdio: ["pipe", "pipe", "inherit"] });
+const daemon = spawn("discreet", ["serve", "./session_app.py:app"], { stdio: ["pipe", "pipe", "inherit"] });
 const session = rpc.createMessageConnection(
   new rpc.StreamMessageReader(daemon.stdout), new rpc.StreamMessageWriter(daemon.stdin), logger);
 const ended = once(daemon, "exit");

@@ -15,9 +15,9 @@ local dispatchers = {
 }
 local session
 if vim.fn.has("nvim-0.11") == 1 then
-  session = vim.lsp.rpc.start({ "discreet", "serve", "session_app:app" }, dispatchers)
+  session = vim.lsp.rpc.start({ "discreet", "serve", "./session_app.py:app" }, dispatchers)
 else
-  session = vim.lsp.rpc.start("discreet", { "serve", "session_app:app" }, dispatchers)
+  session = vim.lsp.rpc.start("discreet", { "serve", "./session_app.py:app" }, dispatchers)
 end
 
 local function say(name, value)

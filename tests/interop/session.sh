@@ -18,4 +18,4 @@
   printf '%s\n' \
     '{"jsonrpc":"2.0","id":"shutdown","method":"shutdown"}' \
     '{"jsonrpc":"2.0","method":"exit"}'
-} | discreet serve session_app:app "$@"
+} | discreet serve ./session_app.py:app "$@"

@@ -5,7 +5,7 @@ local steps = {}
 
 start({
   name = "session",
-  cmd = { "discreet", "serve", "session_app:app" },
+  cmd = { "discreet", "serve", "./session_app.py:app" },
   handlers = {
     ["$/progress"] = function(_, params) -- Neovim's own takes nothing but the values of LSP
       table.insert(steps, params.value)

@@ -32,7 +32,7 @@ async def failure(method: str, params: dict[str, object]) -> JsonRpcException:
 
 
 async def main() -> None:
-    await session.start_io("discreet", "serve", "session_app:app")
+    await session.start_io("discreet", "serve", "./session_app.py:app")
     call = session.protocol.send_request_async
 
     initialized = await call("initialize", {"processId": os.getpid(), "capabilities": {}})

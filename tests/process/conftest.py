@@ -191,7 +191,7 @@ def command() -> list[str]:
 
 @pytest.fixture
 def spawn(app_directory: Path, command: list[str]) -> Iterator[Spawn]:
-    """`spawn("serve", "app:app", …)`; whatever still runs at the end of the test is killed."""
+    """`spawn("serve", "./app.py:app", …)`; whatever still runs at the end of the test is killed."""
     running: list[subprocess.Popen[bytes]] = []
 
     def start(*args: str, env: dict[str, str] | None = None, **options: Any) -> Spawned:

@@ -36,6 +36,8 @@ class Works:
                     await anyio.sleep_forever()
                 case "ask":
                     await events.require_input("more?")
+                case "touch":
+                    open("touched", "x").close()
                 case "print":
                     print("from the agent")
                 case "end":
@@ -61,8 +63,8 @@ def serve(spawn: Spawn, app_directory: Path) -> Callable[..., Any]:
     """A daemon on the test's file."""
     (app_directory / "agent.py").write_text(AGENT)
 
-    def start(agent: str = "works", **options: Any) -> Any:
-        return spawn("serve", f"agent:{agent}", "--store", "sqlite:tasks.db", **options)
+    def start(agent: str = "works", *, module: str = "agent", **options: Any) -> Any:
+        return spawn("serve", f"./{module}.py:{agent}", "--store", "sqlite:tasks.db", **options)
 
     return start
 
@@ -215,6 +217,36 @@ def test_whatever_was_acknowledged_is_there_after_a_kill_at_any_moment(serve: Sp
     assert child.end() == 0
 
 
+def test_an_acknowledged_message_to_a_busy_task_is_in_its_history_after_a_kill(serve: Spawn) -> None:
+    child = serve()
+    task_id = begin(child, "work stay")
+    for text in ("one", "two"):
+        sent = child.call(2, "SendMessage", message(text, task_id, at_once=True))["result"]["task"]
+        assert sent["history"][-1]["parts"] == [{"text": text}]
+    kill(child)
+    child = serve()
+    task = until(child, task_id, FAILED)
+    assert [said["parts"][0]["text"] for said in task["history"]] == ["work stay", "one", "two"]
+    assert child.end() == 0
+
+
+@pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage"])
+def test_a_side_effect_of_a_silent_executor_is_not_without_its_task_after_a_kill(
+    serve: Spawn, app_directory: Path, method: str
+) -> None:
+    child = serve()
+    child.write(request(1, method, message("touch stay")))
+    waits = passing()
+    while not (app_directory / "touched").exists():
+        assert waits()
+    kill(child)
+    child = serve()
+    (task,) = child.call(2, "ListTasks", {})["result"]["tasks"]
+    assert task["history"][0]["parts"] == [{"text": "touch stay"}]
+    until(child, task["id"], FAILED)
+    assert child.end() == 0
+
+
 def test_what_an_agent_prints_is_no_part_of_the_stream(serve: Spawn) -> None:
     child = serve()
     assert child.call(1, "SendMessage", message("print end"))["result"]["task"]["status"]["state"] == ENDED
@@ -270,3 +302,75 @@ def test_a_store_that_cannot_be_used_is_told_in_one_line_at_the_start(
     assert child.wait() == 2
     (line,) = child.stderr().splitlines()
     assert "tasks.db" in line
+
+
+@pytest.mark.parametrize("allowed", [0, 1, 2])
+def test_a_start_without_the_threads_of_the_store_ends_in_one_line(
+    serve: Spawn, app_directory: Path, allowed: int
+) -> None:
+    few = f"""
+import threading
+
+start, started = threading.Thread.start, []
+
+def start_some(thread):
+    if len(started) == {allowed}:
+        raise RuntimeError("can't start new thread")
+    started.append(thread)
+    start(thread)
+
+threading.Thread.start = start_some
+"""
+    (app_directory / "few.py").write_text(AGENT + few)
+    child = serve(module="few")
+    assert child.wait() == 2
+    (line,) = child.stderr().splitlines()
+    assert "tasks.db" in line and "thread" in line
+    assert [entry.name for entry in app_directory.glob("tasks.db*")] == ["tasks.db"]
+
+
+# -- stores that break under a daemon ------------------------------------------------------------------------------
+
+
+def code_of(child: Any, method: str, params: Any) -> int | None:
+    code: int | None = child.call(9, method, params).get("error", {}).get("code")
+    return code
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "ended"])
+def test_a_daemon_whose_store_lost_its_log_acknowledges_nothing_more_and_says_so_once(
+    serve: Spawn, app_directory: Path, killed: bool
+) -> None:
+    child = serve()
+    kept = begin(child, "ask")
+    until(child, kept, PARKED)
+    (app_directory / "tasks.db-wal").unlink()
+    (app_directory / "tasks.db-shm").unlink()
+    assert [code_of(child, "SendMessage", message("end")) for _ in range(3)] == [-32603] * 3
+    assert child.call(10, "version")["result"]
+    if killed:
+        kill(child)
+    else:
+        assert child.end() == 0
+        assert child.stderr().count("store.failed") == 1
+    child = serve()
+    assert get(child, kept)["status"]["state"] == PARKED
+    assert child.call(3, "ListTasks", {})["result"]["totalSize"] == 1
+
+
+def test_a_task_that_was_changed_in_the_file_is_an_internal_error_and_logged(serve: Spawn, app_directory: Path) -> None:
+    child = serve()
+    task_id = begin(child, "ask")
+    until(child, task_id, PARKED)
+    with closing(sqlite3.connect(app_directory / "tasks.db")) as connection, connection:
+        connection.execute("UPDATE snapshots SET body = x'00'")
+    for method, params in (
+        ("GetTask", {"id": task_id}),
+        ("SubscribeToTask", {"id": task_id}),
+        ("SendMessage", message("end", task_id)),
+        ("ListTasks", {}),
+    ):
+        assert code_of(child, method, params) == -32603, method
+    assert child.end() == 0
+    log = child.stderr()
+    assert "store.failed" in log and task_id in log and "tasks.db" in log

@@ -39,7 +39,7 @@ def test_a_client_that_does_not_read_until_all_is_said_gets_all_of_it(
     spawn: Spawn, app_directory: Path, store: str
 ) -> None:
     (app_directory / "agent.py").write_text(AGENT)
-    child = spawn("serve", "agent:talks", "--store", store)
+    child = spawn("serve", "./agent.py:talks", "--store", store)
     message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "talk"}]}
     body = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message}}
     child.write(encode_frame(json.dumps(body).encode(), "content-length"))

@@ -80,7 +80,7 @@ def junk_blocks(child: Any) -> None:
 def test_a_flood_is_one_loss_in_bounded_memory_and_the_next_request_is_answered(
     spawn: Spawn, flood: Callable[[Any], None], reason: str
 ) -> None:
-    child = spawn("serve", "app:app", stderr=None)
+    child = spawn("serve", "./app.py:app", stderr=None)
     child.call(1, "app/echo", {})
     before = peak_rss(child.process.pid)
     writer = threading.Thread(target=flood, args=(child,), daemon=True)
@@ -96,7 +96,7 @@ def test_a_flood_is_one_loss_in_bounded_memory_and_the_next_request_is_answered(
 
 @pytest.mark.parametrize("method", ["app/echo", "app/big"])
 def test_a_client_that_does_not_read_stops_the_daemon_from_reading(spawn: Spawn, method: str) -> None:
-    child = spawn("serve", "app:app")
+    child = spawn("serve", "./app.py:app")
     child.call("first", "app/echo", {})
     before = peak_rss(child.process.pid)
     count = 20_000
@@ -122,7 +122,7 @@ def test_a_client_that_does_not_read_stops_the_daemon_from_reading(spawn: Spawn,
 
 
 def test_frames_that_never_end_are_timed_out_and_any_number_of_them_is_survived(spawn: Spawn) -> None:
-    child = spawn("serve", "app:app", "--frame-timeout", "0.1")
+    child = spawn("serve", "./app.py:app", "--frame-timeout", "0.1")
     for _ in range(3):
         child.write(b"Content-Length: 100\r\n\r\n{")
         assert child.read()["error"] == {
@@ -138,7 +138,7 @@ def test_frames_that_never_end_are_timed_out_and_any_number_of_them_is_survived(
 
 
 def test_no_thread_or_descriptor_is_left_over_by_ten_thousand_requests(spawn: Spawn) -> None:
-    child = spawn("serve", "app:app", "--max-concurrency", "8")
+    child = spawn("serve", "./app.py:app", "--max-concurrency", "8")
     pid = child.process.pid
 
     def load(start: int) -> None:

@@ -77,15 +77,15 @@ def skills(document: dict[str, Any]) -> list[str]:
 
 
 def test_the_card_stands_alone_on_stdout_whatever_the_app_prints(folder: Path) -> None:
-    done = card(folder, "app:agent")
+    done = card(folder, "./app.py:agent")
     document = json.loads(done.stdout)
     assert (document["name"], document["skills"][0]["description"]) == ("Greeter", "Grüßt.")
-    assert document["supportedInterfaces"][0]["url"] == "stdio:discreet%20serve%20app:agent"
+    assert document["supportedInterfaces"][0]["url"] == "stdio:discreet%20serve%20./app.py:agent"
     assert sorted(done.stderr.splitlines()) == ["printed at import", "written at import"]
 
 
 def test_without_an_agent_the_operations_are_the_skills(folder: Path) -> None:
-    document = printed(folder, "app:app")
+    document = printed(folder, "./app.py:app")
     assert (document["name"], skills(document)) == ("app", ["app/look", "app/write"])
 
 
@@ -95,41 +95,44 @@ def test_without_an_app_the_file_service_is_described(folder: Path) -> None:
 
 
 def test_the_older_dialect_has_its_own_form(folder: Path) -> None:
-    document = printed(folder, "app:app", "--dialect", "0.3")
+    document = printed(folder, "./app.py:app", "--dialect", "0.3")
     assert document["protocolVersion"] == "0.3.0"
-    assert document["url"] == "stdio:discreet%20serve%20app:app"
+    assert document["url"] == "stdio:discreet%20serve%20./app.py:app"
     assert "supportedInterfaces" not in document
 
 
 def test_scopes_tokens_and_providers_are_respected_as_serve_does(folder: Path) -> None:
-    assert skills(printed(folder, "app:app", "--scope", "other")) == ["app/look"]
-    public = printed(folder, "app:app", "--token", TOKEN)
+    assert skills(printed(folder, "./app.py:app", "--scope", "other")) == ["app/look"]
+    public = printed(folder, "./app.py:app", "--token", TOKEN)
     assert skills(public) == ["app/look"]
     assert list(public["securitySchemes"]) == ["bearer"]
-    assert skills(printed(folder, "app:app", "--token", TOKEN, "--extended")) == ["app/look", "app/write"]
-    assert list(printed(folder, "app:app", "--identity", "app:provider")["securitySchemes"]) == ["basic", "bearer"]
+    assert skills(printed(folder, "./app.py:app", "--token", TOKEN, "--extended")) == ["app/look", "app/write"]
+    assert list(printed(folder, "./app.py:app", "--identity", "./app.py:provider")["securitySchemes"]) == [
+        "basic",
+        "bearer",
+    ]
     assert TOKEN not in json.dumps(public)
 
 
 def test_an_agents_own_extended_card_is_printed(folder: Path) -> None:
-    assert printed(folder, "app:other")["name"] == "Other"
-    assert printed(folder, "app:other", "--extended")["name"] == "parent"
+    assert printed(folder, "./app.py:other")["name"] == "Other"
+    assert printed(folder, "./app.py:other", "--extended")["name"] == "parent"
 
 
 @pytest.mark.parametrize(
     "argv",
     [
         ["no_such_module:agent"],
-        ["app:nothing"],
-        ["app:agent", "app:other"],
-        ["app:app", "app:app"],
-        ["app:agent", "--extended"],
-        ["app:app", "--extended"],
-        ["app:broken", "--extended"],
-        ["app:agent", "--dialect", "2.0"],
-        ["app:app", "--token", "me"],
-        ["app:app", "--identity", "app:agent"],
-        ["app:app", "--no-such-flag"],
+        ["./app.py:nothing"],
+        ["./app.py:agent", "./app.py:other"],
+        ["./app.py:app", "./app.py:app"],
+        ["./app.py:agent", "--extended"],
+        ["./app.py:app", "--extended"],
+        ["./app.py:broken", "--extended"],
+        ["./app.py:agent", "--dialect", "2.0"],
+        ["./app.py:app", "--token", "me"],
+        ["./app.py:app", "--identity", "./app.py:agent"],
+        ["./app.py:app", "--no-such-flag"],
     ],
 )
 def test_what_is_wrong_is_one_line_and_status_2(folder: Path, argv: list[str]) -> None:
@@ -144,7 +147,7 @@ def test_what_is_wrong_is_one_line_and_status_2(folder: Path, argv: list[str]) -
 def test_serve_takes_an_agent_beside_services(folder: Path) -> None:
     call = b'{"jsonrpc":"2.0","id":1,"method":"app/look"}'
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "discreet", "serve", "app:agent", "app:app"],
+        [sys.executable, "-P", "-m", "discreet", "serve", "./app.py:agent", "./app.py:app"],
         cwd=folder,
         input=b"Content-Length: %d\r\n\r\n%b" % (len(call), call),
         capture_output=True,

@@ -59,7 +59,7 @@ def hostile(app_directory: Path, spawn: Spawn) -> Spawn:
 
 @pytest.mark.parametrize("method", ["app/spin", "app/sleep_blocking"])
 def test_a_blocked_loop_ends_when_the_client_has_hung_up(app_directory: Path, hostile: Spawn, method: str) -> None:
-    child = hostile("serve", "hostile:app", "--drain-timeout", "0.4")
+    child = hostile("serve", "./hostile.py:app", "--drain-timeout", "0.4")
     child.call(1, "version")
     child.write(request(2, method))
     wait_until((app_directory / "blocked").exists)
@@ -69,7 +69,7 @@ def test_a_blocked_loop_ends_when_the_client_has_hung_up(app_directory: Path, ho
 def test_a_blocked_loop_ends_with_the_parent(app_directory: Path, hostile: Spawn, command: list[str]) -> None:
     script = (
         "import subprocess, sys\n"
-        f"child = subprocess.Popen({[*command, 'serve', 'hostile:app', '--drain-timeout', '0.4']!r}, stdin=0, stdout=1)\n"
+        f"child = subprocess.Popen({[*command, 'serve', './hostile.py:app', '--drain-timeout', '0.4']!r}, stdin=0, stdout=1)\n"
         "print(child.pid, file=sys.stderr, flush=True)\nchild.wait()\n"
     )
     reading, writing = os.pipe()
@@ -96,7 +96,7 @@ def test_an_app_that_hangs_at_import_ends_with_the_parent(app_directory: Path, c
     (app_directory / "hang.py").write_text("print('importing', flush=True)\nwhile True: pass\n")
     script = (
         "import subprocess, sys\n"
-        f"child = subprocess.Popen({[*command, 'serve', 'hang:app', '--drain-timeout', '0.4']!r}, stdin=0, stdout=1)\n"
+        f"child = subprocess.Popen({[*command, 'serve', './hang.py:app', '--drain-timeout', '0.4']!r}, stdin=0, stdout=1)\n"
         "print(child.pid, flush=True)\nchild.wait()\n"
     )
     parent = subprocess.Popen(
@@ -120,7 +120,7 @@ def test_an_app_that_hangs_at_import_ends_with_the_parent(app_directory: Path, c
 
 
 def test_a_client_that_hangs_up_without_reading_does_not_keep_the_daemon(hostile: Spawn) -> None:
-    child = hostile("serve", "hostile:app", "--drain-timeout", "0.4", "--log-level", "info")
+    child = hostile("serve", "./hostile.py:app", "--drain-timeout", "0.4", "--log-level", "info")
     child.stderr_until("daemon.serving")  # so that the half second for the log at the end is not spent on its start
     child.write(request(1, "app/big", {"size": 2_000_000}) + request(2, "version"))
     child.close_stdin()
@@ -129,7 +129,7 @@ def test_a_client_that_hangs_up_without_reading_does_not_keep_the_daemon(hostile
 
 
 def test_a_reader_that_is_slow_at_the_end_gets_everything_within_the_window(hostile: Spawn) -> None:
-    child = hostile("serve", "hostile:app", "--drain-timeout", "600", "--log-level", "info")
+    child = hostile("serve", "./hostile.py:app", "--drain-timeout", "600", "--log-level", "info")
     child.write(request(1, "app/big", {"size": 240_000}))
     child.close_stdin()
     child.stderr_until("daemon.draining")
@@ -139,13 +139,13 @@ def test_a_reader_that_is_slow_at_the_end_gets_everything_within_the_window(host
 
 @pytest.mark.parametrize("params", [{}, {"id": 99}, {"id": None}, {"id": []}])
 def test_a_cancel_that_is_sent_as_a_request_is_answered(hostile: Spawn, params: Any) -> None:
-    child = hostile("serve", "hostile:app")
+    child = hostile("serve", "./hostile.py:app")
     assert child.call(7, "$/cancelRequest", params) == {"jsonrpc": "2.0", "id": 7, "result": None}
     assert child.end() == 0
 
 
 def test_a_secret_of_the_environment_leaves_in_no_reply_not_even_the_first(hostile: Spawn) -> None:
-    child = hostile("serve", "hostile:app", env={"API_TOKEN": SECRET})
+    child = hostile("serve", "./hostile.py:app", env={"API_TOKEN": SECRET})
     details = child.call(1, "app/leak")["error"]["data"]["details"]
     assert SECRET not in details["text"]
     assert details["text"].startswith("connect with ")
@@ -164,7 +164,7 @@ def test_a_secret_of_the_environment_leaves_in_no_reply_not_even_the_first(hosti
 )
 def test_an_app_that_fails_at_import_is_one_line_and_status_2(app_directory: Path, spawn: Spawn, body: str) -> None:
     (app_directory / "failing.py").write_text(body)
-    child = spawn("serve", "failing:app", env={"API_TOKEN": SECRET})
+    child = spawn("serve", "./failing.py:app", env={"API_TOKEN": SECRET})
     assert child.wait() == 2
     lines = child.stderr().splitlines()
     assert len(lines) == 1
@@ -215,7 +215,7 @@ def test_a_settings_file_that_is_a_pipe_holds_nobody_up(app_directory: Path, com
 
 
 def test_a_text_of_many_characters_without_a_blank_does_not_stop_the_log(spawn: Spawn) -> None:
-    child = spawn("serve", "app:app")
+    child = spawn("serve", "./app.py:app")
     assert child.call(1, "x" * 9000)["error"]["code"] == -32601
     child.write(encode_frame(b"oops", "content-length"))
     assert child.read()["error"]["code"] == -32700

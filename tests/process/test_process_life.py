@@ -24,7 +24,7 @@ BACKENDS = ["asyncio", "trio"]
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_requests_still_in_the_pipe_at_end_of_input_are_all_answered(spawn: Spawn, backend: str) -> None:
-    child = spawn("serve", "app:app", "--backend", backend)
+    child = spawn("serve", "./app.py:app", "--backend", backend)
     child.write(
         b"".join(
             request(n, ("app/echo", "app/pid", "app/sleep")[n % 3], {} if n % 3 != 2 else {"seconds": 0.01})
@@ -47,7 +47,7 @@ def test_end_of_input_before_anything_came_ends_gracefully(spawn: Spawn) -> None
 def test_a_signal_lets_running_requests_finish_and_ends_with_0(
     spawn: Spawn, number: signal.Signals, backend: str
 ) -> None:
-    child = spawn("serve", "app:app", "--backend", backend)
+    child = spawn("serve", "./app.py:app", "--backend", backend)
     child.write(request(1, "app/sleep", {"seconds": 0.3}) + request(2, "version"))
     assert child.read()["id"] == 2
     child.signal(number)
@@ -56,14 +56,14 @@ def test_a_signal_lets_running_requests_finish_and_ends_with_0(
 
 
 def test_a_signal_before_any_request_ends_with_0(spawn: Spawn) -> None:
-    child = spawn("serve", "app:app")
+    child = spawn("serve", "./app.py:app")
     assert child.call(1, "version")["id"] == 1
     child.signal(signal.SIGTERM)
     assert child.wait() == 0
 
 
 def test_what_still_runs_at_the_end_of_the_window_is_answered_unavailable(spawn: Spawn) -> None:
-    child = spawn("serve", "app:app", "--drain-timeout", "0.4")
+    child = spawn("serve", "./app.py:app", "--drain-timeout", "0.4")
     child.write(b"".join(request(n, m, {"seconds": 3600}) for n, m in enumerate(["app/sleep", "app/block"])))
     child.write(request("s", "app/stubborn") + request("v", "version"))
     assert child.read()["id"] == "v"
@@ -74,7 +74,7 @@ def test_what_still_runs_at_the_end_of_the_window_is_answered_unavailable(spawn:
 
 
 def test_a_second_signal_ends_at_once(spawn: Spawn) -> None:
-    child = spawn("serve", "app:app", "--drain-timeout", "60", "--log-level", "info")
+    child = spawn("serve", "./app.py:app", "--drain-timeout", "60", "--log-level", "info")
     child.write(request(1, "app/sleep", {"seconds": 3600}) + request(2, "version"))
     child.read()
     child.signal(signal.SIGTERM)
@@ -84,7 +84,7 @@ def test_a_second_signal_ends_at_once(spawn: Spawn) -> None:
 
 
 def test_a_handler_that_keeps_the_loop_busy_can_not_keep_the_process_alive(spawn: Spawn, app_directory: Path) -> None:
-    child = spawn("serve", "app:app", "--drain-timeout", "0.3")
+    child = spawn("serve", "./app.py:app", "--drain-timeout", "0.3")
     child.write(request(1, "version"))
     child.read()
     child.write(request(2, "app/hog", {"seconds": 3600}))
@@ -95,7 +95,7 @@ def test_a_handler_that_keeps_the_loop_busy_can_not_keep_the_process_alive(spawn
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_a_signal_that_was_ignored_at_the_start_stays_ignored(spawn: Spawn, number: signal.Signals) -> None:
-    child = spawn("serve", "app:app", preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
+    child = spawn("serve", "./app.py:app", preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
     child.call(1, "version")
     child.signal(number)
     assert child.call(2, "version")["id"] == 2
@@ -103,7 +103,7 @@ def test_a_signal_that_was_ignored_at_the_start_stays_ignored(spawn: Spawn, numb
 
 
 def test_shutdown_answers_drains_and_exits_without_waiting_for_the_client(spawn: Spawn) -> None:
-    child = spawn("serve", "app:app")
+    child = spawn("serve", "./app.py:app")
     child.write(request(1, "app/sleep", {"seconds": 0.2}) + request(2, "shutdown") + request(3, "version"))
     answers = {message["id"]: message for message in child.read_all()}
     assert answers[2]["result"] == {"message": "Shutting down gracefully"}
@@ -121,8 +121,51 @@ def test_exit_may_follow_shutdown_as_editors_send_it(spawn: Spawn) -> None:
     assert child.wait() == 0
 
 
+EXIT = encode_frame(b'{"jsonrpc":"2.0","method":"exit"}', "content-length")
+
+LAST_WORDS = {
+    "end of input": ([], True),
+    "exit": ([EXIT], False),
+    "shutdown and end of input": ([request(1, "shutdown")], True),
+    "shutdown and exit": ([request(1, "shutdown"), EXIT], False),
+    "shutdown and exit at once": ([request(1, "shutdown") + EXIT], False),
+}
+
+
+@pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
+@pytest.mark.parametrize("case", LAST_WORDS)
+def test_with_nothing_left_to_do_the_daemon_ends_without_waiting_for_the_window(
+    spawn: Spawn, case: str, warm: bool
+) -> None:
+    written, closed = LAST_WORDS[case]
+    child = spawn("serve", "./app.py:app", "--drain-timeout", "600")
+    if warm:
+        child.call("warm", "app/sleep", {"seconds": 0})  # its handler needs the event loop
+    for data in written:
+        child.write(data)
+        for _ in range(data.count(b"shutdown")):
+            child.read()
+    if closed:
+        child.close_stdin()
+    assert child.wait() == 0
+
+
+@pytest.mark.parametrize("case", LAST_WORDS)
+def test_last_words_that_arrived_before_the_daemon_started_end_it_too(spawn: Spawn, case: str) -> None:
+    written, closed = LAST_WORDS[case]
+    reading, writing = os.pipe()
+    os.write(writing, b"".join(written))
+    if closed:
+        os.close(writing)
+    child = spawn("serve", "./app.py:app", "--drain-timeout", "600", stdin=reading)
+    os.close(reading)
+    assert child.wait() == 0
+    if not closed:
+        os.close(writing)
+
+
 def test_a_reader_that_goes_away_ends_the_daemon_quietly_with_1(spawn: Spawn) -> None:
-    child = spawn("serve", "app:app")
+    child = spawn("serve", "./app.py:app")
     child.call(1, "version")
     child.process.stdout.close()
     child.write(request(2, "version"))
@@ -131,7 +174,7 @@ def test_a_reader_that_goes_away_ends_the_daemon_quietly_with_1(spawn: Spawn) ->
 
 
 def test_a_reader_that_goes_away_after_the_end_was_asked_for_is_no_failure(spawn: Spawn) -> None:
-    child = spawn("serve", "app:app")
+    child = spawn("serve", "./app.py:app")
     child.write(request(1, "app/sleep", {"seconds": 0.3}) + request(2, "version"))
     child.read()
     child.process.stdout.close()
@@ -187,17 +230,72 @@ def test_a_process_id_that_means_nothing_here_is_ignored(spawn: Spawn, pid: Any)
     assert child.end() == 0
 
 
+def test_the_processes_that_are_watched_are_bounded(spawn: Spawn) -> None:
+    child = spawn("serve", "./app.py:app")
+    named = [child.call(n, "app/spawn")["result"] for n in range(20)]
+    before = len(os.listdir(f"/proc/{child.process.pid}/fd"))
+    for n, pid in enumerate(named):
+        assert "result" in child.call(100 + n, "initialize", {"processId": pid})
+    assert len(os.listdir(f"/proc/{child.process.pid}/fd")) - before <= 16
+    assert child.call("again", "initialize", {"processId": named[0]})["result"]
+    os.kill(named[0], signal.SIGKILL)
+    assert child.wait() == 0
+    assert child.stderr().count("client.too_many_processes") == 4
+
+
 def test_children_of_handlers_are_ended_with_the_daemon(spawn: Spawn) -> None:
-    child = spawn("serve", "app:app")
+    child = spawn("serve", "./app.py:app")
     pid = child.call(1, "app/spawn")["result"]
     assert not has_ended(pid)
     assert child.end() == 0
     wait_until(lambda: has_ended(pid))
 
 
+DETACHING = """
+import os, subprocess, sys
+from discreet import Service
+
+app = Service("app")
+
+DETACHED = "import os, time; os.fork() and os._exit(0); os.setsid(); {more}; print(os.getpid(), flush=True); time.sleep(3600)"
+TWICE = "os.fork() and os._exit(0)"
+DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+
+@app.mutation()
+def detach(how: str) -> int:
+    more = {"once": "pass", "twice": TWICE, "deaf": DEAF}[how]
+    child = subprocess.Popen([sys.executable, "-c", DETACHED.format(more=more)], stdout=subprocess.PIPE, text=True)
+    child.wait()
+    return int(child.stdout.readline())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists processes")
+@pytest.mark.parametrize("number", [None, signal.SIGTERM])
+@pytest.mark.parametrize("how", ["once", "twice", "deaf"])
+def test_processes_that_detached_themselves_are_ended_with_the_daemon(
+    spawn: Spawn, app_directory: Path, how: str, number: signal.Signals | None
+) -> None:
+    (app_directory / "detaching.py").write_text(DETACHING)
+    child = spawn("serve", "./detaching.py:app")
+    other = spawn("serve", "./detaching.py:app")
+    pid = child.call(1, "app/detach", {"how": how})["result"]
+    others = other.call(1, "app/detach", {"how": "once"})["result"]
+    assert not has_ended(pid)
+    if number is None:
+        assert child.end() == 0
+    else:
+        child.signal(number)
+        assert child.wait() == 0
+    wait_until(lambda: has_ended(pid))
+    assert not has_ended(others)
+    assert other.end() == 0
+    wait_until(lambda: has_ended(others))
+
+
 def test_a_signal_while_an_app_is_imported_ends_with_0(spawn: Spawn, app_directory: Path) -> None:
     (app_directory / "slow.py").write_text("import sys, time\nprint('importing', flush=True)\ntime.sleep(3600)\n")
-    child = spawn("serve", "slow:app")
+    child = spawn("serve", "./slow.py:app")
     child.stderr_until("importing")
     child.signal(signal.SIGTERM)
     assert child.wait() == 0

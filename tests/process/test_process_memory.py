@@ -58,7 +58,7 @@ async def keep(value: Any) -> int:
 @pytest.fixture
 def held(spawn: Spawn, app_directory: Path) -> Any:
     (app_directory / "held.py").write_text(HELD)
-    child = spawn("serve", "held:held", "--max-memory", str(BUDGET))
+    child = spawn("serve", "./held.py:held", "--max-memory", str(BUDGET))
     child.call("first", "version")
     return child
 

@@ -53,7 +53,7 @@ def write(project: Path, value: str) -> None:
 
 
 def start(spawn: Spawn, *args: str) -> Any:
-    child = spawn("serve", "live:app", "--reload", "--log-level", "info", *args)
+    child = spawn("serve", "./live.py:app", "--reload", "--log-level", "info", *args)
     assert child.call("first", "app/who")["result"] == ["one", child.process.pid]
     return child
 
@@ -183,4 +183,18 @@ def test_a_swap_leaves_no_descriptor_behind(spawn: Spawn, project: Path) -> None
         folder = f"/proc/{child.process.pid}/fd"
         counts.append(min(len(os.listdir(folder)) for _ in range(100)))  # without those that are open for a moment
     assert counts[0] == counts[1]
+    assert child.end() == 0
+
+
+def test_the_new_program_is_ours_whatever_has_been_written_into_the_working_directory(
+    spawn: Spawn, project: Path, command: list[str]
+) -> None:
+    command[:] = [word for word in command if word != "-P"]  # Python itself then looks there first
+    child = start(spawn)
+    for path in ("discreet/__init__.py", "discreet/__main__.py", "contextlib.py", "fnmatch.py", "watchfiles.py"):
+        (project / path).parent.mkdir(exist_ok=True)
+        (project / path).write_text("import os\nos._exit(99)\n")
+    write(project, "two")
+    child.stderr_until("event=daemon.swapped")
+    assert child.call("new", "app/who")["result"] == ["two", child.process.pid]
     assert child.end() == 0

@@ -66,22 +66,27 @@ def refused(child: Any) -> str:
 def test_an_app_that_can_not_be_hosted_is_one_line_and_status_2(spawn: Spawn, app_directory: Path, case: str) -> None:
     source, words = BROKEN[case]
     (app_directory / "broken.py").write_text(HEAD + source)
-    line = refused(spawn("serve", "broken:app"))
+    line = refused(spawn("serve", "./broken.py:app"))
     assert all(word in line for word in words), line
     assert str(app_directory) not in line
+
+
+@pytest.mark.parametrize("app", ["a\x7fpp:app", "\x1b[2Japp:app", "./\x9bapp.py:app", "app:\x1b[31m", "a\u202epp:app"])
+def test_a_refusal_holds_no_control_character(spawn: Spawn, app: str) -> None:
+    assert refused(spawn("serve", app))[:-1].isprintable()
 
 
 def test_all_that_is_wrong_is_said_at_once(spawn: Spawn, app_directory: Path) -> None:
     (app_directory / "one.py").write_text(HEAD + "raise KeyError('x')\n")
     (app_directory / "two.py").write_text(HEAD + "@app.subscription()\ndef f() -> None: ...\n")
-    line = refused(spawn("serve", "one:app", "two:app", "three:app"))
-    assert all(f"'{path}'" in line for path in ("one:app", "two:app", "three:app"))
+    line = refused(spawn("serve", "./one.py:app", "./two.py:app", "three:app"))
+    assert all(f"'{path}'" in line for path in ("./one.py:app", "./two.py:app", "three:app"))
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_the_same_app_twice_is_refused(spawn: Spawn, app_directory: Path, backend: str) -> None:
     (app_directory / "fine.py").write_text(STREAMS)
-    assert "app/count" in refused(spawn("serve", "fine:app", "fine:app", "--backend", backend))
+    assert "app/count" in refused(spawn("serve", "./fine.py:app", "./fine.py:app", "--backend", backend))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +94,7 @@ def test_the_same_app_twice_is_refused(spawn: Spawn, app_directory: Path, backen
     [
         ("--token", f"ada:{SECRET}"),
         ("--identity", "no_such:thing"),
-        ("--identity", "needs:app"),
+        ("--identity", "./needs.py:app"),
         ("--identity", "nothing"),
         ("--capability", "key"),
         ("--capability", "key=/no/such/file"),
@@ -97,14 +102,14 @@ def test_the_same_app_twice_is_refused(spawn: Spawn, app_directory: Path, backen
 )
 def test_settings_that_let_nobody_in_are_refused(spawn: Spawn, app_directory: Path, flags: tuple[str, str]) -> None:
     (app_directory / "needs.py").write_text(HEAD + "app = Service('bad', capabilities=['key'])\n")
-    refused(spawn("serve", "needs:app", *flags))
+    refused(spawn("serve", "./needs.py:app", *flags))
 
 
 def test_a_signal_while_the_app_is_imported_ends_with_0_and_no_complaint(spawn: Spawn, app_directory: Path) -> None:
     (app_directory / "slow.py").write_text(
         "import os, signal, time\nos.kill(os.getpid(), signal.SIGTERM)\ntime.sleep(60)\n"
     )
-    child = spawn("serve", "slow:app")
+    child = spawn("serve", "./slow.py:app")
     assert child.wait() == 0
     assert child.stderr() == ""
 
@@ -151,7 +156,7 @@ def ask(child: Any, method: str, authorization: str | None) -> dict[str, Any]:
 def test_tokens_of_the_command_line_let_their_owners_in_and_are_never_said(spawn: Spawn, app_directory: Path) -> None:
     (app_directory / "guarded.py").write_text(GUARDED)
     digest = hashlib.sha256(SECRET.encode()).hexdigest()
-    child = spawn("serve", "guarded:app", "--token", f"ada:{digest}:read", "--log-level", "debug")
+    child = spawn("serve", "./guarded.py:app", "--token", f"ada:{digest}:read", "--log-level", "debug")
     assert ask(child, "app/who", f"Bearer {SECRET}")["result"] == "ada"
     assert ask(child, "app/who", f"Bearer {SECRET}x")["error"]["data"]["details"]["authSchemes"] == ["bearer"]
     assert ask(child, "app/who", None)["error"]["data"]["code"] == "FORBIDDEN"
@@ -169,7 +174,7 @@ def test_a_provider_of_the_apps_own_is_asked_and_its_faults_say_no_credential(
     spawn: Spawn, app_directory: Path
 ) -> None:
     (app_directory / "guarded.py").write_text(GUARDED)
-    child = spawn("serve", "guarded:app", "--identity", "guarded:provider", "--log-level", "debug")
+    child = spawn("serve", "./guarded.py:app", "--identity", "./guarded.py:provider", "--log-level", "debug")
     assert ask(child, "app/who", f"Custom {SECRET}")["result"] == "eve"
     details = ask(child, "app/who", f"Other {SECRET}")["error"]["data"]["details"]
     assert details == {"authSchemes": ["custom"], "realm": "house"}
@@ -187,7 +192,7 @@ def test_the_flag_scope_says_what_the_parent_may_do(
 ) -> None:
     (app_directory / "guarded.py").write_text(GUARDED)
     flags = [part for scope in scopes for part in ("--scope", scope)]
-    child = spawn("serve", "guarded:app", *flags)
+    child = spawn("serve", "./guarded.py:app", *flags)
     assert ("result" in ask(child, "app/who", None)) == allowed
     assert child.end() == 0
 
@@ -218,7 +223,7 @@ def test_a_stream_through_real_pipes_is_whole_and_a_call_overtakes_it(
     from discreet.framing.encoder import encode_frame
 
     (app_directory / "streams.py").write_text(STREAMS)
-    child = spawn("serve", "streams:app", "--backend", backend)
+    child = spawn("serve", "./streams.py:app", "--backend", backend)
     child.write(
         encode_frame(
             b'{"jsonrpc":"2.0","id":"s","method":"app/count","params":{"to":2000,"pad":2000}}', "content-length"
@@ -241,7 +246,7 @@ def test_an_endless_stream_ends_with_the_window(spawn: Spawn, app_directory: Pat
     from discreet.framing.encoder import encode_frame
 
     (app_directory / "streams.py").write_text(STREAMS)
-    child = spawn("serve", "streams:app", "--drain-timeout", "0.6")
+    child = spawn("serve", "./streams.py:app", "--drain-timeout", "0.6")
     child.write(encode_frame(b'{"jsonrpc":"2.0","id":"s","method":"app/tick"}', "content-length"))
     child.read()
     child.signal(number)

@@ -37,7 +37,7 @@ def messages(data: bytes) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("how", ["print", "stderr", "write", "child"])
 def test_stray_output_of_any_origin_becomes_a_log_event_and_never_a_byte_of_the_stream(spawn: Spawn, how: str) -> None:
-    child = spawn("serve", "app:app")
+    child = spawn("serve", "./app.py:app")
     assert child.call(1, "app/noise", {"how": how})["result"] == how
     assert child.call(2, "version")["id"] == 2
     log = child.stderr_until("raw banner at import")
@@ -49,7 +49,7 @@ def test_stray_output_of_any_origin_becomes_a_log_event_and_never_a_byte_of_the_
 
 @pytest.mark.parametrize("how", ["stdin", "child-stdin"])
 def test_nobody_but_the_daemon_reads_from_the_stream(spawn: Spawn, how: str) -> None:
-    child = spawn("serve", "app:app")
+    child = spawn("serve", "./app.py:app")
     child.write(request(1, "app/noise", {"how": how}) + request(2, "version"))
     answers = {message["id"]: message["result"] for message in (child.read(), child.read())}
     assert answers[1] in ("", "''")
@@ -57,7 +57,7 @@ def test_nobody_but_the_daemon_reads_from_the_stream(spawn: Spawn, how: str) -> 
 
 
 def test_a_flood_of_prints_does_not_stall_the_daemon_whose_stderr_nobody_reads(spawn: Spawn) -> None:
-    child = spawn("serve", "app:app")
+    child = spawn("serve", "./app.py:app")
     assert child.call(1, "app/flood", {"lines": 20_000})["result"] == 20_000
     assert child.call(2, "version")["id"] == 2
     child.close_stdin()
@@ -65,7 +65,7 @@ def test_a_flood_of_prints_does_not_stall_the_daemon_whose_stderr_nobody_reads(s
 
 
 def test_errors_for_every_request_do_not_stall_the_daemon_whose_stderr_nobody_reads(spawn: Spawn) -> None:
-    child = spawn("serve", "app:app", "--log-level", "debug")
+    child = spawn("serve", "./app.py:app", "--log-level", "debug")
     for call_id in range(2000):
         assert child.call(call_id, "no/such", {"x": "y" * 200})["error"]["code"] == -32601
     child.close_stdin()
@@ -77,7 +77,7 @@ def test_stdin_and_stdout_may_be_files(app_directory: Path, command: list[str]) 
     (app_directory / "in").write_bytes(wanted)
     with (app_directory / "in").open("rb") as stdin, (app_directory / "out").open("wb") as stdout:
         done = subprocess.run(
-            [*command, "serve", "app:app"],
+            [*command, "serve", "./app.py:app"],
             stdin=stdin,
             stdout=stdout,
             stderr=subprocess.PIPE,
@@ -126,7 +126,7 @@ def test_one_socket_may_serve_both_ways(app_directory: Path, command: list[str])
         ours,
         theirs,
         subprocess.Popen(
-            [*command, "serve", "app:app"], stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, cwd=app_directory
+            [*command, "serve", "./app.py:app"], stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, cwd=app_directory
         ) as child,
     ):
         theirs.close()
@@ -155,7 +155,7 @@ def test_on_a_terminal_a_hint_says_what_this_program_speaks(app_directory: Path,
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_large_replies_reach_a_slow_reader_whole(spawn: Spawn, backend: str) -> None:
-    child = spawn("serve", "app:app", "--backend", backend)
+    child = spawn("serve", "./app.py:app", "--backend", backend)
     size = 9_000_000
     child.write(b"".join(request(n, "app/big", {"size": size}) for n in range(3)) + request("v", "version"))
     answers = {message["id"]: message for message in (child.read() for _ in range(4))}
@@ -171,7 +171,7 @@ def test_descriptors_inherited_as_non_blocking_serve_and_stay_as_they_are(
     os.set_blocking(read_in, False)
     os.set_blocking(write_out, False)
     with subprocess.Popen(
-        [*command, "serve", "app:app"], stdin=read_in, stdout=write_out, stderr=subprocess.PIPE, cwd=app_directory
+        [*command, "serve", "./app.py:app"], stdin=read_in, stdout=write_out, stderr=subprocess.PIPE, cwd=app_directory
     ) as child:
         os.write(write_in, request(1, "app/big", {"size": 500_000}))
         received = b""

@@ -60,7 +60,7 @@ Opening = Callable[..., AbstractAsyncContextManager[Peer]]
 def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Opening:
     (tmp_path / "app.py").write_text(APP)
     if request.param == "spawned":
-        return lambda **settings: spawned("app:app", cwd=tmp_path, stderr="collect", **settings)
+        return lambda **settings: spawned("./app.py:app", cwd=tmp_path, stderr="collect", **settings)
     namespace: dict[str, Any] = {"__name__": "app"}
     exec(APP, namespace)
     return lambda **settings: in_memory(namespace["app"], **settings)

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, Struct, field
 
+from ....errors.type_building import decoder_for
 from ..model.types import JsonObject, NonEmptyStr, WireStruct
 
 MediaType: TypeAlias = Annotated[str, Meta(pattern=r"^[^\s/;]+/[^\s/;]+(?:;.*)?$")]
@@ -253,7 +254,7 @@ def validate_card(card: AgentCard) -> AgentCard:
     """
     if not isinstance(card, AgentCard):
         raise TypeError(f"{type(card).__name__} is not an AgentCard")
-    return msgspec.json.decode(msgspec.json.encode(card), type=AgentCard)
+    return decoder_for(AgentCard)(msgspec.json.encode(card))
 
 
 def _check_exactly_one(struct: Struct) -> None:

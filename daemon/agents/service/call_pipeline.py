@@ -12,12 +12,20 @@ from typing import Any, NoReturn, final
 import msgspec
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import AgentFailure, ExtensionSupportRequired, UnsupportedOperation, VersionNotSupported
+from ....errors.failures import (
+    AgentFailure,
+    ExtensionSupportRequired,
+    Internal,
+    UnsupportedOperation,
+    VersionNotSupported,
+)
 from ...operations.context import Context
 from ..card.model import Capabilities
 from ..interceptor import AgentCall, Interceptor
 from ..model.types import TaskState
 from ..requests import Caller
+from ..stores.failures import log_failure
+from ..stores.interface import StoreError
 from ..versions.version import ProtocolVersion
 from .authorization import Authorization
 from .interceptor_chain import intercepted
@@ -37,11 +45,13 @@ class CallPipeline:
         *,
         capabilities: Capabilities,
         interceptors: Sequence[Interceptor],
+        request_timeout: float | None,
     ) -> None:
         self._spawn = spawn
         self._runtime = runtime
         self._authorization = authorization
         self._interceptors = interceptors
+        self._request_timeout = request_timeout
         self._streaming = capabilities.streaming
         self._required_extensions = frozenset(each.uri for each in capabilities.extensions if each.required)
 
@@ -51,8 +61,8 @@ class CallPipeline:
     ) -> AsyncIterator[tuple[RequestHandler, Caller]]:
         """The block is the call: it gets the request handler and the caller.
 
-        Raises `FailureError` where the call is refused. The `FailureError` of the block is raised in this dialect, its other
-        exceptions as they are.
+        Raises `FailureError` where the call is refused, or the store fails. The `FailureError` of the block is raised in
+        this dialect, its other exceptions as they are.
         """
         try:
             caller = self._caller(ctx, dialect)
@@ -63,10 +73,13 @@ class CallPipeline:
                 yield handler, caller
                 return
             call = AgentCall(ctx.operation, caller.dialect, caller.identity, caller.service_params, task_id)
-            async with intercepted(self._interceptors, call):
+            async with intercepted(self._interceptors, call, timeout=self._request_timeout):
                 yield handler, caller
         except FailureError as exc:
             _raise_in(dialect, exc)
+        except StoreError as exc:
+            log_failure(exc)
+            raise FailureError(Internal()) from None
 
     def _caller(self, ctx: Context, dialect: ProtocolVersion) -> Caller:
         metadata = ctx.metadata

@@ -22,11 +22,21 @@ RELOAD_PUSH_TARGETS: Final = "reload-push-targets"
 
 
 class StoreError(Exception):
-    """The store can't be used. The message is one line for the operator and never reaches a caller."""
+    """The store can't be used. The message is one line for the operator and never reaches a caller.
+
+    `repeated` says that the store has raised it before, and that it lasts.
+    """
+
+    def __init__(self, message: str, *, repeated: bool = False) -> None:
+        super().__init__(message)
+        self.repeated = repeated
 
 
 class LogTruncatedError(Exception):
-    """The log no longer holds the event that was asked for. `generation` is the task's current one."""
+    """The log no longer holds the event that was asked for.
+
+    `generation` is the task's current one, 0 if the store has no such task (any more).
+    """
 
     def __init__(self, task_id: str, generation: int) -> None:
         super().__init__(
@@ -146,21 +156,37 @@ class OwnerRequest(msgspec.Struct, frozen=True):
 
 
 class EventLog(Protocol):
-    """Reads the events that `TaskStore.commit` appended."""
+    """Reads the events that `TaskStore.commit` appended.
+
+    Whoever reads a task's log over some time calls `retain` before and `release` afterwards.
+    """
 
     async def read(self, task_id: str, *, after: int, limit: int = 256) -> Sequence[LoggedEvent]:
-        """The next events after generation `after`, oldest first, without gaps; empty if there are none or no such task.
+        """The next events after generation `after`, oldest first, without gaps; empty if the task has none yet.
 
         Returns at most `limit` events, fewer if they are large. Raises `LogTruncatedError` if the next event has been
-        deleted. Events after the snapshot are never deleted.
+        deleted, and if there is no such task. Events after the snapshot are never deleted before their task.
         """
+        ...
+
+    def retain(self, task_id: str) -> None:
+        """Do not delete this task, once it has ended, for its age or for the number of ended tasks.
+
+        A store whose size is limited may still have to, and other daemons on the same store do not know. Never waits. The
+        task need not exist.
+        """
+        ...
+
+    def release(self, task_id: str) -> None:
+        """Undo one call of `retain`."""
         ...
 
 
 class TaskStore(Protocol):
     """Stores tasks. Every method may be cancelled; a cancelled `commit` is done completely or not at all.
 
-    Every method but `data_version` raises `StoreError` if the disk fails; then nothing has changed.
+    Every method but `data_version` raises `StoreError` if the disk fails, or the stored data is not what was stored. Then
+    nothing has changed; a change that fails because the store's files were taken away may come to light again with them.
     """
 
     @property
@@ -176,8 +202,20 @@ class TaskStore(Protocol):
     @property
     def event_log(self) -> EventLog: ...
 
+    def open_early(self) -> None:
+        """Do what can be done of `open` without an event loop: it fails then where `open` would.
+
+        Blocks. `open` or `close_early` must follow. Raises `StoreError`, also if the system does not provide what the store
+        needs.
+        """
+        ...
+
+    def close_early(self) -> None:
+        """Undo `open_early`, if `open` did not follow; else do nothing. Blocks. Raises `StoreError`."""
+        ...
+
     async def open(self) -> None:
-        """Call once, before anything else, on the event loop. Raises `StoreError`."""
+        """Call once, before anything else but `open_early`, on the event loop. Raises `StoreError`."""
         ...
 
     async def close(self) -> None:
@@ -198,7 +236,8 @@ class TaskStore(Protocol):
         ...
 
     async def list(self, query: TaskQuery) -> TaskPage:
-        """One page of tasks. Raises `ValueError` for a token that this store did not make, and for a bad page size.
+        """One page of tasks, fewer where they are large. Raises `ValueError` for a token that this store did not make, and for
+        a bad page size.
 
         A change between two pages makes no page repeat or skip a task that it does not affect.
         """
@@ -229,6 +268,11 @@ class TaskStore(Protocol):
 
     async def take_owner_requests(self) -> Sequence[OwnerRequest]:
         """The requests to this daemon, oldest first, each returned once."""
+        ...
+
+    def free(self, size: int) -> None:
+        """Delete ended tasks, oldest first, until so many bytes of memory are free; of a store on the disk nothing. Never
+        waits."""
         ...
 
     def data_version(self) -> int:

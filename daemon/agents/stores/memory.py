@@ -1,7 +1,8 @@
 """Stores tasks in the memory of this process; they are lost when it ends. Never waits, never touches the disk.
 
 A stored task is one object and a few byte strings, which the garbage collector does not traverse. Tasks that have ended are
-deleted, oldest first, when they are too old, too many or too large together. Other tasks are never deleted.
+deleted, oldest first, when they are too old, too many or too large together. A task whose log is being read is deleted only
+if all the others together are still too large. Tasks that have not ended are never deleted.
 """
 
 from __future__ import annotations
@@ -15,10 +16,19 @@ from typing import Final, TypeAlias, final
 
 import msgspec
 
+from ...memory import MemoryBudget
 from ..model.draft import apply_events
 from ..model.states import TERMINAL
 from ..model.types import Task, TaskState
-from .checks import ENDED_TASK_SECONDS, MAX_ENDED_TASKS, MAX_READ_BYTES, check_changes, find_conflict, page_bound
+from .checks import (
+    ENDED_TASK_SECONDS,
+    MAX_ENDED_TASKS,
+    MAX_READ_BYTES,
+    check_changes,
+    find_conflict,
+    page_bound,
+    up_to_max_page_bytes,
+)
 from .interface import (
     CommitRefusal,
     LoggedEvent,
@@ -32,6 +42,7 @@ from .interface import (
     TaskQuery,
     Unserializable,
 )
+from .retained_tasks import RetainedTasks
 from .serialization import (
     EncodedChange,
     decode_current_task,
@@ -42,6 +53,7 @@ from .serialization import (
     encode_change,
 )
 from .task_index import TaskIndex
+from .task_record import RECORD_BYTES, TaskRecord
 
 MAX_ACTIVE_TASKS: Final = 100_000
 """Tasks that have not ended. Further ones are refused."""
@@ -69,39 +81,28 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
     log_bytes: int = MAX_LOG_BYTES
 
 
-class _TaskRecord(msgspec.Struct, gc=False):
-    """One task. `sequence` numbers its last change among those of all tasks; `log` holds the events after the snapshot."""
-
-    id: str
-    scope: str
-    context_id: str
-    state: TaskState
-    status_timestamp: str
-    sequence: int
-    generation: int
-    owner: str | None
-    snapshot: bytes
-    log: list[bytes] | None = None
-    log_bytes: int = 0
-
-    @property
-    def snapshot_generation(self) -> int:
-        return self.generation - len(self.log or ())
-
-    @property
-    def size(self) -> int:
-        return len(self.snapshot) + self.log_bytes
-
-
 @final
 class MemoryStore:
-    """A `TaskStore` and its `EventLog`. `clock` is in seconds and never goes back."""
+    """A `TaskStore` and its `EventLog`. `clock` is in seconds and never goes back.
 
-    def __init__(self, limits: StoreLimits | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+    Its tasks count in the `budget`, of which ended ones take a quarter at most.
+    """
+
+    def __init__(
+        self,
+        limits: StoreLimits | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        budget: MemoryBudget | None = None,
+    ) -> None:
         self._limits = limits or StoreLimits()
         self._clock = clock
-        self._tasks: dict[str, _TaskRecord] = {}
-        self._by_sequence: dict[int, _TaskRecord] = {}
+        self._budget = budget
+        if budget is not None:
+            ended_bytes = min(self._limits.ended_bytes, budget.limit // 4)
+            self._limits = msgspec.structs.replace(self._limits, ended_bytes=ended_bytes)
+        self._tasks: dict[str, TaskRecord] = {}
+        self._by_sequence: dict[int, TaskRecord] = {}
         self._indexes: dict[_IndexKey, TaskIndex] = {}
         self._push_targets: dict[str, dict[str, PushTarget]] = {}
         self._owner_requests: dict[OwnerRequest, None] = {}
@@ -110,6 +111,8 @@ class MemoryStore:
         self._ended_bytes = 0
         self._ended_sequences: deque[int] = deque()  # oldest first; a task that changed again leaves a stale entry
         self._ended_times: deque[float] = deque()
+        self._retained = RetainedTasks()
+        self._overdue: dict[str, TaskRecord] = {}  # to be deleted when their last reader has gone; oldest first
 
     @property
     def durable(self) -> bool:
@@ -122,6 +125,12 @@ class MemoryStore:
     @property
     def event_log(self) -> MemoryStore:
         return self
+
+    def open_early(self) -> None:
+        pass
+
+    def close_early(self) -> None:
+        pass
 
     async def open(self) -> None:
         pass
@@ -154,7 +163,7 @@ class MemoryStore:
         return None
 
     def _create(self, change: TaskChange, encoded: EncodedChange) -> None:
-        record = _TaskRecord(
+        record = TaskRecord(
             change.task_id,
             change.scope,
             change.context_id,
@@ -169,7 +178,7 @@ class MemoryStore:
         self._tasks[record.id] = record
         self._add_to_indexes(record)
 
-    def _update(self, record: _TaskRecord, change: TaskChange, encoded: EncodedChange) -> None:
+    def _update(self, record: TaskRecord, change: TaskChange, encoded: EncodedChange) -> None:
         if record.state in TERMINAL:
             self._ended_bytes -= record.size
         record.owner = change.owner
@@ -187,7 +196,7 @@ class MemoryStore:
             record.state, record.status_timestamp = change.state, change.status_timestamp
             self._add_to_indexes(record)
 
-    def _append(self, record: _TaskRecord, events: Sequence[bytes]) -> None:
+    def _append(self, record: TaskRecord, events: Sequence[bytes]) -> None:
         if not events:
             return
         record.log = record.log or []
@@ -199,11 +208,12 @@ class MemoryStore:
 
     # -- indexes -----------------------------------------------------------------------------------------------
 
-    def _add_to_indexes(self, record: _TaskRecord) -> None:
+    def _add_to_indexes(self, record: TaskRecord) -> None:
         """Give the task the next sequence number and index it."""
         self._last_sequence += 1
         record.sequence = self._last_sequence
         self._by_sequence[record.sequence] = record
+        self._count(record, RECORD_BYTES + record.size)
         for key in _index_keys(record):
             self._indexes.setdefault(key, TaskIndex()).add(record.sequence, record.status_timestamp)
         if record.state in TERMINAL:
@@ -212,8 +222,10 @@ class MemoryStore:
             self._ended_sequences.append(record.sequence)
             self._ended_times.append(self._clock())
 
-    def _remove_from_indexes(self, record: _TaskRecord) -> None:
+    def _remove_from_indexes(self, record: TaskRecord) -> None:
+        self._overdue.pop(record.id, None)
         del self._by_sequence[record.sequence]
+        self._count(record, 0)
         for key in _index_keys(record):
             index = self._indexes[key]
             index.remove(record.sequence, record.status_timestamp)
@@ -223,22 +235,40 @@ class MemoryStore:
             self._ended_tasks -= 1
             self._ended_bytes -= record.size
 
+    def _count(self, record: TaskRecord, size: int) -> None:
+        if self._budget is not None:
+            self._budget.add("tasks", size - record.counted)
+        record.counted = size
+
+    def free(self, size: int) -> None:
+        limits = self._limits
+        self._limits = msgspec.structs.replace(limits, ended_bytes=max(0, self._ended_bytes - size))
+        self._evict()
+        self._limits = limits
+
     def _evict(self) -> None:
         """Delete ended tasks, oldest first, until they keep every limit."""
         limits = self._limits
         oldest = self._clock() - limits.ended_seconds
         while self._ended_sequences and (
             self._ended_times[0] < oldest
-            or self._ended_tasks > limits.ended_tasks
+            or self._ended_tasks - len(self._overdue) > limits.ended_tasks
             or self._ended_bytes > limits.ended_bytes
         ):
             self._ended_times.popleft()
             record = self._by_sequence.get(self._ended_sequences.popleft())
-            if record is not None:
-                self._remove_from_indexes(record)
-                del self._tasks[record.id]
-                self._push_targets.pop(record.id, None)
-                self._delete_owner_requests(record.id)
+            if record is not None and record.id in self._retained:
+                self._overdue[record.id] = record
+            elif record is not None:
+                self._delete(record)
+        while self._overdue and self._ended_bytes > limits.ended_bytes:
+            self._delete(next(iter(self._overdue.values())))
+
+    def _delete(self, record: TaskRecord) -> None:
+        self._remove_from_indexes(record)
+        del self._tasks[record.id]
+        self._push_targets.pop(record.id, None)
+        self._delete_owner_requests(record.id)
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -254,13 +284,22 @@ class MemoryStore:
 
     async def read(self, task_id: str, *, after: int, limit: int = 256) -> Sequence[LoggedEvent]:
         record = self._tasks.get(task_id)
-        if record is None or after >= record.generation:
+        if record is None:
+            raise LogTruncatedError(task_id, 0)
+        if after >= record.generation:
             return ()
         if after < record.snapshot_generation:
             raise LogTruncatedError(task_id, record.generation)
         start = after - record.snapshot_generation
         events = _up_to_max_read_bytes(islice(record.log or (), start, start + limit))
         return decode_events(events, first_generation=after + 1)
+
+    def retain(self, task_id: str) -> None:
+        self._retained.add(task_id)
+
+    def release(self, task_id: str) -> None:
+        if self._retained.remove(task_id) and task_id in self._overdue:
+            self._delete(self._overdue[task_id])
 
     async def list(self, query: TaskQuery) -> TaskPage:
         bound = page_bound(query)
@@ -275,9 +314,13 @@ class MemoryStore:
         records = (self._by_sequence[sequence] for sequence in sequences)
         matching = (record for record in records if from_timestamp is None or record.status_timestamp >= from_timestamp)
         found = [*islice(matching, query.page_size + 1)]
-        page = found[: query.page_size]
+        wanted = (
+            _current_task(record, include_artifacts=query.include_artifacts) for record in found[: query.page_size]
+        )
+        tasks = up_to_max_page_bytes(wanted)
+        page = found[: len(tasks)]
         return TaskPage(
-            tuple(_current_task(record, include_artifacts=query.include_artifacts) for record in page),
+            tuple(tasks),
             str(page[-1].sequence) if len(found) > len(page) else "",
             sum(index.count(from_timestamp) for index in indexes),
         )
@@ -327,12 +370,12 @@ def _index_key(scope: str, context_id: str | None, state: TaskState) -> _IndexKe
     return (scope, state) if context_id is None else (scope, context_id, state)
 
 
-def _index_keys(record: _TaskRecord) -> tuple[_IndexKey, _IndexKey]:
+def _index_keys(record: TaskRecord) -> tuple[_IndexKey, _IndexKey]:
     """The indexes that hold a task."""
     return (record.scope, record.state), (record.scope, record.context_id, record.state)
 
 
-def _current_task(record: _TaskRecord, *, include_artifacts: bool) -> Task:
+def _current_task(record: TaskRecord, *, include_artifacts: bool) -> Task:
     return decode_current_task(record.snapshot, record.log or (), include_artifacts=include_artifacts)
 
 

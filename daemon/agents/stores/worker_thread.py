@@ -52,23 +52,37 @@ class WorkerThread(Generic[R]):
     """Runs `process(jobs)` in the thread for each batch; what it raises becomes the failure of every job of the batch.
 
     `maintain()`, if given, runs in the thread between batches. It returns the seconds until its next run and must not
-    raise. Create this on the event loop.
+    raise. `finish()`, if given, is the last thing that runs in the thread. The thread starts at once, and needs no event
+    loop before the first job. Raises `RuntimeError` if the system provides no thread.
     """
 
     def __init__(
-        self, name: str, process: Callable[[Sequence[Job[R]]], None], maintain: Callable[[], float] | None = None
+        self,
+        name: str,
+        process: Callable[[Sequence[Job[R]]], None],
+        *,
+        maintain: Callable[[], float] | None = None,
+        finish: Callable[[], None] | None = None,
     ) -> None:
-        import anyio  # late: the first replies leave without an event loop
-
-        self._new_event = anyio.Event
         self._process = process
         self._maintain = maintain
+        self.finish = finish
+        self._failure: Exception | None = None
         self._queue: SimpleQueue[Job[R] | None] = SimpleQueue()
-        self._call_on_loop = _loop_caller()
-        self._ended = anyio.Event()
+        self._call_on_loop: Callable[[Callable[[], None]], None] | None = None
+        self._new_event: Callable[[], anyio.Event]
+        self._ended: anyio.Event
         self._last_yield = 0.0
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
         self._thread.start()
+
+    def attach(self) -> None:
+        """Take jobs from this event loop from now on. Call it on the loop, once."""
+        import anyio  # late: the first replies leave without an event loop
+
+        self._new_event = anyio.Event
+        self._ended = anyio.Event()
+        self._call_on_loop = _loop_caller()
 
     async def run(self, request: R) -> Any:  # Any: its type depends on the request
         """Queue a request and return its result, or raise its failure. Call it on the loop.
@@ -100,10 +114,20 @@ class WorkerThread(Generic[R]):
             self._last_yield = monotonic()
 
     async def close(self) -> None:
-        """Finish the queued jobs and end the thread. No job may be queued after this call."""
+        """Finish the queued jobs and end the thread. No job may be queued after this call. Raises what `finish` raises."""
         self._queue.put(None)
         await self._ended.wait()
+        self._join()
+
+    def close_unattached(self) -> None:
+        """The same without an event loop, for a thread that never got a job. Blocks."""
+        self._queue.put(None)
+        self._join()
+
+    def _join(self) -> None:
         self._thread.join()
+        if self._failure is not None:
+            raise self._failure
 
     def _main(self) -> None:
         due = 0.0
@@ -114,7 +138,13 @@ class WorkerThread(Generic[R]):
             jobs, running = self._next_batch(None if self._maintain is None else max(due - monotonic(), 0.0))
             if jobs:
                 self._run_batch(jobs)
-        self._call_on_loop(self._ended.set)
+        try:
+            if self.finish is not None:
+                self.finish()
+        except Exception as exc:  # noqa: BLE001 - raised again in `close`
+            self._failure = exc
+        if self._call_on_loop is not None:
+            self._call_on_loop(self._ended.set)
 
     def _next_batch(self, timeout: float | None) -> tuple[list[Job[R]], bool]:
         """The queued jobs, none after `timeout` seconds; and False once the queue is closed."""
@@ -141,6 +171,7 @@ class WorkerThread(Generic[R]):
             for job in jobs:
                 job.done.set()
 
+        assert self._call_on_loop is not None, "jobs come from a loop"
         self._call_on_loop(set_done)
 
 

@@ -15,6 +15,7 @@ from ...logs import log
 from ..errors import TaskConflict
 from ..model.states import INACTIVE
 from ..model.types import Part
+from ..stores.failures import log_failure
 from ..stores.interface import CANCEL, RELOAD_PUSH_TARGETS, LogTruncatedError, StoreError, TaskStore
 from .executor import RequestContext
 from .live_task import LiveTask
@@ -68,7 +69,7 @@ class Cluster:
                 since_adoption = 0.0
             polled = await attempt(partial(self._poll, adopt=adopt))
             if isinstance(polled, Raised):
-                log.error("store.failed", exc=polled.exc)
+                log_failure(polled.exc)
             self._poll_sooner = anyio.Event()
             shared = any(live.shared for live in self._cache)
             began = anyio.current_time()
@@ -122,7 +123,7 @@ class Cluster:
         elif not live.remote_owner:
             stored = await self._store.load(live.id)
             if stored is not None and stored.generation != live.generation:
-                return True
+                return stored.generation > live.generation  # else it was changed here meanwhile: the store will decide
             owner = None if stored is None else stored.owner
             live.remote_owner = None if owner == live.local_owner else owner
         return False
@@ -144,7 +145,7 @@ class Cluster:
         except (FailureError, TaskConflict):  # refused, or taken over: the daemon that asked watches the task
             pass
         except StoreError as exc:
-            log.error("store.failed", exc=exc)
+            log_failure(exc)
 
     # -- tasks of the dead -------------------------------------------------------------------------------------
 
@@ -177,7 +178,7 @@ class Cluster:
         except FailureError:  # the task is gone
             return None
         except StoreError as exc:  # one that can't be read must not keep the others waiting
-            log.error("store.failed", exc=exc)
+            log_failure(exc)
             return None
 
     def _take_over(self, live: LiveTask) -> None:

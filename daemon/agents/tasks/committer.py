@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, assert_never, final
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
 from ..model.types import TaskEvent
+from ..stores.failures import log_failure
 from ..stores.interface import CommitConflict, StoreFull, TaskStore, Unserializable
 from .live_task import LiveTask, LossReason
 
@@ -70,7 +71,7 @@ class Committer:
         finally:
             self._committing = False
         if isinstance(results, Raised):
-            log.error("store.failed", exc=results.exc)
+            log_failure(results.exc)
             for live in lives:
                 self._lose(live, "failed")
             return

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
-import msgspec
-
-from ..model.types import ArtifactChanged, Part, TaskEvent
 from ..stores.interface import LoggedEvent
+from ..task_memory import TaskMemory
 
 MAX_EVENTS: Final = 65_536
 """Events that one task's buffer may hold."""
@@ -24,17 +22,24 @@ MAX_TOTAL_BYTES: Final = 512 * 1024 * 1024
 BACKPRESSURE_BYTES: Final = 4 * 1024 * 1024
 """Above this size an executor waits a moment for its watchers. Each wait in vain doubles it: 4, 8, 16 and 32 MiB."""
 
-_EVENT_BYTES: Final = 256
-
 
 @final
 class BufferUsage:
-    """How many bytes the buffers of one daemon hold together, approximately."""
+    """How many bytes the buffers of one daemon hold together, approximately. They count in `memory`."""
 
-    __slots__ = ("bytes",)
+    __slots__ = ("_memory", "bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, memory: TaskMemory | None = None) -> None:
+        self._memory = memory or TaskMemory()
         self.bytes = 0
+
+    def add(self, size: int) -> None:
+        self.bytes += size
+        self._memory.add(size)
+
+    @property
+    def too_large(self) -> bool:
+        return self.bytes > MAX_TOTAL_BYTES or self._memory.full
 
 
 @final
@@ -56,9 +61,8 @@ class EventBuffer:
         self._events.append(logged)
         self._sizes.append(size)
         self.bytes += size
-        self._total.bytes += size
-        too_large = self.bytes > MAX_BYTES or self._total.bytes > MAX_TOTAL_BYTES
-        if too_large or len(self._events) > MAX_EVENTS:
+        self._total.add(size)
+        if self.bytes > MAX_BYTES or self._total.too_large or len(self._events) > MAX_EVENTS:
             self._drop(1 + len(self._events) // 8)
 
     def read(self, after: int, upto: int, limit: int) -> list[LoggedEvent] | None:
@@ -100,22 +104,6 @@ class EventBuffer:
     def _drop(self, count: int) -> None:
         freed = sum(self._sizes[:count])
         self.bytes -= freed
-        self._total.bytes -= freed
+        self._total.add(-freed)
         del self._events[:count], self._sizes[:count]
         self._base += count
-
-
-def size_of(event: TaskEvent) -> int:
-    """The approximate size of an event in bytes: only artifacts can be large. Raises `TypeError` for data that is not JSON."""
-    if not isinstance(event, ArtifactChanged):
-        return _EVENT_BYTES
-    return _EVENT_BYTES + sum(map(_part_size, event.artifact.parts))
-
-
-def _part_size(part: Part) -> int:
-    text, raw = part.text, part.raw
-    if text is not None:
-        return len(text)
-    if raw is not None:
-        return len(raw)
-    return len(msgspec.json.encode(part.data)) if part.url is None else len(part.url)

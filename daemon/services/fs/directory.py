@@ -8,7 +8,7 @@ link on the way, EISDIR and ENXIO for what is not a regular file, ENOTDIR for wh
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol, Self, TypeAlias
 
 import msgspec
@@ -70,6 +70,27 @@ def is_unicode(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def first_names(
+    listed: Iterable[str], count: int, *, after: str | None = None, first: str | None = None
+) -> tuple[list[str], int]:
+    """The first `count` names, sorted, of those that sort after `after`, and at or after `first`; and how many of all
+    names are not Unicode. No more than `count` names are in memory, however many are listed.
+    """
+    from heapq import nsmallest  # late: only listings need it
+
+    skipped = 0
+
+    def candidates() -> Iterator[str]:
+        nonlocal skipped
+        for name in listed:
+            if not is_unicode(name):
+                skipped += 1
+            elif (after is None or name > after) and (first is None or name >= first):
+                yield name
+
+    return nsmallest(count, candidates()), skipped
 
 
 def read_at(fd: int, offset: int, count: int) -> bytes:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import final
 
 from ....errors import FailureError, InvalidParams
-from .directory import Directory, is_unicode, read_at
+from .directory import Directory, first_names, read_at
 from .root import Root, os_errors_as
 from .types import (
     DEFAULT_LIST_ENTRIES,
@@ -35,6 +35,7 @@ from .types import (
     PathText,
     ReadLimit,
     SearchLimit,
+    SearchPlace,
     SearchResult,
     SearchText,
     WriteMode,
@@ -107,7 +108,7 @@ class FileSystem:
         as such and not followed. `limit` bounds the memory, however large the directory is.
         """
         with os_errors_as(path), self._root.open_directory(self._root.parse_path(path)) as directory:
-            names, skipped = _first_names(ctx, directory, limit + 1, after)
+            names, skipped = first_names(_names(ctx, directory), limit + 1, after=after)
             entries = tuple(_entries(directory, names[:limit]))
         return Listing(path, entries, names[limit - 1] if len(names) > limit else None, skipped)
 
@@ -126,16 +127,18 @@ class FileSystem:
         case: CaseRule = "sensitive",
         words: bool = False,
         limit: SearchLimit = DEFAULT_SEARCH_MATCHES,
+        resume: SearchPlace | None = None,
     ) -> SearchResult:
         """Find literal text in the files below a directory, or in one file.
 
         Matches are found from left to right and don't overlap; with `words`, no letter, digit or underscore may be next
         to a match. `glob` selects among a directory's files. Binary and large files, symbolic links and the directories
-        of version control are left out. Names, bytes and matches are limited; `truncated` says that a limit was reached.
+        of version control are left out. Work, time and matches are limited; `truncated` says that a limit was reached.
+        To go on, send `next` as `resume`, with all other params as they were.
         """
         from .search import SearchQuery, search  # late: the first search pays for it, not the start
 
-        wanted = SearchQuery(text=query, glob=glob, ignore_case=case == "ignore", words=words, limit=limit)
+        wanted = SearchQuery(query, glob, case == "ignore", words, limit, resume)
         return search(self._root, ctx, path, wanted)
 
     def write(
@@ -203,23 +206,12 @@ def _decoded(content: str, encoding: Encoding) -> bytes:
         raise FailureError(InvalidParams(param="content", expected=expected, received="string")) from error
 
 
-def _first_names(ctx: Cancellable, directory: Directory, count: int, after: str | None) -> tuple[list[str], int]:
-    """The first `count` names that sort after `after`, and how many names of the directory are not Unicode."""
-    from heapq import nsmallest  # late: only listings need it
-
-    skipped = 0
-
-    def candidates() -> Iterator[str]:
-        nonlocal skipped
-        for seen, name in enumerate(directory.list_names()):
-            if seen % _NAMES_PER_CHECK == 0:
-                ctx.check_cancelled()
-            if not is_unicode(name):
-                skipped += 1
-            elif after is None or name > after:
-                yield name
-
-    return nsmallest(count, candidates()), skipped
+def _names(ctx: Cancellable, directory: Directory) -> Iterator[str]:
+    """The names in a directory, with a look now and then whether the request was cancelled."""
+    for seen, name in enumerate(directory.list_names()):
+        if seen % _NAMES_PER_CHECK == 0:
+            ctx.check_cancelled()
+        yield name
 
 
 def _entries(directory: Directory, names: list[str]) -> Iterator[Entry]:

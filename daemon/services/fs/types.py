@@ -196,15 +196,24 @@ class Match(msgspec.Struct, frozen=True):
     text: str
 
 
-class SearchResult(msgspec.Struct, frozen=True):
-    """The matches: those in a directory's own files first, then those of the directories in it, each sorted by name.
+class SearchPlace(msgspec.Struct, frozen=True):
+    """Where a search goes on. `path` is relative to the root; `offset` is in bytes, 0 but for a file."""
 
-    `files` counts the files that were searched, `skipped` those that were not: binary, too large, unreadable, or gone
-    meanwhile. `truncated` says that a limit ended the search early.
+    path: PathText
+    offset: Offset = 0
+
+
+class SearchResult(msgspec.Struct, frozen=True):
+    """The matches, sorted by path (name by name) and place.
+
+    `truncated` says that a limit ended the search early; then `next` is where to go on: send it as `resume`. `files`
+    counts the files that this request searched, `skipped` those that it did not: binary, too large, unreadable, or gone
+    meanwhile.
     """
 
     matches: tuple[Match, ...]
     truncated: bool
+    next: SearchPlace | None
     files: int
     skipped: int
 

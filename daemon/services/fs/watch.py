@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from time import monotonic
 from typing import TypeAlias, final
 
+from ....errors import FailureError
+from ....errors.failures import Overloaded
 from .change_signal import ChangeSignal, best_change_signal
 from .directory import Directory, FileInfo, PathParts, is_unicode
 from .root import Root, os_errors_as
@@ -66,27 +68,44 @@ class FileWatcher:
         directories of version control are left out unless `path` names one. The subscription ends with an error when
         the directory goes away or holds more names than can be watched.
         """
-        import anyio  # late: the first replies leave without an event loop
-
         with os_errors_as(path):
             start = self._root.parse_path(path)
             scanner = _TreeScanner(self._root, ctx, path, start, max_entries=self._max_entries, recursive=recursive)
             signal = self._change_signal(self._root.path)
             try:
-                await anyio.to_thread.run_sync(scanner.scan)
+                await _in_thread(scanner.scan)
                 await signal.watch(scanner.directories)
-                before = await anyio.to_thread.run_sync(scanner.scan)  # changes from before the signal was in place
+                before = await _in_thread(scanner.scan)  # changes from before the signal was in place
                 await signal.watch(scanner.directories)
                 yield Changes(())
                 while True:
                     await signal.wait(max(interval, scanner.seconds * PAUSE_FACTOR))
-                    after = await anyio.to_thread.run_sync(scanner.scan)
+                    after = await _in_thread(scanner.scan)
                     for changes in _events(before, after):
                         yield changes
                     await signal.watch(scanner.directories)
                     before = after
             finally:
                 await signal.close()
+
+
+async def _in_thread(work: Callable[[], _Tree]) -> _Tree:
+    """The result of `work()` in a thread. Fails as OVERLOADED where the system has no thread left."""
+    import anyio  # late: the first replies leave without an event loop
+
+    begun = False
+
+    def run() -> _Tree:
+        nonlocal begun
+        begun = True
+        return work()
+
+    try:
+        return await anyio.to_thread.run_sync(run)
+    except (RuntimeError, MemoryError) as exc:
+        if begun:
+            raise
+        raise FailureError(Overloaded()) from exc
 
 
 @final

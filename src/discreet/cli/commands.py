@@ -32,7 +32,11 @@ VERBS: Final[dict[str, Verb]] = {
         "serve",
         "[APP ...] [FLAG ...]",
         "Serve services to the program that started this one, over stdin and stdout.",
-        ("discreet serve app:files", "discreet --root ~/project --allow-write", "discreet app:files --framing newline"),
+        (
+            "discreet serve ./app.py:files",
+            "discreet --root ~/project --allow-write",
+            "discreet ./app.py:files --framing newline",
+        ),
     ),
     "call": Verb(
         "call",
@@ -40,7 +44,7 @@ VERBS: Final[dict[str, Verb]] = {
         "Call one method of a daemon from a shell and print the result.",
         (
             "discreet call fs/read path=README.md",
-            "discreet call listMethods --app app:files",
+            "discreet call listMethods --app ./app.py:files",
             """discreet call fs/read '{"path": "README.md", "limit": 80}' --root ~/project""",
         ),
     ),
@@ -54,31 +58,35 @@ VERBS: Final[dict[str, Verb]] = {
         "doctor",
         "[APP ...] [FLAG ...] [--json]",
         "Check the environment, and try out a daemon with the same settings.",
-        ("discreet doctor", "discreet doctor app:files --root ~/project", "discreet doctor --json"),
+        ("discreet doctor", "discreet doctor ./app.py:files --root ~/project", "discreet doctor --json"),
     ),
     "schema": Verb(
         "schema",
         "[APP ...] [--check FILE] [-o FILE] [FLAG ...]",
         "Print the schemas of the operations, or report changes that break callers.",
         (
-            "discreet schema app:files > schema.json",
-            "discreet schema app:files --check schema.json",
-            "discreet schema app:files --check schema.json -o schema.json",
+            "discreet schema ./app.py:files > schema.json",
+            "discreet schema ./app.py:files --check schema.json",
+            "discreet schema ./app.py:files --check schema.json -o schema.json",
         ),
     ),
     "card": Verb(
         "card",
         "[APP ...] [--dialect 1.0|0.3] [--extended] [FLAG ...]",
         "Print the agent card (A2A) of what would be served.",
-        ("discreet card app:agent", "discreet card app:files --dialect 0.3", "discreet card app:agent --extended"),
+        (
+            "discreet card ./app.py:agent",
+            "discreet card ./app.py:files --dialect 0.3",
+            "discreet card ./app.py:agent --extended",
+        ),
     ),
     "generate": Verb(
         "generate",
         "python|typescript [--app APP ... | --server COMMAND] [-o FILE]",
         "Write a typed client of the operations of an app, or of a running server.",
         (
-            "discreet generate python --app app:files -o files_client.py",
-            "discreet generate typescript --app app:files -o files_client.ts",
+            "discreet generate python --app ./app.py:files -o files_client.py",
+            "discreet generate typescript --app ./app.py:files -o files_client.ts",
             "discreet generate python --server 'discreet serve --allow-write' -o fs_client.py",
         ),
     ),
@@ -87,7 +95,7 @@ VERBS: Final[dict[str, Verb]] = {
         "[-o FILE] [FLAG ...] -- COMMAND ...",
         "Run a server, pass everything through, and write a scrubbed recording of the session.",
         (
-            "discreet record -- discreet serve app:files",
+            "discreet record -- discreet serve ./app.py:files",
             "discreet record -o session.jsonl --framing newline -- my-server",
         ),
     ),
@@ -96,7 +104,7 @@ VERBS: Final[dict[str, Verb]] = {
         "FILE [FLAG ...] -- COMMAND ...",
         "Send a server what a recorded client sent, and report every answer that differs.",
         (
-            "discreet replay session.jsonl -- discreet serve app:files",
+            "discreet replay session.jsonl -- discreet serve ./app.py:files",
             "discreet replay session.jsonl --ignore 'result.**.modified' -- discreet serve",
         ),
     ),
@@ -163,5 +171,8 @@ commands:
 examples:
 {examples}
 
-`discreet COMMAND --help` shows the flags of a command. Flags may also be set as DISCREET_*
-environment variables or in discreet.toml. Exit status: 0 success, 1 failure, 2 wrong usage."""
+An app is a name in an installed module (shop:service) or in a file (./shop.py:service). Flags may
+also be set as DISCREET_* environment variables or in a file (--config). A discreet.toml that is
+merely found in the working directory may set little, and nothing that stands there is run.
+
+`discreet COMMAND --help` shows the flags of a command. Exit status: 0 success, 1 failure, 2 wrong usage."""

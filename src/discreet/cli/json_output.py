@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
+from ..errors.printable import printable_json
 from .output import write_stdout
 
 _INDENT: Final = 2
@@ -25,20 +26,8 @@ def print_json(text: Raw, *, one_line: bool) -> None:
     document = msgspec.json.format(bytes(text), indent=indent).decode(errors="replace")
     if not on_terminal:
         write_stdout(document)
-    elif not _print_coloured(_escape_unprintable(document)):
-        write_stdout(_escape_unprintable(document))
-
-
-def _escape_unprintable(document: str) -> str:
-    """Return the document with every character that does not print as a JSON escape; line ends stay."""
-    if document.isascii():  # JSON escapes the control characters of ASCII itself
-        return document
-    return "".join(char if char.isprintable() or char == "\n" else _json_escape(char) for char in document)
-
-
-def _json_escape(char: str) -> str:
-    units = char.encode("utf-16-be")
-    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+    elif not _print_coloured(printable_json(document)):
+        write_stdout(printable_json(document))
 
 
 def _print_coloured(document: str) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from .. import __version__
 from ..daemon.lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from ..daemon.settings import UsageError
+from ..daemon.settings.reference import EXPECTED
 from ..daemon.settings.sources import closest_match
 from .commands import DEFAULT_VERB, VERBS, HelpShown, general_help, load_verb
 from .output import discard_stdout, write_stderr, write_stdout
@@ -46,8 +47,10 @@ def _run(argv: Sequence[str]) -> int:
         case [name, *rest] if name in VERBS:
             pass
         case [word, *_] if not word.startswith("-") and ":" not in word:
+            if word.endswith(".py"):
+                raise UsageError(f"{word}: an app is a name in a file: ./{word.removeprefix('./')}:name")
             raise UsageError(
-                f"{word}: neither a command nor an app (pkg.module:service); nearest: {closest_match(word, VERBS)}"
+                f"{word}: neither a command nor an app ({EXPECTED}); nearest: {closest_match(word, VERBS)}"
             )
         case _:
             name, rest = DEFAULT_VERB, list(argv)

@@ -1,14 +1,12 @@
 """Reads the schemas of operations from apps, or from a running server. Writes nothing."""
 
-import os
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from ..client import Peer, connect
 from ..daemon.schemas.documents import OperationSchema
-from ..daemon.settings import UsageError, resolve_settings
-from ..daemon.settings.option import RawValue
+from ..daemon.settings import Settings
 from ..framing.events import Framing
 from .app_import import load_snapshot
 
@@ -19,17 +17,12 @@ class _OperationName(msgspec.Struct, frozen=True):
     name: str
 
 
-def operations_of_apps(apps: Sequence[str]) -> list[OperationSchema]:
-    """Return the external operations that `discreet serve` would host with these apps; with none, those of its settings.
+def operations_of_apps(settings: Settings) -> list[OperationSchema]:
+    """Return the external operations that `discreet serve` would host with these settings.
 
     Imports the apps. Raises `UsageError` for apps that can't be hosted.
     """
-    given = {"apps": RawValue(" ".join(apps), "--app")} if apps else {}
-    try:
-        directory = os.getcwd()
-    except OSError as exc:
-        raise UsageError("the working directory no longer exists") from exc
-    return list(load_snapshot(resolve_settings(given, os.environ, directory).settings).operations.values())
+    return list(load_snapshot(settings).operations.values())
 
 
 async def operations_of_server(

@@ -4,6 +4,7 @@ import os
 import sys
 
 from ..daemon.settings import UsageError
+from ..errors.printable import printable
 
 
 def write_stdout(text: str) -> None:
@@ -28,7 +29,7 @@ def write_stderr(message: str) -> None:
     if sys.stderr is None:
         return
     try:
-        sys.stderr.write(f"discreet: {escape_control(message)}\n")
+        sys.stderr.write(f"discreet: {printable(message)}\n")
         sys.stderr.flush()
     except OSError:
         _redirect_to_null(sys.stderr.fileno())
@@ -62,8 +63,3 @@ def _redirect_to_null(fd: int) -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, fd)
     os.close(null)
-
-
-def escape_control(text: str) -> str:
-    """Return the text with every character escaped that could move a cursor or end a line."""
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

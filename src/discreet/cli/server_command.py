@@ -1,13 +1,37 @@
 """The command lines of servers that verbs start. Starts nothing."""
 
+import argparse
 import shlex
 import sys
 from typing import Final
 
 from ..daemon.settings import UsageError
+from ..daemon.settings.flags import add_file_flags, file_from_flags
 
 SERVE: Final = (sys.executable, "-P", "-m", "discreet", "serve")
 """This program's own daemon. `-P` keeps the working directory off its import path."""
+
+
+SOURCE_FLAGS: Final = "--app, --app-dir, --config and --isolated"
+
+
+def add_source_flags(group: argparse._ArgumentGroup) -> None:
+    """Add the flags of `discreet serve` that say what is hosted, and where it comes from."""
+    group.add_argument(
+        "--app",
+        metavar="APP",
+        action="append",
+        default=[],
+        help="an app, as for discreet serve; may be repeated (default: as in the settings of discreet serve)",
+    )
+    group.add_argument("--app-dir", metavar="DIR", help="a directory whose modules are importable, too")
+    add_file_flags(group)
+
+
+def source_flags(args: argparse.Namespace) -> list[str]:
+    """Return the same flags again."""
+    folder = [] if args.app_dir is None else [f"--app-dir={args.app_dir}"]
+    return [*args.app, *folder, *file_from_flags(args).argv()]
 
 
 def split_command(text: str) -> list[str]:

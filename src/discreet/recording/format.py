@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias, final
 import msgspec
 from msgspec import Raw
 
+from ..errors.type_building import decoder_for
 from ..framing.parser import FramingChoice
 
 VERSION: Final = 1
@@ -146,7 +147,7 @@ def _read_entries(data: bytes, name: str) -> Iterator[Entry]:
     complete, _, _ = data.rpartition(b"\n")
     for number, text in enumerate(complete.split(b"\n") if complete else (), 1):
         try:
-            if number == 1 and (version := msgspec.json.decode(text, type=_Version).version) != VERSION:
+            if number == 1 and (version := decoder_for(_Version)(text).version) != VERSION:
                 raise RecordingError(f"{name}: the format's version is {version}, but only {VERSION} is supported")
             text.decode()  # msgspec does not check the encoding within `Raw`
             entry = _decode(text)

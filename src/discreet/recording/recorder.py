@@ -18,6 +18,7 @@ from typing import Final, final
 import msgspec
 
 from ..framing.parser import FramingChoice
+from ..module_path import for_children
 from .format import StreamName
 from .recorder_process import UNWRITABLE, PacketKind, RecordingOptions, encode_packet
 
@@ -70,6 +71,7 @@ class Recorder:
                 stdout=fd,
                 stderr=subprocess.DEVNULL,
                 bufsize=0,
+                env={**os.environ, "PYTHONPATH": for_children()},
                 start_new_session=True,  # a Ctrl-C is for the session; the recording must outlast it
             )
         finally:

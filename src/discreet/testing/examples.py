@@ -12,6 +12,7 @@ from ..client import ClientError, Peer, RemoteError
 from ..client.peer import DEFAULT_TIMEOUT
 from ..daemon.operations.spec import OperationSpec
 from ..errors.exceptions import OperationError
+from ..errors.type_building import decoder_for
 
 Scenario: TypeAlias = Callable[[Peer], Awaitable[object]]
 """A test of more than one call, which makes its own assertions."""
@@ -100,7 +101,7 @@ def _list_of(tp: Any) -> Any:
 def _decoded(tp: Any, value: Any) -> Any:
     """Return the value as a caller would decode it. Raises `ExampleFailed` if it is not of the declared type."""
     try:
-        return msgspec.json.decode(msgspec.json.encode(value), type=tp)
+        return decoder_for(tp)(msgspec.json.encode(value))
     except (msgspec.ValidationError, TypeError) as exc:
         raise ExampleFailed(f"the expected value is not of the declared type: {exc}") from exc
 

@@ -26,7 +26,7 @@ async def spawned(
 ) -> AsyncGenerator[Peer]:
     """A peer to `discreet serve APP…`, run by this Python in the directory `cwd` (None: this one).
 
-        async with spawned("app:notes", cwd=project, scopes=["notes:read"]) as peer:
+        async with spawned("./app.py:notes", cwd=project, scopes=["notes:read"]) as peer:
             assert await peer.call("notes/count", type=int) == 0
 
     The settings become flags; the environment `env` (None: this one) and a settings file in `cwd` count as they do for

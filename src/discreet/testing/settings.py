@@ -26,7 +26,7 @@ def settings_of(arguments: Mapping[str, Any]) -> Settings:
 
 def flags_of(apps: tuple[str, ...], arguments: Mapping[str, Any]) -> list[str]:
     """Return the arguments of a `discreet serve` that hosts these apps. Raises `TypeError` for an unknown setting."""
-    return to_argv({"apps": RawValue(" ".join(apps), "apps"), **_as_text(arguments)})
+    return to_argv({"apps": RawValue([*apps], "apps"), **_as_text(arguments)})
 
 
 def client_framing(setting: str | None) -> Framing:
@@ -47,6 +47,8 @@ def _as_text(arguments: Mapping[str, Any]) -> dict[str, RawValue]:
 
 
 def _text(field: str, value: Any) -> object:
+    if _OPTION_OF_FIELD[field].kind == "apps":
+        return list(value)
     if value is None:
         return _OPTION_OF_FIELD[field].info.none_word
     if isinstance(value, list | tuple | set | frozenset):

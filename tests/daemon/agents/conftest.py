@@ -35,8 +35,10 @@ def serving() -> Serving:
     """`async with serving(executor, store) as handler`: the agent runs until the block ends."""
 
     @asynccontextmanager
-    async def serve(executor: AgentExecutor, store: TaskStore | None = None) -> AsyncIterator[RequestHandler]:
-        runtime = Runtime(store or MemoryStore(), executor, None, lambda live, event, dialect: None)
+    async def serve(
+        executor: AgentExecutor, store: TaskStore | None = None, **options: Any
+    ) -> AsyncIterator[RequestHandler]:
+        runtime = Runtime(store or MemoryStore(), executor, None, lambda live, event, dialect: None, **options)
         async with anyio.create_task_group() as tasks:
             yield await runtime.ready(tasks.start_soon)
             tasks.cancel_scope.cancel()
@@ -63,6 +65,7 @@ class Killable:
         with anyio.CancelScope(shield=True):
             if not self.killed:
                 return await opened.close()
+            opened.writer_thread.finish = None
             await opened.reader_thread.close()
             await opened.writer_thread.close()
             connections = opened.connections

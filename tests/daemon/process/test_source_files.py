@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 
 from discreet.daemon.process.source_files import SourceFiles, differ
+from discreet.daemon.settings import Settings
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def loaded(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 
 def found(tmp_path: Path, *apps: str) -> set[str]:
-    stamps = SourceFiles(apps, str(tmp_path / "here")).stamps({})
+    stamps = SourceFiles(Settings(apps=apps), str(tmp_path / "here")).stamps({})
     return {os.path.relpath(path, tmp_path) for path in stamps}
 
 
@@ -49,10 +50,18 @@ def test_packages_of_apps_count_wherever_they_are(loaded: object, tmp_path: Path
     assert found(tmp_path, "reload_pkg.main:app") == {"here/app.py", "here/sub/part.py", "elsewhere/reload_pkg/core.py"}
 
 
+def test_modules_below_the_folder_of_an_apps_file_and_below_app_dir_count(loaded: object, tmp_path: Path) -> None:
+    assert found(tmp_path, f"{tmp_path}/elsewhere/other.py:app") == {
+        *("here/app.py", "here/sub/part.py", "elsewhere/other.py", "elsewhere/reload_pkg/core.py")
+    }
+    stamps = SourceFiles(Settings(app_dir=str(tmp_path / "hereafter")), str(tmp_path / "here")).stamps({})
+    assert str(tmp_path / "hereafter" / "near.py") in stamps
+
+
 def test_an_edit_a_replacement_and_a_removal_are_changes_and_an_import_is_none(
     loaded: dict[str, str], tmp_path: Path
 ) -> None:
-    sources = SourceFiles((), str(tmp_path / "here"))
+    sources = SourceFiles(Settings(), str(tmp_path / "here"))
     late = sys.modules.pop("reload_part")
     before = sources.stamps({})
     assert not differ(before, sources.stamps(before))

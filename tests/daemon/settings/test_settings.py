@@ -1,6 +1,7 @@
 """Where settings come from, which source wins, and what is refused."""
 
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,9 @@ from discreet.daemon.settings.flags import FlagParser, add_setting_flags, from_f
 HERE = "/"
 """A directory without a settings file."""
 
+NAMED = ["--config=discreet.toml"]
+"""A file that somebody named may set everything."""
+
 
 class Sample(Struct, frozen=True):
     """One setting as each source writes it, and the value that it has to become."""
@@ -28,8 +32,12 @@ class Sample(Struct, frozen=True):
 
 SAMPLES = {
     "apps": Sample(
-        ["app:one", "pkg.mod:two"], "app:one, pkg.mod:two", '["app:one", "pkg.mod:two"]', ("app:one", "pkg.mod:two")
+        ["app:one", "/pkg/mod.py:two"],
+        "app:one, /pkg/mod.py:two",
+        '["app:one", "/pkg/mod.py:two"]',
+        ("app:one", "/pkg/mod.py:two"),
     ),
+    "app_dir": Sample(["--app-dir", "/"], "/", '"/"', "/"),
     "root": Sample(["--root", "/"], "/", '"/"', "/"),
     "allow_write": Sample(["--allow-write"], "yes", "true", True),
     "scopes": Sample(["--scope", "a:r", "--scope=b:w"], "a:r b:w", '["a:r", "b:w"]', ("a:r", "b:w")),
@@ -92,7 +100,7 @@ def test_every_setting_can_be_given_as_a_variable(option: Option) -> None:
 def test_every_setting_can_be_given_in_the_file(option: Option, section: str, tmp_path: Path) -> None:
     sample = SAMPLES[option.field]
     (tmp_path / "discreet.toml").write_text(f"{section}{option.key} = {sample.toml}")
-    settings = load_settings([], {}, str(tmp_path))
+    settings = load_settings(NAMED, {}, str(tmp_path))
     assert getattr(settings, option.field) == sample.value
     assert type(getattr(settings, option.field)) is type(sample.value)
 
@@ -114,7 +122,7 @@ def test_flags_win_over_variables_and_these_over_the_file_and_it_over_defaults(t
 
 def test_a_variable_turns_off_what_the_file_turns_on(tmp_path: Path) -> None:
     (tmp_path / "discreet.toml").write_text("allow-write = true")
-    assert load_settings([], {"DISCREET_ALLOW_WRITE": "0"}, str(tmp_path)).allow_write is False
+    assert load_settings(NAMED, {"DISCREET_ALLOW_WRITE": "0"}, str(tmp_path)).allow_write is False
 
 
 def test_a_bad_value_that_another_source_overrides_is_not_read() -> None:
@@ -198,7 +206,7 @@ def test_a_command_line_that_cannot_be_read_is_refused(argv: list[str]) -> None:
 def test_values_of_the_wrong_type_are_refused_and_the_place_is_named(option: Option, toml: str, tmp_path: Path) -> None:
     (tmp_path / "discreet.toml").write_text(f"[serve]\n{option.key} = {toml}")
     with pytest.raises(UsageError, match=f"^discreet.toml: serve.{option.key}: expected "):
-        load_settings([], {}, str(tmp_path))
+        load_settings(NAMED, {}, str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -207,7 +215,7 @@ def test_values_of_the_wrong_type_are_refused_and_the_place_is_named(option: Opt
 def test_the_file_takes_no_lookalikes(toml: str, tmp_path: Path) -> None:
     (tmp_path / "discreet.toml").write_text(toml)
     with pytest.raises(UsageError):
-        load_settings([], {}, str(tmp_path))
+        load_settings(NAMED, {}, str(tmp_path))
 
 
 numeric = pytest.mark.parametrize(
@@ -242,10 +250,33 @@ def test_whole_numbers_are_digits(text: str) -> None:
         load_settings([f"--max-concurrency={text}"], {}, HERE)
 
 
-@pytest.mark.parametrize("app", ["a", "a:", ":b", "a:b:c", "a.:b", "a-b:c", "a:1", "./a.py:b"])
-def test_an_app_is_a_module_and_a_name(app: str) -> None:
-    with pytest.raises(UsageError, match="^APP: expected pkg.module:service"):
+@pytest.mark.parametrize(
+    "app",
+    [
+        "a",
+        "a:",
+        ":b",
+        "a:b:c",
+        "a.:b",
+        "a-b:c",
+        "a:1",
+        "./a:b",
+        "./a.py",
+        "./a.py:",
+        "./.py:b",
+        "a/b.py:b-c",
+        "./\0.py:b",
+    ],
+)
+def test_an_app_is_a_module_or_a_file_and_a_name(app: str) -> None:
+    with pytest.raises(UsageError, match="^APP: expected pkg.module:name or ./file.py:name$"):
         load_settings([app], {}, HERE)
+
+
+@pytest.mark.parametrize("path", ["./a.py", "b/../a.py", "/x/my app,1.py", "./a:b.py", "./ü.py"])
+def test_a_file_may_have_any_name(path: str) -> None:
+    (app,) = load_settings([f"{path}:svc"], {}, "/x").apps
+    assert app == f"{os.path.normpath(os.path.join('/x', path))}:svc"
 
 
 def test_a_message_names_the_source_and_not_the_value(tmp_path: Path) -> None:
@@ -253,7 +284,7 @@ def test_a_message_names_the_source_and_not_the_value(tmp_path: Path) -> None:
     for argv, environ, source in (
         (["--framing=hunter2"], {}, "--framing"),
         ([], {"DISCREET_FRAMING": "hunter2"}, "DISCREET_FRAMING"),
-        ([], {}, "discreet.toml: framing"),
+        (NAMED, {}, "discreet.toml: framing"),
     ):
         with pytest.raises(UsageError) as caught:
             load_settings(argv, environ, str(tmp_path))
@@ -275,13 +306,21 @@ def test_trio_has_to_be_installed() -> None:
 # Paths
 
 
-def test_paths_become_absolute_from_the_directory(tmp_path: Path) -> None:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "discreet.toml").write_text('root = "docs"\nlog-file = "logs/x.log"')
-    settings = load_settings([], {}, str(tmp_path))
-    assert settings.root == str(tmp_path / "docs")
-    assert settings.log_file == str(tmp_path / "logs/x.log")
-    assert load_settings(["--root", "."], {}, str(tmp_path)).root == str(tmp_path)
+def test_paths_become_absolute_from_the_working_directory_or_from_that_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "conf" / "docs").mkdir(parents=True)
+    text = 'root = "docs"\nlog-file = "logs/x.log"\napps = ["./shop.py:shop"]\ncapability = ["key=key.txt"]\nidentity = "../who.py:who"'
+    (tmp_path / "conf" / "any.toml").write_text(text)
+    settings = load_settings(["--config=conf/any.toml"], {}, str(tmp_path))
+    assert settings.root == str(tmp_path / "conf" / "docs")
+    assert settings.log_file == str(tmp_path / "conf" / "logs/x.log")
+    assert settings.apps == (f"{tmp_path}/conf/shop.py:shop",)
+    assert settings.capabilities == (f"key={tmp_path}/conf/key.txt",)
+    assert settings.identity == f"{tmp_path}/who.py:who"
+    flags = ["--root", ".", "./shop.py:shop", "--capability=key=key.txt"]
+    settings = load_settings(flags, {}, str(tmp_path))
+    assert settings.root == str(tmp_path)
+    assert settings.apps == (f"{tmp_path}/shop.py:shop",)
+    assert settings.capabilities == (f"key={tmp_path}/key.txt",)
 
 
 @pytest.mark.parametrize("root", ["no-such-directory", "discreet.toml", "", "a\0b"])
@@ -294,128 +333,6 @@ def test_the_root_has_to_be_a_directory(root: str, tmp_path: Path) -> None:
 def test_stderr_as_log_file_overrides_a_file(tmp_path: Path) -> None:
     assert load_settings(["--log-file=-"], {"DISCREET_LOG": "x.log"}, str(tmp_path)).log_file == ""
     assert load_settings([], {}, str(tmp_path)).log_file is None
-
-
-# Variables
-
-
-def test_an_empty_variable_counts_as_unset() -> None:
-    assert load_settings([], {option.variable: "" for option in OPTIONS}, "/") == Settings(root="/")
-
-
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        ("DISCREET_MAX_CONCURENCY", "DISCREET_MAX_CONCURRENCY"),
-        ("DISCREET_LOG_FILE", "DISCREET_LOG"),
-        ("DISCREET_ALLOW_WRITES", "DISCREET_ALLOW_WRITE"),
-        ("DISCREET_SCOPES", "DISCREET_SCOPE"),
-        ("DISCREET_framing", "DISCREET_FRAMING"),
-    ],
-)
-def test_a_misspelt_variable_is_refused_and_the_meant_one_named(name: str, meant: str) -> None:
-    with pytest.raises(UsageError, match=f"^{name}: .*{meant}$"):
-        load_settings([], {name: "1"}, HERE)
-
-
-def test_variables_of_other_programs_are_left_alone() -> None:
-    environ = {"DISCREET_BOT_TOKEN_URL": "x", "DISCREETLY": "y", "ORDERED": "1"}
-    assert load_settings([], environ, "/") == Settings(root="/")
-
-
-@pytest.mark.parametrize(
-    ("environ", "expected"),
-    [
-        ({"NO_COLOR": "1"}, True),
-        ({"NO_COLOR": "0"}, True),
-        ({"NO_COLOR": ""}, False),
-        ({"NO_COLOR": "1", "DISCREET_NO_COLOR": "false"}, False),
-    ],
-)
-def test_no_color_is_set_by_being_there(environ: dict[str, str], expected: bool) -> None:
-    assert load_settings([], environ, HERE).no_color is expected
-
-
-# Files
-
-
-def test_pyproject_is_read_where_there_is_no_file_of_our_own(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text(
-        "[tool.discreet]\nordered = true\n[tool.discreet.serve]\nmax-concurrency = 5"
-    )
-    settings = load_settings([], {}, str(tmp_path))
-    assert (settings.ordered, settings.max_concurrency) == (True, 5)
-    (tmp_path / "discreet.toml").write_text("")
-    assert load_settings([], {}, str(tmp_path)) == Settings(root=str(tmp_path))
-
-
-def test_a_pyproject_that_does_not_name_us_is_not_even_parsed(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text("[tool.other\n")
-    assert load_settings([], {}, str(tmp_path)) == Settings(root=str(tmp_path))
-
-
-@pytest.mark.parametrize(
-    "text", ["name = 'discreet'", "tool = 'discreet'", "[tool.discreetly]\nx = 1", "[tool.discreet]"]
-)
-def test_a_pyproject_without_our_table_sets_nothing(text: str, tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text(text)
-    assert load_settings([], {}, str(tmp_path)) == Settings(root=str(tmp_path))
-
-
-def test_underscores_in_keys_are_hyphens(tmp_path: Path) -> None:
-    (tmp_path / "discreet.toml").write_text("max_concurrency = 9")
-    assert load_settings([], {}, str(tmp_path)).max_concurrency == 9
-
-
-@pytest.mark.parametrize(
-    ("file", "text", "words"),
-    [
-        ("discreet.toml", "max-concurency = 1", ("discreet.toml: max-concurency", "max-concurrency")),
-        ("discreet.toml", "[serve]\nscopes = []", ("discreet.toml: serve.scopes", "scope")),
-        ("discreet.toml", "[serve.serve]\nordered = true", ("discreet.toml: serve.serve",)),
-        ("discreet.toml", "serve = 1", ("discreet.toml: serve",)),
-        ("discreet.toml", "[server]\nordered = true", ("discreet.toml: server",)),
-        ("discreet.toml", '"" = 1', ("discreet.toml: ",)),
-        ("pyproject.toml", "[tool.discreet]\nordred = true", ("pyproject.toml: tool.discreet.ordred", "ordered")),
-        ("pyproject.toml", "[tool]\ndiscreet = 3", ("pyproject.toml: tool.discreet",)),
-        ("discreet.toml", "ordered = true\n[serve]\nordered = true", ("serve.ordered", "discreet.toml: ordered")),
-        ("discreet.toml", "max-concurrency = 1\nmax_concurrency = 1", ("max_concurrency", "max-concurrency")),
-    ],
-)
-def test_unknown_keys_and_keys_set_twice_are_refused_by_name(
-    file: str, text: str, words: tuple[str, ...], tmp_path: Path
-) -> None:
-    (tmp_path / file).write_text(text)
-    with pytest.raises(UsageError) as caught:
-        load_settings([], {}, str(tmp_path))
-    assert all(word in str(caught.value) for word in words)
-
-
-@pytest.mark.parametrize(
-    ("content", "place"),
-    [
-        (b"ordered = true\nroot = hunter2\n", "line 2"),
-        (b"root = 'hunter2", "end"),
-        (b"root = '\xffhunter2'", "byte 8"),
-        (b"apps = " + b"[" * 100_000, ""),
-        (b"#" * 2_000_000, "1048576"),
-    ],
-)
-def test_a_file_that_cannot_be_parsed_is_named_with_the_place_and_without_content(
-    content: bytes, place: str, tmp_path: Path
-) -> None:
-    (tmp_path / "discreet.toml").write_bytes(content)
-    with pytest.raises(UsageError) as caught:
-        load_settings([], {}, str(tmp_path))
-    assert str(caught.value).startswith("discreet.toml: ")
-    assert place in str(caught.value)
-    assert "hunter2" not in str(caught.value)
-
-
-def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
-    (tmp_path / "discreet.toml").mkdir()
-    with pytest.raises(UsageError, match="^discreet.toml: "):
-        load_settings([], {}, str(tmp_path))
 
 
 # Any input

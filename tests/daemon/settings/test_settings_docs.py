@@ -1,7 +1,6 @@
 """The page on settings says what the code does."""
 
 import runpy
-import tomllib
 from pathlib import Path
 
 from discreet.daemon.settings import load_settings
@@ -19,6 +18,6 @@ def test_the_example_file_of_the_page_is_accepted(tmp_path: Path) -> None:
     example = PAGE.partition("```toml\n")[2].partition("```")[0]
     (tmp_path / "discreet.toml").write_text(example, encoding="utf-8")
     (tmp_path / "documents").mkdir()
-    settings = load_settings([], {}, str(tmp_path))
-    assert settings.apps == tuple(tomllib.loads(example)["serve"]["apps"])
+    settings = load_settings(["--config=discreet.toml"], {}, str(tmp_path))
+    assert settings.apps == (f"{tmp_path}/app.py:files",)
     assert settings.request_timeout is None

@@ -12,10 +12,12 @@ from typing import Any, Final
 
 import msgspec
 
-from ...model.types import STATE_NUMBERS
-from ..checks import MAX_READ_BYTES
+from ...model.types import STATE_NUMBERS, Task
+from ..checks import MAX_READ_BYTES, up_to_max_page_bytes
 from ..interface import LoggedEvent, LogTruncatedError, PushTarget, StoredTask, TaskPage, TaskQuery
+from ..retained_tasks import RetainedTasks
 from ..serialization import decode_current_task, decode_events, decode_push_target, decode_task
+from .rows import COLUMN_COUNT, COLUMNS, DamagedRowError, TaskRow, verify
 from .schema import TERMINAL_NUMBERS
 
 _decode_bodies: Final = msgspec.msgpack.Decoder(list[bytes]).decode
@@ -33,59 +35,88 @@ def read_transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 def load_task(connection: sqlite3.Connection, task_id: str) -> StoredTask | None:
     with read_transaction(connection):
-        row = connection.execute(
-            "SELECT key, snapshot_generation, generation, scope, owner, body"
-            " FROM tasks JOIN snapshots ON task_key = key WHERE id = ?",
-            (task_id,),
-        ).fetchone()
-        if row is None:
+        found = connection.execute(f"{_SELECT_TASKS_AND_SNAPSHOTS} WHERE id = ?", (task_id,)).fetchone()
+        if found is None:
             return None
-        key, snapshot_generation, generation, scope, owner, body = row
-        later_events = _later_events(connection, key, snapshot_generation, generation)
+        row, snapshot = _verified(found)
+        later_events = _later_events(connection, row)
     return StoredTask(
-        decode_task(body),
-        snapshot_generation,
-        decode_events(later_events, first_generation=snapshot_generation + 1),
-        scope,
-        owner,
+        decode_task(snapshot),
+        row.snapshot_generation,
+        decode_events(later_events, first_generation=row.snapshot_generation + 1),
+        row.scope,
+        row.owner,
     )
+
+
+_SELECT_TASKS_AND_SNAPSHOTS: Final = (
+    f"SELECT {', '.join(f'tasks.{column}' for column in COLUMNS.split(', '))}, body, snapshots.checksum"
+    " FROM tasks LEFT JOIN snapshots ON task_key = key"
+)
+
+
+def _verified(found: Sequence[Any]) -> tuple[TaskRow, bytes]:  # Any: what SQLite returns
+    """A task's row and its snapshot. Raises `DamagedRowError` if one of them was changed, or the snapshot deleted."""
+    row = TaskRow(*found[:COLUMN_COUNT])
+    row.verify()
+    snapshot, checksum = found[COLUMN_COUNT:]
+    verify("the snapshot", row.id, checksum, snapshot, row.key, row.snapshot_generation)
+    return row, snapshot
 
 
 def read_events(connection: sqlite3.Connection, task_id: str, after: int, limit: int) -> Sequence[LoggedEvent]:
     with read_transaction(connection):
-        row = connection.execute("SELECT key, generation FROM tasks WHERE id = ?", (task_id,)).fetchone()
-        if row is None or after >= row[1]:
+        selected = connection.execute(f"SELECT {COLUMNS} FROM tasks WHERE id = ?", (task_id,)).fetchone()
+        if selected is None:
+            raise LogTruncatedError(task_id, 0)
+        row = TaskRow(*selected)
+        row.verify()
+        if after >= row.generation:
             return ()
-        key, generation = row
         found: list[bytes] = []
         size = 0
-        for first, bodies in _event_rows(connection, key, after):
+        for first, bodies in _event_rows(connection, row, after):
             if not found and first > after + 1:
                 break
+            if first > after + 1 + len(found):
+                raise DamagedRowError("the log", task_id)
             wanted = bodies[after + 1 - first :] if not found else bodies
             found += wanted
             size += sum(map(len, wanted))
             if len(found) >= limit or size >= MAX_READ_BYTES:
                 break
     if not found:
-        raise LogTruncatedError(task_id, generation)
+        raise LogTruncatedError(task_id, row.generation)
     return decode_events(found[:limit], first_generation=after + 1)
 
 
-def _event_rows(connection: sqlite3.Connection, key: int, after: int) -> Iterator[tuple[int, list[bytes]]]:
+def _event_rows(connection: sqlite3.Connection, row: TaskRow, after: int) -> Iterator[tuple[int, list[bytes]]]:
     """The rows that hold events after generation `after`: each with the number of its first event and all its events."""
     rows = connection.execute(
-        "SELECT first_generation, bodies FROM events WHERE task_key = ? AND last_generation > ? ORDER BY last_generation",
-        (key, after),
+        "SELECT last_generation, first_generation, bodies, checksum FROM events"
+        " WHERE task_key = ? AND last_generation > ? ORDER BY last_generation",
+        (row.key, after),
     )
-    return ((first, _decode_bodies(bodies)) for first, bodies in rows)
+    for last, first, bodies, checksum in rows:
+        verify("an event", row.id, checksum, bodies, row.key, last, first)
+        yield first, _decode_bodies(bodies)
 
 
-def _later_events(connection: sqlite3.Connection, key: int, snapshot_generation: int, generation: int) -> list[bytes]:
-    """The events after a snapshot. A snapshot covers whole commits, and no row holds events of two commits."""
-    if snapshot_generation == generation:
+def _later_events(connection: sqlite3.Connection, row: TaskRow) -> list[bytes]:
+    """The events after the snapshot. A snapshot covers whole commits, and no row holds events of two commits.
+
+    Raises `DamagedRowError` if some are missing.
+    """
+    if row.snapshot_generation == row.generation:
         return []
-    return [body for _, bodies in _event_rows(connection, key, snapshot_generation) for body in bodies]
+    events: list[bytes] = []
+    for first, bodies in _event_rows(connection, row, row.snapshot_generation):
+        if first != row.snapshot_generation + 1 + len(events):
+            break
+        events += bodies
+    if row.snapshot_generation + len(events) != row.generation:
+        raise DamagedRowError("the log", row.id)
+    return events
 
 
 def list_tasks(connection: sqlite3.Connection, query: TaskQuery, bound: int) -> TaskPage:
@@ -94,20 +125,25 @@ def list_tasks(connection: sqlite3.Connection, query: TaskQuery, bound: int) -> 
     with read_transaction(connection):
         total, min_sequence = _count_tasks(connection, query, conditions, values)
         rows = connection.execute(
-            f"SELECT key, sequence, generation, snapshot_generation, body FROM tasks JOIN snapshots ON task_key = key"
+            f"{_SELECT_TASKS_AND_SNAPSHOTS}"
             f" WHERE {conditions} AND sequence >= ? AND sequence < ? ORDER BY sequence DESC LIMIT ?",
             (*values, min_sequence, bound, query.page_size + 1),
-        ).fetchall()
-        page = rows[: query.page_size]
-        tasks = [
-            decode_current_task(
-                body,
-                _later_events(connection, key, snapshot_generation, generation),
-                include_artifacts=query.include_artifacts,
-            )
-            for key, _, generation, snapshot_generation, body in page
-        ]
-    return TaskPage(tuple(tasks), str(page[-1][1]) if len(rows) > len(page) else "", total)
+        )
+        sequences: list[int] = []
+
+        def found() -> Iterator[Task]:  # one row at a time: all bodies of a page may be very large
+            for selected in rows:
+                row, snapshot = _verified(selected)
+                sequences.append(row.sequence)
+                if len(sequences) > query.page_size:
+                    return
+                yield decode_current_task(
+                    snapshot, _later_events(connection, row), include_artifacts=query.include_artifacts
+                )
+
+        tasks = up_to_max_page_bytes(found())
+        rows.close()
+    return TaskPage(tuple(tasks), str(sequences[len(tasks) - 1]) if len(sequences) > len(tasks) else "", total)
 
 
 def _conditions(query: TaskQuery) -> tuple[str, list[Any]]:  # Any: values that SQLite accepts
@@ -136,9 +172,13 @@ def _count_tasks(
 
 def load_push_targets(connection: sqlite3.Connection, task_id: str) -> Sequence[PushTarget]:
     rows = connection.execute(
-        "SELECT body FROM push_targets JOIN tasks ON key = task_key WHERE tasks.id = ? ORDER BY row", (task_id,)
+        "SELECT push_targets.checksum, body, key, push_targets.id FROM push_targets JOIN tasks ON key = task_key"
+        " WHERE tasks.id = ? ORDER BY row",
+        (task_id,),
     ).fetchall()
-    return [decode_push_target(body) for (body,) in rows]
+    for checksum, body, key, config_id in rows:
+        verify("a push config", task_id, checksum, body, key, config_id)
+    return [decode_push_target(body) for _, body, *_ in rows]
 
 
 def list_owners(connection: sqlite3.Connection) -> tuple[set[str], set[str]]:
@@ -171,15 +211,24 @@ def has_owner_requests(connection: sqlite3.Connection, owner_id: str) -> bool:
 
 
 def expired_tasks(
-    connection: sqlite3.Connection, *, ended_before_ms: int, max_tasks: int, limit: int
+    connection: sqlite3.Connection, retained: RetainedTasks, *, ended_before_ms: int, max_tasks: int, limit: int
 ) -> list[tuple[int]]:
-    """The keys of ended tasks that are too old (milliseconds since 1970) or too many, oldest first, at most `limit`."""
+    """The keys of ended tasks that are too old (milliseconds since 1970) or too many, oldest first, at most `limit`.
+
+    Without the `retained` ones.
+    """
     (count,) = connection.execute(
         f"SELECT total(tasks) FROM task_counts WHERE state IN ({', '.join('?' * len(TERMINAL_NUMBERS))})",
         TERMINAL_NUMBERS,
     ).fetchone()
     rows = connection.execute(
-        "SELECT key, ended_ms FROM tasks WHERE ended_ms IS NOT NULL ORDER BY ended_ms, key LIMIT ?", (limit,)
+        "SELECT key, id, ended_ms FROM tasks WHERE ended_ms IS NOT NULL ORDER BY ended_ms, key LIMIT ?",
+        (limit + len(retained),),
     ).fetchall()
     surplus = int(count) - max_tasks
-    return [(key,) for position, (key, ended_ms) in enumerate(rows) if position < surplus or ended_ms < ended_before_ms]
+    expired = [
+        (key,)
+        for position, (key, task_id, ended_ms) in enumerate(rows)
+        if (position < surplus or ended_ms < ended_before_ms) and task_id not in retained
+    ]
+    return expired[:limit]

@@ -1,4 +1,7 @@
-"""Deletes tasks that ended long ago, a few at a time. Runs in the writer's thread; touches no task that has not ended."""
+"""Deletes tasks that ended long ago, a few at a time.
+
+Runs in the writer's thread. Touches no task that has not ended, and none whose log is being read in this process.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Final, final
 
+from ..retained_tasks import RetainedTasks
 from .reader import expired_tasks
 from .writer import SqliteWriter
 
@@ -23,8 +27,17 @@ class Retention:
     `clock` is in seconds since 1970.
     """
 
-    def __init__(self, writer: SqliteWriter, *, max_tasks: int, max_seconds: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        writer: SqliteWriter,
+        retained: RetainedTasks,
+        *,
+        max_tasks: int,
+        max_seconds: float,
+        clock: Callable[[], float],
+    ) -> None:
         self._writer = writer
+        self._retained = retained
         self._max_tasks = max_tasks
         self._max_seconds = max_seconds
         self._clock = clock
@@ -36,7 +49,7 @@ class Retention:
                 return INTERVAL_SECONDS
             with self._writer.transaction():
                 return 0.0 if self.delete_batch(self._writer.connection) else INTERVAL_SECONDS
-        except sqlite3.Error:
+        except (sqlite3.Error, UnicodeDecodeError):  # the second for a damaged text
             return INTERVAL_SECONDS
 
     def delete_batch(self, connection: sqlite3.Connection) -> bool:
@@ -47,4 +60,6 @@ class Retention:
 
     def _expired(self, connection: sqlite3.Connection) -> list[tuple[int]]:
         ended_before_ms = int((self._clock() - self._max_seconds) * 1000)
-        return expired_tasks(connection, ended_before_ms=ended_before_ms, max_tasks=self._max_tasks, limit=BATCH)
+        return expired_tasks(
+            connection, self._retained, ended_before_ms=ended_before_ms, max_tasks=self._max_tasks, limit=BATCH
+        )

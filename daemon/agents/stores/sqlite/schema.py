@@ -5,9 +5,7 @@ Other daemons of this machine may open the same file at the same time. Never cha
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -17,15 +15,16 @@ import msgspec
 from ...model.states import TERMINAL
 from ...model.types import STATE_NUMBERS
 from ..interface import StoreError
+from .busy import STATEMENT_SECONDS, BusyWait
+from .files import create_private, make_private
+from .integrity import check_pages
+from .rows import COLUMNS, DamagedRowError, row_checksum
 
 APPLICATION_ID: Final = 0x64736372
 """Marks a SQLite file as ours, at byte 68 of its header: `dscr`."""
 
 COVERED_EVENTS_KEPT: Final = 1024
 """Events kept although a snapshot covers them: a daemon that follows a task reads it a few times a second only."""
-
-BUSY_SECONDS: Final = 30.0
-"""How long a writer waits for the writers of other daemons, each of which takes milliseconds."""
 
 TERMINAL_NUMBERS: Final = tuple(number for state, number in STATE_NUMBERS.items() if state in TERMINAL)
 """The numbers in column `state` of tasks that have ended."""
@@ -108,30 +107,66 @@ CREATE TRIGGER task_deleted AFTER DELETE ON tasks BEGIN
 END;
 """
 
-MIGRATIONS: Final = (_TABLES + _TRIGGERS,)
+# Each row carries the checksum of its other columns (`rows.row_checksum`), a snapshot also that of its generation.
+_CHECKSUMS: Final = f"""
+ALTER TABLE tasks ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE snapshots ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE events ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE push_targets ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+UPDATE tasks SET checksum = row_checksum(x'', {COLUMNS.removesuffix(", checksum")});
+UPDATE snapshots SET checksum = row_checksum(body, task_key, (SELECT snapshot_generation FROM tasks WHERE key = task_key));
+UPDATE events SET checksum = row_checksum(bodies, task_key, last_generation, first_generation);
+UPDATE push_targets SET checksum = row_checksum(body, task_key, id);
+"""
+
+MIGRATIONS: Final = (_TABLES + _TRIGGERS, _CHECKSUMS)
 """Element n turns a file of version n into one of version n + 1. Only append. Each statement begins on a new line."""
 
 
+_COLUMNS_OF: Final = {
+    "tasks": COLUMNS.removesuffix(", checksum"),
+    "snapshots": "task_key, body",
+    "events": "row, task_key, last_generation, first_generation, bodies",
+    "push_targets": "row, task_key, id, body",
+    "owner_requests": "row, task_key, kind",
+    "task_counts": "scope, state, tasks",
+    "context_task_counts": "scope, context_id, state, tasks",
+    "daemons": "owner_id, writes, last_sequence",
+}
+"""What a file must have, whatever its version says."""
+
+
 def open_writer(path: str, migrations: tuple[str, ...] = MIGRATIONS) -> sqlite3.Connection:
-    """Open the file for writing; create it or migrate it if needed. Raises `StoreError`."""
+    """Open the file for writing; create it or migrate it if needed, and check it. Raises `StoreError`."""
     with translate_errors(path):
-        _create_private(path)
+        create_private(path)
         connection = connect(path)
         try:
-            if not _is_own(connection):
-                raise StoreError(f"{path} is a database of another program")
-            _enable_wal(connection, path)
-            _migrate(connection, path, migrations)
+            BusyWait().run(lambda: _prepare(connection, path, migrations))
         except BaseException:
             connection.close()
             raise
     return connection
 
 
-def connect(path: str, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
+def _prepare(connection: sqlite3.Connection, path: str, migrations: tuple[str, ...]) -> None:
+    if not _is_own(connection):
+        raise StoreError(f"{path} is a database of another program")
+    make_private(path)
+    _check_version(connection, path, migrations)
+    _enable_wal(connection, path)
+    _migrate(connection, migrations)
+    _check_version(connection, path, migrations)
+    for table, columns in _COLUMNS_OF.items():
+        connection.execute(f"SELECT {columns} FROM {table} LIMIT 0")
+    check_pages(connection, path)
+
+
+def connect(path: str, *, busy_seconds: float = STATEMENT_SECONDS) -> sqlite3.Connection:
     """A connection without implicit transactions. One thread at a time may use it."""
     connection = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA synchronous = FULL")
+    connection.create_function("row_checksum", -1, row_checksum, deterministic=True)
     return connection
 
 
@@ -146,11 +181,16 @@ def translate_errors(path: str) -> Iterator[None]:
         raise StoreError(f"{path} {text}") from exc
     except OSError as exc:
         raise StoreError(f"{path} can't be opened: {exc.strerror}") from exc
+    except DamagedRowError as exc:
+        raise StoreError(f"{path} is damaged: {exc.what} of task {exc.task_id} is not as it was written") from exc
+    except UnicodeDecodeError as exc:  # of a text, or of SQLite's own message about one
+        raise StoreError(f"{path} {_ERROR_TEXTS['CORRUPT']}") from exc
     except msgspec.DecodeError as exc:
         raise StoreError(f"{path} holds a task that can't be decoded") from exc
 
 
 _ERROR_TEXTS: Final = {
+    "ERROR": "is not a store of this version of discreet",
     "NOTADB": "is not a SQLite database",
     "CORRUPT": "is a damaged database",
     "READONLY": "can't be written to",
@@ -159,15 +199,6 @@ _ERROR_TEXTS: Final = {
     "IOERR": "can't be read or written: the disk fails",
     "BUSY": "is locked by another program",
 }
-
-
-def _create_private(path: str) -> None:
-    """Create the file for this user alone, because conversations are private. SQLite gives its side files the same mode.
-
-    An existing file is not opened here: closing it would release the locks that SQLite holds on it in this process (POSIX).
-    """
-    if not os.path.isfile(path):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
 def _is_own(connection: sqlite3.Connection) -> bool:
@@ -181,24 +212,21 @@ def _is_own(connection: sqlite3.Connection) -> bool:
 
 
 def _enable_wal(connection: sqlite3.Connection, path: str) -> None:
-    """Use a write-ahead log, with which readers don't wait for writers.
-
-    SQLite's own timeout does not cover this statement, so it is repeated while other daemons open the file.
-    """
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
-            break
-        except sqlite3.OperationalError as exc:
-            if exc.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
+    """Use a write-ahead log, with which readers don't wait for writers."""
+    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise StoreError(f"{path} can't be shared: its file system does not support a write-ahead log")
 
 
-def _migrate(connection: sqlite3.Connection, path: str, migrations: tuple[str, ...]) -> None:
+def _check_version(connection: sqlite3.Connection, path: str, migrations: tuple[str, ...]) -> None:
+    version = _version(connection)
+    if version > len(migrations):
+        raise StoreError(f"{path} was created by a newer version of discreet")
+    if version < 0:
+        raise StoreError(f"{path} has the version {version}, which no store has")
+
+
+def _migrate(connection: sqlite3.Connection, migrations: tuple[str, ...]) -> None:
     """Run the missing migrations, each in one transaction that also sets the version."""
     while (version := _version(connection)) < len(migrations):
         connection.execute("BEGIN IMMEDIATE")
@@ -213,8 +241,6 @@ def _migrate(connection: sqlite3.Connection, path: str, migrations: tuple[str, .
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-    if version > len(migrations):
-        raise StoreError(f"{path} was created by a newer version of discreet")
 
 
 def _version(connection: sqlite3.Connection) -> int:

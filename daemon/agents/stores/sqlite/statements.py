@@ -14,8 +14,9 @@ from ..interface import OwnerRequest, PushTarget
 def put_push_target(connection: sqlite3.Connection, task_id: str, target: PushTarget, body: bytes) -> bool:
     return _changes_rows(
         connection,
-        "INSERT INTO push_targets (task_key, id, body) SELECT key, ?, ? FROM tasks WHERE id = ?"
-        " ON CONFLICT (task_key, id) DO UPDATE SET body = excluded.body",
+        "INSERT INTO push_targets (task_key, id, body, checksum)"
+        " SELECT key, ?1, ?2, row_checksum(?2, key, ?1) FROM tasks WHERE id = ?3"
+        " ON CONFLICT (task_key, id) DO UPDATE SET body = excluded.body, checksum = excluded.checksum",
         (target.config.id or "", body, task_id),
     )
 
@@ -53,8 +54,13 @@ def insert_daemon(connection: sqlite3.Connection, owner_id: str) -> None:
 def delete_own_daemon(connection: sqlite3.Connection, owner_id: str) -> None:
     """The same as `delete_daemons`, in a transaction of its own."""
     connection.execute("BEGIN IMMEDIATE")
-    delete_daemons(connection, [owner_id])
-    connection.execute("COMMIT")
+    try:
+        delete_daemons(connection, [owner_id])
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def delete_daemons(connection: sqlite3.Connection, owner_ids: Iterable[str]) -> None:

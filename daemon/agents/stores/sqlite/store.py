@@ -10,8 +10,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
-from typing import TypeAlias, TypeVar, final
+from typing import Final, TypeAlias, TypeVar, final
 
 from ..checks import ENDED_TASK_SECONDS, MAX_ENDED_TASKS, check_changes, page_bound
 from ..interface import (
@@ -26,16 +25,21 @@ from ..interface import (
     TaskQuery,
     Unserializable,
 )
+from ..retained_tasks import RetainedTasks
 from ..serialization import EncodedChange, encode, encode_change
 from ..worker_thread import Job, WorkerThread
 from . import reader, statements
-from .owner_locks import OwnerLock, is_alive
+from .connections import Connections
+from .owner_locks import is_alive
 from .retention import Retention
-from .schema import connect, open_writer, translate_errors
+from .schema import translate_errors
 from .writer import CommitRequest, SqliteWriter, WriteRequest
 
 T = TypeVar("T")
 ReadRequest: TypeAlias = Callable[[sqlite3.Connection], object]
+
+CLOSE_SECONDS: Final = 0.5
+"""How long closing waits for other processes that lock the file."""
 
 
 @final
@@ -57,6 +61,7 @@ class SqliteStore:
         self._max_ended_tasks = max_ended_tasks
         self._ended_task_seconds = ended_task_seconds
         self._clock = clock
+        self._retained = RetainedTasks()
         self._opened: _OpenStore | None = None
 
     @property
@@ -77,28 +82,48 @@ class SqliteStore:
             raise StoreError(f"{self._path} is not open")
         return self._opened
 
-    def verify(self) -> None:
-        """Open the file, create or migrate it if needed, and close it. Blocks. Raises `StoreError` if `open` would."""
-        _Connections(self._path).close()
-
     # -- open and close ----------------------------------------------------------------------------------------
 
-    async def open(self) -> None:
-        from anyio import to_thread  # late: the first replies leave without an event loop
+    def open_early(self) -> None:
+        try:
+            connections = Connections(self._path)
+            try:
+                self._opened = self._start(connections)
+            except BaseException:
+                connections.close()
+                raise
+        except RuntimeError as exc:
+            raise StoreError(f"{self._path} needs threads, which the system does not provide") from exc
 
-        connections = await to_thread.run_sync(_Connections, self._path)
-        writer = SqliteWriter(connections.writer, connections.owner_lock.owner_id, self._clock)
+    def close_early(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.close_unattached()
+
+    async def open(self) -> None:
+        if self._opened is None:
+            from anyio import to_thread  # late: the first replies leave without an event loop
+
+            await to_thread.run_sync(self.open_early)
+        self._open_store.attach()
+
+    def _start(self, connections: Connections) -> _OpenStore:
+        writer = SqliteWriter(connections.writer, connections.owner_lock.owner_id, self._clock, connections.busy)
         retention = Retention(
-            writer, max_tasks=self._max_ended_tasks, max_seconds=self._ended_task_seconds, clock=self._clock
+            writer,
+            self._retained,
+            max_tasks=self._max_ended_tasks,
+            max_seconds=self._ended_task_seconds,
+            clock=self._clock,
         )
-        self._opened = _OpenStore(connections, writer, retention)
+        return _OpenStore(connections, writer, retention)
 
     async def close(self) -> None:
         import anyio  # late, as above
 
         opened, self._opened = self._opened, None
         if opened is not None:
-            with anyio.CancelScope(shield=True):  # for as long as the queued writes take
+            with anyio.CancelScope(shield=True):  # for `CLOSE_SECONDS`, and as long as the disk takes for queued writes
                 await opened.close()
 
     async def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
@@ -123,6 +148,12 @@ class SqliteStore:
 
     async def read(self, task_id: str, *, after: int, limit: int = 256) -> Sequence[LoggedEvent]:
         return await self._read(lambda connection: reader.read_events(connection, task_id, after, limit))
+
+    def retain(self, task_id: str) -> None:
+        self._retained.add(task_id)
+
+    def release(self, task_id: str) -> None:
+        self._retained.remove(task_id)
 
     async def list(self, query: TaskQuery) -> TaskPage:
         bound = page_bound(query)
@@ -162,6 +193,9 @@ class SqliteStore:
     async def send_owner_request(self, task_id: str, kind: str) -> bool:
         return await self._write(lambda connection: statements.insert_owner_request(connection, task_id, kind))
 
+    def free(self, size: int) -> None:
+        """Nothing: no task is in memory."""
+
     async def take_owner_requests(self) -> Sequence[OwnerRequest]:
         owner_id = self.owner_id
         if not await self._read(lambda connection: reader.has_owner_requests(connection, owner_id)):
@@ -181,59 +215,44 @@ class SqliteStore:
 
 
 @final
-class _Connections:
-    """The open file: its connections and the lock of this daemon. Raises `StoreError`, and then leaves nothing open."""
-
-    def __init__(self, path: str) -> None:
-        with translate_errors(path), ExitStack() as stack:
-            self.writer = stack.enter_context(closing(open_writer(path)))
-            self.reader = stack.enter_context(closing(connect(path)))
-            self.loop_reader = stack.enter_context(closing(connect(path, busy_seconds=0)))
-            self.reader.execute("PRAGMA query_only = ON")
-            self.owner_lock = OwnerLock(path)
-            stack.callback(self.owner_lock.release)
-            statements.insert_daemon(self.writer, self.owner_lock.owner_id)
-            self._file_id = _file_id(path)
-            self._stack = stack.pop_all()
-        self.path = path
-
-    def check_file(self) -> None:
-        """Raises `StoreError` or `OSError` if the file was removed or replaced: writes to it would be lost."""
-        if _file_id(self.path) != self._file_id:
-            raise StoreError(f"{self.path} is another file than the one that was opened")
-
-    def close(self) -> None:
-        with self._stack, translate_errors(self.path):
-            statements.delete_own_daemon(self.writer, self.owner_lock.owner_id)
-
-
-@final
 class _OpenStore:
-    """What exists while the store is open: the connections and the two threads."""
+    """What exists while the store is open: the connections and the two threads. Raises `RuntimeError` if there is no thread."""
 
-    def __init__(self, connections: _Connections, writer: SqliteWriter, retention: Retention) -> None:
+    def __init__(self, connections: Connections, writer: SqliteWriter, retention: Retention) -> None:
         self.connections = connections
         self.retention = retention
         self._writer = writer
         self._sqlite_data_version = -1
         self._data_version = 0
-        self.writer_thread: WorkerThread[WriteRequest] = WorkerThread(
-            "discreet-store-writer", self._process_writes, retention.run
-        )
         self.reader_thread: WorkerThread[ReadRequest] = WorkerThread("discreet-store-reader", self._process_reads)
+        try:
+            self.writer_thread: WorkerThread[WriteRequest] = WorkerThread(
+                "discreet-store-writer", self._process_writes, maintain=retention.run, finish=connections.close
+            )
+        except RuntimeError:
+            self.reader_thread.close_unattached()
+            raise
+
+    def attach(self) -> None:
+        """Take jobs from this event loop."""
+        self.reader_thread.attach()
+        self.writer_thread.attach()
 
     def _process_writes(self, jobs: Sequence[Job[WriteRequest]]) -> None:
-        with translate_errors(self.connections.path):
-            self.connections.check_file()
+        connections = self.connections
+        with translate_errors(connections.path):
+            connections.check_files()
             self._writer.process(jobs)
+            connections.check_commit()
 
     def _process_reads(self, jobs: Sequence[Job[ReadRequest]]) -> None:
         for job in jobs:
             job.run(self._read)
 
     def _read(self, read: ReadRequest) -> object:
-        with translate_errors(self.connections.path):
-            return read(self.connections.reader)
+        connections = self.connections
+        with translate_errors(connections.path):
+            return connections.busy.run(lambda: read(connections.reader))
 
     def data_version(self) -> int:
         """How many transactions other daemons wrote. SQLite tells cheaply whether anyone wrote; only then is it counted."""
@@ -243,18 +262,16 @@ class _OpenStore:
             if version != self._sqlite_data_version:
                 self._data_version = reader.count_writes_of_others(connection, self.connections.owner_lock.owner_id)
                 self._sqlite_data_version = version
-        except sqlite3.Error:  # another process holds the file exclusively at the moment
+        except (sqlite3.Error, UnicodeDecodeError):  # another process holds the file exclusively, or it is damaged
             pass
         return self._data_version
 
     async def close(self) -> None:
-        from anyio import to_thread  # late, as above
-
+        self.connections.busy.shorten(CLOSE_SECONDS)
         await self.reader_thread.close()
         await self.writer_thread.close()
-        await to_thread.run_sync(self.connections.close)
 
-
-def _file_id(path: str) -> tuple[int, int]:
-    status = os.stat(path)
-    return status.st_dev, status.st_ino
+    def close_unattached(self) -> None:
+        self.connections.busy.shorten(CLOSE_SECONDS)
+        self.reader_thread.close_unattached()
+        self.writer_thread.close_unattached()

@@ -19,10 +19,12 @@ from ..checks import find_conflict
 from ..interface import CommitRefusal, TaskChange
 from ..serialization import EncodedChange
 from ..worker_thread import Job
+from .busy import BusyWait
+from .rows import COLUMN_COUNT, COLUMNS, TaskRow, row_checksum
 from .schema import TERMINAL_NUMBERS
 
 ROWS_PER_STATEMENT: Final = 64
-"""64 rows of `tasks` are 704 values; every SQLite accepts 999."""
+"""64 rows of `tasks` are 768 values; every SQLite accepts 999."""
 
 EVENTS_PER_ROW: Final = 64
 """Reading one event reads its whole row."""
@@ -45,8 +47,11 @@ WriteRequest: TypeAlias = CommitRequest | Callable[[sqlite3.Connection], object]
 class SqliteWriter:
     """The only writer of one daemon. `clock` is in seconds since 1970."""
 
-    def __init__(self, connection: sqlite3.Connection, owner_id: str, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, owner_id: str, clock: Callable[[], float], busy: BusyWait
+    ) -> None:
         self.connection = connection
+        self._busy = busy
         self._owner_id = owner_id
         self._clock = clock
         self._last_sequence = 0
@@ -69,7 +74,7 @@ class SqliteWriter:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Commits what is written inside, and counts it in `daemons.writes`, by which other daemons notice it."""
-        self.connection.execute("BEGIN IMMEDIATE")
+        self._busy.run(lambda: self.connection.execute("BEGIN IMMEDIATE"))
         try:
             yield
             self.connection.execute(
@@ -84,40 +89,23 @@ class SqliteWriter:
             raise
 
 
-class _TaskRow(msgspec.Struct, array_like=True):
-    """A row of `tasks`, in the order of its columns."""
-
-    key: int
-    id: str
-    scope: str
-    context_id: str
-    state: int
-    status_timestamp: str
-    sequence: int
-    generation: int
-    snapshot_generation: int
-    owner: str | None
-    ended_ms: int | None
-
-
-_COLUMNS: Final = ", ".join(_TaskRow.__struct_fields__)
-_decode_rows: Final = msgspec.json.Decoder(list[_TaskRow]).decode
+_decode_rows: Final = msgspec.json.Decoder(list[TaskRow]).decode
 _SELECT_TASKS: Final = f"""
     SELECT (SELECT max(last_sequence) FROM daemons),
-        (SELECT json_group_array(json_array({_COLUMNS})) FROM tasks WHERE id IN (SELECT value FROM json_each(?)))
+        (SELECT json_group_array(json_array({COLUMNS})) FROM tasks WHERE id IN (SELECT value FROM json_each(?)))
 """
 # Statements over many rows: their beginning, the values of one row, their end.
 _UPSERT_TASKS: Final = (
-    f"INSERT INTO tasks ({_COLUMNS}) VALUES",
-    f"({', '.join('?' * len(_TaskRow.__struct_fields__))})",
+    f"INSERT INTO tasks ({COLUMNS}) VALUES",
+    f"({', '.join('?' * COLUMN_COUNT)})",
     """ON CONFLICT (key) DO UPDATE SET state = excluded.state, status_timestamp = excluded.status_timestamp,
     sequence = excluded.sequence, generation = excluded.generation, snapshot_generation = excluded.snapshot_generation,
-    owner = excluded.owner, ended_ms = excluded.ended_ms""",
+    owner = excluded.owner, ended_ms = excluded.ended_ms, checksum = excluded.checksum""",
 )
-_UPSERT_SNAPSHOTS: Final = ("INSERT OR REPLACE INTO snapshots (task_key, body) VALUES", "(?, ?)", "")
+_UPSERT_SNAPSHOTS: Final = ("INSERT OR REPLACE INTO snapshots (task_key, body, checksum) VALUES", "(?, ?, ?)", "")
 _INSERT_EVENTS: Final = (
-    "INSERT INTO events (task_key, last_generation, first_generation, bodies) VALUES",
-    "(?, ?, ?, ?)",
+    "INSERT INTO events (task_key, last_generation, first_generation, bodies, checksum) VALUES",
+    "(?, ?, ?, ?, ?)",
     "",
 )
 
@@ -134,17 +122,19 @@ class _Batch:
         self._owner_id = owner_id
         self._now_ms = now_ms
         self.last_sequence = 0
-        self._rows: dict[str, _TaskRow] = {}
-        self._changed_rows: dict[int, _TaskRow] = {}
+        self._rows: dict[str, TaskRow] = {}
+        self._changed_rows: dict[int, TaskRow] = {}
         self._snapshots: dict[int, bytes] = {}
-        self._events: list[tuple[int, int, int, bytes]] = []
+        self._events: list[tuple[int, int, int, bytes, int]] = []
 
     def load(self, task_ids: Sequence[str]) -> None:
-        """Read the rows of these tasks."""
+        """Read the rows of these tasks. Raises `DamagedRowError`."""
         if task_ids:
             wanted = msgspec.json.encode(task_ids).decode()
             self.last_sequence, rows = self._connection.execute(_SELECT_TASKS, (wanted,)).fetchone()
             self._rows = {row.id: row for row in _decode_rows(rows)}
+            for row in self._rows.values():
+                row.verify()
 
     def apply(self, change: TaskChange, encoded: EncodedChange) -> CommitRefusal | None:
         """Make a change in memory, unless it conflicts."""
@@ -162,10 +152,10 @@ class _Batch:
         self._append(row, encoded.events)
         return None
 
-    def _create(self, change: TaskChange, encoded: EncodedChange) -> _TaskRow:
+    def _create(self, change: TaskChange, encoded: EncodedChange) -> TaskRow:
         self.last_sequence += 1
         state = STATE_NUMBERS[change.state]
-        row = self._rows[change.task_id] = _TaskRow(
+        row = self._rows[change.task_id] = TaskRow(
             self.last_sequence,
             change.task_id,
             change.scope,
@@ -180,7 +170,7 @@ class _Batch:
         )
         return row
 
-    def _update(self, row: _TaskRow, change: TaskChange, encoded: EncodedChange) -> None:
+    def _update(self, row: TaskRow, change: TaskChange, encoded: EncodedChange) -> None:
         row.owner = change.owner
         row.generation = change.generation
         if encoded.snapshot is not None:
@@ -191,16 +181,24 @@ class _Batch:
             row.state, row.status_timestamp = STATE_NUMBERS[change.state], change.status_timestamp
             row.ended_ms = self._now_ms if row.state in TERMINAL_NUMBERS else None
 
-    def _append(self, row: _TaskRow, events: Sequence[bytes]) -> None:
+    def _append(self, row: TaskRow, events: Sequence[bytes]) -> None:
         first = row.generation - len(events) + 1
         for bodies in _split_into_rows(events):
-            self._events.append((row.key, first + len(bodies) - 1, first, _encode_bodies(bodies)))
+            last, encoded = first + len(bodies) - 1, _encode_bodies(bodies)
+            self._events.append((row.key, last, first, encoded, row_checksum(encoded, row.key, last, first)))
             first += len(bodies)
 
     def flush(self) -> None:
         """Write the changes made so far."""
-        self._write(_UPSERT_TASKS, [msgspec.structs.astuple(row) for row in self._changed_rows.values()])
-        self._write(_UPSERT_SNAPSHOTS, [*self._snapshots.items()])
+        rows = self._changed_rows
+        self._write(_UPSERT_TASKS, [row.values() for row in rows.values()])
+        self._write(
+            _UPSERT_SNAPSHOTS,
+            [
+                (key, body, row_checksum(body, key, rows[key].snapshot_generation))
+                for key, body in self._snapshots.items()
+            ],
+        )
         self._write(_INSERT_EVENTS, self._events)
         self._changed_rows, self._snapshots, self._events = {}, {}, []
 

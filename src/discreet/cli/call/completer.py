@@ -17,7 +17,8 @@ from ...client.dialects import DIALECTS
 from ...client.policies.operation_kinds import ListedOperation
 from ...daemon.lifecycle import EXIT_OK
 from ...daemon.settings import UsageError
-from ..output import escape_control, write_stdout
+from ...errors.printable import printable
+from ..output import write_stdout
 from ..verbs.call import add_call_flags, server_command
 from .credentials import STDIN_PATH, read_service_params
 
@@ -51,7 +52,7 @@ def print_completions(line: str) -> int:
     partial = parse_partial_line(line)
     if partial is not None:
         for completion in anyio.run(_ask_daemon, partial):
-            write_stdout(escape_control(completion))
+            write_stdout(printable(completion))
     return EXIT_OK
 
 

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from ...daemon.settings import UsageError
+from ...errors.type_building import decoder_for
 
 
 def parse_params(words: Sequence[str], text: str | None = None) -> Raw | dict[str, object] | None:
@@ -37,7 +38,7 @@ def _parse_named(words: Sequence[str]) -> dict[str, object]:
 def _parse_json(text: str) -> Raw | None:
     """Return the text as compact JSON, its numbers as they were written; None if it is not JSON."""
     try:
-        msgspec.json.decode(require_utf8(text), type=Raw)  # checks the grammar and leaves the numbers alone
+        decoder_for(Raw)(require_utf8(text))  # checks the grammar and leaves the numbers alone
         return Raw(msgspec.json.format(text.encode(), indent=-1))
     except (msgspec.DecodeError, RecursionError):
         return None

@@ -11,7 +11,7 @@ from ...client import ClientError, InvalidParams, OperationFailed, Peer, RemoteE
 from ...daemon.lifecycle import EXIT_OK
 from .capture import CapturingTransport
 
-DEMO_APP: Final = "calculator:calculator"
+DEMO_APP: Final = "./calculator.py:calculator"
 
 DEMO_FILES: Final[Mapping[str, str]] = {
     "README.md": "# A folder\n\nIt was made for this demo.\n",

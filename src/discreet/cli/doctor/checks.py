@@ -76,6 +76,8 @@ def check_settings(context: CheckContext) -> Iterator[Finding]:
         if source := resolved.sources.get(option.field):
             value = getattr(resolved.settings, option.field)
             yield Finding("settings", "ok", f"{option.key} = {_shown(value)} (from {source})")
+    if resolved.ignored:
+        yield Finding("settings", "warn", resolved.ignored)
     if not resolved.sources:
         yield Finding("settings", "ok", "all defaults")
     for name in unknown_variables(context.environ):

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ...daemon.settings.table import FramingSetting
+from ...errors.type_building import decoder_for
 from .checks import Finding
 
 REPLY_SECONDS: Final = 10.0
@@ -143,7 +144,7 @@ def _is_message(body: bytes) -> bool:
 def _reply_finding(trial: TrialResult, framing: FramingSetting) -> Finding:
     body, _ = _line_at(trial.output, 0) if framing == "newline" else _body_at(trial.output, 0)
     try:
-        msgspec.json.decode(body, type=_Reply)
+        decoder_for(_Reply)(body)
     except msgspec.DecodeError:
         line = _error_line(trial.log)
         return Finding("reply", "fail", "initialize was not answered" + (f"; stderr: {line}" if line else ""))
@@ -174,7 +175,7 @@ def _error_line(log: bytes) -> str:
 def _log_lines(log: bytes) -> Iterator[_LogLine]:
     for line in log.splitlines():
         try:
-            yield msgspec.json.decode(line, type=_LogLine)
+            yield decoder_for(_LogLine)(line)
         except msgspec.DecodeError:
             continue  # not a log line, but the one for people that a failed start writes
 

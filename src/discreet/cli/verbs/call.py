@@ -10,7 +10,7 @@ from ..call.credentials import add_credential_flags, read_service_params
 from ..call.params import parse_params, require_utf8
 from ..call.remote_call import RemoteCall, execute
 from ..output import require_stdout
-from ..server_command import SERVE, split_command
+from ..server_command import SERVE, SOURCE_FLAGS, add_source_flags, source_flags, split_command
 from ..signals import Interrupted, run_until_signal
 
 
@@ -69,7 +69,7 @@ def add_call_flags(parser: argparse.ArgumentParser) -> None:
 
 def _add_serve_flags(server: argparse._ArgumentGroup) -> None:
     """The flags that are passed on to `discreet serve`."""
-    server.add_argument("--app", metavar="APP", action="append", default=[], help="an app for discreet serve to host")
+    add_source_flags(server)
     server.add_argument("--root", metavar="DIR", help="the root of the file service")
     server.add_argument("--allow-write", action="store_true", help="let the file service write")
     server.add_argument(
@@ -115,10 +115,10 @@ def server_command(args: argparse.Namespace) -> list[str]:
     """Return the server's command line. Raises `UsageError`."""
     if args.server is None:
         framing = args.framing or DIALECTS[args.dialect].framing
-        return [*SERVE, *args.app, f"--framing={framing}", *_serve_flags(args)]
-    if args.app or _serve_flags(args):
+        return [*SERVE, *source_flags(args), f"--framing={framing}", *_serve_flags(args)]
+    if source_flags(args) or _serve_flags(args):
         raise UsageError(
-            "--app, --root, --allow-write and --scope are for discreet serve; put what your server needs into --server"
+            f"{SOURCE_FLAGS}, --root, --allow-write and --scope are for discreet serve; put what your server needs into --server"
         )
     return split_command(args.server)
 

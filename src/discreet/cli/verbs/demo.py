@@ -16,6 +16,8 @@ import anyio
 
 from ...client import ClientError, attach, spawn
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
+from ...errors.printable import printable
+from ...module_path import for_children
 from ..demo.capture import CapturingTransport
 from ..demo.steps import (
     APP_STEPS,
@@ -27,7 +29,7 @@ from ..demo.steps import (
     ServerOutput,
     StepFailed,
 )
-from ..output import escape_control, write_stdout
+from ..output import write_stdout
 from ..server_command import SERVE
 from ..signals import Interrupted, run_until_signal
 
@@ -120,15 +122,13 @@ async def _daemon(folder: str, apps: tuple[str, ...]) -> AsyncGenerator[DemoDaem
 
 
 def _environment() -> dict[str, str]:
-    """This process's environment, without settings of the daemon, and with import paths that work in another directory."""
+    """This process's environment, without settings of the daemon, and with the modules that this process has."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
-    if paths := environ.get("PYTHONPATH"):
-        environ["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, paths.split(os.pathsep)))
-    return environ
+    return {**environ, "PYTHONPATH": for_children()}
 
 
 def _write_line(colour: str, mark: str, message: str) -> None:
-    text = escape_control(message)
+    text = printable(message)
     write_stdout(
         f"  {_styled(colour, mark)} {text if len(text) <= _MAX_SHOWN_CHARS else text[:_MAX_SHOWN_CHARS] + '…'}"
     )

@@ -8,12 +8,13 @@ import msgspec
 
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import Resolved, UsageError
-from ...daemon.settings.flags import add_setting_flags, from_flags, to_argv
+from ...daemon.settings.flags import add_setting_flags, file_from_flags, from_flags, to_argv
+from ...errors.printable import printable
 from ..doctor.checks import CHECKS, CheckContext, Finding
 from ..doctor.trial import run_trial, trial_findings
-from ..output import escape_control, write_stdout
+from ..output import write_stdout
 from ..server_command import SERVE
-from .serve import resolved
+from .serve import resolve_here
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     for finding in examine(args):
         findings.append(finding)
         if not args.json:
-            write_stdout(f"{finding.status:<4}  {finding.check:<8}  {escape_control(finding.message)}")
+            write_stdout(f"{finding.status:<4}  {finding.check:<8}  {printable(finding.message)}")
     failed = sum(finding.status == "fail" for finding in findings)
     if args.json:
         write_stdout(msgspec.json.encode(Report(not failed, findings)).decode())
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 def examine(args: argparse.Namespace) -> Iterator[Finding]:
     """Yield each finding as soon as it is made."""
     try:
-        found = resolved(args)
+        found = resolve_here(from_flags(args), file_from_flags(args))
     except UsageError as exc:
         yield Finding("settings", "fail", str(exc))
         return
@@ -59,6 +60,12 @@ def examine(args: argparse.Namespace) -> Iterator[Finding]:
 
 def _trial(args: argparse.Namespace, found: Resolved) -> Iterator[Finding]:
     """Try out a daemon with these flags. Its log comes here instead of where it is set to go."""
-    command = [*SERVE, *to_argv(from_flags(args)), "--log-file=-", "--log-format=json", "--log-level=info"]
+    command = [
+        *SERVE,
+        *to_argv(from_flags(args), file_from_flags(args)),
+        "--log-file=-",
+        "--log-format=json",
+        "--log-level=info",
+    ]
     framing = found.settings.framing
     yield from trial_findings(run_trial(command, framing), framing, found.settings.drain_timeout)

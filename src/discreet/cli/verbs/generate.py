@@ -8,14 +8,17 @@ from ...client import ClientError
 from ...client.peer import DEFAULT_TIMEOUT
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.schemas.documents import OperationSchema
-from ...daemon.settings import UsageError
+from ...daemon.settings import Settings, UsageError
+from ...daemon.settings.flags import file_from_flags
+from ...daemon.settings.option import RawValue
 from ...generate import SchemaError, python_client, typescript_client
 from ..argument_types import timeout
 from ..call.credentials import add_credential_flags, read_service_params
 from ..operation_sources import operations_of_apps, operations_of_server
 from ..output import require_stdout, write_file, write_stderr, write_stdout
-from ..server_command import split_command
+from ..server_command import SOURCE_FLAGS, add_source_flags, source_flags, split_command
 from ..signals import Interrupted, run_until_signal
+from .serve import resolve_here, with_warning
 
 LANGUAGES: Final[dict[str, Callable[[Iterable[OperationSchema]], str]]] = {
     "python": python_client,
@@ -28,13 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("language", choices=tuple(LANGUAGES), help="the language of the client")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the client to FILE, not to stdout")
     source = parser.add_argument_group("source")
-    source.add_argument(
-        "--app",
-        metavar="APP",
-        action="append",
-        default=[],
-        help="an app, as for discreet serve; may be repeated (default: as in the settings of discreet serve)",
-    )
+    add_source_flags(source)
     source.add_argument("--server", metavar="COMMAND", help="the command line of a server to start and to ask")
     source.add_argument(
         "--framing",
@@ -58,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     Imports the apps. What they print goes to stderr.
     """
     try:
-        operations = operations_of_apps(args.app) if args.server is None else _ask_server(args)
+        operations = operations_of_apps(_settings(args)) if args.server is None else _ask_server(args)
         if args.output is None:
             require_stdout()
         text = LANGUAGES[args.language](operations)
@@ -76,9 +73,16 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_OK if write_file(args.output, text.encode()) else EXIT_FAILED
 
 
+def _settings(args: argparse.Namespace) -> Settings:
+    given = {"apps": RawValue(args.app, "--app")} if args.app else {}
+    if args.app_dir is not None:
+        given["app_dir"] = RawValue(args.app_dir, "--app-dir")
+    return with_warning(resolve_here(given, file_from_flags(args))).settings
+
+
 def _ask_server(args: argparse.Namespace) -> list[OperationSchema]:
-    if args.app:
-        raise UsageError("--app is for discreet serve; put what your server needs into --server")
+    if source_flags(args):
+        raise UsageError(f"{SOURCE_FLAGS} are for discreet serve; put what your server needs into --server")
     command, service_params = split_command(args.server), read_service_params(args)
 
     async def ask() -> list[OperationSchema]:

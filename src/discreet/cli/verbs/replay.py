@@ -12,12 +12,13 @@ from ...client import ConnectionFailed, spawn
 from ...client.json_path import parse_pattern
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import UsageError
+from ...errors.printable import printable
 from ...errors.redaction import load_environment
 from ...recording.replay import WAIT_SECONDS, ReplayResult, replay
 from ...recording.report import Difference, ReplayReport, compare
 from ..argument_types import positive_seconds
 from ..exit_status import EXIT_CONNECTION
-from ..output import escape_control, require_stdout, write_stderr, write_stdout
+from ..output import require_stdout, write_stderr, write_stdout
 from ..recordings import LoadedRecording, load_recording
 from ..signals import Interrupted, run_until_signal
 
@@ -90,7 +91,7 @@ def _print(report: ReplayReport) -> int:
     for note in report.notes:
         write_stderr(note)
     for difference in report.differences:
-        write_stdout("\n".join(map(escape_control, str(difference).split("\n"))))
+        write_stdout("\n".join(map(printable, str(difference).split("\n"))))
     write_stderr(str(report))
     return EXIT_FAILED if report.differences else EXIT_OK
 

@@ -8,8 +8,9 @@ from ...daemon.schemas.compatibility import additions, breaking_changes
 from ...daemon.schemas.documents import Snapshot, read_snapshot, snapshot_text
 from ...daemon.settings import UsageError
 from ...daemon.settings.flags import add_setting_flags
+from ...errors.printable import printable
 from ..app_import import load_snapshot
-from ..output import escape_control, write_file, write_stderr, write_stdout
+from ..output import write_file, write_stderr, write_stdout
 from .serve import resolved
 
 
@@ -44,7 +45,7 @@ def _report(old: Snapshot, new: Snapshot) -> int:
     for change in broken:
         write_stderr(str(change))
     for change in additions(old, new):
-        write_stdout(escape_control(str(change)))
+        write_stdout(printable(str(change)))
     return EXIT_FAILED if broken else EXIT_OK
 
 

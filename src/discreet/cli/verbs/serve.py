@@ -2,10 +2,13 @@
 
 import argparse
 import os
+from collections.abc import Mapping
 
 from ...daemon.process.reexec import take
-from ...daemon.settings import Resolved, UsageError, resolve_settings
-from ...daemon.settings.flags import add_setting_flags, from_flags
+from ...daemon.settings import Resolved, SettingsFile, UsageError, resolve_settings
+from ...daemon.settings.flags import add_setting_flags, file_from_flags, from_flags
+from ...daemon.settings.option import RawValue
+from ..output import write_stderr
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,9 +26,24 @@ def run(args: argparse.Namespace) -> int:
 
 
 def resolved(args: argparse.Namespace) -> Resolved:
-    """Return the settings from these flags, the environment and the working directory. Raises `UsageError`."""
+    """Return the settings from these flags, the environment and the working directory. Raises `UsageError`.
+
+    What a file sets that was merely found, and may not set it, is one line on stderr.
+    """
+    return with_warning(resolve_here(from_flags(args), file_from_flags(args)))
+
+
+def with_warning(found: Resolved) -> Resolved:
+    """Return the same, after its line on stderr, if it has one."""
+    if found.ignored:
+        write_stderr(found.ignored)
+    return found
+
+
+def resolve_here(flags: Mapping[str, RawValue], file: SettingsFile) -> Resolved:
+    """Return the same as `resolved`, from flags that have been read. Prints nothing."""
     try:
         directory = os.getcwd()
     except OSError as exc:
         raise UsageError("the working directory no longer exists") from exc
-    return resolve_settings(from_flags(args), os.environ, directory)
+    return resolve_settings(flags, os.environ, directory, file)

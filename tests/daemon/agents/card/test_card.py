@@ -258,6 +258,7 @@ def test_a_card_has_one_interface_per_version_the_newest_first() -> None:
     [
         (Settings(), "stdio:discreet%20serve"),
         (Settings(apps=("app:agent",)), "stdio:discreet%20serve%20app:agent"),
+        (Settings(apps=("/secret/app.py:agent",)), "stdio:discreet%20serve%20./app.py:agent"),
         (Settings(apps=("a:b", "c:d"), framing="newline"), "stdio:discreet%20serve%20a:b%20c:d%20--framing=newline"),
         (Settings(apps=("it's:ö",)), "stdio:discreet%20serve%20%27it%27%22%27%22%27s:%C3%B6%27"),
         (Settings(root="/secret", tokens=("me:" + "0" * 64,), identity="a:b"), "stdio:discreet%20serve"),

@@ -274,9 +274,11 @@ class Compared:
         try:
             read = await self.store.event_log.read(step.task_id, after=step.after, limit=step.limit)
         except LogTruncatedError as moved:
-            assert known is not None and step.after < known.snapshot_generation and moved.generation == len(known.log)
+            assert moved.generation == (0 if known is None else len(known.log))
+            assert known is None or step.after < known.snapshot_generation
             return
-        expected = [] if known is None else known.log[step.after : step.after + step.limit]
+        assert known is not None
+        expected = known.log[step.after : step.after + step.limit]
         assert [logged.event for logged in read] == expected
         assert [logged.generation for logged in read] == [*range(step.after + 1, step.after + 1 + len(expected))]
 

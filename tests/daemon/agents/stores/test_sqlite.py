@@ -383,14 +383,3 @@ async def test_lock_files_and_rows_of_dead_daemons_are_removed(path: str, tmp_pa
         assert store.data_version() == before
         with closing(sqlite3.connect(path)) as connection:
             assert connection.execute("SELECT count(*) FROM daemons").fetchone() == (2,)
-
-
-@pytest.mark.parametrize("again", [False, True], ids=["removed", "replaced"])
-async def test_no_commit_is_acknowledged_after_the_file_was_removed_or_replaced(path: str, again: bool) -> None:
-    async with opened(path) as store:
-        assert await store.commit([change(a_task("a"), snapshot=True)]) == [None]
-        os.unlink(path)
-        if again:
-            Path(path).touch()
-        with pytest.raises(StoreError, match=r"can't be opened|another file"):
-            await store.commit([change(a_task("b"), snapshot=True)])

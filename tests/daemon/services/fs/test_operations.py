@@ -68,7 +68,7 @@ def test_every_operation_has_the_documented_params_and_defaults() -> None:
     assert params(FileSystem.list) == ctx | {"path": ".", "limit": 1000, "after": None}
     assert params(FileSystem.stat) == ctx | {"path": required}
     search = {"query": required, "path": ".", "glob": None, "case": "sensitive", "words": False, "limit": 100}
-    assert params(FileSystem.search) == ctx | search
+    assert params(FileSystem.search) == ctx | search | {"resume": None}
     assert params(FileSystem.write) == ctx | {
         "path": required,
         "content": required,
@@ -300,11 +300,10 @@ def test_the_document_names_every_error_and_every_limit() -> None:
         types.MAX_LIST_ENTRIES,
         types.DEFAULT_SEARCH_MATCHES,
         types.MAX_SEARCH_MATCHES,
-        SEARCH_LIMITS.entries,
         LINE_CHARS,
     ):
         assert re.search(rf"\b{limit:,}\b", text), limit
-    for mebibytes in (MAX_READ_BYTES, MAX_WRITE_BYTES, SEARCH_LIMITS.file_bytes, SEARCH_LIMITS.total_bytes):
+    for mebibytes in (MAX_READ_BYTES, MAX_WRITE_BYTES, SEARCH_LIMITS.file_bytes, SEARCH_LIMITS.work):
         assert f"{mebibytes // 2**20} MiB" in text
 
 

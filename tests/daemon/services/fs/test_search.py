@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -19,8 +20,11 @@ from discreet.daemon.services.fs.types import (
     FileTooLarge,
     NotADirectory,
     NotText,
+    OutsideRoot,
+    SearchPlace,
     SearchResult,
 )
+from discreet.errors import FailureError, InvalidParams
 from support.fs import CTX, refusal
 
 
@@ -39,11 +43,11 @@ def test_matches_name_file_line_column_byte_and_text(fs: FileSystem, tmp_path: P
     assert fs.read(CTX, first.path, offset=second.offset, limit=4).content == "drei"
 
 
-def test_matches_come_by_directory_then_name_then_place(fs: FileSystem, tmp_path: Path) -> None:
+def test_matches_come_sorted_by_path_and_place(fs: FileSystem, tmp_path: Path) -> None:
     for path in ("z", "b/y", "b/c/x", "a/w", "a.txt"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("x\nx")
-    expected = [(path, line, 1) for path in ("a.txt", "z", "a/w", "b/y", "b/c/x") for line in (1, 2)]
+    expected = [(path, line, 1) for path in ("a/w", "a.txt", "b/c/x", "b/y", "z") for line in (1, 2)]
     assert places(fs.search(CTX, "x")) == expected
 
 
@@ -183,21 +187,115 @@ def test_stores_of_version_control_are_searched_only_when_named(fs: FileSystem, 
     assert [match.path for match in fs.search(CTX, "needle", ".git").matches] == [".git/config"]
 
 
-def test_the_names_and_bytes_of_one_search_are_bounded(tmp_path: Path) -> None:
-    for name in ("a", "b", "c", "d/e"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+def plant(tmp_path: Path) -> list[str]:
+    """A small tree in which `x` stands in many places. Returns the paths of the files in the order of a search."""
+    paths = ["a", "b.d/e", "b.d/f/g", "b.d/h", "b/i", "c"]
+    for path in paths:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("ä x x\nyx " * 3)
+    return sorted(paths, key=lambda path: path.split("/"))
+
+
+def resumed(root: Root, query: SearchQuery, limits: SearchLimits, path: str = ".") -> Iterator[SearchResult]:
+    """The answers of one search after the other, each from where the one before ended."""
+    place: SearchPlace | None = None
+    while True:
+        found = search(root, CTX, path, msgspec.structs.replace(query, resume=place), limits)
+        yield found
+        assert found.truncated == (found.next is not None)
+        if found.next is None:
+            return
+        assert found.next != place
+        place = found.next
+
+
+@pytest.mark.parametrize("path", [".", "b.d", "b.d/f/g"])
+@pytest.mark.parametrize("words", [False, True])
+@pytest.mark.parametrize(
+    ("limit", "limits"),
+    [
+        (1, SearchLimits()),
+        (2, SearchLimits()),
+        (7, SearchLimits(names=1)),
+        (1000, SearchLimits(work=1)),
+        (1000, SearchLimits(seconds=0)),
+        (1000, SearchLimits(result_chars=1)),
+    ],
+)
+def test_a_search_that_is_resumed_finds_what_one_without_limits_finds(
+    tmp_path: Path, path: str, words: bool, limit: int, limits: SearchLimits
+) -> None:
+    order = [name for name in plant(tmp_path) if path == "." or name.startswith(path)]
+    with Root(str(tmp_path)) as root:
+        whole = search(root, CTX, path, SearchQuery("x", words=words, limit=1000))
+        pages = list(resumed(root, SearchQuery("x", words=words, limit=limit), limits, path))
+    assert list(dict.fromkeys(match.path for match in whole.matches)) == order
+    assert not whole.truncated
+    assert [match for page in pages for match in page.matches] == list(whole.matches)
+
+
+def test_the_work_of_one_search_is_bounded_also_within_a_file(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("ab" * 500_000 + " ab ")
+    query = SearchQuery("ab", words=True, limit=1000)
+    with Root(str(tmp_path)) as root:
+        pages = list(resumed(root, query, SearchLimits(work=1024 * 1024)))
+    assert len(pages) > 5
+    assert [match.offset for page in pages for match in page.matches] == [1_000_001]
+
+
+def test_a_directory_of_many_names_is_searched_with_few_of_them_in_memory(tmp_path: Path) -> None:
+    names = [f"{number:04}" for number in range(1000)]
+    for name in names:
         (tmp_path / name).write_text("x")
-    query = SearchQuery(text="x", glob=None, ignore_case=False, words=False, limit=10)
+    with Root(str(tmp_path)) as root:
+        found = search(root, CTX, ".", SearchQuery("x", limit=1000), SearchLimits(names=1))
+    assert [match.path for match in found.matches] == names
 
-    def looked_at(bounds: SearchLimits) -> tuple[int, bool]:
-        with Root(str(tmp_path)) as root:
-            found = search(root, CTX, ".", query, bounds)
-        return found.files, found.truncated
 
-    assert looked_at(SearchLimits(entries=5, total_bytes=4)) == (4, False)
-    assert looked_at(SearchLimits(entries=4)) == (3, True)
-    assert looked_at(SearchLimits(entries=2))[1] is True
-    assert looked_at(SearchLimits(total_bytes=3)) == (3, True)
+def test_a_place_to_go_on_at_must_be_below_the_path(fs: FileSystem, tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    with pytest.raises(FailureError) as caught:
+        fs.search(CTX, "x", "d", resume=SearchPlace("e/f"))
+    assert isinstance(caught.value.failure, InvalidParams)
+    assert caught.value.failure.param == "resume.path"
+    assert isinstance(refusal(lambda: fs.search(CTX, "x", "d", resume=SearchPlace("../e"))), OutsideRoot)
+
+
+@pytest.mark.parametrize(
+    "place", [SearchPlace("b", 10**9), SearchPlace("b/gone", 3), SearchPlace("aa"), SearchPlace(".")]
+)
+def test_a_place_that_is_gone_is_no_error(fs: FileSystem, tmp_path: Path, place: SearchPlace) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text("x")
+    assert fs.search(CTX, "x", resume=place).matches[-1].path == "c"
+
+
+class Cancelled(Exception):
+    pass
+
+
+class CancelledRequest:
+    """A request that is cancelled at the second look."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def check_cancelled(self) -> None:
+        self.looks += 1
+        if self.looks > 1:
+            raise Cancelled
+
+
+@pytest.mark.parametrize(("text", "query"), [("ab" * (1 << 20), "ab"), ("x\n" * (1 << 20), "y")])
+def test_a_search_is_cancelled_within_a_file(fs: FileSystem, tmp_path: Path, text: str, query: str) -> None:
+    (tmp_path / "f").write_text(text)
+    with pytest.raises(Cancelled):
+        fs.search(CancelledRequest(), query, "f", words=True)
+
+
+def test_words_that_overlap_what_is_no_word_are_found(fs: FileSystem, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("xa a a")
+    assert [match.column for match in fs.search(CTX, "a a", words=True).matches] == [4]
 
 
 def test_the_size_of_an_answer_is_bounded(fs: FileSystem, tmp_path: Path) -> None:

@@ -1,0 +1,60 @@
+"""Rows of the store's tables and their checksums, which tell what was changed in the file by anything else. Runs no SQL."""
+
+from __future__ import annotations
+
+from typing import Final, final
+from zlib import crc32
+
+import msgspec
+
+
+@final
+class DamagedRowError(Exception):
+    """A row of this task was changed or deleted by something else than a store. `what` says which."""
+
+    def __init__(self, what: str, task_id: str) -> None:
+        super().__init__(f"{what} of task {task_id}")
+        self.what = what
+        self.task_id = task_id
+
+
+class TaskRow(msgspec.Struct, array_like=True):
+    """A row of `tasks`, in the order of its columns."""
+
+    key: int
+    id: str
+    scope: str
+    context_id: str
+    state: int
+    status_timestamp: str
+    sequence: int
+    generation: int
+    snapshot_generation: int
+    owner: str | None
+    ended_ms: int | None
+    checksum: int = 0
+
+    def values(self) -> tuple[object, ...]:
+        """The columns, with the checksum of the others."""
+        *values, _ = msgspec.structs.astuple(self)
+        return (*values, row_checksum(b"", *values))
+
+    def verify(self) -> None:
+        """Raises `DamagedRowError`."""
+        *values, checksum = msgspec.structs.astuple(self)
+        verify("the row", self.id, checksum, b"", *values)
+
+
+COLUMNS: Final = ", ".join(TaskRow.__struct_fields__)
+COLUMN_COUNT: Final = len(TaskRow.__struct_fields__)
+
+
+def row_checksum(body: bytes, *values: object) -> int:
+    """CRC-32 of a row's body and of its other columns: strings, integers and None."""
+    return crc32(body, crc32(repr(values).encode()))
+
+
+def verify(what: str, task_id: str, checksum: object, body: bytes, *values: object) -> None:
+    """Raises `DamagedRowError` if that is not the row's checksum."""
+    if not isinstance(body, bytes) or checksum != row_checksum(body, *values):
+        raise DamagedRowError(what, task_id)

@@ -1,0 +1,65 @@
+"""Builds what msgspec needs to know of a type, in one thread at a time. The only place that does so after import.
+
+msgspec reads a type at its first use and keeps what it found on the class. While one thread does that, another one finds
+it half done, and the process crashes (msgspec 0.18 to 0.22). Decoders made by a module at its import need no lock: no
+other thread has the types yet. Never decodes anything itself while it holds the lock.
+"""
+
+from __future__ import annotations
+
+from _thread import RLock  # what annotations are made of may run code that comes here again
+from collections.abc import Callable
+from typing import Any, Final, TypeVar, overload  # Any: types and values pass through unread
+
+import msgspec
+
+T = TypeVar("T")
+
+MAX_CACHED: Final = 256
+"""Types whose decoders are kept: more than a program writes, and a bound for one that makes types as it runs."""
+
+_lock: Final = RLock()
+_decoders: Final[dict[Any, Callable[[Any], Any]]] = {}
+
+
+def build_decoder(tp: Any) -> Callable[[Any], Any]:
+    """A new `decode` function for JSON texts of this type. Raises what `msgspec.json.Decoder` raises."""
+    with _lock:
+        return msgspec.json.Decoder(tp).decode
+
+
+@overload
+def decoder_for(tp: type[T]) -> Callable[[Any], T]: ...
+
+
+@overload
+def decoder_for(tp: Any) -> Callable[[Any], Any]: ...
+
+
+def decoder_for(tp: Any) -> Callable[[Any], Any]:
+    """The `decode` function for JSON texts of this type, built at the first call. Raises as `build_decoder` does."""
+    try:
+        found = _decoders.get(tp)
+    except TypeError:  # a type that can't be hashed, for example one with a list among its annotations
+        return build_decoder(tp)
+    if found is None:
+        with _lock:
+            found = build_decoder(tp)
+            while len(_decoders) >= MAX_CACHED:
+                del _decoders[next(iter(_decoders))]
+            _decoders[tp] = found
+    return found
+
+
+def convert(value: object, tp: Any) -> Any:
+    """`msgspec.convert`."""
+    decoder_for(tp)
+    return msgspec.convert(value, tp)
+
+
+def type_info(tp: Any) -> msgspec.inspect.Type:
+    """`msgspec.inspect.type_info`."""
+    from msgspec import inspect  # late: not every process needs it
+
+    with _lock:
+        return inspect.type_info(tp)

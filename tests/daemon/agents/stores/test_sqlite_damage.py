@@ -1,0 +1,342 @@
+"""The SQLite store's file in other hands: removed, replaced, changed, damaged. Nothing wrong is served or acknowledged."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import pytest
+
+from discreet.daemon.agents.model.draft import apply_events
+from discreet.daemon.agents.model.types import (
+    Message,
+    MessageAdded,
+    Part,
+    PushConfig,
+    Role,
+    Task,
+    TaskCreated,
+    TaskState,
+    TaskStatus,
+)
+from discreet.daemon.agents.stores.interface import PushTarget, StoredTask, StoreError, TaskChange, TaskQuery
+from discreet.daemon.agents.stores.sqlite.integrity import check_pages
+from discreet.daemon.agents.stores.sqlite.schema import MIGRATIONS, connect, open_writer
+from discreet.daemon.agents.stores.sqlite.store import SqliteStore
+from discreet.daemon.logs import log
+
+pytestmark = pytest.mark.anyio
+
+TARGET = PushTarget(PushConfig("https://example.org", "p", "t"), "1.0")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "tasks.db")
+
+
+@asynccontextmanager
+async def opened(path: str) -> AsyncIterator[SqliteStore]:
+    store = SqliteStore(path)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def said(text: str) -> MessageAdded:
+    return MessageAdded(Message(text, Role.USER, (Part(text=text),)))
+
+
+def change(task_id: str, *events: MessageAdded, expected: int = 0, snapshot: bool = False) -> TaskChange:
+    task = Task(task_id, "c", TaskStatus(TaskState.INPUT_REQUIRED, timestamp="2026-01-01T00:00:00.000Z"))
+    return TaskChange(
+        task_id=task_id,
+        expected_generation=expected,
+        events=events if expected else (TaskCreated(task), *events),
+        scope="me",
+        context_id="c",
+        state=task.status.state,
+        status_timestamp=task.status.timestamp or "",
+        owner=None,
+        snapshot=apply_events(task, events) if snapshot else None,
+    )
+
+
+async def failure(path: str) -> str:
+    """The error of opening a store there, which is one line."""
+    with pytest.raises(StoreError) as error:
+        await SqliteStore(path).open()
+    (line,) = str(error.value).splitlines()
+    assert path in line
+    return line
+
+
+def logged() -> list[str]:
+    """The names of the events that were logged since the last call."""
+    return [event.name for event in iter(log.queue.get, None)]
+
+
+def run_sql(path: str, *statements: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.create_function("row_checksum", -1, lambda *values: 0)
+        for statement in statements:
+            connection.execute(statement)
+
+
+# -- files that are taken away -----------------------------------------------------------------------------------
+
+
+def remove(file: str) -> None:
+    os.unlink(file)
+
+
+def replace(file: str) -> None:
+    shutil.copyfile(file, f"{file}.other")
+    os.replace(f"{file}.other", file)
+
+
+def empty(file: str) -> None:
+    os.truncate(file, 0)
+
+
+TAKEN_AWAY = [(suffix, how) for suffix in ("", "-wal", "-shm") for how in (remove, replace)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file can't be removed")
+@pytest.mark.parametrize(("suffix", "how"), TAKEN_AWAY, ids=lambda value: getattr(value, "__name__", value or "main"))
+async def test_no_commit_is_acknowledged_after_a_file_was_removed_or_replaced(
+    path: str, suffix: str, how: Callable[[str], None]
+) -> None:
+    async with opened(path) as store:
+        assert await store.commit([change("a", snapshot=True)]) == [None]
+        how(path + suffix)
+        repeated: list[bool] = []
+        for _ in range(3):
+            with pytest.raises(StoreError, match="removed or replaced") as error:
+                await store.commit([change("b", snapshot=True)])
+            repeated.append(error.value.repeated)
+            with pytest.raises(StoreError):
+                await store.put_push_target("a", TARGET)
+        assert repeated == [False, True, True]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file can't be truncated")
+async def test_no_commit_is_acknowledged_after_the_log_was_overwritten(path: str) -> None:
+    async with opened(path) as store:
+        assert await store.commit([change("a", snapshot=True)]) == [None]
+        empty(f"{path}-wal")
+        with pytest.raises(StoreError):
+            await store.commit([change("b", snapshot=True)])
+        with pytest.raises(StoreError):
+            await store.commit([change("c", snapshot=True)])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file can't be removed")
+async def test_what_was_acknowledged_before_the_log_was_removed_is_saved(path: str) -> None:
+    async with opened(path) as store:
+        assert await store.commit([change("a", said("x"), snapshot=True)]) == [None]
+        os.unlink(f"{path}-wal")
+        os.unlink(f"{path}-shm")
+        with pytest.raises(StoreError):
+            await store.commit([change("b", snapshot=True)])
+        shutil.copyfile(path, f"{path}.copy")  # as a killed daemon leaves it
+    async with opened(f"{path}.copy") as store:
+        stored = await store.load("a")
+        assert stored is not None and stored.snapshot.history == (said("x").message,)
+
+
+async def test_a_checkpoint_by_another_program_is_no_loss(path: str) -> None:
+    async with opened(path) as store:
+        await store.commit([change("a", snapshot=True)])
+        run_sql(path, "PRAGMA wal_checkpoint(TRUNCATE)")
+        assert await store.commit([change("b", snapshot=True)]) == [None]
+
+
+# -- rows that are changed behind our back -----------------------------------------------------------------------
+
+CHANGES = {
+    "another scope": "UPDATE tasks SET scope = 'you'",
+    "another state": "UPDATE tasks SET state = 3",
+    "another owner": "UPDATE tasks SET owner = 'x'",
+    "another generation": "UPDATE tasks SET generation = 1",
+    "an older snapshot generation": "UPDATE tasks SET snapshot_generation = 0",
+    "another snapshot": "UPDATE snapshots SET body = CAST(replace(body, 'TASK', 'task') AS BLOB)",
+    "no snapshot": "DELETE FROM snapshots",
+    "a snapshot that is text": "UPDATE snapshots SET body = 'x'",
+    "another event": "UPDATE events SET bodies = CAST(replace(bodies, 'hello', 'hullo') AS BLOB)",
+    "an event less": "DELETE FROM events WHERE last_generation = 2",
+    "no events": "DELETE FROM events",
+    "events of other numbers": "UPDATE events SET first_generation = first_generation + 1",
+}
+
+
+async def make(path: str) -> None:
+    """A store with one task: a snapshot, three events after it, and a push target."""
+    async with opened(path) as store:
+        await store.commit([change("t", snapshot=True)])
+        for n in range(1, 4):
+            await store.commit([change("t", said("hello"), expected=n)])
+        await store.put_push_target("t", TARGET)
+
+
+@pytest.mark.parametrize("statement", CHANGES.values(), ids=CHANGES.keys())
+@pytest.mark.parametrize("running", [True, False], ids=["running", "restarted"])
+async def test_a_row_that_was_changed_is_a_failure_that_names_task_and_file(
+    path: str, statement: str, running: bool
+) -> None:
+    await make(path)
+    if not running:
+        run_sql(path, statement)
+    async with opened(path) as store:
+        if running:
+            run_sql(path, statement)
+        with pytest.raises(StoreError, match="of task t ") as error:
+            await store.load("t")
+        assert path in str(error.value)
+        if "scope" not in statement and "state" not in statement.rsplit("SET", maxsplit=1)[-1]:
+            with pytest.raises(StoreError, match="of task t "):
+                await store.list(TaskQuery(scope="me"))
+
+
+async def test_a_changed_row_is_not_written_over(path: str) -> None:
+    await make(path)
+    async with opened(path) as store:
+        run_sql(path, "UPDATE tasks SET generation = 3")
+        with pytest.raises(StoreError, match="of task t "):
+            await store.commit([change("t", said("x"), expected=3), change("other")])
+        assert await store.load("other") is None
+
+
+async def test_a_changed_push_target_is_a_failure(path: str) -> None:
+    await make(path)
+    async with opened(path) as store:
+        run_sql(path, "UPDATE push_targets SET body = CAST(replace(body, 'example.org', 'example.com') AS BLOB)")
+        with pytest.raises(StoreError, match="of task t "):
+            await store.load_push_targets("t")
+
+
+async def test_a_file_of_the_version_before_gets_its_checksums(path: str) -> None:
+    with closing(open_writer(path, MIGRATIONS[:1])) as connection:
+        for statement in (
+            "INSERT INTO tasks VALUES (1, 't', 'me', 'c', 3, '', 1, 2, 1, NULL, NULL)",
+            "INSERT INTO snapshots VALUES (1, x'00')",
+            "INSERT INTO events VALUES (1, 1, 2, 2, x'00')",
+            "INSERT INTO push_targets VALUES (1, 1, 'p', x'00')",
+        ):
+            connection.execute(statement)
+    with closing(open_writer(path)) as connection:
+        task = "key, id, scope, context_id, state, status_timestamp, sequence, generation, snapshot_generation, owner"
+        for table, values in (
+            ("tasks", f"x'', {task}, ended_ms"),
+            ("snapshots", "body, task_key, 1"),
+            ("events", "bodies, task_key, last_generation, first_generation"),
+            ("push_targets", "body, task_key, id"),
+        ):
+            assert connection.execute(f"SELECT checksum = row_checksum({values}) FROM {table}").fetchall() == [(1,)]
+
+
+# -- pages that are damaged --------------------------------------------------------------------------------------
+
+
+async def everything(path: str) -> dict[str, StoredTask | None]:
+    async with opened(path) as store:
+        return {f"{n}": await store.load(f"{n}") for n in range(40)}
+
+
+async def test_a_damaged_byte_is_an_error_and_never_another_answer(tmp_path: Path) -> None:
+    path, copy = str(tmp_path / "tasks.db"), str(tmp_path / "copy.db")
+    async with opened(path) as store:
+        for n in range(40):
+            await store.commit([change(f"{n}", said("x" * 100), snapshot=True)])
+            await store.commit([change(f"{n}", said("y" * 100), expected=2)])
+    intact = await everything(path)
+    content, seed, refused = Path(path).read_bytes(), random.Random(20260101), 0
+    for _ in range(120):
+        damaged, position = bytearray(content), seed.randrange(100, len(content))
+        damaged[position : position + 8] = seed.randbytes(8)
+        Path(copy).write_bytes(damaged)
+        try:
+            assert await everything(copy) == intact, position
+        except StoreError:
+            refused += 1
+        for leftover in tmp_path.glob("copy.db?*"):
+            leftover.unlink()
+    assert refused > 20
+
+
+async def test_a_damaged_index_is_found_when_the_file_is_opened(path: str) -> None:
+    await make(path)
+    with closing(sqlite3.connect(path)) as connection:
+        (page,) = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'sqlite_autoindex_tasks_1'"
+        ).fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    content = bytearray(Path(path).read_bytes())
+    start = (page - 1) * size
+    content[start : start + size] = content[start : start + size].replace(b"t", b"u")
+    Path(path).write_bytes(content)
+    assert "damaged" in await failure(path)
+
+
+async def test_a_file_that_takes_too_long_to_check_is_opened(path: str) -> None:
+    await make(path)
+    with closing(connect(path)) as connection:
+        logged()
+        check_pages(connection, path, 0.0)
+        assert logged() == ["store.unchecked"]
+    async with opened(path) as store:
+        assert await store.load("t") is not None
+
+
+@pytest.mark.parametrize("version", [-5, -1, 3, 2**31 - 1])
+async def test_a_file_of_a_version_that_is_not_ours_is_refused_and_left_unchanged(path: str, version: int) -> None:
+    await make(path)
+    run_sql(path, f"PRAGMA user_version = {version}")
+    before = Path(path).read_bytes()
+    assert "version" in await failure(path)
+    assert Path(path).read_bytes() == before
+
+
+@pytest.mark.parametrize("version", [0, 1])
+async def test_a_file_with_other_tables_than_its_version_says_is_refused(path: str, version: int) -> None:
+    await make(path)
+    run_sql(path, f"PRAGMA user_version = {version}")
+    assert "is not a store of this version" in await failure(path)
+
+
+async def test_a_file_without_one_of_the_tables_is_refused(path: str) -> None:
+    await make(path)
+    run_sql(path, "DROP TABLE snapshots")
+    assert "is not a store of this version" in await failure(path)
+
+
+# -- who may read the files --------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes are POSIX's")
+async def test_files_that_others_may_read_become_private_with_a_warning(path: str, tmp_path: Path) -> None:
+    logged()
+    async with opened(path) as store:
+        await store.commit([change("t")])
+        for file in (path, f"{path}-wal", f"{path}-shm"):
+            os.chmod(file, 0o644)
+        async with opened(path):
+            assert {entry.stat().st_mode & 0o777 for entry in tmp_path.iterdir()} == {0o600}
+    assert logged() == ["store.permissions"] * 3
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root can give files away")
+async def test_files_of_another_user_that_others_may_read_are_refused(path: str) -> None:
+    await make(path)
+    os.chmod(path, 0o644)
+    os.chown(path, 12345, 12345)
+    assert "another user" in await failure(path)
+    assert os.stat(path).st_mode & 0o777 == 0o644
