@@ -82,7 +82,7 @@ def serve(settings: Settings, handed: Handover | None = None) -> int:
         status = _complain(stderr, str(exc))
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
         if isinstance(exc, _REFUSALS) and not process.serving:
-            failure = exc  # noqa: F841 - kept until the log is closed: a half-made event loop complains when it is freed
+            _failure = exc  # kept until the log is closed: a half-made event loop complains when it is freed
             status = _complain(stderr, _refusal(exc))
         else:
             log.error("daemon.failed", exc=exc)

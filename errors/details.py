@@ -13,6 +13,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import inspect as types
 
+from .type_building import type_info
+
 Fields: TypeAlias = "dict[str, types.Type]"
 
 _CLOSED: Final = (
@@ -40,7 +42,7 @@ def hidden_facts(tp: type[msgspec.Struct]) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _type_info(tp: type[msgspec.Struct]) -> types.Type:
-    return types.type_info(tp)
+    return type_info(tp)
 
 
 def _scrub(value: Any, node: types.Type, name: str) -> tuple[Any, int]:

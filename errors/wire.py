@@ -183,7 +183,7 @@ def _without_secrets(encoded: bytes, tp: type[msgspec.Struct]) -> Raw:
     if not replacements:
         return Raw(encoded)
     safe = _encode(scrubbed)
-    msgspec.json.decode(safe, type=tp)
+    decoder_for(tp)(safe)
     return Raw(safe)
 
 

@@ -68,6 +68,18 @@ def up_to_max_page_bytes(tasks: Iterable[Task]) -> list[Task]:
     return taken
 
 
+def up_to_max_read_bytes(events: Iterable[bytes]) -> list[bytes]:
+    """At least one of the events, and no more once they reach `MAX_READ_BYTES`."""
+    taken: list[bytes] = []
+    size = 0
+    for event in events:
+        taken.append(event)
+        size += len(event)
+        if size >= MAX_READ_BYTES:
+            break
+    return taken
+
+
 def page_bound(query: TaskQuery) -> int:
     """The sequence number below which the page's tasks are. A page token is that of the last task of the page before.
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from heapq import merge
 from itertools import islice
+from sys import maxsize
 from typing import Final, TypeAlias, final
 
 import msgspec
@@ -19,15 +20,15 @@ import msgspec
 from ...memory import MemoryBudget
 from ..model.draft import apply_events
 from ..model.states import TERMINAL
-from ..model.types import Task, TaskState
+from ..model.types import TaskState
 from .checks import (
     ENDED_TASK_SECONDS,
     MAX_ENDED_TASKS,
-    MAX_READ_BYTES,
     check_changes,
     find_conflict,
     page_bound,
     up_to_max_page_bytes,
+    up_to_max_read_bytes,
 )
 from .interface import (
     CommitRefusal,
@@ -83,10 +84,7 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class MemoryStore:
-    """A `TaskStore` and its `EventLog`. `clock` is in seconds and never goes back.
-
-    Its tasks count in the `budget`, of which ended ones take a quarter at most.
-    """
+    """A `TaskStore` and its `EventLog`. `clock` is in seconds and never goes back. Ended tasks take a quarter of `budget`."""
 
     def __init__(
         self,
@@ -97,10 +95,9 @@ class MemoryStore:
     ) -> None:
         self._limits = limits or StoreLimits()
         self._clock = clock
-        self._budget = budget
-        if budget is not None:
-            ended_bytes = min(self._limits.ended_bytes, budget.limit // 4)
-            self._limits = msgspec.structs.replace(self._limits, ended_bytes=ended_bytes)
+        self._budget = budget or MemoryBudget(maxsize)
+        ended_bytes = min(self._limits.ended_bytes, self._budget.limit // 4)
+        self._limits = msgspec.structs.replace(self._limits, ended_bytes=ended_bytes)
         self._tasks: dict[str, TaskRecord] = {}
         self._by_sequence: dict[int, TaskRecord] = {}
         self._indexes: dict[_IndexKey, TaskIndex] = {}
@@ -236,8 +233,7 @@ class MemoryStore:
             self._ended_bytes -= record.size
 
     def _count(self, record: TaskRecord, size: int) -> None:
-        if self._budget is not None:
-            self._budget.add("tasks", size - record.counted)
+        self._budget.add("tasks", size - record.counted)
         record.counted = size
 
     def free(self, size: int) -> None:
@@ -291,7 +287,7 @@ class MemoryStore:
         if after < record.snapshot_generation:
             raise LogTruncatedError(task_id, record.generation)
         start = after - record.snapshot_generation
-        events = _up_to_max_read_bytes(islice(record.log or (), start, start + limit))
+        events = up_to_max_read_bytes(islice(record.log or (), start, start + limit))
         return decode_events(events, first_generation=after + 1)
 
     def retain(self, task_id: str) -> None:
@@ -315,7 +311,8 @@ class MemoryStore:
         matching = (record for record in records if from_timestamp is None or record.status_timestamp >= from_timestamp)
         found = [*islice(matching, query.page_size + 1)]
         wanted = (
-            _current_task(record, include_artifacts=query.include_artifacts) for record in found[: query.page_size]
+            decode_current_task(record.snapshot, record.log or (), include_artifacts=query.include_artifacts)
+            for record in found[: query.page_size]
         )
         tasks = up_to_max_page_bytes(wanted)
         page = found[: len(tasks)]
@@ -373,19 +370,3 @@ def _index_key(scope: str, context_id: str | None, state: TaskState) -> _IndexKe
 def _index_keys(record: TaskRecord) -> tuple[_IndexKey, _IndexKey]:
     """The indexes that hold a task."""
     return (record.scope, record.state), (record.scope, record.context_id, record.state)
-
-
-def _current_task(record: TaskRecord, *, include_artifacts: bool) -> Task:
-    return decode_current_task(record.snapshot, record.log or (), include_artifacts=include_artifacts)
-
-
-def _up_to_max_read_bytes(events: Iterator[bytes]) -> list[bytes]:
-    """At least one of the events, and no more once they reach `MAX_READ_BYTES`."""
-    taken: list[bytes] = []
-    size = 0
-    for event in events:
-        taken.append(event)
-        size += len(event)
-        if size >= MAX_READ_BYTES:
-            break
-    return taken

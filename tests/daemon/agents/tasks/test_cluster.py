@@ -25,6 +25,7 @@ from discreet.daemon.agents.service import request_handler
 from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.stores.interface import TaskQuery
 from discreet.daemon.agents.stores.sqlite.schema import COVERED_EVENTS_KEPT
+from discreet.daemon.agents.tasks import cluster
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.runner import MAX_EXECUTIONS
 from discreet.daemon.agents.tasks.status_messages import ORPHANED_TEXT
@@ -384,7 +385,12 @@ def keep_nothing_behind(path: Path) -> None:
         file.commit()
 
 
-async def test_a_watcher_too_far_behind_another_daemon_is_told_the_last_generation(daemon_on, tmp_path: Path) -> None:
+async def test_a_watcher_too_far_behind_another_daemon_is_told_the_last_generation(
+    daemon_on, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        cluster, "SHARED_POLL_SECONDS", 1.0
+    )  # so rarely that a slow machine has stored a snapshot meanwhile
     path = tmp_path / "tasks.db"
     lost: list[EventsLost] = []
 
