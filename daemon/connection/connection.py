@@ -75,7 +75,9 @@ class Connection:
             received=state.received,
             waiting=state.unsent,
         )
-        self.writer = Writer(self._channel, host.memory, on_lost=owner.on_output_lost, on_room=self._on_room)
+        self.writer = Writer(
+            self._channel, host.memory, on_lost=owner.on_output_lost, on_room=self._on_room, on_sent=self.on_progress
+        )
         self._client_requests = ClientRequests(self.writer, self.on_progress, state.asked)
         self._notices = Notices(self.writer, host.scheduler.threads)
         self.context_host = ClientContextHost(host, self._notices, self._client_requests)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @final
 class Writer:
     """Used on the loop's thread only. `on_lost(cause)` is called once, when nothing can be sent any more, `on_room()`
-    when producers that waited may go on.
+    when producers that waited may go on, `on_sent()` when `run` has sent all that was left over.
     """
 
     def __init__(
@@ -32,12 +32,14 @@ class Writer:
         *,
         on_lost: Callable[[BaseException | None], None],
         on_room: Callable[[], None],
+        on_sent: Callable[[], None],
     ) -> None:
         self._channel = channel
         self._memory = memory
         self._counted = 0
         self._on_lost = on_lost
         self._on_room = on_room
+        self._on_sent = on_sent
         self._left_over: anyio.Event | None = None
         self._room: list[anyio.Event] = []
         self._room_due = False
@@ -142,6 +144,7 @@ class Writer:
                 self._tell_of_room()
             while self.unsent:
                 await self._send_some()
+            self._on_sent()
 
     async def _send_some(self) -> None:
         await self._channel.wait_sendable()

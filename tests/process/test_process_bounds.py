@@ -138,7 +138,7 @@ def test_frames_that_never_end_are_timed_out_and_any_number_of_them_is_survived(
 
 
 def test_no_thread_or_descriptor_is_left_over_by_ten_thousand_requests(spawn: Spawn) -> None:
-    child = spawn("serve", "./app.py:app", "--max-concurrency", "8")
+    child = spawn("serve", "./app.py:app", "--max-concurrency", "8", "--max-threads", "8")
     pid = child.process.pid
 
     def load(start: int) -> None:

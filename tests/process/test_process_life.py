@@ -115,7 +115,7 @@ def test_shutdown_answers_drains_and_exits_without_waiting_for_the_client(spawn:
 
 
 def test_exit_may_follow_shutdown_as_editors_send_it(spawn: Spawn) -> None:
-    child = spawn()
+    child = spawn("--drain-timeout", "60")  # for so long it waits for `exit`
     child.call(1, "shutdown")
     child.write(encode_frame(b'{"jsonrpc":"2.0","method":"exit"}', "content-length"))
     assert child.wait() == 0

@@ -141,7 +141,7 @@ def test_a_running_request_finishes_before_the_swap(spawn: Spawn, project: Path)
 
 
 def test_a_request_that_outlasts_the_window_is_answered_unavailable(spawn: Spawn, project: Path) -> None:
-    child = start(spawn, "--drain-timeout", "0.2")
+    child = start(spawn, "--drain-timeout", "1")
     child.write(request("held", "app/held", {"path": "never"}))
     write(project, "two")
     assert child.read()["error"]["data"] == {"code": "UNAVAILABLE", "retryable": True}
@@ -180,7 +180,8 @@ def test_a_swap_leaves_no_descriptor_behind(spawn: Spawn, project: Path) -> None
         write(project, value)
         child.stderr_until("event=daemon.swapped")
         assert child.call(value, "app/held", {"path": "parts.py"})["result"] == "released"  # by now the loop runs
-        counts.append(len(os.listdir(f"/proc/{child.process.pid}/fd")))
+        folder = f"/proc/{child.process.pid}/fd"
+        counts.append(min(len(os.listdir(folder)) for _ in range(100)))  # without those that are open for a moment
     assert counts[0] == counts[1]
     assert child.end() == 0
 
