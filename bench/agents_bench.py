@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stdio_bench import machine_busy, wait_quiet
+from stdio_machine import machine_busy, wait_quiet
 
 HERE = Path(__file__).parent
 SECONDS = 900

@@ -71,6 +71,16 @@ def hostile(size: int = HOSTILE_CHARACTERS) -> dict[str, str]:
         "Bearer ", "Authorization: ", "Cookie: a=", "{\"a\":", "[[", "<a>", "&a=", ",a=", "\\\"", "\\\\\"token\\\\\": ",
         "%3A%2F%2F", "aB1", "1:2", "a.b.", "é", "İ", "\ud800", "\0", "x=y&", "key=", "key1=", "k1K=", 'key="', 'key=["', 'pw=["',
         "--password ", "--p", "-p ", "$2a$",
+        "password for a ", "password set to a1 ", "<password a='b' ", "<password a='b'", "<a name=\"password\">",
+        "AUTH a ", "AUTH ",
+        "insert into a (password) values ('a'),", "insert into a (password", "insert ", "password,a\n", "a,password\nb,c1\n",
+        "| password |\n", "| password | a1 ", "password  a\n", "passwords:\n- a1\n", "- a1\n", "tokens = [\n", "echo a ",
+        "net use a a ",
+        "identified by ", "['mysql', '-p', ", "'-u', 'a:", "a1 as the password ", "&#65;", "%41", "\\u0041", "\\x41",
+        "cookie:\n a=b\n",
+        "password = \"\"\"\n", "password = a b ", "password=a b;", "a;password=b c", "password: [a1, ", "&lt;password&gt;",
+        "token:\n a1b2c3\n",
+        "</key><string>", "setuser a >", "<redacted> to ", "://a:b", "://a:b@/",
     ]  # fmt: skip
     inputs = {repr(piece)[:24]: (piece * (size // len(piece) + 1))[:size] for piece in pieces}
     inputs["base64"] = "".join(draw.choices(alphabet, k=size))

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final, TypeGuard, assert_never
 
 from msgspec import Struct
 
+from ..errors.printable import printable
+from ..errors.redaction import load_environment, scrub, scrub_secrets
 from .app_modules import PACKAGE_FILE, UnusableFile, add_folder, import_file
 from .operations.service import DeclarationError, Service
 from .settings import Settings
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 _MOST_NAMES: Final = 8
 """How many names of a module are listed where the one asked for is not there."""
+_MAX_REASON: Final = 200
+"""Characters that are shown of what an app's own code raised."""
 
 
 class AppError(Exception):
@@ -45,6 +49,7 @@ def services_of(settings: Settings) -> list[Service]:
 
 def hosted_of(settings: Settings) -> Hosted:
     """What these settings host: their apps, else the file service. Raises `AppError`, one line for all that is wrong."""
+    load_environment(os.environ)  # before anybody's code can put what is in there into an error, a detail or a schema
     if settings.apps:
         return load(settings.apps, settings.app_dir)
     from .services.fs.service import file_service  # late: only where nothing else is served
@@ -140,7 +145,7 @@ def _run(load: Callable[[], ModuleType], shown: str, explain: Callable[[str], st
     try:
         return load()
     except (DeclarationError, UnusableFile) as exc:
-        raise AppError(f"{shown}: {exc}") from exc
+        raise AppError(f"{shown}: {scrub_secrets(str(exc))[0]}") from exc
     except ModuleNotFoundError as exc:
         missing = exc.name or ""
         if (fault := explain(missing)) is not None:
@@ -181,13 +186,11 @@ def _shown(text: str) -> str:
 
 def _scrubbed(exc: BaseException) -> str:
     """What went wrong and in which line, in a few words that may be shown."""
-    from ..errors.redaction import scrub  # late: only a failure pays for it
-
     try:
-        text = " ".join(str(exc).split())[:200]
+        text = " ".join(str(exc).split())
     except Exception:  # noqa: BLE001 - an exception's own `__str__`
         text = ""
-    return scrub(f"{type(exc).__name__}: {text}{_where(exc)}")
+    return printable(scrub(f"{type(exc).__name__}: {scrub(text, cap=_MAX_REASON)}{_where(exc)}"))
 
 
 def _where(exc: BaseException) -> str:

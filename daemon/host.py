@@ -64,7 +64,7 @@ class Host:
             notify_loop=self._wakeup.notify,
         )
         self.inner_calls: Final = InnerCalls(self.scheduler, settings.max_call_depth)
-        self.agent: Final = AgentHost(self.catalogue, agent, self.access, settings, self.inner_calls)
+        self.agent: Final = AgentHost(self.catalogue, agent, self.access, settings, self.inner_calls, self.memory)
         self.registry: Final = Registry([discovery(self), rpc_discovery(self), *services], self.agent.lazy_operations)
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
         self._tasks: anyio.abc.TaskGroup | None = None

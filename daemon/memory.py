@@ -67,6 +67,33 @@ class MemoryBudget:
                     tell()
 
 
+RESERVE_BYTES: Final = 1024 * 1024
+"""Enough to build and log some error replies."""
+
+
+@final
+class Reserve:
+    """Memory that is kept for the answers to what failed for want of memory. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._kept: bytearray | None = bytearray(RESERVE_BYTES)
+
+    def free(self) -> None:
+        """There is no memory left: give up what is kept. Call it before a `MemoryError` is answered or logged."""
+        self._kept = None
+
+    def keep(self) -> None:
+        """Keep it again if there is memory. Called whenever a request has ended."""
+        if self._kept is None:
+            try:
+                self._kept = bytearray(RESERVE_BYTES)
+            except MemoryError:
+                pass  # the next request tries again
+
+
+reserve: Final = Reserve()
+
+
 def decoded_size(text: Raw | None, size: int) -> int:
     """About how many bytes a JSON text takes once it is decoded; `size` is that of the body which holds it.
 

@@ -11,7 +11,6 @@ from typing import Final, NoReturn, final
 
 from .. import __version__
 from ..errors.printable import printable
-from ..errors.redaction import load_environment
 from ..framing import stdio_guard
 from ..framing.stray_output import StrayOutputReader
 from ..framing.transports.descriptors import StdoutClosed
@@ -83,7 +82,7 @@ def serve(settings: Settings, handed: Handover | None = None) -> int:
         status = _complain(stderr, str(exc))
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
         if isinstance(exc, _REFUSALS) and not process.serving:
-            failure = exc  # noqa: F841 - kept until the log is closed: a half-made event loop complains when it is freed
+            _failure = exc  # kept until the log is closed: a half-made event loop complains when it is freed
             status = _complain(stderr, _refusal(exc))
         else:
             log.error("daemon.failed", exc=exc)
@@ -106,7 +105,7 @@ def check(settings: Settings) -> NoReturn:
         with _opened_store(host):
             pass
     except (AppError, DeclarationError) as exc:
-        os.write(report, str(exc).encode(errors="backslashreplace"))
+        os.write(report, printable(str(exc)).encode(errors="backslashreplace"))
         status = EXIT_USAGE
     os._exit(status)  # at once: threads that user code started at import would be waited for
 
@@ -134,7 +133,6 @@ class _Process:
         self._strays.deliver_to(log_stray_output)
         install_hooks()
         mark_children()
-        load_environment(os.environ)  # before anybody's code can put what is in there into an error or a detail
         self._hangup_watch = HangupWatch(
             self._parent,
             streams.stdin,

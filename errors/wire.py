@@ -171,15 +171,20 @@ def failure_of(exc: OperationError, declared: Sequence[type[OperationError]]) ->
     if definition.has_details:
         encoded = _encode(exc.details)
         decoder_for(definition.details)(encoded)
-        details = _without_secrets(encoded)
+        details = _without_secrets(encoded, definition.details)
     return DomainFailure(definition.code, definition.message, definition.retryable, details, definition.http_status)
 
 
-def _without_secrets(encoded: bytes) -> Raw:
-    from .redaction import scrub_details  # late: costs start-up time
+def _without_secrets(encoded: bytes, tp: type[msgspec.Struct]) -> Raw:
+    """The details without secrets. Raises `msgspec.ValidationError` if they do not fit their declared type without them."""
+    from .details import without_secrets  # late: costs start-up time
 
-    scrubbed, replacements = scrub_details(msgspec.json.decode(encoded))
-    return Raw(_encode(scrubbed) if replacements else encoded)
+    scrubbed, replacements = without_secrets(msgspec.json.decode(encoded), tp)
+    if not replacements:
+        return Raw(encoded)
+    safe = _encode(scrubbed)
+    decoder_for(tp)(safe)
+    return Raw(safe)
 
 
 NO_CODE: Final = 0

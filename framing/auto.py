@@ -1,4 +1,9 @@
-"""Detects the framing from the first byte and passes everything on to the parser of that framing. Never parses itself."""
+"""Detects the framing from the first byte and passes everything on to the parser of that framing. Never parses itself.
+
+`{` and `[` mean newline framing, but a log line (`[info] starting`) may begin like this too. So the choice stands only from
+the first line that is a JSON text. Until then a line that begins with the letter of `Content-Length` means that framing:
+the lines inside such a frame's body must not run.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ from typing import Final, final
 
 from ..errors.failures import ParseFailure
 from .content_length import ContentLengthParser
-from .events import Event, FrameLimits, Framing
+from .events import Event, Frame, FrameLimits, Framing
 from .newline import NewlineParser
 
 _BLANKS: Final = b" \t\r\n"
@@ -14,15 +19,19 @@ _BLANKS: Final = b" \t\r\n"
 
 @final
 class AutoParser:
-    """Implements `Parser`. The first byte that is no white space decides: `{` and `[` mean newline framing."""
+    """Implements `Parser`. `framing` is that of the first byte that is no white space, until a header follows bad lines."""
 
     def __init__(self, limits: FrameLimits) -> None:
         self.framing: Framing | None = None
         self._limits = limits
         self._parser: ContentLengthParser | NewlineParser = NewlineParser(limits)  # skips blanks, as both parsers do
+        self._received = 0
+        self._unproved = False  # newline framing was chosen, and no line has been a JSON text yet
+        self._line_returned = False  # by the last call of `next_event`, and not refused since
         self._blanks: int | None = 0  # blanks before the first other byte; None once the framing is decided
 
     def receive_data(self, data: bytes) -> None:
+        self._received += len(data)
         if self._blanks is not None:
             data = self._decide(data, self._blanks)
         self._parser.receive_data(data)
@@ -36,6 +45,7 @@ class AutoParser:
         self._blanks = None
         self.framing = "newline" if rest[0] in b"{[" else "content-length"
         if self.framing == "newline":
+            self._unproved = True
             return data
         self._parser = ContentLengthParser(self._limits, offset=blanks + len(data) - len(rest))
         return rest
@@ -48,9 +58,27 @@ class AutoParser:
         self._parser.end_of_input()
 
     def next_event(self) -> Event:
-        return self._parser.next_event()
+        if not self._unproved:
+            return self._parser.next_event()
+        if self._line_returned:
+            self._unproved = False
+        else:
+            self._reconsider()
+        event = self._parser.next_event()
+        self._line_returned = type(event) is Frame
+        return event
+
+    def _reconsider(self) -> None:
+        """Change to the other framing if a header comes next."""
+        rest = (self._parser.leftover() or b"").lstrip(_BLANKS)
+        if rest[:1] in (b"C", b"c"):
+            self._unproved = False
+            self.framing = "content-length"
+            self._parser = ContentLengthParser(self._limits, offset=self._received - len(rest))
+            self._parser.receive_data(rest)
 
     def refuse_body(self, failure: ParseFailure) -> None:
+        self._line_returned = False
         self._parser.refuse_body(failure)
 
     def frame_timed_out(self) -> None:

@@ -182,8 +182,7 @@ class Channel:
         """
         while self.unsent:
             if not self._sending:
-                self._sending = memoryview(b"".join(self._outgoing))
-                self._outgoing.clear()
+                self._sending = memoryview(self._take_outgoing())
             try:
                 taken = self._transport.send_nowait(self._sending)
             except PeerGone:
@@ -195,6 +194,15 @@ class Channel:
             if self._sending:
                 return False
         return True
+
+    def _take_outgoing(self) -> bytes:
+        """What goes into the next write: all frames, or the first one where there is no memory to join them."""
+        try:
+            joined = b"".join(self._outgoing)
+        except MemoryError:
+            return self._outgoing.pop(0)
+        self._outgoing.clear()
+        return joined
 
     def unsent_bytes(self) -> bytes:
         """The queued bytes that are not sent yet: the rest of a frame, and whole frames."""

@@ -52,6 +52,10 @@ class AgentOptions(TypedDict, total=False):
     `extended` is the card for callers that have authenticated. Without interfaces it gets the daemon's. A function is
     called for every request of that card, with the public card without its signatures and with the caller's identity; it
     must not block. `interceptors` run around every call. `streaming` and `push_notifications` say what callers may request.
+
+    `replies_without_task` says that the executor may answer by `events.reply`. Then, and only then, `execute` begins before
+    its new task is in the store: the task is made with the first event. Until then nobody sees it or can cancel it, and
+    nothing is left of it when the process dies.
     """
 
     version: str
@@ -69,6 +73,7 @@ class AgentOptions(TypedDict, total=False):
     interceptors: Sequence[Interceptor]
     streaming: bool
     push_notifications: bool
+    replies_without_task: bool
 
 
 @final
@@ -89,6 +94,7 @@ class Agent:
             self.card: Final = _build_card(name, description, options)
             self.extended: Final = _checked_extended(options.get("extended"))
             self.interceptors: Final = _checked_interceptors(options.get("interceptors", ()))
+            self.replies_without_task: Final = options.get("replies_without_task", False)
         except (TypeError, ValueError, msgspec.ValidationError) as exc:
             raise DeclarationError(f"agent {name!r}: {exc}") from exc
 

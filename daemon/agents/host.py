@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ..dispatch.inner_calls import InnerCalls
     from ..dispatch.request import EventSink, Outcome
+    from ..memory import MemoryBudget
     from ..operations.context import ContextHost
     from .agent import Agent
     from .service.runtime import Runtime
@@ -29,7 +30,13 @@ class AgentHost:
     """One per process. `lazy_operations` are the agent's methods, for the registry."""
 
     def __init__(
-        self, catalogue: Catalogue, agent: Agent | None, access: Access, settings: Settings, inner_calls: InnerCalls
+        self,
+        catalogue: Catalogue,
+        agent: Agent | None,
+        access: Access,
+        settings: Settings,
+        inner_calls: InnerCalls,
+        memory: MemoryBudget,
     ) -> None:
         self.lazy_operations: Final = LazyOperations(METHODS, self._methods)
         self._catalogue = catalogue
@@ -38,6 +45,7 @@ class AgentHost:
         self._settings = settings
         self._inner_calls = inner_calls
         self._store: TaskStore | None = None
+        self._memory = memory
         self._runtime: Runtime | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
         self._context_host: ContextHost | None = None
@@ -50,7 +58,7 @@ class AgentHost:
         if self._settings.store != MEMORY:
             from .stores.factory import create_store  # late, as below
 
-            self._store = create_store(self._settings.store)
+            self._store = create_store(self._settings.store, self._memory)
             self._store.open_early()
 
     def close_store(self) -> None:
@@ -85,9 +93,9 @@ class AgentHost:
         from .service.methods import agent_methods  # late: most daemons are never asked for their agent
         from .stores.factory import create_store
 
-        store = self._store or create_store(self._settings.store)
+        store = self._store or create_store(self._settings.store, self._memory)
         self._runtime, methods = agent_methods(
-            self, self._agent, self._catalogue.services, self._access, self._settings, store=store
+            self, self._agent, self._catalogue.services, self._access, self._settings, self._memory, store=store
         )
         return methods
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol, assert_never, final
 
 from ...framing.events import END_OF_INPUT, NEED_DATA, Fault, Frame
 from ..logs import log
-from ..memory import SMALL
+from ..memory import SMALL, reserve
 from ..process.allocator import map_large_blocks
 from ..rpc.envelope import NULL_ID, Call, Dropped, Message, NoJson, Refused, Reply, decode
 from ..rpc.request_log import note_dropped, note_fault, note_reply
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 FILLS_BEFORE_LOOP: Final = 4
 """Enough for a first burst of requests and the end of input behind it."""
+
+
+MEMORY_SECONDS: Final = 0.05
+"""How long nothing is read after memory ran out."""
 
 
 class Intake(Protocol):
@@ -61,17 +65,33 @@ class Reader:
 
     async def run(self) -> None:
         """Read until the end of input. Cancelling it loses nothing that was received."""
-        while True:
-            hungry = self._read_received()
-            self._writer.flush()
-            if self.ended:
-                return
-            if hungry:
-                fault = await self._channel.receive_more()
-                if fault is not None:
-                    self._take_fault(fault)
-            else:
-                await self._wait_for_room()
+        while not self.ended:
+            try:
+                await self._read_once()
+            except MemoryError:  # what came is still there: go on when others have ended
+                await self._wait_for_memory()
+        self._writer.flush()
+
+    async def _read_once(self) -> None:
+        hungry = self._read_received()
+        self._writer.flush()
+        if self.ended:
+            return
+        if hungry:
+            fault = await self._channel.receive_more()
+            if fault is not None:
+                self._take_fault(fault)
+        else:
+            await self._wait_for_room()
+
+    @staticmethod
+    async def _wait_for_memory() -> None:
+        import anyio  # late: the first replies leave without an event loop
+
+        reserve.free()
+        log.error("memory.exhausted")
+        await anyio.sleep(MEMORY_SECONDS)
+        reserve.keep()
 
     def read_all(self) -> None:
         """Take everything that was received, however much waits."""
@@ -122,6 +142,8 @@ class Reader:
 
     def _take_own_fault(self, message: Message | None, exc: Exception) -> None:
         """Answer the message whose handling failed in the daemon's own code, if it has an id, and go on."""
+        if isinstance(exc, MemoryError):
+            reserve.free()
         call_id = message.id if isinstance(message, Call) else None
         log.error("daemon.fault", id=call_id, exc=exc)
         if call_id is not None:

@@ -17,7 +17,7 @@ from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import Failure, Internal
 from ...errors.wire import failure_of
 from ..logs import log
-from ..memory import MemoryBudget, values_size
+from ..memory import MemoryBudget, reserve, values_size
 from ..operations.context import CallFailed, keep_progress_token
 from .request import Outcome
 from .task_pool import in_context
@@ -193,6 +193,8 @@ def declared(exc: OperationError) -> Failure | None:
 def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
     """The failure that an exception of this operation stands for."""
     found = _single(exc)
+    if isinstance(found, MemoryError):
+        reserve.free()
     if isinstance(found, FailureError):
         return found.failure
     if isinstance(found, CallFailed) and isinstance(found.failure, Internal):

@@ -7,7 +7,7 @@ from typing import Protocol, final
 
 from ...errors.failures import Failure, Internal, InvalidRequest, Overloaded
 from ...errors.wire import encode_error_response
-from ..memory import SMALL, MemoryBudget
+from ..memory import SMALL, MemoryBudget, reserve
 from ..process.allocator import map_large_blocks
 from ..rpc import envelope
 from ..rpc.envelope import Call
@@ -79,6 +79,8 @@ class Responder:
         ended = request.ended_by is not None
         if not self._inflight.settle(request, hold=stream is not None and not ended):
             return
+        if isinstance(outcome, bytes) and stream is None:
+            return self.result(call, outcome)
         if isinstance(outcome, bytes):
             response = envelope.encode_result(call.id, outcome)
         else:
@@ -105,9 +107,15 @@ class Responder:
     # -- answers to everything else ----------------------------------------------------------------------------
 
     def result(self, call: Call, result: bytes) -> None:
-        """Answer a call that was never admitted with the JSON text of its result."""
-        if call.id is not None:
+        """Answer a call with the JSON text of its result; with INTERNAL where there is no memory for it."""
+        if call.id is None:
+            return
+        try:
             self._output.post(envelope.encode_result(call.id, result))
+        except MemoryError:
+            reserve.free()
+            note_failure(call.method, call.id, Internal())
+            self.error(call.id, Internal())
 
     def fail(self, call: Call, failure: Failure) -> None:
         """Answer a call that was never admitted with an error, and log it. Notifications are only logged."""

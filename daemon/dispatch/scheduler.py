@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 import msgspec
 
 from ...errors.failures import Failure, Overloaded, TimedOut
-from ..memory import MemoryBudget, decoded_size
+from ..memory import MemoryBudget, decoded_size, reserve
 from ..operations.context import Context
 from ..operations.spec import OperationSpec
 from ..rpc.request_log import note_unanswered
@@ -280,6 +280,7 @@ class Scheduler:
         else:
             note_unanswered(request.call)
         self._leave(request)
+        reserve.keep()
         self.pump()
 
     def _leave(self, request: Request) -> None:

@@ -12,8 +12,10 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final, final  # Any: outcomes and arguments pass through unread
 
-from ...errors.failures import Overloaded
+from ...errors.failures import Internal, Overloaded
 from ..logs import log
+from ..memory import reserve
+from ..process.thread_starts import starting
 from .request import Request
 
 PARKED_TIMES: Final = 8
@@ -86,7 +88,8 @@ class ThreadPool:
     def _start(self, number: int) -> None:
         thread = threading.Thread(target=self._work, name=f"discreet-handler-{number}", daemon=True)
         try:
-            thread.start()
+            with starting:
+                thread.start()
         except (RuntimeError, MemoryError):  # the system has none left
             self.call_on_loop(self._not_started)
 
@@ -120,7 +123,13 @@ class ThreadPool:
 
     def _work(self) -> None:
         while (request := self._waiting.get()) is not None:
-            self.call_on_loop(self._ended, request, self._perform(request))
+            try:
+                outcome = self._perform(request)
+            except BaseException as exc:  # noqa: BLE001 - the boundary itself failed: no memory for an answer, most likely
+                reserve.free()
+                log.error("daemon.fault", error=type(exc).__name__)
+                outcome = Internal()
+            self.call_on_loop(self._ended, request, outcome)
 
     def _ended(self, request: Request, outcome: Any) -> None:
         self._busy -= 1

@@ -1,7 +1,8 @@
 """Renders an event as one scrubbed line. Only the writer thread imports and runs it, since it loads structlog.
 
-The order: scrub every field, cut it and scrub the rest, render, scrub the line. Data of a caller can't end a line, colour
-it or look like a field: in every form values are quoted, and what is not printable is escaped.
+Each field is scrubbed by itself: its value, cut to its limit, and once more as the line shows it. So no value can hide or
+change another field. Data of a caller can't end a line, colour it or look like a field: in every form values are quoted,
+and what is not printable is escaped. The timestamp, the level and the event are the program's own and stay as they are.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, final
 
 from ...errors.printable import printable, printable_json
-from ...errors.redaction import load_environment, scrub, scrub_exception, scrub_fields
+from ...errors.redaction import load_environment, scrub, scrub_event, scrub_exception
 from ...errors.redaction.marks import CUT, REDACTED
 from .line import encode_line, safe_name, standard_fields
 from .queue import LogEvent
@@ -30,7 +31,12 @@ _FIRST: Final = ("method", "id")
 _RESERVED: Final = frozenset({"timestamp", "level", "event", "stack", "exception", "exc_info"})
 """Names that the line or structlog's renderers use. A field of such a name gets an underscore."""
 
+_PROGRAM_NAMES: Final = ("method", "logger")
+"""Fields whose value names something of the program: a registered secret of plain words does not hide it."""
+
 _BARE: Final = re.compile(r'[^\s="\\]+')
+
+_INSIDE_QUOTES: Final = re.compile(r'(?:[^"\\]|\\.)*+')
 
 
 @final
@@ -45,39 +51,49 @@ class Renderer:
 
     def line(self, event: LogEvent) -> bytes:
         """The line with its end. Raises what a value's own code raises; `line.fallback_line` serves then."""
-        entry: dict[str, object] = {**standard_fields(event), **_fields(event.fields)}
-        text = printable_json(self._json(entry)) if self._form == "json" else self._text(entry)
+        standard, fields = standard_fields(event), _fields(event.fields)
+        if self._form == "json":
+            text = printable_json(
+                self._plain({**standard, **{key: _checked_json(value) for key, value in fields.items()}})
+            )
+        else:
+            shown = {key: _Verbatim(_quote(value)) for key, value in standard.items()}
+            shown |= {key: _Verbatim(_checked_text(value)) for key, value in fields.items()}
+            text = (self._colored or self._plain)(shown)
         return encode_line(text, self._form, event)
 
-    def _text(self, entry: dict[str, object]) -> str:
-        shown = {key: _Verbatim(_quote(value)) for key, value in entry.items()}
-        text = self._plain(shown)
-        safe = scrub(text)
-        if safe != text:
-            return printable(safe)
-        return text if self._colored is None else self._colored(shown)
 
-    def _json(self, entry: dict[str, object]) -> str:
-        text = self._plain(entry)
-        safe = scrub(text)
-        if safe != text and not _is_json(safe):
-            # With its quotes and escapes, something looks like a secret, and removing it breaks the JSON: remove all text.
-            return self._plain(
-                {name: value if name in _RESERVED else _without_text(value) for name, value in entry.items()}
-            )
-        return safe
+def _checked_text(value: object) -> str:
+    """The value as a line of text shows it, scrubbed once more in that form."""
+    shown = _quote(value)
+    if shown == value or value is None or isinstance(value, bool | int | float):
+        return shown
+    if not shown.startswith('"'):  # a container without anything to quote
+        return shown if scrub(shown) == shown else REDACTED
+    if shown[1:-1] == value:
+        return shown
+    inside = scrub(shown[1:-1])
+    if inside == shown[1:-1]:
+        return shown
+    # Where a quote or half of an escape was removed too, nothing tells where the value would end.
+    return f'"{printable(inside)}"' if _INSIDE_QUOTES.fullmatch(inside) else REDACTED
 
 
-def _is_json(text: str) -> bool:
+def _checked_json(value: object) -> object:
+    """The value, scrubbed once more as JSON shows it; the mark if what is left is no JSON of the same type."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = json.dumps(value)
+    if isinstance(value, str) and text[1:-1] == value:
+        return value
+    safe = scrub(text)
+    if safe == text:
+        return value
     try:
-        json.loads(text)
+        parsed: object = json.loads(safe)
     except ValueError:
-        return False
-    return True
-
-
-def _without_text(value: object) -> object:
-    return REDACTED if isinstance(value, str | dict | list) else value
+        return REDACTED
+    return parsed if type(parsed) is type(value) else REDACTED
 
 
 def _text_renderer(form: Form, *, color: bool) -> Callable[[Mapping[str, object]], str]:
@@ -99,14 +115,17 @@ def _text_renderer(form: Form, *, color: bool) -> Callable[[Mapping[str, object]
 
 def _fields(fields: Mapping[str, object]) -> dict[str, object]:
     """The fields scrubbed and cut, under names that can't be taken for the line's own; `method` and `id` first."""
-    rest = {name: _id(value) if name == "id" else value for name, value in fields.items()}
     exc = fields.get("exc")
-    if exc is None or isinstance(exc, BaseException):
-        rest.pop("exc", None)
-    seen = scrub_fields(rest, cap=MAX_FIELD)
-    assert isinstance(seen, dict)  # as every mapping becomes one
-    names = sorted(seen, key=lambda name: name not in _FIRST)  # stable: the others keep their order
-    result = {_key(name): _cut(seen[name]) for name in names}
+    has_traceback = exc is None or isinstance(exc, BaseException)
+    rest = {
+        name: _id(value) if name == "id" else value
+        for name, value in fields.items()
+        if name != "exc" or not has_traceback
+    }
+    seen = scrub_event(rest, program_names=_PROGRAM_NAMES, cap=MAX_FIELD)
+    result: dict[str, object] = {}
+    for name in sorted(seen, key=lambda name: name not in _FIRST):  # stable: the others keep their order
+        result[_key(name, result)] = _cut(seen[name])
     if isinstance(exc, BaseException):
         result["exc"] = _cut_traceback(scrub_exception(exc).rstrip())
     return result
@@ -120,9 +139,12 @@ def _id(value: object) -> object:
         return value
 
 
-def _key(name: str) -> str:
+def _key(name: str, taken: Mapping[str, object]) -> str:
+    """The name as the line shows it: none of the line's own names, and no field's that comes before."""
     clean = safe_name(name)
-    return f"{clean}_" if clean in _RESERVED else clean
+    while clean in _RESERVED or clean in taken:
+        clean += "_"
+    return clean
 
 
 def _cut(value: object) -> object:

@@ -8,14 +8,11 @@ with the scopes of the setting `scope`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol, final
+from typing import Final, Protocol, final
 
 import msgspec
 
 from ...errors.failures import AuthenticationRequired, Failure, InsufficientPermissions
-
-if TYPE_CHECKING:
-    from ...errors.redaction.caller_secrets import CallerSecrets
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -73,7 +70,6 @@ class Access:
     def __init__(self, parent: Identity, provider: IdentityProvider | None = None) -> None:
         self._parent = parent
         self.provider: Final = provider
-        self._caller_secrets: CallerSecrets | None = None
         self.unrestricted: Final = provider is None and parent.scopes is None
         """Every caller may call everything: no check is needed."""
 
@@ -89,11 +85,9 @@ class Access:
 
     def _register_secret(self, authorization: str) -> None:
         """Keep accepted credentials out of the logs, also where a handler repeats them."""
-        if self._caller_secrets is None:
-            from ...errors.redaction.caller_secrets import CallerSecrets  # late: only daemons with a provider need it
+        from ...errors.redaction import register_caller_secret  # late: only daemons with a provider need it
 
-            self._caller_secrets = CallerSecrets()
-        self._caller_secrets.add(authorization.strip().partition(" ")[2].strip() or authorization)
+        register_caller_secret(authorization.strip().partition(" ")[2].strip() or authorization)
 
     def refusal(self, rule: AccessRule, metadata: Mapping[str, str]) -> Failure | None:
         """Why this call is refused; None where it is allowed."""

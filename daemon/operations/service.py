@@ -16,6 +16,7 @@ from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, final, g
 
 from msgspec import UNSET
 
+from ...errors.details import hidden_facts
 from ...errors.exceptions import OperationError
 from .access import AccessRule
 from .json_types import require_json_type
@@ -249,6 +250,11 @@ def _check_errors(errors: Sequence[type[OperationError]]) -> tuple[type[Operatio
         if cls.definition.code in codes:
             raise ValueError(f"errors holds the code {cls.definition.code} twice; give each class a code of its own")
         codes.add(cls.definition.code)
+        if hidden := hidden_facts(cls.definition.details):
+            raise ValueError(
+                f"{cls.__name__}.{hidden[0]}: a text of this name is always redacted; rename it,"
+                " or make it a closed list (Literal or Enum)"
+            )
     return tuple(errors)
 
 

@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from ...errors.codes import GrpcStatus, grpc_of_http
 from ...errors.definitions import ErrorDefinition
+from ...errors.redaction import scrub_known
 from ...errors.type_building import decoder_for
 from ..operations.access import AccessRule
 from ..operations.params import InputModel
@@ -79,7 +80,7 @@ def operation_schema(spec: OperationSpec) -> OperationSchema:
         namespace=spec.namespace,
         kind=spec.kind,
         visibility=spec.visibility,
-        description=spec.description,
+        description=scrub_known(spec.description),
         input_schema=_input(spec.input),
         output_schema=json_schema(spec.returns),
         error_schemas=tuple(_error(cls.definition) for cls in spec.errors),
@@ -115,8 +116,8 @@ def _input(model: InputModel) -> JsonSchema:
 def _error(definition: ErrorDefinition) -> ErrorSchema:
     return ErrorSchema(
         code=definition.code,
-        message=definition.message,
-        description=definition.description,
+        message=scrub_known(definition.message),
+        description=scrub_known(definition.description),
         schema=json_schema(definition.details, titled=False) if definition.has_details else None,
         http_status=definition.http_status,
         grpc_status=grpc_of_http(definition.http_status),

@@ -18,6 +18,7 @@ from msgspec import inspect as types
 
 from ...errors.type_building import type_info
 from ..operations.type_shapes import ObjectLike, TupleLike, required_length, tuple_items, without_metadata
+from .known_secrets import without_known_secrets
 from .patterns import to_ecma
 
 JsonSchema: TypeAlias = dict[str, Any]
@@ -99,7 +100,7 @@ class _Writer:
         """The schema of a type; for a named type a reference."""
         match node:
             case types.Metadata():
-                return self.write(node.type) | (node.extra_json_schema or {})
+                return self.write(node.type) | without_known_secrets(node.extra_json_schema or {})
             case (
                 types.StructType()
                 | types.DataclassType()
@@ -115,7 +116,7 @@ class _Writer:
         """The schema of a type itself, without a reference to it."""
         match node:
             case types.Metadata():
-                return self.body(node.type) | (node.extra_json_schema or {})
+                return self.body(node.type) | without_known_secrets(node.extra_json_schema or {})
             case types.UnionType():
                 return {"anyOf": self._members_of_union(node)}
             case types.LiteralType():
@@ -280,9 +281,10 @@ def _default(field: types.Field) -> JsonSchema:
     if isinstance(value, float) and not math.isfinite(value):
         return {}
     try:
-        return {"default": msgspec.to_builtins(value, str_keys=True, order="deterministic")}
+        default = msgspec.to_builtins(value, str_keys=True, order="deterministic")
     except (TypeError, ValueError):  # of a type that msgspec does not encode
         return {}
+    return without_known_secrets({"default": default})
 
 
 def _named(cls: Any) -> JsonSchema:
@@ -290,7 +292,7 @@ def _named(cls: Any) -> JsonSchema:
     plain = getattr(cls, "__origin__", cls)
     doc = inspect.cleandoc(plain.__dict__.get("__doc__") or "").split("\n\n")[0]
     described = {} if not doc or _GENERATED_DOCS.fullmatch(doc) else {"description": " ".join(doc.split())}
-    return {"title": plain.__name__} | described
+    return {"title": plain.__name__} | without_known_secrets(described)
 
 
 def _tag_field(node: types.Type) -> str | None:

@@ -9,6 +9,7 @@ import msgspec
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
+from ...errors.redaction import scrub_known
 from ..logs import log
 from ..operations.access import Identity
 from ..operations.context import Context
@@ -130,7 +131,8 @@ def builtins(surface: Surface, life: Life) -> Service:
     def list_methods(ctx: Context) -> list[Method]:
         """List the methods that the caller may call."""
         return listed.get(
-            ctx.identity, lambda: [Method(spec.name, spec.description) for spec in surface.methods(ctx.identity)]
+            ctx.identity,
+            lambda: [Method(spec.name, scrub_known(spec.description)) for spec in surface.methods(ctx.identity)],
         )
 
     @service.query(inline=True, name="describeMethods")

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import MethodNotFound
+from ...errors.redaction import scrub_known
 from ..operations.context import Context
 from ..operations.service import Service
 from ..operations.spec import Forward, OperationKind, OperationSpec
@@ -46,7 +47,7 @@ def discovery(catalogue: DiscoveryHost) -> Service:
         """List the operations that the caller may call, all or those of a namespace or with a text in them."""
         wanted = (query or "").casefold()
         return [
-            Listed(spec.name, spec.namespace, spec.kind, spec.description)
+            Listed(spec.name, spec.namespace, spec.kind, scrub_known(spec.description))
             for spec in catalogue.offered(ctx)
             if namespace in (None, spec.namespace) and wanted in f"{spec.name} {spec.description}".casefold()
         ]

@@ -1,4 +1,4 @@
-"""The limits of one scrubbing call. Values only."""
+"""The limits of the scrubber. Values only."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from typing import Final, NamedTuple
 
 MAX_FIELD_CHARACTERS: Final = 8192
 """Characters that are kept of one field of a log event."""
+
+MIN_SECRET_LENGTH: Final = 8
+"""Characters of the shortest secret that is kept: a shorter one would match inside harmless words."""
 
 
 class ScrubLimits(NamedTuple):

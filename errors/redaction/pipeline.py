@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
-from .layers.entropy import MIN_RUN_LENGTH, scrub_random_runs
-from .layers.known_secrets import KnownSecrets
+import re
+from typing import Protocol
+
+from .layers.entropy import MIN_RUN_LENGTH, looks_random, scrub_random_runs
 from .layers.kubernetes import scrub_kubernetes_secrets
-from .layers.names import scrub_named_values, scrub_values_below
+from .layers.names import scrub_folded_cookies, scrub_named_values, scrub_values_below
 from .layers.paths import PathScrubber
 from .layers.prefilter import Prefilter
 from .layers.sensitivity import SENSITIVE_STEMS
+from .layers.tables import scrub_inserts, scrub_tables
 from .layers.token_formats import RuleScrubber, length_rules, literal_rules, scrub_pem
 from .limits import ScrubLimits
-from .marks import CUT
+from .marks import CUT, Replace
 from .work_budget import BudgetExhaustedError, WorkBudget
 
 _MAX_ROUNDS = 6  # over one line or text; two are usual: one that changes it and one that confirms
 _CUT_BACK = 256  # characters: how far back a cut looks for white space, so that it splits no secret
 
+_PLAIN_NAME = re.compile(r"\$?/?_?[A-Za-z]{1,32}\d{0,2}(?:[_./][A-Za-z]{1,32}\d{0,2}){0,8}")
+
 _NAMES_LAYER = "names"  # stands for layer 2 among the rules of the prefilter
+
+
+class SecretStore(Protocol):
+    """Layer 1: known secrets."""
+
+    def scrub(self, text: str, replace: Replace) -> str: ...
 
 
 class Pipeline:
     """The five layers, with the registered secrets and the known account names."""
 
-    def __init__(self, known: KnownSecrets, limits: ScrubLimits, *, fast: bool = True) -> None:
+    def __init__(self, known: tuple[SecretStore, ...], limits: ScrubLimits, *, fast: bool = True) -> None:
         self._known = known
         self._limits = limits
         self.paths = PathScrubber()
@@ -44,6 +55,13 @@ class Pipeline:
                 return scrubbed
             scrubbed = self._scrub_until_stable(_truncate(scrubbed, cap - margin), paths=True)
         return scrubbed if len(scrubbed) <= cap else CUT
+
+    def scrub_name(self, text: str) -> str:
+        """Run layers 2 to 5 over a name of plain words, and all layers over any other text."""
+        if _PLAIN_NAME.fullmatch(text) is None or looks_random(text):
+            return self.scrub(text)
+        scrubbed = self._scrub_line_until_stable(text, set(), self._new_budget(text), paths=False)
+        return self.paths.scrub(scrubbed, accounts=False)
 
     def scrub_secrets(self, text: str) -> tuple[str, int]:
         """Run layers 1 to 4; returns the text and the number of replacements."""
@@ -74,12 +92,18 @@ class Pipeline:
     def _scrub_blocks(self, text: str, work: WorkBudget) -> str:
         """Scrub what may span lines: known secrets, PEM blocks, Kubernetes Secrets, values on the line below their name."""
         try:
-            text = self._known.scrub(text, work.replace)
+            for store in self._known:
+                text = store.scrub(text, work.replace)
             if "BEGIN" in text:
                 text = scrub_pem(text, work.replace)
             if "kind" in text:
                 text = scrub_kubernetes_secrets(text, work.replace)
-            return scrub_values_below(text, lower(text), work) if "\n" in text else text
+            if "NSERT" in text or "nsert" in text:
+                text = scrub_inserts(text, work)
+            if "\n" not in text:
+                return text
+            text = scrub_values_below(text, lower(text), work)
+            return scrub_tables(scrub_folded_cookies(text, work), work)
         except BudgetExhaustedError:
             return CUT
 

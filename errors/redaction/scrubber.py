@@ -6,9 +6,10 @@ Cheap to import: the layers, and with them every pattern, are loaded by the firs
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, final
 
+from .caller_secrets import CallerSecrets
 from .layers.known_secrets import KnownSecrets
 from .limits import MAX_FIELD_CHARACTERS, ScrubLimits
 
@@ -30,6 +31,7 @@ class Scrubber:
         self._limits = limits
         self._fast = fast
         self._known = KnownSecrets()
+        self._callers = CallerSecrets()
         self._lock = threading.Lock()
         self._environments: list[SensitiveValues] = []
         self._built: Pipeline | None = None
@@ -43,23 +45,31 @@ class Scrubber:
 
         with self._lock:
             if self._built is None:
-                pipeline = Pipeline(self._known, self._limits, fast=self._fast)
+                pipeline = Pipeline((self._known, self._callers), self._limits, fast=self._fast)
                 for found in self._environments:
                     pipeline.paths.add_names(users=found.users, homes=found.homes)
                 self._built = pipeline
             return self._built
 
     def register(self, secret: str) -> None:
-        """Redact this value from now on, as plain text, JSON, URL, base64 and `repr`, and each of its lines.
+        """Redact this value from now on, in every encoding in which logs show texts, and each of its lines.
 
         Values of fewer than 8 characters and common words are ignored: redacting them would make logs unreadable. At
-        most 1,024 values are kept; past that the one registered first is forgotten.
+        most 1,024 values and 524,288 characters are kept; past that the one registered first is forgotten.
         """
         self._known.add(secret)
 
     def unregister(self, secret: str) -> None:
         """Forget a registered value; unknown ones are ignored."""
         self._known.discard(secret)
+
+    def register_caller_secret(self, secret: str) -> None:
+        """Redact this credential of a caller for an hour after its last use, if it looks random.
+
+        A caller chooses its credentials: words would make logs unreadable. Callers have a store of their own, of at most
+        256 secrets, and never displace a registered value.
+        """
+        self._callers.add(secret)
 
     def load_environment(self, environ: Mapping[str, str]) -> None:
         """Register the secrets of an environment, and redact its account names and home directories from now on."""
@@ -69,6 +79,8 @@ class Scrubber:
         for secret in found.secrets:
             self._known.add(secret)
         with self._lock:
+            if found in self._environments:
+                return
             self._environments.append(found)
             if self._built is not None:
                 self._built.paths.add_names(users=found.users, homes=found.homes)
@@ -81,6 +93,20 @@ class Scrubber:
         """The text without secrets but with its paths, and the number of replacements."""
         return self._pipeline.scrub_secrets(text)
 
+    def scrub_name(self, text: str) -> str:
+        """The text scrubbed like any other, except that a name of plain words is not compared with known values.
+
+        For what the program itself writes, such as the names of methods, fields and loggers: nobody could read the log
+        if a registered secret happened to be one of them.
+        """
+        return self._pipeline.scrub_name(text)
+
+    def scrub_known(self, text: str) -> str:
+        """The text without registered secrets; nothing else is looked for."""
+        from .marks import REDACTED  # late: compiles patterns
+
+        return self._known.scrub(text, lambda _: REDACTED)
+
     def finds_secret(self, text: str) -> bool:
         """Whether `scrub` would change the text. A path counts too."""
         return self._pipeline.scrub(text) != text
@@ -90,6 +116,17 @@ class Scrubber:
         from .values import ValueScrubber
 
         return ValueScrubber(self._pipeline, cap=cap).scrub(value)
+
+    def scrub_event(
+        self, fields: Mapping[str, object], *, program_names: Collection[str] = (), cap: int = MAX_FIELD_CHARACTERS
+    ) -> dict[str, object]:
+        """Scrubbed copies of the fields of a log event, each by itself: no field can change or hide another.
+
+        Field names, and texts in the fields `program_names`, are scrubbed as `scrub_name` does it.
+        """
+        from .values import scrub_event
+
+        return scrub_event(self._pipeline, fields, program_names=program_names, cap=cap)
 
     def scrub_details(self, value: object) -> tuple[object, int]:
         """A JSON value without secrets in its texts, and the number of replacements; without any, the same object."""
@@ -109,10 +146,14 @@ DEFAULT = Scrubber()
 
 register = DEFAULT.register
 unregister = DEFAULT.unregister
+register_caller_secret = DEFAULT.register_caller_secret
 load_environment = DEFAULT.load_environment
 scrub = DEFAULT.scrub
 scrub_secrets = DEFAULT.scrub_secrets
+scrub_name = DEFAULT.scrub_name
+scrub_known = DEFAULT.scrub_known
 scrub_fields = DEFAULT.scrub_fields
+scrub_event = DEFAULT.scrub_event
 scrub_details = DEFAULT.scrub_details
 scrub_exception = DEFAULT.scrub_exception
 finds_secret = DEFAULT.finds_secret

@@ -7,7 +7,7 @@ structure: a key of a mapping, a field of a record, a `name`/`value` pair, a hea
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from functools import partial
 from itertools import islice
 from typing import cast, final
@@ -24,6 +24,7 @@ _MAX_CHARACTERS = 1024 * 1024  # of all texts of one value; texts past it are cu
 _MAX_INTEGER_BITS = 4096  # printing a larger integer takes quadratic time, and no log needs it
 _CYCLE = "<cycle>"
 _NAME = re.compile(r"[\w.:-]{1,64}")
+_OWN_NAME = re.compile(r"[a-z]{1,20}(?:_[a-z]{1,20}){0,3}")  # names of fields as our events have them
 _PAIR_NAMES = ("name", "key", "Name", "Key")
 _PAIR_VALUES = ("value", "Value", "val")
 
@@ -91,7 +92,7 @@ class ValueScrubber:
         for key, value in fields:
             text = self.scrub(key, 0)
             name = text if isinstance(text, str) else str(text)
-            copied = self._scrub_named(named if named and name in _PAIR_VALUES else name, value, depth)
+            copied = self.scrub_named(named if named and name in _PAIR_VALUES else name, value, depth)
             if name in _PAIR_NAMES:
                 named = _as_name(copied)
             result[_unique_key(name, result)] = copied
@@ -101,13 +102,13 @@ class ValueScrubber:
         result: list[object] = []
         name = ""
         for place, item in enumerate(items):
-            result.append(copied := self._scrub_named(name, item, depth) if name else self.scrub(item, depth))
+            result.append(copied := self.scrub_named(name, item, depth) if name else self.scrub(item, depth))
             text = _as_name(copied)
             is_header = len(items) == 2 and place == 0
             name = text if is_header or text.startswith("-") else ""
         return result
 
-    def _scrub_named(self, name: str, value: object, depth: int) -> object:
+    def scrub_named(self, name: str, value: object, depth: int = _MAX_DEPTH) -> object:
         """The copy of a value, or the mark if its name is sensitive. Decided by the copy, as a second round would decide."""
         copied = self.scrub(value, depth)
         sensitivity = name_sensitivity(name)
@@ -133,6 +134,27 @@ class ValueScrubber:
 _BUILTIN_TYPES = frozenset({str, int, float, bool, bytes, dict, list, tuple, set, frozenset, type(None)})
 """Types whose methods are Python's own."""
 _ITERABLES = frozenset({"deque", "dict_keys", "dict_values", "dict_items", "range", "array"})
+
+
+def scrub_event(
+    pipeline: Pipeline, fields: Mapping[str, object], *, program_names: Collection[str], cap: int
+) -> dict[str, object]:
+    """Scrub each field of a log event by itself: the size and the secrets of one change no other.
+
+    Names of fields, and texts in the fields `program_names`, are scrubbed as names of the program.
+    """
+    result: dict[str, object] = {}
+    named = ""
+    for name, value in fields.items():
+        if name in program_names and isinstance(value, str):
+            copied: object = pipeline.scrub_name(value[:cap])
+        else:
+            owner = named if named and name in _PAIR_VALUES else name
+            copied = ValueScrubber(pipeline, cap=cap).scrub_named(owner, value)
+        named = _as_name(copied) if name in _PAIR_NAMES else named
+        shown = name if _OWN_NAME.fullmatch(name) else pipeline.scrub_name(name)
+        result[_unique_key(shown, result)] = copied
+    return result
 
 
 def _record_fields(value: object) -> list[tuple[object, object]] | None:

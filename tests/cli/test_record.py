@@ -4,113 +4,27 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 import msgspec
 import pytest
 
 from discreet.cli.main import main
 from discreet.framing.encoder import encode_frame
-from discreet.recording.format import (
-    ClosedEntry,
-    EndEntry,
-    MessageEntry,
-    OmittedEntry,
-    Recording,
-    StderrEntry,
-    read_recording,
-)
-from support.programs import environment, has_ended
-from support.waits import DEADLINE_SECONDS, wait_until
+from discreet.recording.format import ClosedEntry, EndEntry, MessageEntry, StderrEntry, read_recording
+from support.programs import environment
+from support.recorder import ECHO, INITIALIZE, python, record, recorded
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="plays with POSIX pipes and signals")
 
 GITHUB = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3hJ6"
-INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}'
-
-
-def python(code: str, *words: str) -> list[str]:
-    return [sys.executable, "-I", "-S", "-c", code, *words]
 
 
 SERVE = [sys.executable, "-P", "-m", "discreet", "serve"]
-
-
-class Session:
-    """A server behind a recorder, and this test as its client."""
-
-    def __init__(self, tmp_path: Path, server: Sequence[str], *flags: str, **env: str) -> None:
-        self.file = tmp_path / "session.jsonl"
-        words = ["record", "-o", str(self.file), *flags, "--", *server]
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "discreet", *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            env=environment(**env),
-        )
-        self.stdin, self.stdout, self.stderr = (
-            _there(stream) for stream in (self.process.stdin, self.process.stdout, self.process.stderr)
-        )
-
-    def write(self, data: bytes) -> None:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[self.stdin.write(rest) or 0 :]
-
-    def read(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size and (chunk := self.stdout.read(size - len(data))):
-            data += chunk
-        return data
-
-    def end(self) -> int:
-        return self.process.wait(DEADLINE_SECONDS)
-
-    @property
-    def recording(self) -> Recording:
-        return read_recording(self.file)
-
-    def said(self) -> list[tuple[str, bytes]]:
-        return [(line.sender, bytes(line.message)) for line in self.recording.entries if isinstance(line, MessageEntry)]
-
-
-def _there(stream: IO[bytes] | None) -> IO[bytes]:
-    assert stream is not None
-    return stream
-
-
-@contextmanager
-def recorded(tmp_path: Path, server: Sequence[str], *flags: str, **env: str) -> Iterator[Session]:
-    session = Session(tmp_path, server, *flags, **env)
-    alarm = threading.Timer(DEADLINE_SECONDS, session.process.kill)
-    alarm.start()
-    try:
-        yield session
-    finally:
-        alarm.cancel()
-        session.process.kill()
-        session.process.wait()
-        for stream in (session.stdin, session.stdout, session.stderr):
-            stream.close()
-
-
-def record(tmp_path: Path, server: Sequence[str], *flags: str, data: bytes = b"") -> tuple[Session, bytes, bytes]:
-    """A whole session: all input at once; what came out, and what was said on stderr."""
-    with recorded(tmp_path, server, *flags) as session:
-        out, err = session.process.communicate(data, DEADLINE_SECONDS)
-        return session, out, err
-
-
-ECHO = "import os\nwhile data := os.read(0, 65536):\n while data: data = data[os.write(1, data):]"
 
 
 def test_a_session_with_the_daemon_is_recorded(tmp_path: Path) -> None:
@@ -207,94 +121,6 @@ def test_a_server_that_does_not_read_stops_the_client(tmp_path: Path) -> None:
         except BlockingIOError:
             pass
         assert sent < 8 * 1024 * 1024
-
-
-def test_the_clients_end_is_the_servers_end_of_input_and_answers_still_come(tmp_path: Path) -> None:
-    _, out, _ = record(tmp_path, python("import sys\ndata = sys.stdin.read()\nprint(len(data), end='')"), data=b"abc")
-    assert out == b"3"
-
-
-def test_a_server_that_closes_its_stdout_goes_on_reading(tmp_path: Path) -> None:
-    code = "import os, sys\nos.close(1)\nos.write(2, os.read(0, 9))"
-    with recorded(tmp_path, python(code)) as session:
-        assert session.stdout.read() == b""
-        session.write(b"hello")
-        assert session.stderr.read() == b"hello"
-        assert session.end() == 0
-
-
-@pytest.mark.parametrize(
-    ("code", "status"),
-    [("raise SystemExit(0)", 0), ("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 9)", 137)],
-)
-def test_a_server_that_ends_ends_the_session_with_its_status(code: str, status: int, tmp_path: Path) -> None:
-    with recorded(tmp_path, python(code)) as session:
-        assert session.stdout.read() == b""
-        assert session.end() == status
-        ended = session.recording.end
-        assert ended is not None and ended.status == (status if status < 128 else 128 - status)
-
-
-def test_a_server_that_dies_within_a_frame_is_recorded_up_to_there(tmp_path: Path) -> None:
-    code = "import os\nos.write(1, b'Content-Length: 100\\r\\n\\r\\n{\"jso')\nos.kill(os.getpid(), 9)"
-    with recorded(tmp_path, python(code)) as session:
-        assert session.stdout.read() == b'Content-Length: 100\r\n\r\n{"jso'
-        assert session.end() == 137
-        lost = [line for line in session.recording.entries if isinstance(line, OmittedEntry)]
-        assert [(line.sender, line.reason, line.size) for line in lost] == [("server", "length-mismatch", 5)]
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
-def test_signals_reach_the_server_which_decides(number: signal.Signals, tmp_path: Path) -> None:
-    code = (
-        "import os, signal, sys\n"
-        "signal.signal(int(sys.argv[1]), lambda *_: (os.write(1, b'got it'), os._exit(5)))\n"
-        "os.write(1, b'ready')\n"
-        "while True: signal.pause()"
-    )
-    with recorded(tmp_path, python(code, str(int(number)))) as session:
-        assert session.read(5) == b"ready"
-        session.process.send_signal(number)
-        assert session.stdout.read() == b"got it"
-        assert session.end() == 5
-
-
-def test_a_signal_that_ends_the_server_is_in_the_status(tmp_path: Path) -> None:
-    with recorded(tmp_path, python("import os, signal\nos.write(1, b'!')\nsignal.pause()")) as session:
-        assert session.read(1) == b"!"
-        session.process.terminate()
-        assert session.end() == 128 + signal.SIGTERM
-
-
-def test_a_client_that_has_gone_ends_a_server_that_would_stay(tmp_path: Path) -> None:
-    code = "import os, signal\nos.write(1, b'%d\\n' % os.getpid())\nwhile True: signal.pause()"
-    with recorded(tmp_path, python(code)) as session:
-        pid = int(session.stdout.readline())
-        session.stdin.close()
-        session.stdout.close()
-        session.end()
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
-
-
-def test_a_killed_recorder_leaves_whole_lines_and_a_server_without_input(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "session.jsonl")  # its end is the end of whoever records
-    fifo = os.open(tmp_path / "session.jsonl", os.O_RDONLY | os.O_NONBLOCK)
-    os.set_blocking(fifo, True)
-    with recorded(tmp_path, python(f"{ECHO}\nos.write(2, b'end of input')")) as session, open(fifo, "rb") as file:
-        session.write(encode_frame(INITIALIZE, "content-length"))
-        session.write(b"Content-Length: 100\r\n\r\n{")
-        kept = b""
-        while b'"from":"server"' not in kept:
-            kept += file.readline()
-        session.process.kill()
-        assert session.stderr.read() == b"end of input"
-        kept += file.read()
-    assert kept.endswith(b"}\n")
-    (tmp_path / "kept.jsonl").write_bytes(kept)
-    recording = read_recording(tmp_path / "kept.jsonl")
-    assert [type(line) for line in recording.entries] == [MessageEntry, MessageEntry]
-    assert recording.end is None
 
 
 def test_stderr_passes_through_and_is_not_recorded_unless_asked_for(tmp_path: Path) -> None:
@@ -395,37 +221,3 @@ def test_wrong_usage_starts_nothing(argv: list[str], capsys: pytest.CaptureFixtu
     assert main(["record", *argv]) == 2
     said = capsys.readouterr()
     assert said.out == "" and said.err.count("\n") == 1
-
-
-# -- no server is left behind ------------------------------------------------------------------------------------------
-
-STUBBORN = (
-    "import os, signal, time\n"
-    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-    "os.write(1, b'%d\\n' % os.getpid())\n"
-    "while True: time.sleep(60)"
-)
-"""Ignores the end of its input, and SIGTERM."""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_a_killed_recorder_leaves_no_server(tmp_path: Path) -> None:
-    with recorded(tmp_path, python(STUBBORN)) as session:
-        pid = int(session.stdout.readline())
-        session.process.kill()
-        wait_until(lambda: has_ended(pid))
-        assert session.end() == -signal.SIGKILL
-
-
-def test_a_server_that_ignores_the_end_of_its_input_is_ended_in_bounded_time(tmp_path: Path) -> None:
-    with recorded(tmp_path, python(STUBBORN)) as session:
-        assert session.stdout.readline()
-        session.stdin.close()
-        assert session.end() == 128 + signal.SIGKILL
-
-
-def test_a_server_that_ignores_sigterm_is_killed_in_bounded_time(tmp_path: Path) -> None:
-    with recorded(tmp_path, python(STUBBORN)) as session:
-        assert session.stdout.readline()
-        session.process.terminate()
-        assert session.end() == 128 + signal.SIGKILL

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -114,3 +115,80 @@ def test_a_closed_stdout_is_no_fault(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert read_snapshot((tmp_path / "kept.json").read_bytes()).operations
+
+
+SECRETIVE = '''
+import os
+from typing import Annotated
+import msgspec
+from discreet import OperationError, Service
+
+KEY = os.environ["SHOP_API_KEY"]
+NUMBER = int(os.environ["SHOP_PIN_TOKEN"])
+
+class Settings(msgspec.Struct):
+    key: str = KEY
+
+Settings.__doc__ = f"Uses {KEY}."
+
+class Refused(OperationError, code="REFUSED", message=f"not with {KEY}"):
+    """No."""
+    detail: str = KEY
+
+app = Service("shop", description=f"Sells with {KEY}")
+
+@app.query(description=f"Asks with {KEY}", errors=[Refused])
+def one(
+    key: str = KEY,
+    pin: int = NUMBER,
+    keys: list[str] | None = None,
+    shown: Annotated[str, msgspec.Meta(examples=[KEY, "harmless"], description=f"like {KEY}", extra_json_schema={"x-key": [KEY]})] = "x",
+    settings: Settings = Settings(),
+) -> Settings:
+    return settings
+'''
+
+
+@pytest.mark.parametrize("verb", [["schema"], ["card"], ["generate", "python"], ["generate", "typescript"]])
+def test_secrets_of_the_environment_are_not_printed(tmp_path: Path, verb: list[str]) -> None:
+    (tmp_path / "app.py").write_text(SECRETIVE, encoding="utf-8")
+    key, pin = "correct-horse-battery", "4711081547110815"
+    app = ["--app", "app:app"] if verb[0] == "generate" else ["app:app"]
+    done = subprocess.run(
+        [sys.executable, "-P", "-B", "-m", "discreet", *verb, *app],
+        cwd=tmp_path,
+        env={**os.environ, "SHOP_API_KEY": key, "SHOP_PIN_TOKEN": pin},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+        encoding="utf-8",
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "shop" in done.stdout
+    assert key not in done.stdout
+    assert pin not in done.stdout
+
+
+@pytest.mark.parametrize("verb", ["serve", "schema", "card"])
+def test_an_import_that_fails_is_one_printable_line_without_secrets(tmp_path: Path, verb: str) -> None:
+    key = "correct-horse-battery"
+    raised = "x" * 190 + r"\x1b[31mred\x9b\n\u202e" + f"{key} token=hunter2hunter2 /home/bob/app.cfg"
+    (tmp_path / "app.py").write_text(f'raise ValueError("{raised}")', encoding="utf-8")
+    (tmp_path / "odd.py").write_text(f'from discreet import Service\nService("a\\x1b[31m{key}\\n")', encoding="utf-8")
+    for name in ("app", "odd"):
+        done = subprocess.run(
+            [sys.executable, "-P", "-B", "-m", "discreet", verb, f"{name}:app"],
+            cwd=tmp_path,
+            env={**os.environ, "SHOP_API_KEY": key},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+            encoding="utf-8",
+        )
+        assert (done.returncode, done.stdout) == (2, "")
+        line = done.stderr.removesuffix("\n")
+        assert line.isprintable() and f"'{name}:app'" in line
+        assert not any(part in line for part in (key, "horse", "hunter2", "/home/bob"))

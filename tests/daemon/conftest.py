@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from discreet import Service
+from discreet.agents import Agent
 from discreet.daemon.daemon import Daemon
 from discreet.daemon.host import Host
 from discreet.daemon.operations.access import Access
@@ -81,10 +82,14 @@ Serving = Callable[..., AbstractAsyncContextManager[Wire]]
 
 @asynccontextmanager
 async def _serving(
-    *services: Service, access: Access | None = None, capabilities: Mapping[str, str] | None = None, **settings: Any
+    *services: Service,
+    access: Access | None = None,
+    capabilities: Mapping[str, str] | None = None,
+    agent: Agent | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Wire]:
     ours, theirs = memory_pair()
-    host = Host(services, Settings(**settings), version="1.2.3", access=access, credentials=capabilities)
+    host = Host(services, Settings(**settings), version="1.2.3", access=access, credentials=capabilities, agent=agent)
     daemon = Daemon(host, ours)
     wire = Wire(theirs, daemon)
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from discreet.client import ConnectionFailed, UnsupportedOperation, connect
+from discreet.daemon.agents import task_memory
 from discreet.daemon.agents.model import content
 from discreet.daemon.agents.push import queue
 from discreet.daemon.agents.service import interceptor_chain, methods, push_configs
@@ -182,9 +183,15 @@ def test_the_limits_are_those_of_the_code() -> None:
         "events of a stream that wait for its reader in the pipe's queue": f"{MAX_UNDELIVERED}",
         "events of one task kept in memory for slow watchers": f"{event_buffer.MAX_EVENTS:,}, or {event_buffer.MAX_BYTES // 1024**2} MiB; "
         f"{event_buffer.MAX_TOTAL_BYTES // 1024**2} MiB of all tasks",
-        "tasks on a page": f"1 to {checks.MAX_PAGE_SIZE}; {TaskQuery(scope='').page_size} by default",
+        "tasks in memory: those in use, with what their watchers have not read, and those of the store `memory`": (
+            f"{'three quarters' if task_memory.TASKS_SHARE == 0.75 else task_memory.TASKS_SHARE} of `--max-memory`; then messages are OVERLOADED, "
+            "and what the executor publishes raises `FailureError(Overloaded)`"
+        ),
+        "tasks on a page": f"1 to {checks.MAX_PAGE_SIZE}, {TaskQuery(scope='').page_size} by default; "
+        f"fewer where they take more than {checks.MAX_PAGE_BYTES // 1024**2} MiB",
         "seconds for an executor's `cancel`, and for another daemon to cancel a task of its own": f"{runner.CANCEL_SECONDS:.0f}",
-        "seconds for interceptors after a call that was cancelled": f"{interceptor_chain.AFTER_CANCEL_SECONDS:.0f}",
+        "seconds for interceptors": "`--request-timeout` before the call, and again after it; "
+        f"{interceptor_chain.AFTER_CANCEL_SECONDS:.0f} after a call that was cancelled",
         "push configs of one task": f"{push_configs.MAX_CONFIGS}; then −32004",
         "levels of objects and arrays in one JSON value, from callers and from agents": f"{content.MAX_JSON_DEPTH}; then −32602, and a "
         "`TypeError` in the executor",
@@ -196,7 +203,7 @@ def test_what_is_said_of_stores_and_queues_is_what_they_do() -> None:
     text = " ".join(PAGE.split())
     assert f"{memory.MAX_ACTIVE_TASKS:,} tasks that have not ended" in text
     hours, kept, size = checks.ENDED_TASK_SECONDS / 3600, checks.MAX_ENDED_TASKS, memory.MAX_ENDED_BYTES // 1024**2
-    assert f"stay for {hours:.0f} hours, and the last {kept:,} of them; in memory {size} MiB of them" in text
+    assert f"stay for {hours:.0f} hours, and the last {kept:,} of them; in memory {size} MiB or a quarter" in text
     assert f"At most {queue.MAX_NOTIFICATIONS:,} notifications or {queue.MAX_BYTES // 1024**2} MiB wait" in text
     assert f"{task_events.MAX_UNCOMMITTED} events ahead of the store" in text
     limit, limits = event_buffer.BACKPRESSURE_BYTES, []

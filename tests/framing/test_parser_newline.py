@@ -125,6 +125,9 @@ def test_a_line_is_refused_once_and_only_while_it_is_the_last_event(drive: Any) 
 
 
 FRAME = encode_frame(ONE, "content-length")
+LOG = b"[info] hi"
+LINES = b"x\n" + ONE + b"\n"
+BAD_JSON = "invalid-json"
 
 
 @pytest.mark.parametrize(
@@ -140,6 +143,16 @@ FRAME = encode_frame(ONE, "content-length")
         ([b"junk\n", "silence", ONE], "content-length", ["malformed-header", "missing-content-length"]),
         ([b'"text"\n', "silence"], "content-length", ["malformed-header"]),
         ([FRAME[:-1], "time-out", FRAME], "content-length", ["length-mismatch", ONE]),
+        ([LOG + b"\n", FRAME + FRAME], "content-length", [LOG, BAD_JSON, ONE, ONE]),
+        (
+            [LOG + b"\r\n{x}\n\r\n" + FRAME.replace(b"C", b"c")],
+            "content-length",
+            [LOG, BAD_JSON, b"{x}", BAD_JSON, ONE],
+        ),
+        ([LOG + b"\n" + encode_frame(LINES, "content-length")], "content-length", [LOG, BAD_JSON, LINES, BAD_JSON]),
+        ([LOG + b"\n" + ONE + b"\nCon\n"], "newline", [LOG, BAD_JSON, ONE, b"Con", BAD_JSON]),
+        ([b"{x}\n", "silence", b"junk\n" + ONE + b"\n"], "newline", [b"{x}", BAD_JSON, b"junk", BAD_JSON, ONE]),
+        ([b"[info] C", b"\n", ONE + b"\n"], "newline", [b"[info] C", BAD_JSON, ONE]),
         ([b" \r\n"], None, []),
         ([b"\n", "end"], None, []),
         (["end"], None, []),
@@ -151,6 +164,12 @@ def test_the_first_byte_that_is_not_blank_decides(
     parser = parser_for("auto", LIMITS)
     assert outline(drive(parser, steps)) == expected
     assert parser.framing == framing
+
+
+def test_a_second_choice_keeps_the_offsets_too(drive: Any) -> None:
+    stream = b" \n" + LOG + b"\n \n" + FRAME + b"junk \r\n\r\n"
+    fault = drive(AutoParser(LIMITS), [stream[:14], stream[14:]])[-1]
+    assert stream[fault.offset : fault.offset + fault.size] == b"junk \r\n\r\n"
 
 
 def test_the_choice_keeps_the_offsets_of_the_stream(drive: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from support.waits import DEADLINE_SECONDS, wait_until
 from support.wire import request
 
 Spawn = Callable[..., Any]
@@ -35,6 +36,8 @@ class Works:
                     await anyio.sleep_forever()
                 case "ask":
                     await events.require_input("more?")
+                case "touch":
+                    open("touched", "x").close()
                 case "print":
                     print("from the agent")
                 case "end":
@@ -88,7 +91,7 @@ def get(child: Any, task_id: str) -> dict[str, Any]:
 
 def passing() -> Callable[[], bool]:
     """True for as long as a test may wait for what must come."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + DEADLINE_SECONDS
     return lambda: time.monotonic() < deadline
 
 
@@ -118,9 +121,7 @@ def test_without_any_call_the_next_daemon_fails_what_a_killed_one_worked_on(serv
     until(child, parked, PARKED)
     kill(child)
     child = serve()
-    waits = passing()
-    while sum(rows(app_directory / "tasks.db").values()) < 3:
-        assert waits()
+    wait_until(lambda: sum(rows(app_directory / "tasks.db").values()) >= 3)
     for task_id in ids:
         task = get(child, task_id)
         assert task["status"]["state"] == FAILED
@@ -213,6 +214,36 @@ def test_whatever_was_acknowledged_is_there_after_a_kill_at_any_moment(serve: Sp
         assert task["history"][0] == before["history"][0]
         if before["status"]["state"] in (ENDED, PARKED):
             assert task == before
+    assert child.end() == 0
+
+
+def test_an_acknowledged_message_to_a_busy_task_is_in_its_history_after_a_kill(serve: Spawn) -> None:
+    child = serve()
+    task_id = begin(child, "work stay")
+    for text in ("one", "two"):
+        sent = child.call(2, "SendMessage", message(text, task_id, at_once=True))["result"]["task"]
+        assert sent["history"][-1]["parts"] == [{"text": text}]
+    kill(child)
+    child = serve()
+    task = until(child, task_id, FAILED)
+    assert [said["parts"][0]["text"] for said in task["history"]] == ["work stay", "one", "two"]
+    assert child.end() == 0
+
+
+@pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage"])
+def test_a_side_effect_of_a_silent_executor_is_not_without_its_task_after_a_kill(
+    serve: Spawn, app_directory: Path, method: str
+) -> None:
+    child = serve()
+    child.write(request(1, method, message("touch stay")))
+    waits = passing()
+    while not (app_directory / "touched").exists():
+        assert waits()
+    kill(child)
+    child = serve()
+    (task,) = child.call(2, "ListTasks", {})["result"]["tasks"]
+    assert task["history"][0]["parts"] == [{"text": "touch stay"}]
+    until(child, task["id"], FAILED)
     assert child.end() == 0
 
 

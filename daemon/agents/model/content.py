@@ -18,10 +18,13 @@ MAX_JSON_DEPTH: Final = 256
 def check_media_types(message: Message, accepted: Sequence[str]) -> None:
     """Raises `FailureError(ContentTypeNotSupported)` for a part whose type is not accepted (`text/plain`, `image/*`, `*/*`).
 
-    A part without a media type counts as text or JSON by its kind. A file without one is accepted.
+    A part without a media type counts as text by its kind. Data without one is JSON, and accepted where any type of JSON is.
+    A file without one is accepted.
     """
     for part in message.parts:
         given = _media_type(part)
+        if part.data is not UNSET and not part.media_type and any(map(_is_json, accepted)):
+            continue
         if given is not None and not any(_matches(pattern, given) for pattern in accepted):
             raise FailureError(ContentTypeNotSupported(accepted=tuple(accepted)))
 
@@ -58,6 +61,11 @@ def _media_type(part: Part) -> str | None:
     if part.text is not None:
         return "text/plain"
     return None if part.data is UNSET else "application/json"
+
+
+def _is_json(pattern: str) -> bool:
+    pattern = _without_parameters(pattern)
+    return pattern.endswith(("/json", "+json"))
 
 
 def _matches(pattern: str, media_type: str) -> bool:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import anyio
     import anyio.abc
 
-    from ....errors.redaction.caller_secrets import CallerSecrets
 
 MAX_ATTEMPTS: Final = 5
 """For one notification, the first attempt included."""
@@ -78,7 +77,6 @@ class PushNotifier:
         self._timing = timing
         self._sender = NotificationSender(network or SystemNetwork(), timeouts, allow_private=allow_private)
         self._queues: dict[QueueKey, DeliveryQueue] = {}
-        self._secrets: CallerSecrets | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
         self._active = 0
         self._drained: anyio.Event | None = None
@@ -86,7 +84,7 @@ class PushNotifier:
         self._draining = False
 
     def check_config(self, config: PushConfig, *, param: str) -> None:
-        """Raises `FailureError(InvalidParams)` for a config to which nothing can be sent, and redacts its secrets in the logs.
+        """Raises `FailureError(InvalidParams)` for a config to which nothing can be sent.
 
         `param` is the path of the config in the params, empty if its fields are params themselves. Whether a name resolves
         to a private address is checked for each connection only.
@@ -99,10 +97,12 @@ class PushNotifier:
         if invalid is not None:
             field, expected = invalid
             raise FailureError(InvalidParams(f"{prefix}{field}", expected, "string" if field == "token" else "object"))
-        self._redact_secrets(config)
 
     def update_target(self, target: PushTarget) -> None:
-        """A config was set, perhaps again. If its target had been given up, deliveries resume with the next event."""
+        """A config was set, perhaps again, by a caller who may see its task: redact its secrets in the logs. If its target
+        had been given up, deliveries resume with the next event.
+        """
+        self._redact_secrets(target.config)
         queue = self._queues.get(_key(target))
         if queue is not None:
             queue.replace_target(target)
@@ -261,17 +261,14 @@ class PushNotifier:
             await self._sender.close()
 
     def _redact_secrets(self, config: PushConfig) -> None:
-        """Have the config's token and credentials redacted in the logs."""
-        if self._secrets is None:
-            from ....errors.redaction.caller_secrets import (
-                CallerSecrets,  # late: only tasks with push targets pay for it
-            )
+        """Have the config's token and credentials redacted in the logs. Only those that look random are: a caller who sets a word
+        as a token must not make it disappear from every line."""
+        from ....errors.redaction import register_caller_secret  # late: only tasks with push targets pay for it
 
-            self._secrets = CallerSecrets()
         authentication = config.authentication
         for secret in (config.token, authentication.credentials if authentication is not None else None):
             if secret:
-                self._secrets.add(secret)
+                register_caller_secret(secret)
 
 
 def _key(target: PushTarget) -> QueueKey:

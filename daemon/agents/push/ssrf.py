@@ -32,6 +32,8 @@ _URL: Final = re.compile(
 _AUTHORITY: Final = re.compile(r"(?P<host>\[[^\]]*\]|[^:\[\]]+)(?::(?P<port>[0-9]{0,5}))?")
 _LABEL: Final = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+_ISATAP: Final = 0x5EFE
+_ISATAP_MASK: Final = 0xFDFF_FFFF  # the bit of global addresses may be set (RFC 5214 section 6.1)
 _NUMBER: Final = re.compile(r"0x[0-9a-f]*|[0-9]+")
 
 
@@ -99,9 +101,13 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
         return False
     if address.version == 4:
         return address.is_global and not (address.is_multicast or address.is_reserved)
-    inner = address.ipv4_mapped or (IPv4Address(int(address) & 0xFFFF_FFFF) if address in special.nat64 else None)
-    if inner is not None:
-        return is_public(inner)
+    low = int(address)
+    embeds = address in special.nat64 or (low >> 32) & _ISATAP_MASK == _ISATAP
+    inner = address.ipv4_mapped or (IPv4Address(low & 0xFFFF_FFFF) if embeds else None)
+    if inner is not None and not is_public(inner):
+        return False
+    if address.ipv4_mapped is not None or address in special.nat64:
+        return True
     if address not in special.unicast or not address.is_global:
         return False
     return address.sixtofour is None or is_public(address.sixtofour)

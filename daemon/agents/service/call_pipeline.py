@@ -45,11 +45,13 @@ class CallPipeline:
         *,
         capabilities: Capabilities,
         interceptors: Sequence[Interceptor],
+        request_timeout: float | None,
     ) -> None:
         self._spawn = spawn
         self._runtime = runtime
         self._authorization = authorization
         self._interceptors = interceptors
+        self._request_timeout = request_timeout
         self._streaming = capabilities.streaming
         self._required_extensions = frozenset(each.uri for each in capabilities.extensions if each.required)
 
@@ -71,7 +73,7 @@ class CallPipeline:
                 yield handler, caller
                 return
             call = AgentCall(ctx.operation, caller.dialect, caller.identity, caller.service_params, task_id)
-            async with intercepted(self._interceptors, call):
+            async with intercepted(self._interceptors, call, timeout=self._request_timeout):
                 yield handler, caller
         except FailureError as exc:
             _raise_in(dialect, exc)

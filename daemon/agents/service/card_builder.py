@@ -6,10 +6,12 @@ The card says what callers may call. It must never hold a setting, a path or a t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, final
+from typing import Any, Final, final
 
+from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
+from ....errors.redaction import scrub_known
 from ...operations.access import Access, AccessRule, Identity, IdentityProvider
 from ...operations.service import Service
 from ...operations.spec import OperationSpec
@@ -82,8 +84,8 @@ class CardBuilder:
     def public(self) -> AgentCard:
         """The public card. Of operations it lists those that a caller without credentials may call."""
         if self._agent is None:
-            return self._of_operations(self._access.identify({}))
-        return self._of_agent(self._agent)
+            return _without_known_secrets(self._of_operations(self._access.identify({})))
+        return _without_known_secrets(self._of_agent(self._agent))
 
     @property
     def has_extended(self) -> bool:
@@ -96,7 +98,7 @@ class CardBuilder:
         Raises `TypeError` or `msgspec.ValidationError` where the agent's function returned no card, and what it raises.
         """
         if self._agent is None:
-            return self._of_operations(identity) if self.has_extended else None
+            return _without_known_secrets(self._of_operations(identity)) if self.has_extended else None
         extended = self._agent.extended
         if extended is None:
             return None
@@ -104,7 +106,9 @@ class CardBuilder:
             card = extended
         else:
             card = validate_card(extended(replace(self._of_agent(self._agent), signatures=()), identity))
-        return card if card.supported_interfaces else replace(card, supported_interfaces=self._interfaces)
+        if not card.supported_interfaces:
+            card = replace(card, supported_interfaces=self._interfaces)
+        return _without_known_secrets(card)
 
     def _of_agent(self, agent: Agent) -> AgentCard:
         declared = agent.card
@@ -151,6 +155,25 @@ class CardBuilder:
 
     def _namespaces(self) -> list[str]:
         return list(dict.fromkeys(service.namespace for service in self._services if service.namespace))
+
+
+def _without_known_secrets(card: AgentCard) -> AgentCard:
+    """The card itself, or a copy where a text of it holds a registered secret, such as one from the environment."""
+    plain = to_builtins(card)
+    safe = _scrub_texts(plain)
+    return card if safe == plain else convert(safe, AgentCard)
+
+
+def _scrub_texts(value: Any) -> Any:  # JSON
+    match value:
+        case str():
+            return scrub_known(value)
+        case dict():
+            return {key: _scrub_texts(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_scrub_texts(item) for item in value]
+        case _:
+            return value
 
 
 def _skill(spec: OperationSpec, schemes: Sequence[str]) -> Skill:

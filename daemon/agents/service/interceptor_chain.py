@@ -9,7 +9,7 @@ from math import inf
 from typing import Final
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import Cancelled, Internal
+from ....errors.failures import Cancelled, Internal, TimedOut
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
 from ..faults import declared_failure
@@ -20,29 +20,50 @@ AFTER_CANCEL_SECONDS: Final = 1.0
 
 
 @asynccontextmanager
-async def intercepted(interceptors: Sequence[Interceptor], call: AgentCall) -> AsyncIterator[None]:
+async def intercepted(
+    interceptors: Sequence[Interceptor], call: AgentCall, *, timeout: float | None
+) -> AsyncIterator[None]:
     """The block is the call: `before` runs on entry and `after`, for those that let the call pass, on exit.
 
-    Raises `FailureError` where an interceptor refuses the call; else what the block raises.
+    The `before` methods together have `timeout` seconds, and so have the `after` methods. Raises `FailureError` where an
+    interceptor refuses the call, `FailureError(TimedOut)` where they take too long; else what the block raises.
     """
+    limit = inf if timeout is None else timeout
     passed: list[Interceptor] = []
     outcome: Outcome = None
     try:
-        for interceptor in interceptors:
-            await _before(interceptor, call)
-            passed.append(interceptor)
+        await _all_before(interceptors, call, passed, limit)
         yield
     except BaseException as exc:
         outcome = Cancelled() if _is_cancellation(exc) else declared_failure(exc) or Internal()
         raise
     finally:
-        await _after(passed, call, outcome)
+        await _after(passed, call, outcome, limit)
 
 
 def _is_cancellation(exc: BaseException) -> bool:
     import anyio  # late: the first replies leave without an event loop
 
     return isinstance(exc, (anyio.get_cancelled_exc_class(), GeneratorExit))
+
+
+async def _all_before(
+    interceptors: Sequence[Interceptor], call: AgentCall, passed: list[Interceptor], limit: float
+) -> None:
+    """Run `before` of all of them, and add to `passed` those that let the call pass."""
+    import anyio  # late: the first replies leave without an event loop
+
+    with anyio.move_on_after(limit) as scope:
+        for interceptor in interceptors:
+            await _before(interceptor, call)
+            passed.append(interceptor)
+    if scope.cancelled_caught:
+        _log_timeout(interceptors[len(passed)], call)
+        raise FailureError(TimedOut())
+
+
+def _log_timeout(interceptor: Interceptor, call: AgentCall) -> None:
+    log.error("interceptor.timed_out", method=call.method, interceptor=type(interceptor).__name__)
 
 
 async def _before(interceptor: Interceptor, call: AgentCall) -> None:
@@ -55,15 +76,18 @@ async def _before(interceptor: Interceptor, call: AgentCall) -> None:
     raise FailureError(failure or Internal())
 
 
-async def _after(passed: Sequence[Interceptor], call: AgentCall, outcome: Outcome) -> None:
+async def _after(passed: Sequence[Interceptor], call: AgentCall, outcome: Outcome, limit: float) -> None:
     if not passed:
         return
-    import anyio  # late: the first replies leave without an event loop
+    import anyio  # late, as above
 
     cancelled = isinstance(outcome, Cancelled)
-    deadline = anyio.current_time() + AFTER_CANCEL_SECONDS if cancelled else inf
-    with anyio.CancelScope(shield=cancelled, deadline=deadline):
+    deadline = anyio.current_time() + (AFTER_CANCEL_SECONDS if cancelled else limit)
+    interceptor = passed[-1]
+    with anyio.CancelScope(shield=cancelled, deadline=deadline) as scope:
         for interceptor in reversed(passed):
             done = await attempt(partial(interceptor.after, call, outcome))
             if isinstance(done, Raised):
                 log.error("interceptor.failed", method=call.method, exc=done.exc)
+    if scope.cancelled_caught:
+        _log_timeout(interceptor, call)

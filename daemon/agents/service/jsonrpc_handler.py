@@ -19,7 +19,8 @@ from ..model.content import check_json_depth, check_media_types
 from ..model.types import PushConfig, TaskState
 from ..push.notifier import PushNotifier
 from ..requests import Caller, SendRequest
-from ..versions.v10 import encode_task_page
+from ..stores.checks import MAX_PAGE_BYTES
+from ..versions.v10 import encode_task_page, without_contents
 from ..versions.version import ListRequest, ProtocolVersion, PushConfigRequest, TaskRequest
 from .call_pipeline import CallPipeline
 from .extended_card import ExtendedCard
@@ -93,10 +94,16 @@ class JsonRpcHandler:
         return self.dialect.encode_task(task, history_length=request.history_length)
 
     async def list(self, ctx: Context, request: ListRequest) -> Raw:
-        """List the caller's tasks, the last changed first."""
+        """List the caller's tasks, the last changed first. A page has at most `MAX_PAGE_BYTES`."""
         async with self._call(ctx) as (handler, caller):
-            listed = await handler.list(replace(request.query, scope=caller.scope))
-        return encode_task_page(listed, request)
+            query = replace(request.query, scope=caller.scope)
+            page = encode_task_page(listed := await handler.list(query), request)
+            while len(page) > MAX_PAGE_BYTES and len(listed.tasks) > 1:  # the JSON may be larger than what is stored
+                query = replace(query, page_size=len(listed.tasks) // 2)
+                page = encode_task_page(listed := await handler.list(query), request)
+        if len(page) > MAX_PAGE_BYTES:
+            page = encode_task_page(replace(listed, tasks=tuple(map(without_contents, listed.tasks))), request)
+        return page
 
     async def cancel(self, ctx: Context, request: TaskRequest) -> Raw:
         """Cancel a task."""
@@ -109,9 +116,9 @@ class JsonRpcHandler:
     async def put_config(self, ctx: Context, config: PushConfig) -> Raw:
         """Have the updates of a task sent to a URL."""
         task_id, dialect = config.task_id or "", self.dialect
-        if self._notifier is not None:
-            self._notifier.check_config(config, param=dialect.push_config_path)
         async with self._call(ctx, task_id) as (handler, caller):
+            if self._notifier is not None:
+                self._notifier.check_config(config, param=dialect.push_config_path)
             stored = await handler.push_configs.put(task_id, config, scope=caller.scope, dialect=dialect.name)
         return dialect.encode_push_config(stored)
 

@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from .... import __version__
+from ...memory import MemoryBudget
 from ...operations.access import Access
 from ...operations.context import Context
 from ...operations.service import Service
@@ -28,6 +29,7 @@ from ..push.notifier import PushNotifier, is_push_available
 from ..requests import TaskUpdate
 from ..skills import SkillExecutor, SkillHost
 from ..stores.interface import TaskStore
+from ..task_memory import TaskMemory
 from ..tasks.live_task import LiveTask
 from ..versions.v03 import V03
 from ..versions.v10 import V10
@@ -62,14 +64,23 @@ def agent_methods(
     services: Sequence[Service],
     access: Access,
     settings: Settings,
+    budget: MemoryBudget,
     *,
     store: TaskStore,
 ) -> tuple[Runtime, Iterable[OperationSpec]]:
-    """The agent's runtime, which starts with the first call, and its methods."""
+    """The agent's runtime, which starts with the first call, and its methods. Tasks in memory count in the budget."""
     wants_push = agent is None or agent.card.capabilities.push_notifications
     notifier = PushNotifier(allow_private=settings.push_private) if wants_push and is_push_available() else None
     executor = SkillExecutor(daemon) if agent is None else agent.executor
-    runtime = Runtime(store, executor, notifier, _push_body)
+    runtime = Runtime(
+        store,
+        executor,
+        notifier,
+        _push_body,
+        replies_without_task=agent is not None and agent.replies_without_task,
+        lacks_push_extra=bool(wants_push) and notifier is None,
+        memory=TaskMemory(budget, durable=store.durable, free=store.free),
+    )
     cards = CardBuilder(
         services,
         agent,
@@ -85,6 +96,7 @@ def agent_methods(
         authorization,
         capabilities=cards.public().capabilities,
         interceptors=() if agent is None else agent.interceptors,
+        request_timeout=settings.request_timeout,
     )
     extended_card = ExtendedCard(cards, authorization)
     input_modes = None if agent is None else _input_modes(agent.card)
@@ -131,11 +143,15 @@ def _specs(handler: JsonRpcHandler, table: dict[str, tuple[OperationKind, Method
             output=None,
             errors=ERRORS,
             description=(method.__doc__ or "").strip(),
-            timeout=None,
+            timeout=None if method in _WAITING else UNSET,
             concurrency_group=True if method is JsonRpcHandler.send else None,
-            only_waits=True,
+            only_waits=method is JsonRpcHandler.send or kind == "subscription",
             concurrency_limit=MAX_WAITING,
         )
+
+
+_WAITING: Final = (JsonRpcHandler.send, JsonRpcHandler.stream, JsonRpcHandler.subscribe, JsonRpcHandler.cancel)
+"""The methods that wait for the agent, and have limits of their own."""
 
 
 def _invoke(method: Method, handler: JsonRpcHandler, ctx: Context, values: tuple[Any, ...]) -> Awaitable[Raw]:

@@ -9,6 +9,7 @@ import msgspec
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import PushNotificationNotSupported, TaskNotFound, UnsupportedOperation
+from ...logs import log
 from ..model.ids import new_id
 from ..model.types import PushConfig
 from ..stores.interface import RELOAD_PUSH_TARGETS, PushTarget, TaskStore
@@ -28,15 +29,20 @@ _TOO_MANY: Final = f"A task has at most {MAX_CONFIGS} push notification configs.
 class PushConfigs:
     """The push configs of all tasks.
 
+    `lacks_extra` says that there is no notifier only because the extra `push` is not installed, which is logged once.
+
     Every public method raises `FailureError(PushNotificationNotSupported)` without a `notifier`, and
     `FailureError(TaskNotFound)` for a task that its caller can't see. Those that add a config raise
     `FailureError(UnsupportedOperation)` beyond `MAX_CONFIGS`.
     """
 
-    def __init__(self, store: TaskStore, cache: TaskCache, notifier: PushNotifier | None) -> None:
+    def __init__(
+        self, store: TaskStore, cache: TaskCache, notifier: PushNotifier | None, *, lacks_extra: bool = False
+    ) -> None:
         self._store = store
         self._cache = cache
         self._notifier = notifier
+        self._lacks_extra = lacks_extra
 
     async def put(self, task_id: str, config: PushConfig, *, scope: str, dialect: str) -> PushConfig:
         """Add a config, or replace the one of the same id; returns it with its id."""
@@ -92,6 +98,9 @@ class PushConfigs:
 
     def _check_supported(self) -> None:
         if self._notifier is None:
+            if self._lacks_extra:
+                self._lacks_extra = False
+                log.warning("push.unavailable", install="pip install 'discreet[push]'")
             raise FailureError(PushNotificationNotSupported())
 
     def _target(self, live: LiveTask, config: PushConfig, dialect: str) -> PushTarget:

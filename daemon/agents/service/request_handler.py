@@ -7,17 +7,16 @@ from contextlib import closing
 from typing import Final, final
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import InvalidParams, TaskNotCancelable
+from ....errors.failures import InvalidParams, TaskNotCancelable, TimedOut
 from ..errors import task_has_ended
 from ..model.states import INACTIVE, TERMINAL
 from ..model.types import JsonObject, Message, StatusChanged, Task, TaskEvent, TaskState
 from ..requests import Caller, SendRequest, StreamItem, TaskUpdate
-from ..stores.interface import TaskPage, TaskQuery, TaskStore
+from ..stores.interface import CANCEL, TaskPage, TaskQuery, TaskStore
 from ..tasks.event_reader import EventReader
 from ..tasks.executor import RequestContext
-from ..tasks.live_task import wait_committed
-from ..tasks.remote_owner import cancel_remotely
-from ..tasks.runner import Runner
+from ..tasks.live_task import LiveTask, raise_if_lost, wait_committed
+from ..tasks.runner import CANCEL_SECONDS, Runner
 from ..tasks.task_cache import TaskCache
 from .push_configs import PushConfigs
 from .submission import Submission
@@ -42,12 +41,15 @@ class RequestHandler:
     async def send(self, request: SendRequest, caller: Caller) -> Task | Message:
         """Send a message to the agent.
 
-        Returns the task when it has ended or waits for its caller, at once with `return_immediately`, or the agent's reply.
+        Returns the task when it has ended or waits for its caller, or the agent's reply. With `return_immediately` returns
+        when the message is in the store. A message whose task ends before its turn is never executed: the task that is
+        returned has it in its history.
         """
         async with self._submission.submitted(request, caller) as execution:
             stopped: Task | None = None
             if request.configuration.return_immediately:
-                execution.ensure_created()
+                execution.accept_new()
+                await execution.wait_accepted()
             else:
                 stopped = await execution.wait_settled()
             if execution.reply is not None:
@@ -104,11 +106,28 @@ class RequestHandler:
                     TaskNotCancelable(task_id=live.id, current_state=live.state.value, reason="The task has ended.")
                 )
             if live.remote:
-                return await cancel_remotely(live, self._store)
+                return await self._cancel_remotely(live)
             context = RequestContext(
                 live.task(), None, metadata, None, caller.extensions, caller.identity, caller.service_params
             )
             return await self._runner.cancel(live, context)
+
+    async def _cancel_remotely(self, live: LiveTask) -> Task:
+        """Ask the daemon that works on the task to cancel it; returns the task when it has ended.
+
+        Raises `FailureError(TimedOut)` where it has not after `CANCEL_SECONDS`: that daemon refuses, is busy, or is stopped
+        and will do it later. The request stays in the store. Raises what `raise_if_lost` raises.
+        """
+        import anyio  # late: the first replies leave without an event loop
+
+        await self._store.send_owner_request(live.id, CANCEL)
+        with anyio.move_on_after(CANCEL_SECONDS):
+            while not live.ended and live.remote and live.lost is None:
+                await live.wait_for_change()
+        if not live.ended:
+            raise_if_lost(live)
+            raise FailureError(TimedOut())
+        return live.task()
 
     async def subscribe(
         self, task_id: str, caller: Caller, *, until: frozenset[TaskState] = TERMINAL

@@ -17,6 +17,7 @@ from ...logs import log
 from ..model.types import TaskEvent
 from ..stores.failures import log_failure
 from ..stores.interface import StoreError, TaskStore
+from ..task_memory import TaskMemory
 from ..tasks.cluster import Cluster
 from ..tasks.committer import Committer
 from ..tasks.executor import AgentExecutor
@@ -46,21 +47,30 @@ class Runtime:
     """One per daemon."""
 
     def __init__(
-        self, store: TaskStore, executor: AgentExecutor, notifier: PushNotifier | None, write_body: WriteBody
+        self,
+        store: TaskStore,
+        executor: AgentExecutor,
+        notifier: PushNotifier | None,
+        write_body: WriteBody,
+        *,
+        replies_without_task: bool = False,
+        memory: TaskMemory | None = None,
+        lacks_push_extra: bool = False,
     ) -> None:
         self._store = store
         self._notifier = notifier
         self._publisher = PushPublisher(notifier, write_body)
         self._committer = Committer(store, self._on_committed, self._on_lost)
-        self._cache = TaskCache(store, self._committer.schedule)
-        self._runner = Runner(executor, self._cache, self._spawn)
+        self._cache = TaskCache(store, self._committer.schedule, memory)
+        self._runner = Runner(executor, self._cache, self._spawn, replies_without_task=replies_without_task)
         self._cluster = Cluster(store, self._cache, self._runner, self._spawn, self._on_lost)
         self._lost_tasks = LostTasks(self._cache, self._spawn)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._opened: anyio.Event | None = None
         self._waiting = 0
         self._store_failed = False
-        self.handler = RequestHandler(store, self._cache, self._runner, PushConfigs(store, self._cache, notifier))
+        push_configs = PushConfigs(store, self._cache, notifier, lacks_extra=lacks_push_extra)
+        self.handler = RequestHandler(store, self._cache, self._runner, push_configs)
 
     @property
     def idle(self) -> bool:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from ..model.types import TaskCreated
+from ..model.size import size_of_task
+from ..model.types import Task, TaskCreated
 from .interface import CommitConflict, TaskChange, TaskQuery
 
 MAX_PAGE_SIZE: Final = 100
 """Tasks on one page (A2A 1.0 section 3.1.4)."""
+
+MAX_PAGE_BYTES: Final = 10 * 1024 * 1024
+"""Size of the tasks on one page, unless one alone is larger."""
 
 MAX_READ_BYTES: Final = 4 * 1024 * 1024
 """Approximate size of what one `EventLog.read` returns."""
@@ -50,6 +54,30 @@ def find_conflict(change: TaskChange, current: CurrentTask | None, owner_id: str
     if change.expected_generation == generation and may_change:
         return None
     return CommitConflict(generation, owner)
+
+
+def up_to_max_page_bytes(tasks: Iterable[Task]) -> list[Task]:
+    """At least one of the tasks, and no more than `MAX_PAGE_BYTES` of them. At most one more is taken from the iterable."""
+    taken: list[Task] = []
+    size = 0
+    for task in tasks:
+        size += size_of_task(task)
+        if taken and size > MAX_PAGE_BYTES:
+            break
+        taken.append(task)
+    return taken
+
+
+def up_to_max_read_bytes(events: Iterable[bytes]) -> list[bytes]:
+    """At least one of the events, and no more once they reach `MAX_READ_BYTES`."""
+    taken: list[bytes] = []
+    size = 0
+    for event in events:
+        taken.append(event)
+        size += len(event)
+        if size >= MAX_READ_BYTES:
+            break
+    return taken
 
 
 def page_bound(query: TaskQuery) -> int:

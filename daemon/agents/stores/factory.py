@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from ...memory import MemoryBudget
 from ...settings.option import SQLITE
 from .interface import TaskStore
 
 
-def create_store(setting: str) -> TaskStore:
-    """A closed store for `memory` or `sqlite:PATH`."""
+def create_store(setting: str, budget: MemoryBudget) -> TaskStore:
+    """A closed store for `memory` or `sqlite:PATH`. What is in memory counts in the budget."""
     if setting.startswith(SQLITE):
         from .sqlite.store import SqliteStore  # late: only daemons with such a store load sqlite3
 
         return SqliteStore(setting.removeprefix(SQLITE))
     from .memory import MemoryStore
 
-    return MemoryStore()
+    return MemoryStore(budget=budget)

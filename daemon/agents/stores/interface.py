@@ -236,7 +236,8 @@ class TaskStore(Protocol):
         ...
 
     async def list(self, query: TaskQuery) -> TaskPage:
-        """One page of tasks. Raises `ValueError` for a token that this store did not make, and for a bad page size.
+        """One page of tasks, fewer where they are large. Raises `ValueError` for a token that this store did not make, and for
+        a bad page size.
 
         A change between two pages makes no page repeat or skip a task that it does not affect.
         """
@@ -267,6 +268,11 @@ class TaskStore(Protocol):
 
     async def take_owner_requests(self) -> Sequence[OwnerRequest]:
         """The requests to this daemon, oldest first, each returned once."""
+        ...
+
+    def free(self, size: int) -> None:
+        """Delete ended tasks, oldest first, until so many bytes of memory are free; of a store on the disk nothing. Never
+        waits."""
         ...
 
     def data_version(self) -> int:

@@ -9,17 +9,27 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from heapq import merge
 from itertools import islice
+from sys import maxsize
 from typing import Final, TypeAlias, final
 
 import msgspec
 
+from ...memory import MemoryBudget
 from ..model.draft import apply_events
 from ..model.states import TERMINAL
-from ..model.types import Task, TaskState
-from .checks import ENDED_TASK_SECONDS, MAX_ENDED_TASKS, MAX_READ_BYTES, check_changes, find_conflict, page_bound
+from ..model.types import TaskState
+from .checks import (
+    ENDED_TASK_SECONDS,
+    MAX_ENDED_TASKS,
+    check_changes,
+    find_conflict,
+    page_bound,
+    up_to_max_page_bytes,
+    up_to_max_read_bytes,
+)
 from .interface import (
     CommitRefusal,
     LoggedEvent,
@@ -44,6 +54,7 @@ from .serialization import (
     encode_change,
 )
 from .task_index import TaskIndex
+from .task_record import RECORD_BYTES, TaskRecord
 
 MAX_ACTIVE_TASKS: Final = 100_000
 """Tasks that have not ended. Further ones are refused."""
@@ -71,39 +82,24 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
     log_bytes: int = MAX_LOG_BYTES
 
 
-class _TaskRecord(msgspec.Struct, gc=False):
-    """One task. `sequence` numbers its last change among those of all tasks; `log` holds the events after the snapshot."""
-
-    id: str
-    scope: str
-    context_id: str
-    state: TaskState
-    status_timestamp: str
-    sequence: int
-    generation: int
-    owner: str | None
-    snapshot: bytes
-    log: list[bytes] | None = None
-    log_bytes: int = 0
-
-    @property
-    def snapshot_generation(self) -> int:
-        return self.generation - len(self.log or ())
-
-    @property
-    def size(self) -> int:
-        return len(self.snapshot) + self.log_bytes
-
-
 @final
 class MemoryStore:
-    """A `TaskStore` and its `EventLog`. `clock` is in seconds and never goes back."""
+    """A `TaskStore` and its `EventLog`. `clock` is in seconds and never goes back. Ended tasks take a quarter of `budget`."""
 
-    def __init__(self, limits: StoreLimits | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        limits: StoreLimits | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        budget: MemoryBudget | None = None,
+    ) -> None:
         self._limits = limits or StoreLimits()
         self._clock = clock
-        self._tasks: dict[str, _TaskRecord] = {}
-        self._by_sequence: dict[int, _TaskRecord] = {}
+        self._budget = budget or MemoryBudget(maxsize)
+        ended_bytes = min(self._limits.ended_bytes, self._budget.limit // 4)
+        self._limits = msgspec.structs.replace(self._limits, ended_bytes=ended_bytes)
+        self._tasks: dict[str, TaskRecord] = {}
+        self._by_sequence: dict[int, TaskRecord] = {}
         self._indexes: dict[_IndexKey, TaskIndex] = {}
         self._push_targets: dict[str, dict[str, PushTarget]] = {}
         self._owner_requests: dict[OwnerRequest, None] = {}
@@ -113,7 +109,7 @@ class MemoryStore:
         self._ended_sequences: deque[int] = deque()  # oldest first; a task that changed again leaves a stale entry
         self._ended_times: deque[float] = deque()
         self._retained = RetainedTasks()
-        self._overdue: dict[str, _TaskRecord] = {}  # to be deleted when their last reader has gone; oldest first
+        self._overdue: dict[str, TaskRecord] = {}  # to be deleted when their last reader has gone; oldest first
 
     @property
     def durable(self) -> bool:
@@ -164,7 +160,7 @@ class MemoryStore:
         return None
 
     def _create(self, change: TaskChange, encoded: EncodedChange) -> None:
-        record = _TaskRecord(
+        record = TaskRecord(
             change.task_id,
             change.scope,
             change.context_id,
@@ -179,7 +175,7 @@ class MemoryStore:
         self._tasks[record.id] = record
         self._add_to_indexes(record)
 
-    def _update(self, record: _TaskRecord, change: TaskChange, encoded: EncodedChange) -> None:
+    def _update(self, record: TaskRecord, change: TaskChange, encoded: EncodedChange) -> None:
         if record.state in TERMINAL:
             self._ended_bytes -= record.size
         record.owner = change.owner
@@ -197,7 +193,7 @@ class MemoryStore:
             record.state, record.status_timestamp = change.state, change.status_timestamp
             self._add_to_indexes(record)
 
-    def _append(self, record: _TaskRecord, events: Sequence[bytes]) -> None:
+    def _append(self, record: TaskRecord, events: Sequence[bytes]) -> None:
         if not events:
             return
         record.log = record.log or []
@@ -209,11 +205,12 @@ class MemoryStore:
 
     # -- indexes -----------------------------------------------------------------------------------------------
 
-    def _add_to_indexes(self, record: _TaskRecord) -> None:
+    def _add_to_indexes(self, record: TaskRecord) -> None:
         """Give the task the next sequence number and index it."""
         self._last_sequence += 1
         record.sequence = self._last_sequence
         self._by_sequence[record.sequence] = record
+        self._count(record, RECORD_BYTES + record.size)
         for key in _index_keys(record):
             self._indexes.setdefault(key, TaskIndex()).add(record.sequence, record.status_timestamp)
         if record.state in TERMINAL:
@@ -222,9 +219,10 @@ class MemoryStore:
             self._ended_sequences.append(record.sequence)
             self._ended_times.append(self._clock())
 
-    def _remove_from_indexes(self, record: _TaskRecord) -> None:
+    def _remove_from_indexes(self, record: TaskRecord) -> None:
         self._overdue.pop(record.id, None)
         del self._by_sequence[record.sequence]
+        self._count(record, 0)
         for key in _index_keys(record):
             index = self._indexes[key]
             index.remove(record.sequence, record.status_timestamp)
@@ -233,6 +231,16 @@ class MemoryStore:
         if record.state in TERMINAL:
             self._ended_tasks -= 1
             self._ended_bytes -= record.size
+
+    def _count(self, record: TaskRecord, size: int) -> None:
+        self._budget.add("tasks", size - record.counted)
+        record.counted = size
+
+    def free(self, size: int) -> None:
+        limits = self._limits
+        self._limits = msgspec.structs.replace(limits, ended_bytes=max(0, self._ended_bytes - size))
+        self._evict()
+        self._limits = limits
 
     def _evict(self) -> None:
         """Delete ended tasks, oldest first, until they keep every limit."""
@@ -252,7 +260,7 @@ class MemoryStore:
         while self._overdue and self._ended_bytes > limits.ended_bytes:
             self._delete(next(iter(self._overdue.values())))
 
-    def _delete(self, record: _TaskRecord) -> None:
+    def _delete(self, record: TaskRecord) -> None:
         self._remove_from_indexes(record)
         del self._tasks[record.id]
         self._push_targets.pop(record.id, None)
@@ -279,7 +287,7 @@ class MemoryStore:
         if after < record.snapshot_generation:
             raise LogTruncatedError(task_id, record.generation)
         start = after - record.snapshot_generation
-        events = _up_to_max_read_bytes(islice(record.log or (), start, start + limit))
+        events = up_to_max_read_bytes(islice(record.log or (), start, start + limit))
         return decode_events(events, first_generation=after + 1)
 
     def retain(self, task_id: str) -> None:
@@ -302,9 +310,14 @@ class MemoryStore:
         records = (self._by_sequence[sequence] for sequence in sequences)
         matching = (record for record in records if from_timestamp is None or record.status_timestamp >= from_timestamp)
         found = [*islice(matching, query.page_size + 1)]
-        page = found[: query.page_size]
+        wanted = (
+            decode_current_task(record.snapshot, record.log or (), include_artifacts=query.include_artifacts)
+            for record in found[: query.page_size]
+        )
+        tasks = up_to_max_page_bytes(wanted)
+        page = found[: len(tasks)]
         return TaskPage(
-            tuple(_current_task(record, include_artifacts=query.include_artifacts) for record in page),
+            tuple(tasks),
             str(page[-1].sequence) if len(found) > len(page) else "",
             sum(index.count(from_timestamp) for index in indexes),
         )
@@ -354,22 +367,6 @@ def _index_key(scope: str, context_id: str | None, state: TaskState) -> _IndexKe
     return (scope, state) if context_id is None else (scope, context_id, state)
 
 
-def _index_keys(record: _TaskRecord) -> tuple[_IndexKey, _IndexKey]:
+def _index_keys(record: TaskRecord) -> tuple[_IndexKey, _IndexKey]:
     """The indexes that hold a task."""
     return (record.scope, record.state), (record.scope, record.context_id, record.state)
-
-
-def _current_task(record: _TaskRecord, *, include_artifacts: bool) -> Task:
-    return decode_current_task(record.snapshot, record.log or (), include_artifacts=include_artifacts)
-
-
-def _up_to_max_read_bytes(events: Iterator[bytes]) -> list[bytes]:
-    """At least one of the events, and no more once they reach `MAX_READ_BYTES`."""
-    taken: list[bytes] = []
-    size = 0
-    for event in events:
-        taken.append(event)
-        size += len(event)
-        if size >= MAX_READ_BYTES:
-            break
-    return taken

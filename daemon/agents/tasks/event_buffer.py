@@ -5,23 +5,10 @@ Never waits and never reads the store.
 
 from __future__ import annotations
 
-from typing import Final, assert_never, final
+from typing import Final, final
 
-import msgspec
-from msgspec import UNSET
-
-from ..model.types import (
-    Artifact,
-    ArtifactChanged,
-    Message,
-    MessageAdded,
-    Part,
-    StatusChanged,
-    Task,
-    TaskCreated,
-    TaskEvent,
-)
 from ..stores.interface import LoggedEvent
+from ..task_memory import TaskMemory
 
 MAX_EVENTS: Final = 65_536
 """Events that one task's buffer may hold."""
@@ -35,17 +22,24 @@ MAX_TOTAL_BYTES: Final = 512 * 1024 * 1024
 BACKPRESSURE_BYTES: Final = 4 * 1024 * 1024
 """Above this size an executor waits a moment for its watchers. Each wait in vain doubles it: 4, 8, 16 and 32 MiB."""
 
-_EVENT_BYTES: Final = 256
-
 
 @final
 class BufferUsage:
-    """How many bytes the buffers of one daemon hold together, approximately."""
+    """How many bytes the buffers of one daemon hold together, approximately. They count in `memory`."""
 
-    __slots__ = ("bytes",)
+    __slots__ = ("_memory", "bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, memory: TaskMemory | None = None) -> None:
+        self._memory = memory or TaskMemory()
         self.bytes = 0
+
+    def add(self, size: int) -> None:
+        self.bytes += size
+        self._memory.add(size)
+
+    @property
+    def too_large(self) -> bool:
+        return self.bytes > MAX_TOTAL_BYTES or self._memory.full
 
 
 @final
@@ -67,9 +61,8 @@ class EventBuffer:
         self._events.append(logged)
         self._sizes.append(size)
         self.bytes += size
-        self._total.bytes += size
-        too_large = self.bytes > MAX_BYTES or self._total.bytes > MAX_TOTAL_BYTES
-        if too_large or len(self._events) > MAX_EVENTS:
+        self._total.add(size)
+        if self.bytes > MAX_BYTES or self._total.too_large or len(self._events) > MAX_EVENTS:
             self._drop(1 + len(self._events) // 8)
 
     def read(self, after: int, upto: int, limit: int) -> list[LoggedEvent] | None:
@@ -111,46 +104,6 @@ class EventBuffer:
     def _drop(self, count: int) -> None:
         freed = sum(self._sizes[:count])
         self.bytes -= freed
-        self._total.bytes -= freed
+        self._total.add(-freed)
         del self._events[:count], self._sizes[:count]
         self._base += count
-
-
-def size_of(event: TaskEvent) -> int:
-    """The approximate size of an event in bytes. Raises `TypeError` for data that is not JSON."""
-    match event:
-        case ArtifactChanged(artifact, metadata=metadata):
-            return _EVENT_BYTES + _artifact_size(artifact) + _json_size(metadata)
-        case StatusChanged(status, metadata):
-            return _EVENT_BYTES + _message_size(status.message) + _json_size(metadata)
-        case MessageAdded(message):
-            return _EVENT_BYTES + _message_size(message)
-        case TaskCreated(task):
-            return _EVENT_BYTES + size_of_task(task)
-        case _:
-            assert_never(event)
-
-
-def size_of_task(task: Task) -> int:
-    """The approximate size of a task in bytes, as that of an event."""
-    messages = _message_size(task.status.message) + sum(map(_message_size, task.history))
-    return messages + sum(map(_artifact_size, task.artifacts)) + _json_size(task.metadata)
-
-
-def _message_size(message: Message | None) -> int:
-    if message is None:
-        return 0
-    return _EVENT_BYTES + sum(map(_part_size, message.parts)) + _json_size(message.metadata)
-
-
-def _artifact_size(artifact: Artifact) -> int:
-    return sum(map(_part_size, artifact.parts)) + _json_size(artifact.metadata)
-
-
-def _part_size(part: Part) -> int:
-    content = next((each for each in (part.text, part.raw, part.url) if each is not None), None)
-    return (_json_size(part.data) if content is None else len(content)) + _json_size(part.metadata)
-
-
-def _json_size(value: object) -> int:
-    return 0 if value is None or value is UNSET else len(msgspec.json.encode(value))

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Failure
-from ..model.types import Message, Task, TaskCreated
+from ..model.states import INTERRUPTED
+from ..model.timestamps import now
+from ..model.types import Message, MessageAdded, StatusChanged, Task, TaskState, TaskStatus
 from .executor import RequestContext
 from .live_task import LiveTask, raise_if_lost
 from .task_events import TaskEvents
@@ -17,19 +19,31 @@ if TYPE_CHECKING:
 
 @final
 class Execution:
-    """`creates_task` says that the task began with this execution's message.
-
-    `start_generation` is the task's generation when the execution began, None before. `refusal` is why it never began.
-    `done` says that it is over.
+    """`start_generation` is the task's generation when the execution began, None before. `superseded` says that its task
+    waited for its caller and that the next message came while this execution still ran: it need not stop its task again.
+    `refusal` is why it never began. `done` says that it is over.
     """
 
-    __slots__ = ("context", "creates_task", "done", "events", "live", "refusal", "scope", "start_generation")
+    __slots__ = (
+        "_accepted_generation",
+        "_creates_task",
+        "context",
+        "done",
+        "events",
+        "live",
+        "refusal",
+        "scope",
+        "start_generation",
+        "superseded",
+    )
 
-    def __init__(self, live: LiveTask, context: RequestContext) -> None:
+    def __init__(self, live: LiveTask, context: RequestContext, *, may_reply: bool) -> None:
         self.live = live
         self.context = context
-        self.events = TaskEvents(live, self.ensure_created)
-        self.creates_task = live.generation == 0
+        self.events = TaskEvents(live, may_reply=may_reply and live.generation == 0)
+        self._creates_task = live.generation == 0
+        self._accepted_generation: int | None = None
+        self.superseded = False
         self.start_generation: int | None = None
         self.scope: anyio.CancelScope | None = None
         self.done = False
@@ -40,10 +54,48 @@ class Execution:
         """The agent's answer where there is no task."""
         return self.events.sent_reply
 
-    def ensure_created(self) -> None:
-        """Publish a new task before its first event."""
-        if not self.live.generation:
-            self.live.publish(TaskCreated(self.live.task()))
+    @property
+    def accepted_generation(self) -> int | None:
+        """The generation of the event that put the message into the task's history, None before."""
+        if self._creates_task:
+            return 1 if self.live.generation else None
+        return self._accepted_generation
+
+    def accept(self) -> None:
+        """Publish the message: from then on it is a part of the task, whatever becomes of this execution.
+
+        A new task begins with its message. A task that waits for its caller first goes on, so that the agent's question
+        precedes the answer in the history. Raises what `LiveTask.publish` raises.
+        """
+        live, message = self.live, self.context.message
+        if self._creates_task:
+            live.ensure_created()
+        elif message is not None:
+            self.go_on()
+            live.publish(MessageAdded(message))
+            self._accepted_generation = live.generation
+
+    def accept_new(self) -> None:
+        """Begin a new task now, also where the agent might have answered without one: its sender does not wait."""
+        if self._creates_task:
+            self.accept()
+
+    def go_on(self) -> None:
+        """Have a task that waits for its caller go on."""
+        if self.live.state in INTERRUPTED:
+            self.live.publish(StatusChanged(TaskStatus(TaskState.WORKING, timestamp=now())))
+
+    async def wait_accepted(self) -> None:
+        """Wait until the message was published. Raises `FailureError` or `TaskConflict` where it never will be."""
+        live = self.live
+        while self.accepted_generation is None and self.refusal is None and live.lost is None:
+            await live.wait_for_change()
+        self._raise_refusal()
+
+    def _raise_refusal(self) -> None:
+        if self.refusal is not None:
+            raise FailureError(self.refusal)
+        raise_if_lost(self.live)
 
     @property
     def stopped(self) -> bool:
@@ -55,18 +107,19 @@ class Execution:
     def settled(self) -> bool:
         """Whether the sender can be answered."""
         live = self.live
-        over = self.done and live.committed == live.generation
+        over = (
+            self.done or (live.ended and self.accepted_generation is not None)
+        ) and live.committed == live.generation
         return self.stopped or over or bool(self.refusal or self.reply or live.lost)
 
     async def wait_settled(self) -> Task | None:
         """Wait until the sender can be answered.
 
-        Returns the task as it stopped, even if the next execution has begun by now; None where it did not stop. Raises
-        `FailureError` or `TaskConflict` where the message was refused or the task is lost.
+        Returns the task as it stopped, even if the next execution has begun by now; None where this execution did not stop
+        it, as when the task ended before its turn. Raises `FailureError` or `TaskConflict` where the message was refused or
+        the task is lost.
         """
         while not self.settled:
             await self.live.wait_for_change()
-        if self.refusal is not None:
-            raise FailureError(self.refusal)
-        raise_if_lost(self.live)
+        self._raise_refusal()
         return self.live.stopped_task if self.stopped else None

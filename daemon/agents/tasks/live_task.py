@@ -7,20 +7,21 @@ waits for a watcher.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, assert_never, final
+from typing import Final, Literal, TypeAlias, assert_never, final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Internal, InvalidAgentResponse, Overloaded
+from ...memory import SMALL
 from ..errors import InvalidStateTransition, TaskConflict
 from ..model.draft import TaskDraft
+from ..model.size import size_of_artifact, size_of_event, size_of_task
 from ..model.states import INACTIVE, INTERRUPTED, TERMINAL, can_transition
-from ..model.types import StatusChanged, Task, TaskEvent, TaskState
+from ..model.types import ArtifactChanged, StatusChanged, Task, TaskCreated, TaskEvent, TaskState
 from ..stores.interface import LoggedEvent, PushTarget, TaskChange
-from .event_buffer import BufferUsage, EventBuffer, size_of, size_of_task
+from ..task_memory import TaskMemory
+from .change_signal import ChangeSignal
+from .event_buffer import BufferUsage, EventBuffer
 from .watchers import Watcher, Watchers
-
-if TYPE_CHECKING:
-    import anyio
 
 LossReason: TypeAlias = Literal["conflict", "behind", "full", "unstorable", "failed"]
 """Why a task in memory can't be used any more.
@@ -46,14 +47,17 @@ class LiveTask:
     `busy` is set by the runner while this daemon executes something for it or has that queued. `pins` counts the users
     that need it in memory. `local_owner` is this daemon's name in the store; `remote_owner` is another daemon that works
     on the task, empty where it is unknown which one; `taken_from` is a dead daemon whose task this was.
-    `lost` says why nothing can be published any more.
+    `lost` says why nothing can be published any more. Its size counts in `memory` until `forget`.
     """
 
     __slots__ = (
+        "_artifact_sizes",
         "_bytes_since_snapshot",
-        "_changed",
         "_draft",
+        "_memory",
         "_on_publish",
+        "_signal",
+        "_size",
         "_snapshot_bytes",
         "buffer",
         "busy",
@@ -80,10 +84,15 @@ class LiveTask:
         local_owner: str,
         on_publish: Callable[[LiveTask], None],
         usage: BufferUsage | None = None,
+        memory: TaskMemory | None = None,
     ) -> None:
         self._draft = TaskDraft(task)
+        self._memory = memory or TaskMemory()
+        self._size = 0
+        self._artifact_sizes = {artifact.artifact_id: size_of_artifact(artifact) for artifact in task.artifacts}
+        self._count(size_of_task(task))
         self._on_publish = on_publish
-        self._changed: anyio.Event | None = None
+        self._signal = ChangeSignal()
         self._snapshot_bytes = size_of_task(task)
         self._bytes_since_snapshot = 0
         self.scope = scope
@@ -99,7 +108,7 @@ class LiveTask:
         self.busy = False
         self.pins = 0
         self.buffer = EventBuffer(generation, usage or BufferUsage())
-        self.watchers = Watchers(self.buffer, self.notify)
+        self.watchers = Watchers(self.buffer, self._signal.notify)
         self.push_targets: Sequence[PushTarget] = ()
 
     @property
@@ -134,22 +143,31 @@ class LiveTask:
 
     # -- events ------------------------------------------------------------------------------------------------
 
-    def publish(self, event: TaskEvent) -> None:
+    def ensure_created(self) -> None:
+        """Publish a new task before its first event."""
+        if not self.generation:
+            self.publish(TaskCreated(self.task()))
+
+    def publish(self, event: TaskEvent, *, limited: bool = False) -> None:
         """Append an event. Of a lost task it is dropped.
 
         Raises `InvalidStateTransition` where the table of states forbids it, and `TypeError` or `ValueError` for data that
-        is not JSON.
+        is not JSON; with `limited`, `FailureError(Overloaded)` where there is no memory for it. A small status always fits,
+        or no task could end.
         """
         self._check(event)
         if self.lost is not None:
             return
-        self._append(event, size_of(event))
+        size = size_of_event(event)
+        if limited and (size > SMALL or not isinstance(event, StatusChanged)):
+            self._memory.check(size)
+        self._append(event, size)
         self.pending.append(event)
         self._on_publish(self)
 
     def append_stored(self, logged: LoggedEvent) -> None:
         """Append an event that another daemon has published and the store has."""
-        self._append(logged.event, size_of(logged.event))
+        self._append(logged.event, size_of_event(logged.event))
         self.committed = self.generation
         self.notify()
 
@@ -161,6 +179,7 @@ class LiveTask:
 
     def _append(self, event: TaskEvent, size: int) -> None:
         self._draft.apply(event)
+        self._count(self._growth(event, size))
         self.generation += 1
         self._bytes_since_snapshot += size
         if isinstance(event, StatusChanged) and event.status.state in INACTIVE:
@@ -168,19 +187,34 @@ class LiveTask:
             self.stopped_task = self.task()
         self.watchers.add(LoggedEvent(self.generation, event), size)
 
+    def _growth(self, event: TaskEvent, size: int) -> int:
+        """How many bytes more the task takes with this event."""
+        match event:
+            case TaskCreated():
+                return 0  # it was counted from the beginning
+            case ArtifactChanged(artifact, append):
+                before = self._artifact_sizes.get(artifact.artifact_id, 0)
+                self._artifact_sizes[artifact.artifact_id] = after = size + (before if append else 0)
+                return after - before
+            case _:
+                return size
+
+    def _count(self, size: int) -> None:
+        self._size += size
+        self._memory.add_task(size)
+
+    def forget(self) -> None:
+        """It leaves the memory as soon as its last user does: do not count it any more."""
+        self._memory.add_task(-self._size)
+        self._memory, self._size = TaskMemory(), 0
+
     def notify(self) -> None:
         """Wake everybody in `wait_for_change`."""
-        if self._changed is not None:
-            self._changed.set()
-            self._changed = None
+        self._signal.notify()
 
     async def wait_for_change(self) -> None:
         """Wait for the next `notify`. The caller finds out what has changed."""
-        import anyio  # late: the first replies leave without an event loop
-
-        if self._changed is None:
-            self._changed = anyio.Event()
-        await self._changed.wait()
+        await self._signal.wait()
 
     def watch(self) -> Watcher:
         """A watcher of the events from now on. It must be closed."""

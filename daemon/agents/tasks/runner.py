@@ -6,7 +6,7 @@ Whatever an executor does, its task gets a final state or waits for its caller: 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Final, final
 
@@ -18,9 +18,10 @@ from ...dispatch.execution import Raised, attempt, attempt_now
 from ...logs import log
 from ..errors import NotCancelable, task_has_ended
 from ..faults import declared_failure
+from ..model.size import size_of_message
 from ..model.states import INACTIVE
 from ..model.timestamps import now
-from ..model.types import MessageAdded, Part, StatusChanged, Task, TaskState, TaskStatus
+from ..model.types import Part, StatusChanged, Task, TaskState, TaskStatus
 from .execution import Execution
 from .executor import AgentExecutor, RequestContext, SupportsCheck, SupportsResume
 from .live_task import LiveTask, wait_committed
@@ -37,15 +38,22 @@ CANCEL_SECONDS: Final = 30.0
 
 @final
 class Runner:
-    """Owns the queue of executions of each task. `spawn` starts a coroutine in the daemon's task group."""
+    """Owns the queue of executions of each task. `spawn` starts a coroutine in the daemon's task group.
+
+    A message is published when it comes, and executed when the store has it. With `replies_without_task` a new task is
+    published with the executor's first event only.
+    """
 
     def __init__(
         self,
         executor: AgentExecutor,
         cache: TaskCache,
         spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
+        *,
+        replies_without_task: bool = False,
     ) -> None:
         self._executor = executor
+        self._replies_without_task = replies_without_task
         self._checker = executor if isinstance(executor, SupportsCheck) else None  # once: such a check is slow
         self._resumer = executor if isinstance(executor, SupportsResume) else None
         self._cache = cache
@@ -65,28 +73,48 @@ class Runner:
         return not self._count
 
     def submit(self, live: LiveTask, context: RequestContext) -> Execution:
-        """Queue an execution for a message. Raises `FailureError(Overloaded)`, and the executor's own refusal."""
+        """Queue an execution for a message, and publish the message unless another daemon works on the task.
+
+        Raises `FailureError(Overloaded)`, and the executor's own refusal; then nothing was published.
+        """
         if self._checker is not None and context.message is not None:
             self._check(self._checker, context)
         execution = self._new(live, context)
-        self._queue(live).append(execution)
+        if live.generation and context.message is not None:
+            self._cache.memory.check(size_of_message(context.message))
+        if not live.remote and (live.generation or not self._replies_without_task):
+            self._accept([*self._queues.get(live, ()), execution])
+        self._queue(execution).append(execution)
         self._start(live)
         return execution
+
+    @staticmethod
+    def _accept(queue: Sequence[Execution]) -> None:
+        """Publish the messages that were not yet, in the order in which they came."""
+        running = queue[0]
+        for execution in queue:
+            if execution.accepted_generation is None and execution.context.message is not None:
+                live = execution.live
+                running.superseded |= running.start_generation is not None and live.state in INACTIVE
+                execution.accept()
+                live.notify()
 
     def resume(self, live: LiveTask) -> None:
         """Continue the work of a dead daemon, before all messages that are queued. Raises `FailureError(Overloaded)`."""
         execution = self._new(live, RequestContext(live.task()))
-        self._queue(live).appendleft(execution)
+        self._queue(execution).appendleft(execution)
         self._start(live)
 
     def _new(self, live: LiveTask, context: RequestContext) -> Execution:
         if self._count >= MAX_EXECUTIONS:
             raise FailureError(Overloaded())
+        return Execution(live, context, may_reply=self._replies_without_task)
+
+    def _queue(self, execution: Execution) -> deque[Execution]:
+        """The queue for this execution, which is to be added to it."""
+        live = execution.live
         self._count += 1
         live.pins += 1
-        return Execution(live, context)
-
-    def _queue(self, live: LiveTask) -> deque[Execution]:
         live.busy = True
         return self._queues.setdefault(live, deque())
 
@@ -113,14 +141,16 @@ class Runner:
                 await live.wait_for_change()
             execution = queue[0]
             try:
-                performed = await attempt(partial(self._perform, execution))
+                performed = await attempt(partial(self._perform, execution, queue))
                 if isinstance(performed, Raised):  # a fault of this program
                     self._conclude(execution, performed.exc)
             finally:
                 self._remove_first(live, queue)
 
     def _remove_first(self, live: LiveTask, queue: deque[Execution]) -> None:
-        queue.popleft().done = True
+        execution = queue.popleft()
+        execution.done = True
+        execution.scope = None
         self._count -= 1
         if not queue:
             del self._queues[live]
@@ -130,20 +160,21 @@ class Runner:
             self.on_idle()
         self._cache.unpin(live)
 
-    async def _perform(self, execution: Execution) -> None:
-        live = execution.live
-        if live.lost is not None:  # the sender gets an error that says so, and may send the message again
-            return
-        if live.ended:
+    async def _perform(self, execution: Execution, queue: deque[Execution]) -> None:
+        live, is_message = execution.live, execution.context.message is not None
+        if live.ended and is_message and execution.accepted_generation is None:
             execution.refusal = task_has_ended(live.id, live.state)
             return
+        if live.generation and not live.ended:
+            self._accept([*queue])
+        accepted = execution.accepted_generation or 0
+        while live.committed < accepted and live.lost is None:
+            await live.wait_for_change()
+        if live.lost is not None or live.ended:  # lost: the sender gets an error that says so, and may send it again
+            return
+        if is_message:
+            execution.go_on()
         execution.start_generation = live.generation
-        message = execution.context.message
-        if message is not None and not execution.creates_task:
-            if live.state in INACTIVE:  # first, so that the agent's question precedes the answer in the history
-                live.publish(StatusChanged(TaskStatus(TaskState.WORKING, timestamp=now())))
-            live.publish(MessageAdded(message))
-            execution.start_generation = live.generation
         execution.context = msgspec.structs.replace(execution.context, task=live.task())
         await self._execute(execution)
 
@@ -163,10 +194,10 @@ class Runner:
             if fault is not None:
                 log.error("agent.failed", task=live.id, exc=fault)
             return
-        execution.ensure_created()
+        live.ensure_created()
         if fault is not None:
             fail_task(live, *self._parts_of(fault, live))
-        elif live.state not in INACTIVE:
+        elif live.state not in INACTIVE and not execution.superseded:
             log.error("agent.unfinished", task=live.id, state=live.state.name.lower())
             fail_task(live, Part(text=UNFINISHED_TEXT))
 
@@ -194,7 +225,7 @@ class Runner:
         """
         import anyio  # late, as above
 
-        events = TaskEvents(live, lambda: None)
+        events = TaskEvents(live)
         fault: BaseException | None = TimeoutError("cancel took too long")
         with anyio.move_on_after(CANCEL_SECONDS):
             cancelled = await attempt(lambda: self._executor.cancel(context, events))

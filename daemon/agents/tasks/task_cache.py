@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from ..errors import task_not_found
 from ..model.draft import apply_events
+from ..model.size import size_of_task
 from ..model.states import INACTIVE
 from ..model.types import Task
 from ..stores.interface import TaskStore
+from ..task_memory import TaskMemory
 from .event_buffer import BufferUsage
 from .live_task import LiveTask
 
@@ -26,12 +28,16 @@ class TaskCache:
     store; `on_load()` is called for one that other daemons may change.
     """
 
-    def __init__(self, store: TaskStore, on_publish: Callable[[LiveTask], None]) -> None:
+    def __init__(
+        self, store: TaskStore, on_publish: Callable[[LiveTask], None], memory: TaskMemory | None = None
+    ) -> None:
         self._store = store
         self._on_publish = on_publish
+        self.memory: Final = memory or TaskMemory()
         self._tasks: dict[str, LiveTask] = {}
-        self._usage = BufferUsage()
+        self._usage = BufferUsage(self.memory)
         self._load_lock: anyio.Lock | None = None
+        self._read_lock: anyio.Lock | None = None
         self.on_load: Callable[[], None] = lambda: None
         self.loads = 0
 
@@ -44,7 +50,8 @@ class TaskCache:
         return live if live is not None and live.scope == scope and live.generation else None
 
     def create(self, task: Task, scope: str) -> LiveTask:
-        """A new task, pinned."""
+        """A new task, pinned. Raises `FailureError(Overloaded)` where there is no memory for it."""
+        self.memory.check(size_of_task(task))
         live = self._new(task, 0, scope)
         live.pins = 1
         self._tasks[task.id] = live
@@ -76,8 +83,16 @@ class TaskCache:
             self.unpin(live)
 
     async def read(self, task_id: str, scope: str) -> Task:
-        """The task as it is in the store; it does not enter the cache. Raises `FailureError(TaskNotFound)`."""
-        stored = await self._store.load(task_id)
+        """The task as it is in the store; it does not enter the cache. Raises `FailureError(TaskNotFound)`.
+
+        One at a time: many large ones would not be taken as fast as the store gives them.
+        """
+        import anyio  # late: the first replies leave without an event loop
+
+        if self._read_lock is None:
+            self._read_lock = anyio.Lock(fast_acquire=True)
+        async with self._read_lock:
+            stored = await self._store.load(task_id)
         if stored is None or stored.scope != scope:
             raise task_not_found(task_id)
         if not stored.later_events:
@@ -112,7 +127,7 @@ class TaskCache:
         return live
 
     def _new(self, task: Task, generation: int, scope: str) -> LiveTask:
-        return LiveTask(task, generation, scope, self._store.owner_id, self._on_publish, self._usage)
+        return LiveTask(task, generation, scope, self._store.owner_id, self._on_publish, self._usage, self.memory)
 
     def evict_unused(self, live: LiveTask) -> None:
         """Evict a task that is not pinned, once the store has all of it."""
@@ -123,3 +138,4 @@ class TaskCache:
         """The next user of this task loads it from the store."""
         if self._tasks.get(live.id) is live:
             del self._tasks[live.id]
+            live.forget()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeAlias, final
 
 import msgspec
@@ -43,17 +43,18 @@ class TaskEvents:
     """How an executor publishes events of its task. One per execution, to be used on its event loop until the execution ends.
 
     The methods raise `InvalidStateTransition` where the task's state forbids the event; a task that has ended takes none.
+    They raise `FailureError(Overloaded)` where the daemon has no memory for what they publish.
     They raise `TypeError` for content that is not text or parts, and for metadata that is not a JSON object.
 
     Awaiting them waits while the executor is 512 events ahead of the store. It also waits for watchers that are far behind,
     0.25 s each time that 4, 8, 16 and 32 MiB of events are buffered for them.
     """
 
-    __slots__ = ("_ensure_created", "_live", "sent_reply")
+    __slots__ = ("_live", "_may_reply", "sent_reply")
 
-    def __init__(self, live: LiveTask, ensure_created: Callable[[], None]) -> None:
+    def __init__(self, live: LiveTask, *, may_reply: bool = False) -> None:
         self._live = live
-        self._ensure_created = ensure_created
+        self._may_reply = may_reply
         self.sent_reply: Message | None = None
 
     @property
@@ -98,10 +99,10 @@ class TaskEvents:
         self, state: TaskState, content: Content | None = None, *, metadata: JsonObject | None = None
     ) -> None:
         """Give the task a new status, with a message for its caller. The state may be the one that the task has."""
-        self._ensure_created()
+        self._begin()
         _check(metadata)
         message = None if content is None else agent_message(self._live, _parts(content))
-        self._live.publish(StatusChanged(TaskStatus(state, message, now()), metadata))
+        self._live.publish(StatusChanged(TaskStatus(state, message, now()), metadata), limited=True)
         await self._apply_backpressure()
 
     async def artifact(
@@ -120,20 +121,35 @@ class TaskEvents:
         With `append` the parts are added to the artifact of that id, which is created where there is none; without it they
         replace its parts. `last_chunk` says that nothing will be appended any more.
         """
-        self._ensure_created()
+        self._begin()
         identity = artifact_id or new_id()
         _check(metadata, identity, name, description)
         artifact = Artifact(identity, _parts(content), name, description, metadata)
-        self._live.publish(ArtifactChanged(artifact, append, last_chunk))
+        self._live.publish(ArtifactChanged(artifact, append, last_chunk), limited=True)
         await self._apply_backpressure()
         return identity
 
     async def reply(self, content: Content) -> None:
-        """Answer without a task. Raises `MisplacedReplyError` after any other event and after another reply."""
-        if self._live.generation or self.sent_reply is not None:
-            raise MisplacedReplyError("an agent replies once, and before any event of a task")
+        """Answer a message that names no task, without a task. Where its sender does not wait there is a task already, which
+        this completes.
+
+        Raises `MisplacedReplyError` after any other event and after another reply, for a message to a task, and where the
+        agent is not declared with `replies_without_task=True`.
+        """
+        if not self._may_reply:
+            raise MisplacedReplyError(
+                "an agent with replies_without_task=True replies once, before any event, to a message that names no task"
+            )
+        self._may_reply = False
+        if self._live.generation:
+            return await self.complete(content)
         self.sent_reply = Message(new_id(), Role.AGENT, _parts(content), context_id=self._live.context_id)
         self._live.notify()
+
+    def _begin(self) -> None:
+        """An event comes: there is a task from now on."""
+        self._may_reply = False
+        self._live.ensure_created()
 
     async def _apply_backpressure(self) -> None:
         live = self._live

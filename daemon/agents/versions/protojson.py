@@ -1,8 +1,9 @@
 """Normalizes JSON that ProtoJSON allows and msgspec refuses, so that msgspec accepts it. Most requests never need this.
 
-Rewrites only values that their type refuses; free-form data stays as it is. Null for an optional member counts as absent, and
-so does `…_UNSPECIFIED`. Enumerations may be numbers. Bytes may be in the URL-safe alphabet or without padding. Integers may
-be strings or have a fraction of zero. Other faults are left for the caller to report.
+Rewrites only values that their type refuses, and the names of members; free-form data stays as it is. Names may be those of
+the protobuf, `context_id` for `contextId`; of two that mean the same the last counts. Null for an optional member counts as
+absent, and so does `…_UNSPECIFIED`. Enumerations may be numbers. Bytes may be in the URL-safe alphabet or without padding.
+Integers may be strings or have a fraction of zero. Other faults are left for the caller to report.
 
 https://protobuf.dev/programming-guides/json/
 """
@@ -40,6 +41,8 @@ _UNSPECIFIED: Final[dict[type[Enum], tuple[object, ...]]] = {
     Role: (0, "ROLE_UNSPECIFIED"),
     TaskState: (0, "TASK_STATE_UNSPECIFIED"),
 }
+_END_OF_PROTOBUF_NAME: Final = re.compile(rb'_[a-z]{1,32}"\s*:')  # its first letter is a literal: that is what is fast
+_ESCAPED_UNDERSCORES: Final = (rb"\u005f", rb"\u005F")
 _INTEGER: Final = re.compile(r"-?[0-9]{1,10}")  # int32
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -64,27 +67,35 @@ _Rewrite: TypeAlias = Callable[[Raw | bytes, _Budget], Raw | bytes | None]
 """Returns a refused text rewritten or unchanged, None if it counts as absent. Raises one of `DECODE_ERRORS` for another type."""
 
 
-def normalizer(wire: type[Any]) -> Callable[[Raw | bytes], bytes]:
-    """A function that normalizes texts of this type."""
-    value = functools.cache(lambda: _Value(type_info(wire)))  # late: a valid text does not need it
+@final
+class Normalizer:
+    """Normalizes texts of the type `wire`."""
 
-    def normalize(text: Raw | bytes) -> bytes:
+    def __init__(self, wire: type[Any]) -> None:
+        self._value = functools.cache(lambda: _Value(type_info(wire)))  # late: a valid text does not need it
+
+    def __call__(self, text: Raw | bytes) -> bytes:
         if bytes(text).count(b",") > _MAX_COMMAS:
             return bytes(text)
-        return bytes(value().normalize(text, _Budget()) or _NULL)
+        return bytes(self._value().normalize(text, _Budget()) or _NULL)
 
-    return normalize
+
+def has_protobuf_names(text: Raw | bytes) -> bool:
+    """Whether the text may have names of the protobuf, which msgspec would ignore. Also true for some others."""
+    data = bytes(text)
+    return _END_OF_PROTOBUF_NAME.search(data) is not None or any(escaped in data for escaped in _ESCAPED_UNDERSCORES)
 
 
 @final
 class _Value:
     """Normalizes values of one type."""
 
-    __slots__ = ("_read", "_rewrite")
+    __slots__ = ("_has_names", "_read", "_rewrite")
 
     def __init__(self, node: types.Type) -> None:
         self._read = build_decoder(to_annotation(node))
         self._rewrite = _rewrite_of(node)
+        self._has_names = self._rewrite is not _keep
 
     def normalize(self, text: Raw | bytes, budget: _Budget) -> Raw | bytes | None:
         if budget.remaining <= 0:
@@ -94,7 +105,8 @@ class _Value:
         except DECODE_ERRORS:
             pass
         else:
-            return text
+            if not (self._has_names and has_protobuf_names(text)):
+                return text
         budget.remaining -= 1
         if len(text) == len(_NULL) and bytes(text) == _NULL:
             return None
@@ -124,9 +136,12 @@ def _rewrite_of(node: types.Type) -> _Rewrite:
 
 def _rewrite_members(node: types.StructType) -> _Rewrite:
     members = {field.encode_name: _Value(field.type) for field in node.fields}
+    names = {_protobuf_name(name): name for name in members}
 
     def rewrite(text: Raw | bytes, budget: _Budget) -> bytes:
-        given: dict[str, Raw | bytes | None] = {**_read_members(text)}
+        given: dict[str, Raw | bytes | None] = {
+            names.get(name, name): value for name, value in _read_members(text).items()
+        }
         for name, member in members.items():
             value = given.get(name)
             if value is not None:
@@ -134,6 +149,11 @@ def _rewrite_members(node: types.StructType) -> _Rewrite:
         return _encode({name: Raw(value) for name, value in given.items() if value is not None})
 
     return rewrite
+
+
+def _protobuf_name(name: str) -> str:
+    """`contextId` is `context_id` in the protobuf."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
 def _rewrite_items(node: types.VarTupleType) -> _Rewrite:

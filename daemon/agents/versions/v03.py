@@ -12,7 +12,8 @@ from typing import Any, Final, assert_never, final
 import msgspec
 from msgspec import Raw
 
-from ....errors.failures import A2AVersion, ExtendedAgentCardNotConfigured, Failure
+from ....errors.exceptions import FailureError
+from ....errors.failures import A2AVersion, ExtendedAgentCardNotConfigured, Failure, InvalidParams
 from ...operations.decoders import Arguments
 from ...operations.params import InputModel
 from ..model.states import INACTIVE
@@ -62,6 +63,9 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def _send(params: SendParams03, prefix: str) -> Arguments:
+    if params.message.role != "user":
+        path = join_path(prefix, "message.role")
+        raise FailureError(InvalidParams(path, "one of", params.message.role, ("user",)))
     message = message_from_v03(params.message, join_path(prefix, "message"))
     if params.configuration is None:
         return (SendRequest(message, metadata=params.metadata),)

@@ -24,6 +24,7 @@ from ..model.types import (
     MessageAdded,
     NonEmptyStr,
     PushConfig,
+    Role,
     SendConfiguration,
     StatusChanged,
     Task,
@@ -35,7 +36,7 @@ from ..model.types import (
 from ..requests import SendRequest, StreamItem, TaskUpdate
 from ..stores.checks import MAX_PAGE_SIZE
 from ..stores.interface import TaskPage, TaskQuery
-from .protojson import normalizer
+from .protojson import Normalizer
 from .version import (
     ListRequest,
     ProtocolVersion,
@@ -121,6 +122,9 @@ class _GetCard(WireStruct, frozen=True):
 
 
 def _send(params: _Send, prefix: str) -> Arguments:
+    if params.message.role is not Role.USER:
+        path = join_path(prefix, "message.role")
+        raise FailureError(InvalidParams(path, "one of", params.message.role.value, (Role.USER.value,)))
     for index, part in enumerate(params.message.parts):
         if part.content_count != 1:
             path = join_path(prefix, f"message.parts[{index}]")
@@ -159,7 +163,7 @@ def _create_config(params: _CreateConfig, _: str) -> Arguments:
 
 
 def _input(wire: type[_W], convert: Callable[[_W, str], Arguments]) -> InputModel:
-    return object_input(wire, convert, normalize=normalizer(wire))
+    return object_input(wire, convert, normalize=Normalizer(wire))
 
 
 def _inputs() -> dict[str, InputModel]:
@@ -278,6 +282,29 @@ class _V10:
 
     def encode_push_configs(self, configs: Sequence[PushConfig]) -> Raw:
         return Raw(_encode(_PushConfigs(tuple(configs))))
+
+
+OMITTED: Final = "urn:discreet:a2a:stdio:1:omitted"
+"""A member of a task's metadata: the names of what was left out, because the task alone is too large for a page."""
+
+
+def without_contents(task: Task) -> Task:
+    """The task without its artifacts, its history and its status message; its metadata say so."""
+    omitted = [
+        name
+        for name, content in (
+            ("artifacts", task.artifacts),
+            ("history", task.history),
+            ("status.message", task.status.message),
+        )
+        if content
+    ]
+    return Task(
+        task.id,
+        task.context_id,
+        msgspec.structs.replace(task.status, message=None),
+        metadata={**(task.metadata or {}), OMITTED: omitted},
+    )
 
 
 def encode_task_page(page: TaskPage, request: ListRequest) -> Raw:

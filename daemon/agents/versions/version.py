@@ -22,6 +22,7 @@ from ...operations.params import InputModel
 from ..model.types import JsonObject, Message, PushConfig, Task, TaskState
 from ..requests import StreamItem, TaskUpdate
 from ..stores.interface import TaskQuery
+from .protojson import has_protobuf_names
 
 W = TypeVar("W")
 
@@ -130,12 +131,15 @@ def object_input(
     """Params that are one object of type `wire`; unknown members are ignored.
 
     `convert(params, prefix)` returns the handler's arguments and raises `FailureError(InvalidParams)` for what the type can't
-    rule out. `normalize` may rewrite params that were refused. They are then read again, and the faults left are reported.
+    rule out. `normalize` may rewrite params that were refused or may have names of the protobuf. They are then read again, and
+    the faults left are reported.
     """
     read = build_decoder(wire)
 
     def decode(raw: Raw | bytes | None, prefix: str = "") -> Arguments:
         text: Raw | bytes = b"{}" if raw is None else raw
+        if normalize is not None and has_protobuf_names(text):
+            return convert(_read_again(text, prefix), prefix)
         try:
             return convert(read(text), prefix)
         except DECODE_ERRORS:

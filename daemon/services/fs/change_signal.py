@@ -6,11 +6,10 @@ A report is only a reason to scan: it is never passed on, and without any report
 from __future__ import annotations
 
 import os
-from _thread import LockType
-from collections.abc import AsyncGenerator, Callable
 from time import monotonic
 from typing import Any, Protocol, final  # Any: watchfiles may not be installed
 
+from ...process.thread_starts import starting, threads_to_spare
 from .directory import PathParts
 
 FALLBACK_SECONDS = 10.0
@@ -22,34 +21,7 @@ _NATIVE_THREADS = 2
 process if the system refuses it one."""
 
 
-def threads_to_spare(count: int) -> bool:
-    """Whether the system lets this process have so many more threads. Has them for a moment, to find out."""
-    from _thread import allocate_lock, start_new_thread  # not `threading`, which waits for each to begin
-
-    ended = [allocate_lock() for _ in range(count)]
-    begun = 0
-    gate = allocate_lock()
-    gate.acquire()
-
-    def wait(lock: LockType) -> None:
-        with gate:
-            lock.release()
-
-    try:
-        for lock in ended:
-            lock.acquire()
-            start_new_thread(wait, (lock,))
-            begun += 1
-    except (RuntimeError, MemoryError):
-        pass
-    gate.release()
-    for lock in ended[:begun]:
-        lock.acquire(timeout=_PROBE_SECONDS)
-    return begun == count
-
-
-_PROBE_SECONDS = 1.0
-"""How long a thread may take to end. It ends at once; the bound is for a machine that has no memory left."""
+_DEBOUNCE_MS, _STEP_MS, _TIMEOUT_MS = 50, 20, 200
 
 
 class ChangeSignal(Protocol):
@@ -102,7 +74,7 @@ class WatchfilesSignal:
     def __init__(self, root: str) -> None:
         self._root = root
         self._directories: frozenset[PathParts] = frozenset()
-        self._reports: AsyncGenerator[set[Any], None] | None = None
+        self._watcher: Any = None  # a `RustNotify`
         self._just_started = False  # something may have changed before the new watches were in place
 
     async def watch(self, directories: frozenset[PathParts]) -> None:
@@ -124,35 +96,33 @@ class WatchfilesSignal:
         await anyio.sleep(max(0.0, earliest - monotonic()))
 
     async def close(self) -> None:
-        if self._reports is not None:
-            await self._reports.aclose()
-            self._reports = None
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            watcher.close()
 
     async def _next(self) -> bool:
         """Whether a change was reported, waiting 200 ms at most."""
-        if self._reports is None:
-            if not threads_to_spare(_NATIVE_THREADS):
-                self._directories = frozenset()  # tried again after the next scan, which comes after an interval
-                return True
-            self._reports = self._open()
+        import anyio  # late, as above
+
         try:
-            return bool(await anext(self._reports))
-        except (OSError, RuntimeError, ExceptionGroup):  # a directory has gone, or the system has no watches left
+            if self._watcher is None:
+                self._watcher = self._open()
+            watcher = self._watcher
+            reports = await anyio.to_thread.run_sync(watcher.watch, _DEBOUNCE_MS, _STEP_MS, _TIMEOUT_MS, None)
+            return isinstance(reports, set)
+        except (OSError, RuntimeError):  # a directory has gone, or the system has no watches or threads left
             await self.close()
             self._directories = frozenset()  # they are watched anew after the next scan
             return True
 
-    def _open(self) -> AsyncGenerator[set[Any], None]:
+    def _open(self) -> Any:
+        """Begin to watch. Raises `OSError`, and `RuntimeError` if there may be no thread for it."""
         from importlib import import_module  # late, and by name: an extra, unknown to type checkers without it
 
-        awatch: Callable[..., AsyncGenerator[set[Any], None]] = import_module("watchfiles").awatch
-        return awatch(
-            *(os.path.join(self._root, *parts) for parts in self._directories),
-            watch_filter=None,
-            debounce=50,
-            step=20,
-            rust_timeout=200,
-            yield_on_timeout=True,
-            recursive=False,
-            ignore_permission_denied=True,
-        )
+        paths = [os.path.join(self._root, *parts) for parts in self._directories]
+        with starting:
+            if not threads_to_spare(_NATIVE_THREADS):
+                raise RuntimeError("no thread to spare")
+            debug, polling, poll_delay_ms, recursive, ignore_denied = False, False, 0, False, True
+            notify = import_module("watchfiles._rust_notify").RustNotify
+            return notify(paths, debug, polling, poll_delay_ms, recursive, ignore_denied)

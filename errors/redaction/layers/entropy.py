@@ -20,6 +20,16 @@ _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{32,}+={0,2}")
 _DIGIT = re.compile(r"[0-9]")
 _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]++|[0-9A-F]++)")
+_LETTER = re.compile(r"[A-Za-z]")
+_SIGN = re.compile(r"[!@#$%^&*]")
+_ORDINARY = re.compile(
+    r"""(?i:v?\d+(?:[.,_-]\d+)*[a-z%]{0,4}|[\d:.TZ+-]+|0x[0-9a-f]+|\d+[a-z]{1,12}|[a-z]+[-_]\d{1,4}
+      |\d{1,4}[-/.](?:\d{1,2}|[a-z]{3})[-/.]\d{1,4}(?:t[\d:.z+-]+)?|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}
+      |\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?:/\d+)?|[\w.-]+:\d{1,5}|[a-z][a-z0-9-]*(?:\.[a-z0-9-]+){0,5}\.[a-z]{2,12}(?::\d+)?
+      |(?:sha|md|aes|rsa|hs|rs|es|ps|utf|base|ed|rfc|iso|ipv|http|oauth|python|win|tls|ssl|id|cve|ecdsa|pbkdf|argon)
+       [-_]?\d[\w.-]*|[xpk]\d{2,3}[\w-]{0,4}|\S*[({\[=<>]\S*|[\w.-]+@[\w-]+(?:\.[\w-]+)+)|[a-z_.-]+\d|[A-Z]?[a-z]+\d|[A-Z_]+\d""",
+    re.VERBOSE,
+)
 _SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
 _PLAIN = re.compile(
     r"\d{0,12}(?:[A-Z]?[a-z]{3,}+\d{0,3}|[A-Z]{3,}+\d{0,3}|(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+)(?!\d))*+"
@@ -53,6 +63,17 @@ def looks_random(value: str) -> bool:
         if len(part) >= 6 and (_PLAIN.fullmatch(part) is None or (len(part) >= 12 and not looks_like_words(part))):
             return True
     return False
+
+
+def looks_like_password(value: str) -> bool:
+    """Whether a value of 6 characters or more mixes letters with digits or signs, as people's passwords do.
+
+    Versions, dates, quantities, addresses, names of algorithms and words with one digit (`worker1`) do not.
+    """
+    value = value[:_SAMPLE_LENGTH]
+    if len(value) < 6 or not _LETTER.search(value) or _ORDINARY.fullmatch(value):
+        return False
+    return _DIGIT.search(value) is not None or (_SIGN.search(value) is not None and looks_random(value))
 
 
 def looks_like_words(text: str) -> bool:

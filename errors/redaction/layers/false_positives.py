@@ -9,7 +9,7 @@ import re
 from typing import assert_never
 
 from ..marks import nothing_to_redact
-from .entropy import is_uuid, looks_random
+from .entropy import is_uuid, looks_like_password, looks_random
 from .sensitivity import Sensitivity, name_sensitivity
 
 _PLAIN_WORDS = frozenset(
@@ -21,10 +21,10 @@ _PLAIN_WORDS = frozenset(
 _CONSTANTS = frozenset({"none", "null", "true", "false", "include", "omit", "same-origin"})
 _PLACEHOLDER = re.compile(
     r"""\$\w{1,80}|\$?\{[^{}]{0,80}\}|\$?\{\{[^{}]{0,80}\}\}|\$\([^()]{0,80}\)|%\(\w{1,40}\)[sdr]|%[sdrv]|%\w{1,40}%
-      |<[A-Za-z][\w ./-]{0,60}>|[*xX.\u2022\u2026]{3,64}|\[[A-Z_ ]{3,40}\]""",
+      |:[a-z_]{1,40}|<[A-Za-z][\w ./-]{0,60}>|[*xX.\u2022\u2026]{3,64}|\[[A-Z_ ]{3,40}\]""",
     re.VERBOSE,
 )
-_PLACEHOLDER_BEGINS = frozenset("${%<*xX.\u2022\u2026[")
+_PLACEHOLDER_BEGINS = frozenset(":${%<*xX.\u2022\u2026[")
 _NAME = r"[A-Za-z_]\w{0,60}"
 _CALL = re.compile(rf"(?:await |new |&|\*)?{_NAME}(?:(?:\.|::|->){_NAME}){{0,8}}[(\[{{]")
 _ATTRIBUTE = re.compile(
@@ -39,7 +39,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)*")
 _WORD = re.compile(r"[A-Za-z][a-z']{0,20}[.,;:!?)]?")
 _PROSE_FOLLOWS = re.compile(r"\s(?:[\"'`(\[]|[A-Za-z][a-z']{0,20}(?:[\s.,;:!?]|$))")
 _MIN_LONG_NUMBER = 12  # digits: no counter is that long
-_PASSWORD_NAMES = ("password", "passwd", "passphrase", "pwd")
+PASSWORD_NAMES = ("password", "passwd", "passphrase", "pwd")
 
 
 def is_secret(value: str, sensitivity: Sensitivity) -> bool:
@@ -56,8 +56,11 @@ def is_secret(value: str, sensitivity: Sensitivity) -> bool:
             return False
         case Sensitivity.POSSIBLE:
             return looks_random(rest)
+        case Sensitivity.PROBABLE:
+            return looks_random(rest) or looks_like_password(rest)
         case Sensitivity.LIKELY:
-            return looks_random(rest) or is_uuid(value) or (value.isdigit() and len(value) >= _MIN_LONG_NUMBER)
+            is_long_number = value.isdigit() and len(value) >= _MIN_LONG_NUMBER
+            return looks_random(rest) or looks_like_password(rest) or is_uuid(value) or is_long_number
         case Sensitivity.CERTAIN:
             return value.lower() not in _CONSTANTS
         case _:
@@ -96,6 +99,6 @@ def is_code(value: str, name: str, text: str, begin: int, *, separator: str, nam
     prose_follows = _WORD.fullmatch(value) is not None and _PROSE_FOLLOWS.match(text, begin + len(value)) is not None
     if separator.isspace():
         return value.isupper()
-    if not separator.endswith(" ") or name.lower().endswith(_PASSWORD_NAMES):
+    if not separator.endswith(" ") or name.lower().endswith(PASSWORD_NAMES):
         return ":" in separator and prose_follows
     return not looks_random(value) and ("=" in separator or prose_follows)

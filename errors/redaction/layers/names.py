@@ -11,13 +11,29 @@ import re
 
 from ..marks import REDACTED, nothing_to_redact
 from ..work_budget import WorkBudget
-from .false_positives import is_secret
+from .false_positives import PASSWORD_NAMES, is_secret
 from .sensitivity import SENSITIVE_STEMS, Sensitivity, name_sensitivity
-from .value_spans import LIST_START, OPENING_QUOTE, Span, bare_span, header_span, list_span, phrase_span, quoted_span
+from .value_spans import (
+    LIST_START,
+    OPENING_QUOTE,
+    Span,
+    bare_list_span,
+    bare_span,
+    block_span,
+    cell_span,
+    element_span,
+    header_span,
+    list_span,
+    phrase_span,
+    phrase_value_span,
+    quoted_span,
+)
 
 _NAME_LENGTH = 64  # characters of a name before and after its sensitive stem
 _NAME_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
 _STEM = "|".join(map(re.escape, SENSITIVE_STEMS))
+_ATTRIBUTE = r"""\s{1,4}(?!value|name|key)[\w:.\-]{1,64}\s{0,2}=\s{0,2}(?:"[^"\n<>]{0,128}"|'[^'\n<>]{0,128}')"""
+_ATTRIBUTES = rf"(?:{_ATTRIBUTE}){{0,6}}+\s{{0,2}}"
 _TYPE_NAMES = r"(?:string|str|&str|bytes|secretstr|text|varchar|char|nsstring|bytestring|optional|any)"
 
 # A sensitive stem, the rest of its name, and what joins the name to a value. Runs over lower-cased text. The name of the
@@ -29,11 +45,15 @@ _TEMPLATE = rf"""
       (?P<pair>\s{{0,4}}[,;]?\s{{0,4}}\\{{0,8}}["']?value\\{{0,8}}["']?\s{{0,4}}[:=]\s{{0,4}})
     | (?P<assign>(?:\s{{0,2}}:?\s{{0,4}}{_TYPE_NAMES}\b[\w\[\]?]{{0,12}})?\s{{0,8}}
         (?:=>|->|:{{1,3}}=|\?\?=|\|\|=|[?+.|!]=|={{1,3}}|%3d)\s{{0,8}})
-    | (?P<colon>\s{{0,4}}(?::|%3a)\s{{0,8}}(?:%22)?)
-    | (?P<element>>\s{{0,8}})
+    | (?P<colon>(?:\s{{0,4}}(?::|%3a)\s{{0,8}}|\ ::\ )(?:%22)?)
+    | (?P<element>{_ATTRIBUTES}(?:>|&gt;)\s{{0,8}})
+    | (?P<plist></key>\s{{0,8}}<string>)
     | (?P<comma>\s{{0,2}},\s{{0,4}}(?=[bru]?\\{{0,8}}["'`])|,(?=[\w+/=.:-]{{10}}))
+    | (?P<cell>[`"]?[\ \t]{{0,32}}[|│][\ \t]{{0,32}}`?|[;,](?=[^\s,;"'`]))
     | (?P<call>\(\s{{0,2}}(?=[bru]?\\{{0,8}}["'`]))
-    | (?P<verb>\ (?:is|was)(?::|\ =)?\ (?=["'`]|\S{{0,32}}?\d))
+    | (?P<verb>(?:\ (?:for|of)\ (?:the\ )?(?:user\ |account\ |role\ )?["'`]?[\w.@\-]{{1,40}}["'`]?)?
+        (?:\ (?:has\ |have\ |was\ |is\ |been\ ){{0,2}}(?:set|changed|reset|updated|rotated))?
+        \ (?:is|was|to|from|ist|-)(?:\ now|\ still)?(?::|\ =)?\ (?=["'`]|\S{{0,32}}?\d))
     | (?P<space>[\ \t]{{1,4}}SPACE)
     )"""
 # Two words side by side are seldom a name and its value: the second needs a quote or a digit, except after a flag.
@@ -46,21 +66,37 @@ _NAME_ABOVE = re.compile(
     (?: (?P<assign>[ \t]{{0,4}}(?::|[:?+]?=|=>)[ \t]{{0,4}}\\?\r?\n[ \t]{{1,32}}(?=["'`]))
       | (?P<colon>[ \t]{{0,4}}:[ \t]{{0,4}}[|>][-+]?[0-9]?[ \t]{{0,4}}\r?\n[ \t]{{1,32}})
       | (?P<pair>[ \t]{{0,4}},?\r?\n[ \t]{{1,32}}["']?value["']?[ \t]{{0,4}}[:=][ \t]{{0,8}})
-      | (?P<element>>[ \t]{{0,4}}\r?\n[ \t]{{0,32}}) )
+      | (?P<element>{_ATTRIBUTES}>[ \t]{{0,4}}\r?\n[ \t]{{0,32}})
+      | (?P<plist></key>[ \t]{{0,4}}\r?\n[ \t]{{0,32}}<string>)
+      | (?P<block>[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:\"\"\"|\'\'\')\r?\n)
+      | (?P<folded>[ \t]{{0,4}}:[ \t]{{0,4}}(?:(?:bearer|basic|token)[ \t]{{0,4}})?\r?\n[ \t]{{1,32}}
+          (?:(?:bearer|basic|token|bot)[ \t]{{1,4}})?(?=[^\s:"'{{\[]{{6,512}}(?:[;,][^\n]{{0,256}})?\r?(?:\n|\Z)))
+      )
     """,
     re.VERBOSE,
 )
-_LINE_BREAK = re.compile(r"[:=>|\\+0-9-][ \t]{0,4}\r?\n[ \t]|>[ \t]{0,4}\r?\n|\n[ \t]{1,32}[\"']?value")
+_LINE_BREAK = re.compile(
+    r"(?:[:=>|\\+0-9-]|bearer|basic|token)[ \t]{0,4}\r?\n[ \t]|[\"']{3}\r?\n|>[ \t]{0,4}\r?\n|\n[ \t]{1,32}[\"']?value"
+)
 _FLAG = re.compile(r"-(?<![\w.]-)[a-z\-]")
 _HEADER_NAME = re.compile(r"(?:[a-z]+[-_])*(?:authorization|cookie2?)")
 _TUPLE = re.compile(r"(?<!\w)[(\[]\s?[bru]?[\"'`]$")
+_FLAGS = frozenset({"--pass", "--pw", "--userpass", "--auth"})
+"""Flags whose value is a secret, although their name is that of other values elsewhere."""
 _PHRASES = ("mnemonic", "seedphrase", "seed_phrase", "seed-phrase", "recovery_phrase", "secret_phrase")
+_TAG = re.compile(r"<(?:[\w.-]{1,32}:)?$|&lt;(?:[\w.-]{1,32}:)?$|<[\w.:-]{1,32} {1,4}(?:name|key|id)\s?=\s?[\"']$")
+_MOVE = re.compile(r" (?:to|from)(?: now| still)?(?::| =)? $")
+_QUOTED_FLAG = re.compile(r"[\"'`]-")
+_CHANGE = re.compile(r"(?i)\b(?:set|chang|reset|updat|rotat)")
 _COUNT = re.compile(r"\d $")
 _KEY_OWNERS = frozenset(
     "api access secret private encryption decryption signing master account license licence ssh security session"
     " shared deploy webhook app service storage consumer client recovery auth ssl seed".split()
 )
 """Words that belong to a following `key` although white space parts them: `API key: …`."""
+
+_FOLDED_COOKIE = re.compile(r"(?i)(cookie2?:[^\r\n]{0,4096}+\r?\n[ \t]{1,32})([^\s<][^\r\n]{0,4096}+)")
+_CRUMB = re.compile(r"[\w.-]{1,64}=[^\s;]")
 
 _OPENING_BEGINS = frozenset("\"'`\\bBrRuUfF@$&")
 
@@ -73,6 +109,15 @@ def scrub_named_values(text: str, low: str, work: WorkBudget) -> str:
 def scrub_values_below(text: str, low: str, work: WorkBudget) -> str:
     """The same over many lines, for values on the line below their name."""
     return _scrub(_NAME_ABOVE, text, low, work) if _LINE_BREAK.search(low) else text
+
+
+def scrub_folded_cookies(text: str, work: WorkBudget) -> str:
+    """The text without the cookies of a header that goes on below (RFC 9112, section 5.2)."""
+    if "ookie" not in text and "OOKIE" not in text:
+        return text
+    return _FOLDED_COOKIE.sub(
+        lambda match: match[1] + work.replace(match[2]) if _CRUMB.search(match[2]) else match[0], text
+    )
 
 
 def redact_by_name(name: str, value: str) -> str | None:
@@ -92,7 +137,7 @@ def _scrub(pattern: re.Pattern[str], text: str, low: str, work: WorkBudget) -> s
             continue
         start = _name_start(low, match.start())
         name = _name(text, start, match)
-        sensitivity = name_sensitivity(name)
+        sensitivity = Sensitivity.CERTAIN if name.lower() in _FLAGS else name_sensitivity(name)
         if sensitivity is Sensitivity.NONE:
             continue
         work.step()
@@ -126,6 +171,10 @@ def _value(text: str, start: int, match: re.Match[str], name: str, sensitivity: 
     if limit is Sensitivity.NONE:
         return None
     sensitivity = min(sensitivity, limit)
+    if match.lastgroup == "block":
+        return block_span(text, at, sensitivity)
+    if match.lastgroup == "element" and (span := element_span(text, at)):
+        return span if is_secret(text[slice(*span)], sensitivity) else None
     if opened is not None:
         return quoted_span(text, opened, sensitivity)
     if match.lastgroup == "colon" and _HEADER_NAME.fullmatch(name.lower()):
@@ -135,6 +184,13 @@ def _value(text: str, start: int, match: re.Match[str], name: str, sensitivity: 
     if first in ("[", "(") and LIST_START.match(text, at):
         return list_span(text, at) if sensitivity is Sensitivity.CERTAIN else None
     separator = match[match.lastgroup or 0]
+    if match.lastgroup in ("assign", "colon") and sensitivity is Sensitivity.CERTAIN:
+        if first == "[" and (span := bare_list_span(text, at)):
+            return span
+        if name.lower().endswith(PASSWORD_NAMES) and (span := phrase_value_span(text, start, at, separator)):
+            return span
+    if match.lastgroup == "cell" and (span := cell_span(text, at, name, separator)):
+        return span
     return bare_span(text, at, name, sensitivity, separator=separator, name_quoted=match["close"] is not None)
 
 
@@ -145,24 +201,44 @@ def _sensitivity_limit(text: str, start: int, match: re.Match[str], name: str, *
         case "assign":
             is_comparison = "==" in match["assign"] or "!=" in match["assign"]
             return Sensitivity.LIKELY if is_comparison else Sensitivity.CERTAIN
-        case "colon":  # `/etc/passwd:12` is a line of a file, `12 tokens: …` a count
-            is_location_or_count = text[start - 1 : start] == "/" or _COUNT.search(text, max(0, start - 4), start)
-            return Sensitivity.POSSIBLE if is_location_or_count else Sensitivity.CERTAIN
-        case "pair":
+        case "colon":
+            return _limit_after_colon(text, start)
+        case "pair" | "plist" | "block":
             return Sensitivity.CERTAIN
+        case "folded":
+            return Sensitivity.LIKELY
         case "element":
-            return Sensitivity.CERTAIN if start and text[start - 1] == "<" else Sensitivity.NONE
+            return Sensitivity.CERTAIN if _TAG.search(text, max(0, start - 40), start) else Sensitivity.NONE
         case "comma":
+            is_flag = (
+                name.startswith("-") and match["close"] in ("'", '"') and not _QUOTED_FLAG.match(text, match.end())
+            )
             is_pair = value_quoted and match["close"] and _TUPLE.search(text, max(0, start - 4), start)
-            return Sensitivity.CERTAIN if is_pair else side_by_side
+            return Sensitivity.CERTAIN if is_flag or is_pair else side_by_side
         case "space":
-            if name.startswith("-") and (start == 0 or text[start - 1] in " \t\"'`,[=("):
-                return Sensitivity.CERTAIN
-            if match["close"] is not None:  # the quoted text before this is more than a name
-                return Sensitivity.NONE
-            is_password = value_quoted and name.lower().endswith(("password", "passwd", "passphrase"))
-            return Sensitivity.CERTAIN if is_password else min(side_by_side, Sensitivity.POSSIBLE)
+            return _limit_after_space(text, start, match, name, value_quoted=value_quoted)
         case "verb":
-            return min(side_by_side, Sensitivity.POSSIBLE)
+            is_given = True
+            if _MOVE.search(match["verb"]):  # `sent the password to bob` is no assignment
+                is_given = _CHANGE.search(text[max(0, start - 24) : match.end()]) is not None
+            elif "-" in match["verb"]:  # `token - 1` is a difference
+                is_given = name.lower().endswith(PASSWORD_NAMES)
+            return min(side_by_side, Sensitivity.PROBABLE) if is_given else Sensitivity.NONE
         case _:
             return side_by_side
+
+
+def _limit_after_colon(text: str, start: int) -> Sensitivity:
+    """`/etc/passwd:12` is a line of a file, `12 tokens: …` a count, `/password:x` a switch, as on Windows."""
+    if text[start - 1 : start] == "/":
+        return Sensitivity.LIKELY if text[max(0, start - 2) : start - 1].isspace() else Sensitivity.POSSIBLE
+    return Sensitivity.POSSIBLE if _COUNT.search(text, max(0, start - 4), start) else Sensitivity.CERTAIN
+
+
+def _limit_after_space(text: str, start: int, match: re.Match[str], name: str, *, value_quoted: bool) -> Sensitivity:
+    if name.startswith("-") and (start == 0 or text[start - 1] in " \t\"'`,[=("):
+        return Sensitivity.CERTAIN
+    if match["close"] is not None or name_sensitivity(name) is not Sensitivity.CERTAIN:
+        return Sensitivity.NONE  # the quoted text before this is more than a name
+    is_password = value_quoted and name.lower().endswith(("password", "passwd", "passphrase"))
+    return Sensitivity.CERTAIN if is_password else Sensitivity.PROBABLE

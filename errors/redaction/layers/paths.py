@@ -17,21 +17,28 @@ _PART = rf"(?:{_MARK}|\\ |=(?!/)|[^\s/\\\"'`<>|*?,;:=()\[\]{{}}\x00])"
 _SPACED = r"(?: (?=(?:[A-Z(&][\w.()&'-]{0,40} ?){1,4}/)|\((?=[\w ]{1,16}\)/)|(?<=\w)\)(?=/))"
 
 _POSIX = re.compile(
-    rf"/(?:(?<!{_BEFORE}/)|(?<=\s-[A-Za-z]/))(?<!<path>/)(?=[\w.<@+~-])(?:(?:{_PART}|{_SPACED})++/++)++{_PART}*+"
+    rf"/(?:(?<!{_BEFORE}/)|(?<=\s-[A-Za-z]/)|(?<=^-[A-Za-z]/)|(?<=#!/))(?<!<path>/)(?=[\w.<@+~-])"
+    rf"(?:(?:{_PART}|{_SPACED})++/++)++{_PART}*+"
 )
 _QUOTED = re.compile(r"(?<=[\"'`])/(?=[\w.<@+~-])[^\"'`\n<>*?|]{1,255}(?=[\"'`])")
-_FILE = re.compile(rf"(?i)\bfile:/{{1,3}}+(?:{_MARK}|[^\s\"'`<>()\[\]{{}},;]){{1,4096}}+")
+_FILE = re.compile(
+    rf"(?i)\b(?:file|sqlite\d?(?:\+\w{{1,16}})?|duckdb|unix|leveldb):/{{1,4}}+(?:{_MARK}|[^\s\"'`<>()\[\]{{}},;]){{1,4096}}+"
+)
+_FILE_SCHEMES = ("file:/", "sqlite", "duckdb:", "unix:", "leveldb:")
+_ENCODED = re.compile(
+    r"(?i)(?<![\w/])(?:[a-z]%3a)?(?:%2f|%5c)(?:home|users|root|var|etc|tmp|opt|srv|mnt|usr)(?:(?:%2f|%5c)[\w.~+-]{1,255})++"
+)
 _TILDE = re.compile(rf"(?<![\w/~.@-])~(?:[A-Za-z_][\w.-]{{0,31}})?(?:/{_PART}++)++/?")
 _WINDOWS_PART = r"(?:<(?:redacted|user|cut)>|[^\\/:*?\"<>|\r\n\t'`\x00])"
 _WINDOWS = re.compile(
-    rf"(?<![A-Za-z0-9_%])(?:\\{{2,4}}[?.]\\{{1,2}})?[A-Za-z]:(?:\\{{1,4}}|/)(?!/)"
+    rf"(?<![A-Za-z0-9_%])(?<!\w/)(?:\\{{2,4}}[?.]\\{{1,2}})?[A-Za-z]:(?:\\{{1,4}}|/)(?!/)"
     rf"(?:{_WINDOWS_PART}{{1,255}}(?:\\{{1,4}}|/))*(?:<(?:redacted|user|cut)>|[^\\/:*?\"<>|\s'`,;)\]}}\x00])*"
 )
 _UNC = re.compile(
-    rf"(?<![\w\\}})%])(?<!\b[A-Za-z]:)\\{{2,4}}(?!u[0-9a-fA-F]{{4}}|U000|x[0-9a-fA-F]{{2}})(?:[?.]\\{{1,2}}UNC\\{{1,2}})?[A-Za-z0-9][\w.$-]{{1,62}}\\{{1,2}}"
+    rf"(?<![\w\\}})%])(?<!\b[A-Za-z]:)\\{{2,4}}(?!u[0-9a-fA-F]{{4}}|U000|x[0-9a-fA-F]{{2}})(?:[?.]\\{{1,2}}(?:UNC\\{{1,2}})?)?[A-Za-z0-9][\w.$-]{{1,62}}\\{{1,2}}"
     rf"(?:{_WINDOWS_PART}{{1,255}}\\{{1,2}})*(?:<(?:redacted|user|cut)>|[^\\/:*?\"<>|\s'`,;)\]}}\x00])+"
 )
-_SEPARATORS = re.compile(r"(?:/|\\(?! ))+")
+_SEPARATORS = re.compile(r"(?:/|\\(?! )|%2[fF]|%5[cC])+")
 
 _ROOTS = frozenset(
     "home Users root var etc usr tmp opt private mnt media srv proc sys dev run boot lib lib32 lib64 bin sbin Library"
@@ -82,19 +89,21 @@ class PathScrubber:
             names = "|".join(re.escape(name) for name in self._user_names)
             self._users = re.compile(rf"(?<![\w<])(?:{names})(?![\w>])")
 
-    def scrub(self, text: str) -> str:
-        """Run layer 5 over one line."""
+    def scrub(self, text: str, *, accounts: bool = True) -> str:
+        """Run layer 5 over one line. Without `accounts`, names of accounts stay where they are no part of a path."""
         if "\\" in text:
             text = _UNC.sub(self._windows, _WINDOWS.sub(self._windows, text))
         if "/" in text:
             if text.count(":/") > text.count("://"):
                 text = _WINDOWS.sub(self._windows, text)
-            if ":/" in text and "file:/" in text.lower():
+            if ":/" in text and any(scheme in text.lower() for scheme in _FILE_SCHEMES):
                 text = _FILE.sub(_reduce_match, text)
             if "~" in text:
                 text = _TILDE.sub(_reduce_match, text)
             text = self._posix(_POSIX, self._posix(_QUOTED, text))
-        if self._users is not None and any(name in text for name in self._user_names):
+        if "%2" in text or "%5" in text:
+            text = _ENCODED.sub(_reduce_match, text)
+        if accounts and self._users is not None and any(name in text for name in self._user_names):
             text = self._users.sub(USER, text)
         return text
 

@@ -34,6 +34,8 @@ class Pattern(NamedTuple):
     pattern: str
     random: bool = False
     """True if the secret must also look random."""
+    password: bool = False
+    """True if the secret must also look random or like a password."""
     min_word: int = 0
     """Characters that the longest word of a line must have for the rule to be tried."""
 
@@ -55,6 +57,17 @@ PREFIXES: tuple[Prefix, ...] = (
     Prefix("other AI services", "gsk_ xai- pplx- nvapi- tvly- lsv2_pt_ lsv2_sk_ ABSK r8_ e2b_ csk- jina_", BASE64, 8, True),
     Prefix("Google", "AIza GOCSPX- ya29. 1//0", r"[\w.-]"),
     Prefix("npm, PyPI, RubyGems", "npm_ rubygems_ pypi-Ag", min_tail=8, random=True),
+    Prefix("Packagist", "packagist_ack_ packagist_ort_ packagist_oub_ packagist_uut_", LETTERS),
+    Prefix("NuGet", "oy2", r"[a-z0-9]", 12, True),
+    Prefix("crates.io", "cio", LETTERS, 12, True),
+    Prefix("Neon, Vercel, Render", "napi_ vcp_ vca_ vci_ vcr_ vck_ vercel_blob_rw_ rnd_", r"\w", 8, True),
+    Prefix("CircleCI", "CCIPAT_ CCIPRJ_", r"\w"),
+    Prefix("Matrix", "syt_ mct_", r"\w", 8, True),
+    Prefix("Aiven, Confluent, RunPod, Apify", "AVNS_ cflt rpa_ apify_api_", r"[\w+/-]", 8, True),
+    Prefix("Fireworks, Pinecone, Together", "fw_ pcsk_ tgp_v1_ fc-", r"[\w-]", 10, True),
+    Prefix("Tailscale", "tskey-auth- tskey-api- tskey-client- tskey-scim- tskey-webhook-"),
+    Prefix("MongoDB Atlas, Ory, Cloudflare", "mdb_sa_sk_ ory_pat_ ory_at_ ory_rt_ cfut_ cfat_", min_tail=8),
+    Prefix("Asaas", "$aact_", r"[\w:$=+/-]", anywhere=True),
     Prefix("Clojars", "CLOJARS_ clojars_", LETTERS, 10, True),
     Prefix("DigitalOcean", "dop_v1_ doo_v1_ dor_v1_", anywhere=True),
     Prefix("SendGrid", "SG.", r"[\w.-]", 8, True),
@@ -135,18 +148,20 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("other webhooks", "hooks.zapier. ifttt.com/",
             r"(?:hooks\.zapier\.com/hooks/catch|maker\.ifttt\.com/trigger/[\w-]{1,80}/with/key)/(?P<s>[\w/-]{4,}+)"),
     Pattern("Telegram", ":AA", r":(?<=\d{6}:)(?P<s>AA[\w-]{6,}+)"),
-    Pattern("Telegram of other kinds", "", r":(?<=\d{6}:)(?P<s>[\w-]{30,}+)", False, 37),
-    Pattern("Discord", "", r"\.(?<=[\w-]{23}\.)(?P<s>[\w-]{5,7}\.[\w-]{8,}+)", True, 37),
+    Pattern("Telegram of other kinds", "", r":(?<=\d{6}:)(?P<s>[\w-]{30,}+)", min_word=37),
+    Pattern("Discord", "", r"\.(?<=[\w-]{23}\.)(?P<s>[\w-]{5,7}\.[\w-]{8,}+)", True, min_word=37),
     Pattern("Discord users", "mfa.", r"START(?P<s>mfa\.[\w-]{12,}+)", True),
+    Pattern("Twitch", "oauth:", r"START(?<!\w)oauth:(?P<s>[a-z0-9]{20,}+)", True),
+    Pattern("Bitwarden", "", r"START(?P<s>0\.[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\.[\w+/=:]{8,}+)", min_word=47),
     Pattern("1Password", "A3-", r"START(?P<s>A3-(?=[A-Z0-9-]{0,40}?\d)[A-Z0-9]{6}-[A-Z0-9-]{2,}+)"),
     Pattern("AWS, temporary", "ASIA ABIA ACCA A3T",
             r"START(?P<s>(?:ASIA|ABIA|ACCA|A3T[A-Z0-9])(?:[A-Z0-9]{16}(?![A-Za-z0-9])|(?=[A-Z]{0,16}\d)[A-Z0-9]{7,}+))"),
     Pattern("Terraform", ".atlasv1.", r"(?P<s>[A-Za-z0-9]{4,40}\.atlasv1\.[\w=-]*+)"),
     Pattern("Mailchimp", "-us", r"(?<![0-9a-f])(?P<s>[0-9a-f]{16,40}-us\d{1,2})\b"),
-    Pattern("Mailgun signing key", "", r"START(?P<s>[0-9a-h]{32}-[0-9a-h]{8}-[0-9a-h]{8})(?![\w-])", False, 50),
+    Pattern("Mailgun signing key", "", r"START(?P<s>[0-9a-h]{32}-[0-9a-h]{8}-[0-9a-h]{8})(?![\w-])", min_word=50),
     Pattern("MaxMind", "_mmk", r"(?P<s>[A-Za-z0-9]{6}_[A-Za-z0-9]{20,40}_mmk)"),
     Pattern("Azure AD", "q~", r"(?<![\w~.])(?P<s>(?:(?<=\\)[nrt])?[\w~.]{3}\dQ~[\w~.-]{8,}+)"),
-    Pattern("Facebook", "|", r"(?<!\d)(?P<s>\d{13,17}(?:\||%7C)[\w-]{16,}+)", False, 30),
+    Pattern("Facebook", "|", r"(?<!\d)(?P<s>\d{13,17}(?:\||%7C)[\w-]{16,}+)", min_word=30),
     Pattern("Airtable", "pat", r"START(?P<s>pat[A-Za-z0-9]{14}\.[0-9a-f]{8,}+)"),
     Pattern("Asana", "1/ 0/ 2/", r"/(?<![\w/.][0-2]/)(?<=[0-2]/)(?P<s>\d{12,}(?:/\d{12,})?:[0-9a-f]{8,}+)"),
     Pattern("Okta", "ssws^", r"(?i)\bssws\s{1,4}(?P<s>[\w=-]{8,}+)"),
@@ -159,8 +174,8 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("LDAP hashes", "{ssha {sha {md5 {smd5", r"\{S?(?:SHA|MD5)\d{0,3}\}(?P<s>[\w+/=]{12,}+)"),
     Pattern("user info of URLs", "@", r"://(?P<s>[^\s/?#@\"'`<>\\]{1,256}(?:@[^\s/?#@\"'`<>\\]{1,256}){0,4})@"),
     Pattern("user info of databases", "@",
-            r"://(?<!http://)(?<!https://)(?<!file://)[\w.%+-]{0,64}:(?!\d{1,5}/)(?P<s>[^\s\"'`<>]{1,160})"
-            r"@(?=[\w.-]{2,253}(?:[:/?,\s]|$)|\[)"),
+            r"://(?<!file://)[\w.%+-]{0,64}:(?!\d{1,5}(?:/|$))(?<!http://:)(?<!https://:)(?P<s>[^\s\"'`<>{$%][^\s\"'`<>]{0,160})"
+            r"@(?=[\w.-]{2,253}(?:[:/?,;)\s]|$)|\[|/[\w-]{0,64}(?:\?|$))"),
     Pattern("encoded URLs", "%3a%2f%2f", r"(?i)%3a%2f%2f(?P<s>[^\s\"'<>&%]{1,80}%3a[^\s\"'<>&]{1,200}?)%40"),
     Pattern("user:password@host", "@",
             r"(?<![\w.:/@+-])[\w.+-]{1,64}:(?P<s>[^\s:@/\"'<>,;()]{4,128})"
@@ -181,6 +196,29 @@ PATTERNS: tuple[Pattern, ...] = (
             r"\bldap(?:search|add|modify|delete|whoami|passwd)\s[^\n|;]{0,100}?(?<=\s)-w\s{1,2}" + _ARGUMENT),
     Pattern("Samba clients", "^-u", r"(?<=\s)-U\s{0,2}[\w.\\/-]{1,64}%(?P<s>[^\s\"'<]{1,128})"),
     Pattern("OpenSSL", "pass:", r"(?<=\s)pass:(?P<s>[^\s\"'<]{3,128})"),
+    Pattern("argument lists of clients", "',^'- ','- \",^\"- \",\"-",
+            r"[\"'](?:mysql\w{0,12}|mariadb\w{0,12}|sshpass|docker|podman|nerdctl|redis-cli|mongo\w{0,8}|ldap\w{3,8})[\"']\s?,"
+            r"[^\n\]]{0,160}?[\"']-[pawW](?:[\"']\s?,\s{0,2}[\"'])?(?P<s>[^\"'\n,\[\]<]{1,128})(?=[\"'])", password=True),
+    Pattern("argument lists of curl", "-u --user --proxy-user",
+            r"[\"'](?:-u|-U|--user|--proxy-user)[\"']\s?,\s{0,2}[\"'](?P<s>[^\s\"':<]{0,128}:[^\"'\n<]{1,256})(?=[\"'])"),
+    Pattern("net use", "net^use^", r"(?i)\bnet\s+use\s+\S{1,64}\s+\S{1,256}\s+(?P<s>[^\s/<]\S{0,127})(?=\s+/user)"),
+    Pattern("echo into a login", "--password-stdin", r"\becho\s+(?:-n\s+)?" + _ARGUMENT + r"(?=\s*\|)"),
+    Pattern("Redis", "auth",
+            r"(?<![\w-])AUTH[\"']?[,\s]{1,3}[\"']?(?P<s>[^\s\"',\]<]{4,128})", password=True),
+    Pattern("Redis with a user", "auth",
+            r"(?<![\w-])AUTH[\"']?[,\s]{1,3}[\"']?[\w.@-]{1,64}[\"']?[,\s]{1,3}[\"']?(?P<s>[^\s\"',\]<]{4,128})", password=True),
+    Pattern("Redis access lists", "setuser^", r"(?i)\bsetuser\s[^\n]{0,128}?\s>(?P<s>[^\s<\"']{1,128})"),
+    Pattern("SQL, quoted", "identified^", r"(?i)\bidentified\s+(?:by|with\s+\S{1,64}\s+(?:by|as))\s+(?:password\s+)?[\"']?(?P<s>"
+            r"(?<=')[^'\n<]{1,256}|(?<=\")[^\"\n<]{1,256})"),
+    Pattern("SQL", "identified^", r"(?i)\bidentified\s+(?:with\s+\S{1,64}\s+)?by\s+(?P<s>[^\s\"'<;,)]{6,128})", password=True),
+    Pattern("SQL for a user", "password^for^", r"(?i)\bpassword\s+for\s+\S{1,128}\s*=\s*(?:password\()?'(?P<s>[^'\n<]{1,256})"),
+    Pattern("MongoDB shell", ".auth(", r"\.auth\(\s?[\"'][^\"'\n]{1,64}[\"']\s?,\s{0,2}[\"'](?P<s>[^\"'\n<]{1,128})"),
+    Pattern("changed passwords", "from^<redacted>",
+            r"(?i)(?:password|passwd|passphrase|secret|token)\s[a-z ]{0,32}from\s+<redacted>\S{0,2}\s+to\s+[\"']?"
+            r"(?P<s>[^\s\"'<]{4,128})", password=True),
+    Pattern("named after", "password passphrase passwd",
+            r"(?<![^\s\"'])(?P<s>[^\s\"'<]{6,128})[\"']?\s{1,4}as\s{1,4}(?:the|an?|my|his|her|your|their|its)\s{1,4}pass(?:word|phrase|wd)\b",
+            password=True),
     Pattern("netrc", "machine^", r"\bmachine\s+\S{1,253}\s+login\s+\S{1,128}\s+password\s+(?P<s>[^\s<]++)"),
 )  # fmt: skip
 

@@ -19,9 +19,11 @@ class Sensitivity(IntEnum):
     """The name does not point to a secret."""
     POSSIBLE = 1
     """A secret if the value looks random: such names are used for secrets and for other values."""
-    LIKELY = 2
-    """A secret unless the value is a word: the name is sensitive, but only stands next to the value."""
-    CERTAIN = 3
+    PROBABLE = 2
+    """A secret if the value looks random or like a password: the name is sensitive, but only stands next to the value."""
+    LIKELY = 3
+    """The same, and UUIDs and long numbers too: only a sign between them joins the name and the value."""
+    CERTAIN = 4
     """A secret, whatever the value."""
 
 
@@ -34,7 +36,7 @@ SENSITIVE_STEMS = (
 _SECRET_WORDS = frozenset(
     "password passwords passwd passwds pwd pw passphrase passcode passkey secret secrets token tokens apikey apikeys"
     " credential credentials creds authorization cookie cookies jwt jwts dsn mnemonic otp totp cvv bearer"
-    " keyphrase seedphrase".split()
+    " keyphrase seedphrase requirepass masterauth rootpw bindpw".split()
 )
 _AMBIGUOUS_WORDS = frozenset(
     "key keys pass auth session sess sid sessionid sig signature salt cred phrase authn authz".split()

@@ -8,7 +8,9 @@ from functools import cache
 
 from ..marks import Replace, nothing_to_redact
 from .entropy import looks_random
+from .false_positives import is_secret
 from .rules import PATTERNS, PEM, PREFIXES, Pattern, Prefix
+from .sensitivity import Sensitivity
 
 # What may stand before a token: no letter or digit, except that of an escape (`\n`, `%20`, a terminal's colour).
 _BEFORE = (r"(?<![A-Za-z0-9]{})", r"(?<=\\[nrtbf0]{})", r"(?<=%[0-9A-Fa-f]{{2}}{})", r"(?<=[;\[][0-9]{{1}}m{})",
@@ -34,6 +36,8 @@ class RuleScrubber:
             if nothing_to_redact(secret) or secret in _PUBLIC_USERS:
                 return match[0]
             if rule.random and not looks_random(match["t"] if isinstance(rule, Prefix) else secret):
+                return match[0]
+            if isinstance(rule, Pattern) and rule.password and not is_secret(secret, Sensitivity.PROBABLE):
                 return match[0]
             return text[match.start() : match.start("s")] + replace(secret) + text[match.end("s") : match.end()]
 

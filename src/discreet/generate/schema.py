@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ..daemon.schemas.json_schema import JsonSchema
+from ..errors.type_building import convert
 
 
 class SchemaError(Exception):
@@ -68,7 +69,8 @@ SubSchema: TypeAlias = Schema | bool
 def parse_schema(document: JsonSchema) -> Schema:
     """Parse a document. Raises `SchemaError` with the place and the expected type of the first wrong keyword."""
     try:
-        return msgspec.convert(document, Schema)
+        schema: Schema = convert(document, Schema)
+        return schema
     except msgspec.ValidationError as exc:
         raise SchemaError(str(exc)) from exc
 

@@ -9,8 +9,9 @@ import re
 from typing import Final, final
 
 from ..errors.redaction.layers.false_positives import is_placeholder, is_secret
-from ..errors.redaction.layers.known_secrets import MIN_SECRET_LENGTH, KnownSecrets
+from ..errors.redaction.layers.known_secrets import KnownSecrets
 from ..errors.redaction.layers.sensitivity import Sensitivity
+from ..errors.redaction.limits import MIN_SECRET_LENGTH
 from ..errors.redaction.marks import REDACTED, nothing_to_redact
 
 MAX_SHORT_SECRETS: Final = 1024

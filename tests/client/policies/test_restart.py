@@ -1,13 +1,9 @@
-"""Servers that die and are restarted: how often, by which call, and what is never repeated."""
+"""Servers that die and are restarted: how often, and by which call."""
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -15,17 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.client import (
-    PLAIN,
-    Attempt,
-    ConnectionFailed,
-    ConnectionLoss,
-    Peer,
-    RequestTimeout,
-    RestartPolicy,
-    RetryPolicy,
-    connect,
-)
+from discreet.client import PLAIN, ConnectionFailed, ConnectionLoss, Peer, RequestTimeout, RestartPolicy
 from discreet.client.connection.connection import Connection
 from discreet.client.connection.connector import open_connection
 from discreet.client.connection.handlers import Handlers
@@ -310,161 +296,3 @@ async def test_the_wait_for_a_restart_is_part_of_the_calls_timeout(servers: Serv
         with pytest.raises(RequestTimeout) as raised:
             await peer.call("m")
         assert not raised.value.sent
-
-
-# -- processes --------------------------------------------------------------------------------------------------------
-
-FAKE = """
-import json, os, pathlib, signal, sys, time
-
-here = pathlib.Path(sys.argv[1])
-lives = int(here.read_text()) + 1 if here.exists() else 1
-here.write_text(str(lives))
-
-def read():
-    length = None
-    while (line := sys.stdin.buffer.readline()).strip():
-        length = int(line.removeprefix(b"Content-Length: "))
-    return None if length is None else json.loads(sys.stdin.buffer.read(length))
-
-def write(message):
-    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-    sys.stdout.buffer.write(b"Content-Length: %d\\r\\n\\r\\n" % len(body) + body)
-    sys.stdout.buffer.flush()
-
-while request := read():
-    match request["method"]:
-        case "services/list":
-            write({"id": request["id"], "result": [
-                {"name": "q/flaky", "kind": "query"}, {"name": "m/flaky", "kind": "mutation"},
-            ]})
-        case "q/flaky" | "m/flaky" | "flaky":
-            with here.with_suffix(".ran").open("a") as ran:
-                ran.write(request["method"] + "\\n")
-            if lives == 1:
-                os.kill(os.getpid(), signal.SIGKILL)
-            write({"id": request["id"], "result": lives})
-        case "lives":
-            write({"id": request["id"], "result": lives})
-        case "stream":
-            for seq in (1, 2, 3):
-                params = {"id": request["id"], "seq": seq, "value": seq}
-                write({"method": "stream/event", "params": params})
-            os._exit(4)
-        case "die":
-            os._exit(3)
-"""
-
-
-@pytest.fixture
-def fake(tmp_path: Path) -> list[str]:
-    return [sys.executable, "-I", "-S", "-c", FAKE, str(tmp_path / "lives")]
-
-
-QUICK = RestartPolicy(limit=3, initial=0.0)
-
-
-class Log:
-    def __init__(self) -> None:
-        self.attempts: list[Attempt] = []
-
-    def on_attempt(self, attempt: Attempt) -> None:
-        self.attempts.append(attempt)
-
-
-@pytest.mark.anyio
-async def test_a_query_is_retried_on_a_new_process(fake: list[str], tmp_path: Path) -> None:
-    log = Log()
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(fake, retry=RetryPolicy(initial=0.0, hooks=(log,)), restart=QUICK) as peer:
-            assert await peer.call("q/flaky") == 2
-    assert (tmp_path / "lives.ran").read_text().split() == ["q/flaky"] * 2
-    assert [type(attempt.error) for attempt in log.attempts] == [ConnectionFailed, type(None)]
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("method", ["m/flaky", "flaky"])
-async def test_a_mutation_that_may_have_run_is_not_retried(fake: list[str], tmp_path: Path, method: str) -> None:
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(fake, retry=RetryPolicy(initial=0.0), restart=QUICK) as peer:
-            with pytest.raises(ConnectionFailed) as raised:
-                await peer.call(method)
-            assert (raised.value.sent, raised.value.loss.status) == (True, -signal.SIGKILL)
-            assert await peer.call("lives") == 2
-    assert (tmp_path / "lives.ran").read_text().split() == [method]
-
-
-@pytest.mark.anyio
-async def test_an_idempotent_mutation_is_retried(fake: list[str], tmp_path: Path) -> None:
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(fake, retry=RetryPolicy(initial=0.0), restart=QUICK) as peer:
-            assert await peer.call("m/flaky", idempotent=True) == 2
-    assert (tmp_path / "lives.ran").read_text().split() == ["m/flaky"] * 2
-
-
-@pytest.mark.anyio
-async def test_many_queries_in_flight_survive_the_death_of_their_server(fake: list[str]) -> None:
-    results: list[int] = []
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(fake, retry=RetryPolicy(initial=0.0), restart=QUICK) as peer:
-
-            async def ask() -> None:
-                results.append(await peer.call("q/flaky"))
-
-            async with anyio.create_task_group() as tasks:
-                for _ in range(50):
-                    tasks.start_soon(ask)
-    assert results == [2] * 50
-
-
-@pytest.mark.anyio
-async def test_a_stream_is_not_resumed_and_says_where_it_was_cut_off(fake: list[str]) -> None:
-    events: list[int] = []
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(fake, retry=RetryPolicy(initial=0.0), restart=QUICK) as peer:
-            with pytest.raises(ConnectionFailed) as raised:
-                async for event in peer.subscribe("stream", type=int):
-                    events.append(event)  # noqa: PERF401 - the loop raises
-            assert (events, raised.value.last_seq, raised.value.loss.status) == ([1, 2, 3], 3, 4)
-            assert await peer.call("lives") == 2
-            assert await anext(peer.subscribe("stream", type=int)) == 1
-
-
-@pytest.mark.anyio
-async def test_a_process_that_keeps_dying_is_given_up(fake: list[str]) -> None:
-    ends: list[bool] = []
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(fake, restart=QUICK) as peer:
-            for _ in range(6):
-                with pytest.raises(ConnectionFailed) as raised:
-                    await peer.call("die")
-                ends.append(raised.value.loss.gave_up)
-            with pytest.raises(ConnectionFailed):
-                await peer.notify("die")
-    assert ends == [False, False, False, False, True, True]
-
-
-@pytest.mark.anyio
-async def test_without_a_restart_policy_the_end_is_final(fake: list[str]) -> None:
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(fake, retry=RetryPolicy(initial=0.0)) as peer:
-            with pytest.raises(ConnectionFailed):
-                await peer.call("die", idempotent=True)
-            with pytest.raises(ConnectionFailed) as raised:
-                await peer.call("lives", idempotent=True)
-            assert (raised.value.sent, raised.value.loss.status) == (False, 3)
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("command", [["/no/such/program"], [os.devnull]])
-async def test_a_command_that_can_not_be_run_fails_at_the_start(command: list[str]) -> None:
-    with pytest.raises(ConnectionFailed):
-        async with connect(command, restart=QUICK):
-            pass
-
-
-@pytest.mark.anyio
-async def test_an_exception_of_the_block_is_raised_unwrapped(fake: list[str]) -> None:
-    with pytest.raises(KeyError):
-        async with connect(fake, restart=QUICK):
-            raise KeyError

@@ -35,8 +35,10 @@ def serving() -> Serving:
     """`async with serving(executor, store) as handler`: the agent runs until the block ends."""
 
     @asynccontextmanager
-    async def serve(executor: AgentExecutor, store: TaskStore | None = None) -> AsyncIterator[RequestHandler]:
-        runtime = Runtime(store or MemoryStore(), executor, None, lambda live, event, dialect: None)
+    async def serve(
+        executor: AgentExecutor, store: TaskStore | None = None, **options: Any
+    ) -> AsyncIterator[RequestHandler]:
+        runtime = Runtime(store or MemoryStore(), executor, None, lambda live, event, dialect: None, **options)
         async with anyio.create_task_group() as tasks:
             yield await runtime.ready(tasks.start_soon)
             tasks.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""What a client sees of subscriptions: every event once and in order, then one answer, at the reader's own pace."""
+"""What a client sees of subscriptions: every event once and in order, then one answer; and how they are called."""
 
 from __future__ import annotations
 
@@ -9,138 +9,19 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet import Context, OperationError, Service
+from discreet import Context, Service
+from support.ticks import Ticks, event, settled, stream
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
 Serving = Callable[..., AbstractAsyncContextManager[Any]]
 
-UNDELIVERED = 32
-"""Events that may wait for the reader before the producer waits."""
-
-PIPE_BYTES = 65536
-"""What the pair in memory holds for a reader that does not read."""
-
 INTERNAL = {"code": -32603, "message": "Internal error"}
 CANCELLED = {"code": -32800, "message": "Request cancelled"}
 TIMEOUT = {"code": -32000, "message": "Request timed out", "data": {"code": "TIMEOUT", "retryable": True}}
 UNAVAILABLE = {"code": -32000, "message": "Shutting down", "data": {"code": "UNAVAILABLE", "retryable": True}}
 MISMATCH = {"code": -32600, "message": "Invalid Request", "data": {"reason": "invalid-operation-type"}}
-
-
-class Gone(OperationError, code="GONE"):
-    """What was watched is gone."""
-
-    at: int
-
-
-class Hidden(OperationError, code="HIDDEN"):
-    """Nobody declared this."""
-
-    path: str
-
-
-class Ticks:
-    """Producers, and how far each of them ran."""
-
-    def __init__(self) -> None:
-        self.produced = 0
-        self.running = 0
-        self.closed = 0
-        self.go = anyio.Event()
-        self.service = Service("ticks")
-        self.service.subscription()(self.count)
-        self.service.subscription(name="brief", timeout=0.05)(self.watch)
-        self.service.subscription()(self.watch)
-        self.service.subscription()(self.stubborn)
-        self.service.subscription(errors=[Gone])(self.fail)
-        self.service.query(inline=True)(self.ping)
-        self.service.query(name="later")(self.later)
-
-    async def count(self, to: int, pad: int = 0, wait: bool = False) -> AsyncIterator[str]:
-        """Events as fast as they are taken; with `wait` it gives up control before each."""
-        self.running += 1
-        try:
-            for number in range(to):
-                if wait:
-                    await anyio.lowlevel.checkpoint()
-                self.produced += 1
-                yield f"{number}:{'x' * pad}"
-        finally:
-            self.running -= 1
-            self.closed += 1
-
-    async def watch(self) -> AsyncIterator[int]:
-        """Two events, and then none for ever."""
-        try:
-            yield 1
-            yield 2
-            await anyio.sleep_forever()
-        finally:
-            self.closed += 1
-
-    async def stubborn(self) -> AsyncIterator[int]:
-        """Goes on sending when it is told to stop."""
-        try:
-            yield 1
-            await anyio.sleep_forever()
-        except BaseException:  # noqa: BLE001 - what a handler must not do, and may
-            yield 2
-            yield 3
-        finally:
-            self.closed += 1
-
-    async def fail(self, after: int, how: str) -> AsyncIterator[int]:
-        for number in range(after):
-            yield number
-        match how:
-            case "declared":
-                raise Gone(at=after)
-            case "undeclared":
-                raise Hidden(path="/home/me/secret.txt")
-            case "wrong-event":
-                yield "no number"  # type: ignore[misc]
-            case "unserialisable":
-                yield object()  # type: ignore[misc]
-            case "wrong-details":
-                raise Gone(at="nowhere")  # type: ignore[arg-type]
-            case "exit":
-                raise SystemExit(4)
-            case _:
-                raise ValueError("/home/me/secret.txt")
-
-    def ping(self) -> str:
-        return "pong"
-
-    async def later(self) -> str:
-        await anyio.lowlevel.checkpoint()
-        return "later"
-
-
-@pytest.fixture
-def ticks() -> Ticks:
-    return Ticks()
-
-
-async def settled(wire: Any) -> None:
-    """Let the daemon run until nothing of it moves any more."""
-    for _ in range(50):
-        await anyio.wait_all_tasks_blocked()
-
-
-def event(call_id: Any, seq: int, value: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "method": "stream/event", "params": {"id": call_id, "seq": seq, "value": value}}
-
-
-async def stream(wire: Any, call_id: Any) -> tuple[list[Any], dict[str, Any]]:
-    """Read one stream to its answer, with nothing else on the wire: the values, and the answer."""
-    values: list[Any] = []
-    while "method" in (message := await wire.receive()):
-        assert message == event(call_id, len(values) + 1, message["params"]["value"])
-        values.append(message["params"]["value"])
-    assert message["id"] == call_id
-    return values, message
 
 
 # -- the sequence --------------------------------------------------------------------------------------------------
@@ -310,109 +191,6 @@ async def test_a_reader_that_goes_away_ends_the_producer(serving: Serving, ticks
             await wire.ended.wait()
         assert wire.status in (0, 1)  # by what is seen first: the end of the input, or that nobody reads
         assert (ticks.running, ticks.closed) == (0, 1)
-
-
-# -- the reader's pace ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("wait", [False, True])
-@pytest.mark.parametrize("pad", [0, 500, 5000])
-async def test_no_more_than_32_events_wait_for_the_reader(serving: Serving, ticks: Ticks, pad: int, wait: bool) -> None:
-    async with serving(ticks.service) as wire:
-        await wire.send(wire.request("ticks/count", {"to": 10**9, "pad": pad, "wait": wait}))
-        await settled(wire)
-        held = wire.transport.receive_nowait()
-        assert ticks.produced - held.count(b"stream/event") <= UNDELIVERED
-        assert len(held) == PIPE_BYTES
-
-
-async def test_a_waiting_producer_goes_on_as_the_reader_reads(serving: Serving, ticks: Ticks) -> None:
-    async with serving(ticks.service) as wire:
-        await wire.send(wire.request("ticks/count", {"to": 10**9, "pad": 1000}))
-        await settled(wire)
-        before = ticks.produced
-        await wire.receive_all(UNDELIVERED)
-        await settled(wire)
-        assert before < ticks.produced <= before + 2 * UNDELIVERED + PIPE_BYTES // 1000
-
-
-@pytest.mark.parametrize("pad", [10, 100_000])
-async def test_replies_overtake_the_events_of_a_slow_reader(serving: Serving, ticks: Ticks, pad: int) -> None:
-    async with serving(ticks.service) as wire:
-        await wire.send(wire.request("ticks/count", {"to": 10**9, "pad": pad}, id="s"))
-        await settled(wire)
-        on_the_way = PIPE_BYTES // (pad + 60) + 65536 // (pad + 60) + 2  # the pipe's, and one turn of the streams
-        await wire.send(wire.request("ticks/ping", id="p"), wire.request("ticks/later", id="l"))
-        await settled(wire)
-        events = 0
-        answers: list[Any] = []
-        while len(answers) < 2:
-            message = await wire.receive()
-            events += "method" in message
-            answers += [message["id"]] if "id" in message else []
-        assert sorted(answers) == ["l", "p"]
-        assert events <= on_the_way + UNDELIVERED
-
-
-async def test_a_producer_that_never_waits_starves_nobody(serving: Serving, ticks: Ticks) -> None:
-    async with serving(ticks.service) as wire:
-        await wire.send(wire.request("ticks/count", {"to": 10**9}, id="s"))
-        for _ in range(20):
-            await wire.send(wire.request("ticks/later"))
-            with anyio.fail_after(DEADLINE_SECONDS):
-                while "method" in (message := await wire.receive()):
-                    pass
-            assert message["result"] == "later"
-        await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "s"}})
-        while "method" in (message := await wire.receive()):
-            pass
-        assert message["error"] == CANCELLED
-
-
-async def test_many_streams_and_calls_at_once_each_keep_their_order(serving: Serving, ticks: Ticks) -> None:
-    async with serving(ticks.service, max_concurrency=4) as wire:
-        streams = {f"s{n}": 20 + 7 * n for n in range(100)}
-        calls = [f"c{n}" for n in range(200)]
-        requests = [wire.request("ticks/count", {"to": to, "wait": True}, id=name) for name, to in streams.items()]
-        requests += [wire.request("ticks/later", id=name) for name in calls]
-        seen = dict.fromkeys(streams, 0)
-        answers: dict[str, Any] = {}
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(wire.send, *requests)
-            while len(answers) < len(requests):
-                message = await wire.receive()
-                if "method" in message:
-                    params = message["params"]
-                    assert params["id"] not in answers
-                    seen[params["id"]] += 1
-                    assert params["seq"] == seen[params["id"]]
-                else:
-                    assert message["id"] not in answers
-                    answers[message["id"]] = message["result"]
-        assert seen == streams
-        assert all(answers[name] == {"completed": True, "events": to} for name, to in streams.items())
-        assert all(answers[name] == "later" for name in calls)
-        await wire.nothing_more()
-
-
-async def test_streams_take_no_place_of_the_calls(serving: Serving, ticks: Ticks) -> None:
-    async with serving(ticks.service, max_concurrency=1) as wire:
-        await wire.send(*(wire.request("ticks/watch") for _ in range(10)))
-        await wire.receive_all(20)
-        assert (await wire.call("ticks/later"))["result"] == "later"
-
-
-async def test_an_id_is_taken_until_the_answer_of_its_stream_has_left(serving: Serving, ticks: Ticks) -> None:
-    async with serving(ticks.service) as wire:
-        await wire.send(wire.request("ticks/count", {"to": 20, "pad": 20_000}, id="s"))
-        await until(lambda: ticks.closed == 1)  # its last events still wait
-        await wire.send(wire.request("ticks/ping", id="s"), wire.request("ticks/later", id="s"))
-        await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "s"}})
-        messages = await wire.receive_all(23)
-        refused = [message["error"]["data"] for message in messages if "error" in message]
-        assert refused == [{"reason": "duplicate-id"}] * 2
-        assert messages[-1]["result"] == {"completed": True, "events": 20}
-        assert (await wire.call("ticks/ping", id="s"))["result"] == "pong"
 
 
 # -- names and kinds -----------------------------------------------------------------------------------------------

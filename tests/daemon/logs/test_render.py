@@ -15,6 +15,7 @@ from discreet.daemon.lifecycle import State
 from discreet.daemon.logs.line import fallback_line
 from discreet.daemon.logs.queue import MAX_BYTES, MAX_EVENTS, LogEvent
 from discreet.daemon.logs.render import MAX_FIELD, Renderer
+from discreet.errors.redaction import unregister
 
 Form: TypeAlias = Literal["console", "keyvalue", "json", "journald"]
 
@@ -159,15 +160,86 @@ def test_json_stays_json_whatever_the_scrubber_cuts_out_of_the_line(texts: list[
     assert (line["timestamp"], line["level"], line["event"]) == (STAMP, "warn", "e")
 
 
-def test_what_is_no_text_outlives_a_line_that_the_scrubber_would_break() -> None:
-    message = "x" * 40 + "Authorization: '\"MIIEpAIBAAKCAQEA7/secret="
-    fields: dict[str, object] = {"method": "-----BEGIN RSA PRIVATE KEY-----Bearer ", "message": message, "size": 3}
-    line = json.loads(render("json", fields))
-    assert line["size"] == 3
-    assert "MIIE" not in json.dumps(line)
-
-
 RENDERERS = {(form, color): Renderer(form, color=color, environ={}) for form in FORMS for color in (False, True)}
+
+ANY_TEXT = st.one_of(st.text(max_size=40), st.lists(st.sampled_from(HOSTILE), max_size=8).map("".join))
+
+QUOTED_FIELDS = re.compile(r'(?<=\s)([\w.-]+)=("(?:[^"\\]|\\.)*"|[^\s="\\]+)(?=\s)')
+"""The fields of a line of text, as docs/logging.md describes them."""
+
+READABLE: dict[str, object] = {"size": 3, "code": -32603, "reason": "oversize", "ok": True, "path_count": 12}
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    form=st.sampled_from(FORMS),
+    method=ANY_TEXT,
+    text=ANY_TEXT,
+    nested=st.dictionaries(ANY_TEXT, st.lists(ANY_TEXT, max_size=3), max_size=2),
+)
+def test_no_text_of_a_field_changes_another_field(form: Form, method: str, text: str, nested: object) -> None:
+    fields = {"method": method, "id": text, "text": text, **READABLE, "nested": nested, "exc": ValueError(text)}
+    line = RENDERERS[form, False].line(LogEvent(WHEN, 30, "request.failed", fields, 0, 0)).decode()
+    if form == "json":
+        seen = json.loads(line)
+        assert list(seen) == ["timestamp", "level", "event", *fields]
+        assert {name: seen[name] for name in READABLE} == READABLE
+        return
+    if form == "console":
+        assert line.startswith(f"{STAMP} [warn     ] request.failed ")
+    else:
+        assert line.removeprefix("<4>").startswith(f"timestamp={STAMP} level=warn event=request.failed ")
+    shown = dict(QUOTED_FIELDS.findall(line))
+    assert QUOTED_FIELDS.sub("", line[line.index("request.failed") :]).split() == ["request.failed"]
+    assert list(shown)[-len(fields) :] == list(fields)
+    assert (
+        shown.items() >= {"size": "3", "code": "-32603", "reason": "oversize", "ok": "true", "path_count": "12"}.items()
+    )
+
+
+@every_form
+@pytest.mark.parametrize(
+    "method", ['x secret: "', "x secret: '", "token=", "password", "Authorization: ", "-----BEGIN X"]
+)
+def test_a_method_s_name_hides_no_field_after_it(form: Form, method: str) -> None:
+    line = render(form, {"method": method, "id": 7, "reason": "oversize", "size": 3})
+    if form == "json":
+        seen = json.loads(line)
+        assert (seen["id"], seen["reason"], seen["size"]) == (7, "oversize", 3)
+    else:
+        assert {"id=7", "reason=oversize", "size=3"} <= fields_of(line)
+
+
+@every_form
+def test_one_huge_field_leaves_the_others_readable(form: Form) -> None:
+    huge = [["x" * MAX_FIELD] * 20] * 20
+    line = render(form, {"huge": huge, "items": [1] * 20_000, "reason": "oversize", "size": 3})
+    assert "oversize" in line
+    assert "size" in line.split("oversize")[1]
+
+
+@every_form
+def test_names_that_become_equal_leave_each_other_readable(form: Form) -> None:
+    line = render(form, {"a b": "one", "a_b": "two", "a:b": "three"})
+    assert all(word in line for word in ("one", "two", "three"))
+
+
+@every_form
+@pytest.mark.parametrize("word", ["timestamp", "request.failed", "services/list", "path_count", "myservice.views"])
+def test_a_known_secret_of_words_does_not_hide_what_the_program_itself_writes(form: Form, word: str) -> None:
+    fields: dict[str, object] = {"method": "services/list", "path_count": 1, "logger": "myservice.views", "text": word}
+    event = LogEvent(WHEN, 30, "request.failed", fields, 0, 0)
+    line = Renderer(form, color=False, environ={"DEPLOY_TOKEN": word}).line(event).decode()
+    try:
+        assert line.count("request.failed") == 1
+        assert line.count("services/list") == 1
+        assert line.count("path_count") == 1
+        assert line.count("myservice.views") == 1
+        assert "<redacted>" in line
+        if form != "console":
+            assert "timestamp" in line
+    finally:
+        unregister(word)
 
 
 @every_form

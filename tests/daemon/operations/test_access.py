@@ -15,6 +15,7 @@ from discreet.daemon.apps import AppError
 from discreet.daemon.credentials import access_of, credentials_of
 from discreet.daemon.operations.access import PARENT, Access, AccessRule, StaticTokens, parse_token
 from discreet.daemon.settings import Settings
+from discreet.errors.redaction import scrub
 
 pytestmark = pytest.mark.anyio
 
@@ -389,3 +390,17 @@ def test_a_missing_credential_is_told_at_the_start_without_its_path(given: tuple
     with pytest.raises(AppError) as caught:
         credentials_of(Settings(capabilities=given), [Service("one", capabilities=["one"])])
     assert "file-of-mine" not in str(caught.value)
+
+
+async def test_a_caller_s_credential_of_words_does_not_make_the_log_unreadable() -> None:
+    class Anybody:
+        schemes = ("bearer",)
+        realm = "test"
+
+        def resolve(self, authorization: str) -> Identity | None:
+            return Identity("anybody")
+
+    access = Access(PARENT, Anybody())
+    for credential in ("request.failed", "q7Zk39xV2mB8n1"):
+        assert access.identify({"authorization": f"Bearer {credential}"}) is not None
+    assert scrub("event request.failed, q7Zk39xV2mB8n1") == "event request.failed, <redacted>"

@@ -1,4 +1,4 @@
-"""What signatures mean as input: by name, by position, further members, defaults; and what is refused at the start."""
+"""What signatures mean as input: by name, by position, further members, defaults."""
 
 import functools
 from collections.abc import Callable
@@ -18,6 +18,7 @@ from discreet.errors.failures import InvalidParams
 
 if TYPE_CHECKING:
     from discreet.daemon.operations.context import Context as OnlyForCheckers
+
 
 CTX = object()
 
@@ -325,59 +326,6 @@ def test_annotations_may_be_rich() -> None:
     )
     assert refusal(rich, '{"when":"2020-01-02","size":0}') == InvalidParams("size", "integer >= 1", "number")
     assert refusal(rich, '["zq"]') == InvalidParams("when", "date", "string")
-
-
-def no_annotation(ctx: Context, path) -> None: ...  # type: ignore[no-untyped-def]
-
-
-def no_annotation_of_rest(**params) -> None: ...  # type: ignore[no-untyped-def]
-
-
-def positional_only(path: str, /) -> None: ...
-
-
-def any_number(*paths: str) -> None: ...
-
-
-def two_underscores(__path: str) -> None: ...
-
-
-def nowhere(path: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noqa: F821
-
-
-def no_type(path: "1 +") -> None: ...  # type: ignore[valid-type]
-
-
-def ambiguous(path: list[int] | set[int]) -> None: ...
-
-
-def context_by_name(*, ctx: Context, path: str) -> None: ...
-
-
-@pytest.mark.parametrize(
-    ("func", "named"),
-    [
-        (no_annotation, "'path' has no annotation"),
-        (no_annotation_of_rest, "'params' has no annotation"),
-        (positional_only, "'path' is positional-only"),
-        (any_number, "'paths' takes any number"),
-        (two_underscores, "'__path' can't begin"),
-        (nowhere, "'path' has an annotation that can't be decoded"),
-        (no_type, "'path' has an annotation that can't be decoded"),
-        (ambiguous, "'path' has an annotation that can't be decoded"),
-        (context_by_name, "the context must be the first positional"),
-    ],
-)
-def test_a_signature_that_can_be_no_input_is_refused_at_the_start(func: Callable[..., Any], named: str) -> None:
-    with pytest.raises(ValueError, match=named) as caught:
-        build_input(func)
-    assert str(caught.value).startswith(func.__qualname__ + ": ")
-    assert "\n" not in str(caught.value)
-
-
-def test_a_handler_that_should_take_a_context_must_have_room_for_it() -> None:
-    with pytest.raises(ValueError, match="the context must be the first positional"):
-        build_input(lambda: None, skip_context=True)
 
 
 DEEP = "[" * 100_000 + "]" * 100_000

@@ -16,6 +16,7 @@ from discreet import DeclarationError, OperationError, Service
 from discreet.daemon.apps import AppError, load
 from discreet.daemon.operations.registry import Registry
 from discreet.errors.codes import RESERVED_CODES
+from discreet.errors.redaction import register, unregister
 from support.waits import until
 
 Serving = Callable[..., AbstractAsyncContextManager[Any]]
@@ -373,3 +374,22 @@ async def test_a_schema_holds_the_declared_errors(serving: Serving) -> None:
         schema = (await wire.call("services/schema", {"name": "/doc/plain"}))["result"]
         assert [error["code"] for error in schema["errorSchemas"]] == ["FULL"]
         assert (schema["kind"], schema["namespace"], schema["visibility"]) == ("query", "doc", "external")
+
+
+# -- secrets in descriptions ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.anyio
+async def test_a_registered_secret_in_a_description_is_not_listed(serving: Serving) -> None:
+    secret = "correct-horse-battery"
+    shop = Service("shop")
+    shop.query(description=f"Asks with {secret}")(plain)
+    register(secret)
+    try:
+        async with serving(shop) as peer:
+            for method in ("services/list", "services/schema", "listMethods", "rpc.discover"):
+                params = {"name": "shop/plain"} if method == "services/schema" else {}
+                answer = repr(await peer.call(method, params))
+                assert "shop/plain" in answer and "horse" not in answer
+    finally:
+        unregister(secret)

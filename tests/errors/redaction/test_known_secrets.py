@@ -7,12 +7,13 @@ import json
 import random
 import string
 import threading
+from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
 import pytest
 
 from discreet.errors.redaction import Scrubber
-from discreet.errors.redaction.layers.known_secrets import MAX_SECRETS, KnownSecrets
+from discreet.errors.redaction.layers.known_secrets import MAX_CHARACTERS, MAX_SECRET_LENGTH, MAX_SECRETS, KnownSecrets
 
 SECRET = 'correct horse+battery/staple\\ "quoted" é%'
 
@@ -39,6 +40,57 @@ def scrubber() -> Scrubber:
 )
 def test_a_registered_secret_is_hidden_in_every_encoding(scrubber: Scrubber, encoded: str) -> None:
     assert scrubber.scrub(f"got {encoded} here") == "got <redacted> here"
+
+
+ENCODINGS: dict[str, Callable[[str], str]] = {
+    "hex": lambda s: s.encode().hex(),
+    "hex, upper case": lambda s: s.encode().hex().upper(),
+    "hex with spaces": lambda s: s.encode().hex(" "),
+    "hex with colons": lambda s: s.encode().hex(":").upper(),
+    "hex numbers": lambda s: ", ".join(f"0x{byte:02x}" for byte in s.encode()),
+    "hex escapes": lambda s: "".join(f"\\x{byte:02x}" for byte in s.encode()),
+    "escapes of JSON": lambda s: "".join(f"\\u{ord(char):04x}" for char in s),
+    "escapes of JSON, upper case": lambda s: "".join(f"\\u{ord(char):04X}" for char in s),
+    "escapes of JSON in JSON": lambda s: "".join(f"\\\\u{ord(char):04x}" for char in s),
+    "one escape of JSON": lambda s: f"{s[:3]}\\u{ord(s[3]):04x}{s[4:]}",
+    "escapes of JavaScript": lambda s: "".join(f"\\u{{{ord(char):x}}}" for char in s),
+    "percent": lambda s: "".join(f"%{byte:02x}" for byte in s.encode()),
+    "percent, upper case": lambda s: "".join(f"%{byte:02X}" for byte in s.encode()),
+    "one percent": lambda s: f"{s[:3]}%{ord(s[3]):02X}{s[4:]}",
+    "percent twice": lambda s: "".join(f"%25{byte:02X}" for byte in s.encode()),
+    "HTML": lambda s: "".join(f"&#{ord(char)};" for char in s),
+    "HTML in hex": lambda s: "".join(f"&#x{ord(char):x};" for char in s),
+    "spaces": " ".join,
+    "dashes": "-".join,
+}
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_encodings_that_spell_every_character_hide_nothing(encoding: str) -> None:
+    draw = random.Random(encoding)
+    for _ in range(20):
+        secret = "".join(draw.choices(string.ascii_letters + string.digits + "!#$&*+-./:=?@_", k=draw.randint(9, 40)))
+        scrubber = Scrubber()
+        scrubber.register(secret)
+        encoded = ENCODINGS[encoding](secret)
+        assert scrubber.scrub(f"got ({encoded}) here") == "got (<redacted>) here", (secret, encoded)
+
+
+def test_what_stands_around_an_escaped_secret_stays() -> None:
+    scrubber = Scrubber()
+    scrubber.register("open-sesame")
+    text = "100%25 of \\u0022open%2Dsesame\\u0022 and open-sesam%65, %zz \\x"
+    assert scrubber.scrub(text) == "100%25 of \\u0022<redacted>\\u0022 and <redacted>, %zz \\x"
+
+
+def test_many_secrets_are_found_like_few() -> None:
+    scrubber = Scrubber()
+    for number in range(200):
+        scrubber.register(f"secret-number-{number:06}")
+    for number in (0, 77, 199):
+        assert scrubber.scrub(f"x secret-number-{number:06} y") == "x <redacted> y"
+        assert scrubber.scrub(f"x secret%2Dnumber-{number:06} y") == "x <redacted> y"
+    assert scrubber.scrub("x secret-number-000200 y") == "x secret-number-000200 y"
 
 
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
@@ -102,6 +154,17 @@ def test_the_store_forgets_the_oldest_when_it_is_full() -> None:
         known.add(f"secret-number-{number:06}")
     assert len(known) == MAX_SECRETS
     assert known.scrub("secret-number-000002 secret-number-000003", lambda _: "*") == "secret-number-000002 *"
+
+
+def test_the_characters_of_all_secrets_are_bounded() -> None:
+    known = KnownSecrets()
+    count = MAX_CHARACTERS // MAX_SECRET_LENGTH
+    for number in range(count + 1):
+        known.add(f"{number:08}" * (MAX_SECRET_LENGTH // 8))
+    assert len(known) == count
+    known.discard(f"{count:08}" * (MAX_SECRET_LENGTH // 8))
+    known.add("short-secret")
+    assert len(known) == count
 
 
 def test_known_secrets_are_not_shown_by_the_store() -> None:

@@ -75,6 +75,16 @@ HOSTILE = [
     "\\\\a\\", "~a/", "/a A ", "../", "file:/", "curl -u ", "mysql -p", "docker login ", "Bearer ", "Authorization: ",
     "Cookie: a=", '{"a":', "[[", "<a>", "&a=", ",a=", '\\"', '\\\\"token\\\\": ', "%3A%2F%2F", "aB1", "1:2", "a.b.", "é",
     "\ud800", "\0", "x=y&", "--password ", "kind: secret\ndata:\n", "---\n", "key\n", "token:\n  ", "=<", "$2a$", "<redacted>",
+    "password for a ", "password set to a1 ", "<password a='b' ", "<password a='b'", "<a name=\"password\">",
+    "AUTH a ", "AUTH ",
+    "insert into a (password) values ('a'),", "insert into a (password", "insert ", "password,a\n", "a,password\nb,c1\n",
+    "| password |\n", "| password | a1 ", "password  a\n", "passwords:\n- a1\n", "- a1\n", "tokens = [\n", "echo a ",
+    "net use a a ",
+    "identified by ", "['mysql', '-p', ", "'-u', 'a:", "a1 as the password ", "&#65;", "%41", "\\u0041", "\\x41",
+    "cookie:\n a=b\n",
+    "password = \"\"\"\n", "password = a b ", "password=a b;", "a;password=b c", "password: [a1, ", "&lt;password&gt;",
+    "token:\n a1b2c3\n",
+    "</key><string>", "setuser a >", "<redacted> to ", "://a:b", "://a:b@/",
 ]  # fmt: skip
 
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ...model.types import STATE_NUMBERS
-from ..checks import MAX_READ_BYTES
+from ...model.types import STATE_NUMBERS, Task
+from ..checks import MAX_READ_BYTES, up_to_max_page_bytes
 from ..interface import LoggedEvent, LogTruncatedError, PushTarget, StoredTask, TaskPage, TaskQuery
 from ..retained_tasks import RetainedTasks
 from ..serialization import decode_current_task, decode_events, decode_push_target, decode_task
@@ -128,13 +128,22 @@ def list_tasks(connection: sqlite3.Connection, query: TaskQuery, bound: int) -> 
             f"{_SELECT_TASKS_AND_SNAPSHOTS}"
             f" WHERE {conditions} AND sequence >= ? AND sequence < ? ORDER BY sequence DESC LIMIT ?",
             (*values, min_sequence, bound, query.page_size + 1),
-        ).fetchall()
-        page = [_verified(row) for row in rows[: query.page_size]]
-        tasks = [
-            decode_current_task(snapshot, _later_events(connection, row), include_artifacts=query.include_artifacts)
-            for row, snapshot in page
-        ]
-    return TaskPage(tuple(tasks), str(page[-1][0].sequence) if len(rows) > len(page) else "", total)
+        )
+        sequences: list[int] = []
+
+        def found() -> Iterator[Task]:  # one row at a time: all bodies of a page may be very large
+            for selected in rows:
+                row, snapshot = _verified(selected)
+                sequences.append(row.sequence)
+                if len(sequences) > query.page_size:
+                    return
+                yield decode_current_task(
+                    snapshot, _later_events(connection, row), include_artifacts=query.include_artifacts
+                )
+
+        tasks = up_to_max_page_bytes(found())
+        rows.close()
+    return TaskPage(tuple(tasks), str(sequences[len(tasks) - 1]) if len(sequences) > len(tasks) else "", total)
 
 
 def _conditions(query: TaskQuery) -> tuple[str, list[Any]]:  # Any: values that SQLite accepts

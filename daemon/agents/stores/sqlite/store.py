@@ -193,6 +193,9 @@ class SqliteStore:
     async def send_owner_request(self, task_id: str, kind: str) -> bool:
         return await self._write(lambda connection: statements.insert_owner_request(connection, task_id, kind))
 
+    def free(self, size: int) -> None:
+        """Nothing: no task is in memory."""
+
     async def take_owner_requests(self) -> Sequence[OwnerRequest]:
         owner_id = self.owner_id
         if not await self._read(lambda connection: reader.has_owner_requests(connection, owner_id)):

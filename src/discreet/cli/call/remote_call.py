@@ -28,6 +28,7 @@ from ...client.peer import DEFAULT_TIMEOUT, LISTING_SECONDS
 from ...client.policies.operation_kinds import ListedOperation
 from ...daemon.lifecycle import EXIT_OK, EXIT_USAGE
 from ...daemon.settings.sources import closest_match
+from ...errors.type_building import decoder_for
 from ...framing.events import Framing
 from ..exit_status import EXIT_DOMAIN, EXIT_WRONG_REQUEST, exit_status
 from ..json_output import print_json
@@ -164,7 +165,7 @@ async def _suggestion(peer: Peer, call: RemoteCall) -> str:
 
 def _is_tool_error(result: Raw) -> bool:
     try:
-        return msgspec.json.decode(result, type=_ToolResult).is_error
+        return decoder_for(_ToolResult)(result).is_error
     except msgspec.DecodeError:
         return False
 

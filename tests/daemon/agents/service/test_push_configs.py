@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
-from discreet.daemon.agents.model.types import PushConfig, Task, TaskState, TaskStatus
+from discreet.daemon.agents.model.types import Authentication, PushConfig, Task, TaskState, TaskStatus
 from discreet.daemon.agents.push.notifier import PushNotifier
 from discreet.daemon.agents.service.push_configs import MAX_CONFIGS, PushConfigs
 from discreet.daemon.agents.stores.interface import PushTarget, StoreError
 from discreet.daemon.agents.stores.memory import MemoryStore
 from discreet.daemon.agents.tasks.task_cache import TaskCache
-from discreet.errors import FailureError, UnsupportedOperation
+from discreet.daemon.logs import log
+from discreet.errors import FailureError, PushNotificationNotSupported, UnsupportedOperation
+from discreet.errors.redaction.scrubber import scrub
 
 pytestmark = pytest.mark.anyio
 
@@ -37,6 +39,34 @@ def cache_of(store: Any) -> TaskCache:
     live = cache.create(Task("t", "c", TaskStatus(TaskState.INPUT_REQUIRED)), "me")
     live.generation = live.committed = 1
     return cache
+
+
+async def test_the_log_says_once_which_extra_is_missing() -> None:
+    configs = PushConfigs(MemoryStore(), cache_of(MemoryStore()), None, lacks_extra=True)
+    log.queue.clear()
+    for _ in range(2):
+        with pytest.raises(FailureError) as refused:
+            await configs.list("t", scope="me")
+        assert isinstance(refused.value.failure, PushNotificationNotSupported)
+    event = log.queue.get()
+    assert event is not None
+    assert (event.name, dict(event.fields)) == ("push.unavailable", {"install": "pip install 'discreet[push]'"})
+    assert log.queue.get() is None
+
+
+async def test_a_secret_is_redacted_only_if_it_looks_random_and_its_task_is_the_callers() -> None:
+    store = MemoryStore()
+    configs = PushConfigs(store, cache_of(store), PushNotifier())
+    unknown, word, random = "hT7kQ2zXw9LmP4vR8bNc", "request.failed", "Zq3xW8nVt5RyK1mJ6pLd"
+    for task_id, token in (("other", unknown), ("t", word), ("t", "timestamp"), ("t", random)):
+        config = PushConfig(HOOK.url, token=token, authentication=Authentication("Bearer", token))
+        if task_id == "t":
+            await configs.put(task_id, config, scope="me", dialect="1.0")
+        else:
+            with pytest.raises(FailureError):
+                await configs.put(task_id, config, scope="me", dialect="1.0")
+    said = f"{unknown} {word} timestamp {random}"
+    assert scrub(said) == said.replace(random, "<redacted>")
 
 
 async def test_a_config_that_the_store_refuses_is_not_there() -> None:

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from discreet.daemon.agents.errors import InvalidStateTransition, MisplacedReplyError, NotCancelable
+from discreet.daemon.agents.model.draft import apply_events
 from discreet.daemon.agents.model.types import (
     Artifact,
     ArtifactChanged,
@@ -17,12 +18,12 @@ from discreet.daemon.agents.model.types import (
     SendConfiguration,
     StatusChanged,
     Task,
-    TaskCreated,
     TaskState,
 )
 from discreet.daemon.agents.requests import Caller, SendRequest, StreamItem, TaskUpdate
 from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.stores.interface import TaskQuery, TaskStore
+from discreet.daemon.agents.stores.memory import MemoryStore, StoreLimits
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.task_events import TaskEvents
 from discreet.errors import (
@@ -31,6 +32,7 @@ from discreet.errors import (
     InvalidAgentResponse,
     InvalidParams,
     OperationError,
+    Overloaded,
     TaskNotCancelable,
     TaskNotFound,
     UnsupportedOperation,
@@ -173,7 +175,7 @@ async def test_an_agent_may_reply_without_a_task(serving, store: TaskStore) -> N
     async def execute(context: RequestContext, events: TaskEvents) -> None:
         await events.reply("pong")
 
-    async with serving(Scripted(execute), store) as handler:
+    async with serving(Scripted(execute), store, replies_without_task=True) as handler:
         reply = await handler.send(request("ping", context_id="talk"), ME)
         assert isinstance(reply, Message)
         assert (reply.role, reply.parts[0].text, reply.context_id, reply.task_id) == (Role.AGENT, "pong", "talk", None)
@@ -182,7 +184,30 @@ async def test_an_agent_may_reply_without_a_task(serving, store: TaskStore) -> N
         assert (await handler.list(TaskQuery(scope="me"))).total_size == 0
 
 
-async def test_a_reply_comes_first_and_alone_or_not_at_all(serving) -> None:
+async def test_a_reply_to_a_sender_that_does_not_wait_completes_its_task(serving, store: TaskStore) -> None:
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.reply("pong")
+
+    async with serving(Scripted(execute), store, replies_without_task=True) as handler:
+        task = await task_of(handler, request("ping", configuration=AT_ONCE))
+        with anyio.fail_after(5):
+            while (await handler.get(task.id, ME)).status.state is not TaskState.COMPLETED:
+                await anyio.lowlevel.checkpoint()
+        message = (await handler.get(task.id, ME)).status.message
+        assert message is not None
+        assert message.parts[0].text == "pong"
+
+
+async def test_an_agent_that_is_not_declared_to_reply_fails_its_task_when_it_does(serving) -> None:
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.reply("pong")
+
+    async with serving(Scripted(execute)) as handler:
+        assert (await task_of(handler, request())).status.state is TaskState.FAILED
+
+
+@pytest.mark.parametrize("declared", [False, True])
+async def test_a_reply_comes_first_and_alone_or_not_at_all(serving, declared: bool) -> None:
     refused: list[bool] = []
 
     async def execute(context: RequestContext, events: TaskEvents) -> None:
@@ -192,7 +217,7 @@ async def test_a_reply_comes_first_and_alone_or_not_at_all(serving) -> None:
         refused.append(True)
         await events.complete()
 
-    async with serving(Scripted(execute)) as handler:
+    async with serving(Scripted(execute), replies_without_task=declared) as handler:
         assert (await task_of(handler, request())).status.state is TaskState.COMPLETED
         assert refused == [True]
 
@@ -237,24 +262,145 @@ async def test_messages_for_a_busy_task_wait_for_their_turn_and_come_in_their_or
         assert [m.parts[0].text for m in history if m.role is Role.USER] == ["0", "1", "2", "3"]
 
 
-async def test_a_queued_message_is_refused_when_its_task_ends_first(serving) -> None:
+async def test_a_message_to_a_busy_task_is_stored_before_it_is_acknowledged(serving, store: TaskStore) -> None:
+    async with serving(Scripted(for_ever), store) as handler:
+        task = await task_of(handler, request("0", configuration=AT_ONCE))
+        for number in range(1, 4):
+            sent = await task_of(handler, request(str(number), task_id=task.id, configuration=AT_ONCE))
+            stored = await store.load(task.id)
+            assert stored is not None
+            history = apply_events(stored.snapshot, [logged.event for logged in stored.later_events]).history
+            assert [m.parts[0].text for m in history] == [*map(str, range(number + 1))]
+            assert sent.history == history
+
+
+@pytest.mark.parametrize("configuration", [DEFAULT, AT_ONCE], ids=["waiting", "at once"])
+async def test_a_message_whose_task_ends_before_its_turn_stays_in_the_history_of_the_ended_task(
+    serving, store: TaskStore, configuration: SendConfiguration
+) -> None:
     go_on = anyio.Event()
-    failures: list[Failure] = []
+    executed: list[str] = []
+    told: list[Task] = []
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        executed.append(context.text)
+        await go_on.wait()
+        await events.complete()
+
+    async def late(handler: RequestHandler, task_id: str) -> None:
+        told.append(await task_of(handler, request("late", task_id=task_id, configuration=configuration)))
+
+    async with serving(Scripted(execute), store) as handler:
+        task = await task_of(handler, request("first", configuration=AT_ONCE))
+        async with anyio.create_task_group() as senders:
+            senders.start_soon(late, handler, task.id)
+            while len((await handler.get(task.id, ME)).history) < 2:
+                await anyio.lowlevel.checkpoint()
+            go_on.set()
+        with anyio.fail_after(5):
+            while (await handler.get(task.id, ME)).status.state is not TaskState.COMPLETED:
+                await anyio.lowlevel.checkpoint()
+        ended = await handler.get(task.id, ME)
+        assert executed == ["first"]
+        assert [m.parts[0].text for m in ended.history] == ["first", "late"]
+        assert told[0].history == ended.history
+        if configuration is DEFAULT:
+            assert told == [ended]
+
+
+async def test_a_stream_of_a_message_whose_task_ends_before_its_turn_ends_with_the_final_state(serving) -> None:
+    go_on = anyio.Event()
+    items: list[StreamItem] = []
 
     async def execute(context: RequestContext, events: TaskEvents) -> None:
         await go_on.wait()
         await events.complete()
 
-    async def late(handler: RequestHandler, task_id: str) -> None:
-        failures.append(await failure_of(handler.send(request("late", task_id=task_id), ME)))
+    async with serving(Scripted(execute)) as handler:
+        task = await task_of(handler, request("first", configuration=AT_ONCE))
+        async for item in handler.stream(request("late", task_id=task.id), ME):
+            items.append(item)
+            go_on.set()
+    first, last = items
+    assert isinstance(first, Task)
+    assert [m.parts[0].text for m in first.history] == ["first", "late"]
+    assert isinstance(last, TaskUpdate)
+    assert isinstance(last.event, StatusChanged)
+    assert last.event.status.state is TaskState.COMPLETED
+
+
+async def test_a_question_precedes_its_answer_even_if_the_execution_that_asked_still_runs(serving) -> None:
+    asked, go_on = anyio.Event(), anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        if context.text == "one":
+            await events.require_input("What else?")
+            asked.set()
+            await go_on.wait()
+        else:
+            await events.complete()
 
     async with serving(Scripted(execute)) as handler:
-        task = await task_of(handler, request(configuration=AT_ONCE))
         async with anyio.create_task_group() as senders:
-            senders.start_soon(late, handler, task.id)
+            task = await task_of(handler, request("one", configuration=AT_ONCE))
+            await asked.wait()
+            senders.start_soon(handler.send, request("two", task_id=task.id), ME)
             await anyio.wait_all_tasks_blocked()
             go_on.set()
-        assert [type(failure) for failure in failures] == [UnsupportedOperation]
+        done = await handler.get(task.id, ME)
+        assert done.status.state is TaskState.COMPLETED
+        assert [m.parts[0].text for m in done.history] == ["one", "What else?", "two"]
+
+
+async def test_a_task_and_its_message_are_in_the_store_before_the_executor_begins(serving, store: TaskStore) -> None:
+    found: list[tuple[int, bool]] = []
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        stored = await store.load(context.task.id)
+        assert stored is not None
+        task = apply_events(stored.snapshot, [logged.event for logged in stored.later_events])
+        found.append((len(task.history), task == context.task))
+        await ask_then_echo(context, events)
+
+    async with serving(Scripted(execute), store) as handler:
+        task = await task_of(handler, request("one"))
+        assert found == [(1, True)]
+        await task_of(handler, request("two", task_id=task.id))
+        assert found == [(1, True), (3, True)]
+
+
+async def test_a_silent_task_is_listed_and_can_be_cancelled(serving, store: TaskStore) -> None:
+    begun = anyio.Event()
+    ended: list[Task] = []
+
+    async def silent(context: RequestContext, events: TaskEvents) -> None:
+        begun.set()
+        await anyio.sleep_forever()
+
+    async def wait(handler: RequestHandler) -> None:
+        ended.append(await task_of(handler, request()))
+
+    async with serving(Scripted(silent), store) as handler, anyio.create_task_group() as senders:
+        senders.start_soon(wait, handler)
+        await begun.wait()
+        (task,) = (await handler.list(TaskQuery(scope="me"))).tasks
+        assert task.status.state is TaskState.SUBMITTED
+        canceled = await handler.cancel(task.id, None, ME)
+        assert canceled.status.state is TaskState.CANCELED
+    assert ended == [canceled]
+
+
+async def test_what_the_store_refuses_is_never_executed(serving) -> None:
+    executed: list[str] = []
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        executed.append(context.text)
+        await events.complete()
+
+    async with serving(Scripted(execute), MemoryStore(StoreLimits(active_tasks=0))) as handler:
+        for configuration in (DEFAULT, AT_ONCE):
+            assert isinstance(await failure_of(handler.send(request(configuration=configuration), ME)), Overloaded)
+    assert executed == []
 
 
 async def test_a_cancelled_send_leaves_the_task_alone(serving) -> None:
@@ -461,20 +607,25 @@ def shape(streamed: StreamItem) -> str:
 async def test_a_stream_begins_with_the_task_and_ends_with_its_end(serving, store: TaskStore) -> None:
     async with serving(Scripted(echo), store) as handler:
         streamed = [each async for each in handler.stream(request("hello"), ME)]
-        assert [*map(shape, streamed)] == ["TaskCreated", "WORKING", "ArtifactChanged", "COMPLETED"]
+        assert [*map(shape, streamed)] == ["Task", "WORKING", "ArtifactChanged", "COMPLETED"]
         first = streamed[0]
-        assert isinstance(first, TaskUpdate)
-        assert isinstance(first.event, TaskCreated)
-        assert first.event.task.status.state is TaskState.SUBMITTED
+        assert isinstance(first, Task)
+        assert first.status.state is TaskState.SUBMITTED
 
 
-async def test_a_stream_to_an_interrupted_task_begins_with_the_task_as_it_is(serving, store: TaskStore) -> None:
+async def test_a_stream_to_an_interrupted_task_begins_with_the_task_that_has_the_message(
+    serving, store: TaskStore
+) -> None:
     async with serving(Scripted(ask_then_echo), store) as handler:
         streamed = [each async for each in handler.stream(request("one"), ME)]
-        assert [*map(shape, streamed)] == ["TaskCreated", "INPUT_REQUIRED"]
+        assert [*map(shape, streamed)] == ["Task", "INPUT_REQUIRED"]
         task_id = streamed[1].task_id  # type: ignore[union-attr]
         streamed = [each async for each in handler.stream(request("two", task_id=task_id), ME)]
-        assert [*map(shape, streamed)] == ["Task", "WORKING", "MessageAdded", "ArtifactChanged", "COMPLETED"]
+        first, *updates = streamed
+        assert isinstance(first, Task)
+        assert first.status.state is TaskState.WORKING
+        assert [m.parts[0].text for m in first.history] == ["one", "What else?", "two"]
+        assert [*map(shape, updates)] == ["ArtifactChanged", "COMPLETED"]
 
 
 async def test_a_subscriber_gets_the_task_and_then_everything_until_its_end(serving, store: TaskStore) -> None:

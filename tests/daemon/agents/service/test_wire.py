@@ -65,7 +65,8 @@ class Works:
 
 
 def agent(**options: Any) -> Agent:
-    return Agent(options.pop("executor", None) or Works(), name="Works", description="Does as it is told.", **options)
+    executor = options.pop("executor", None) or Works()
+    return Agent(executor, name="Works", description="Does as it is told.", **{"replies_without_task": True, **options})
 
 
 def v1(text: str = "end", task_id: str | None = None, **configuration: Any) -> dict[str, Any]:
@@ -113,8 +114,8 @@ async def test_all_methods_of_1_0_do_what_they_are_for() -> None:
         assert listed["tasks"] == [{name: value for name, value in asked.items() if name != "artifacts"}]
         streamed = await collected(peer, "SendStreamingMessage", v1("say end", asked["id"]))
         assert [*streamed[0]] == ["task"]
-        assert [next(iter(each)) for each in streamed[1:]] == ["statusUpdate", "artifactUpdate", "statusUpdate"]
-        assert streamed[2]["artifactUpdate"]["append"] is True
+        assert [next(iter(each)) for each in streamed[1:]] == ["artifactUpdate", "statusUpdate"]
+        assert streamed[1]["artifactUpdate"]["append"] is True
         assert (await peer.call("SendMessage", v1("reply")))["message"]["parts"] == [{"text": "pong"}]
         asked = (await peer.call("SendMessage", v1("ask")))["task"]
         canceled = await peer.call("CancelTask", {"id": asked["id"]})
@@ -129,9 +130,15 @@ async def test_all_methods_of_0_3_do_what_they_are_for() -> None:
         async with peer.subscribe("tasks/resubscribe", {"id": asked["id"]}) as again:
             assert await anext(again) == asked
             streamed = await collected(peer, "message/stream", v03("say end", asked["id"]))
-            assert [each["kind"] for each in streamed] == ["task", "status-update", "artifact-update", "status-update"]
-            assert [each.get("final") for each in streamed] == [None, False, None, True]
-            assert [each async for each in again] == streamed[1:]
+            assert [each["kind"] for each in streamed] == ["task", "artifact-update", "status-update"]
+            assert [each.get("final") for each in streamed] == [None, None, True]
+            working, *rest = [each async for each in again]
+            assert (working["kind"], working["status"]["state"], working["final"]) == (
+                "status-update",
+                "working",
+                False,
+            )
+            assert rest == streamed[1:]
         assert (await peer.call("message/send", v03("reply")))["kind"] == "message"
         asked = await peer.call("message/send", v03("ask"))
         assert (await peer.call("tasks/cancel", {"id": asked["id"]}))["status"]["state"] == "canceled"
@@ -196,6 +203,21 @@ async def test_each_error_of_a_task_has_its_exact_data_in_both_dialects() -> Non
             (info,) = (found := await refused(work))["data"]
             assert (found["code"], info["reason"]) == (-32004, "UNSUPPORTED_OPERATION")
             assert (info["metadata"]["taskId"], info["metadata"]["currentState"]) == (ended, state)
+
+
+@pytest.mark.parametrize(
+    ("mode", "taken"), [("application/json", True), ("application/vnd.x+json", True), ("text/*", False)]
+)
+async def test_data_without_a_media_type_is_json(mode: str, taken: bool) -> None:
+    async with in_memory(agent(input_modes=[mode])) as peer:
+        for method, params in (
+            ("SendMessage", {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {}}]}}),
+            ("message/send", {"message": {"messageId": "m", "role": "user", "parts": [{"kind": "data", "data": {}}]}}),
+        ):
+            if taken:
+                await peer.call(method, params)
+            else:
+                assert (await refused(peer.call(method, params)))["code"] == -32005
 
 
 async def test_each_other_error_has_its_code_in_both_dialects() -> None:

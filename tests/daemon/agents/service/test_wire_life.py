@@ -9,7 +9,7 @@ import pytest
 
 from discreet import OperationError
 from discreet.agents import Agent, AgentCall, RequestContext, TaskEvents
-from discreet.client import Peer, RemoteError
+from discreet.client import OperationTimedOut, Peer, RemoteError
 from discreet.errors import Cancelled, DomainFailure, FailureError, TaskNotFound
 from discreet.errors.wire import error_object
 from discreet.testing import in_memory
@@ -101,6 +101,36 @@ class Notes:
     async def after(self, call: AgentCall, outcome: object) -> None:
         self._notes.append((self._name, None if outcome is None else type(outcome)))
         raise RuntimeError("changes nothing")
+
+
+class Hangs:
+    """An interceptor whose `before` or `after` never returns."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    async def before(self, call: AgentCall) -> None:
+        if self._where == "before":
+            await anyio.sleep_forever()
+
+    async def after(self, call: AgentCall, outcome: object) -> None:
+        if self._where == "after":
+            await anyio.sleep_forever()
+
+
+@pytest.mark.parametrize("method", ["SendMessage", "GetTask"])
+async def test_an_interceptor_that_hangs_is_bounded_by_the_request_timeout(method: str) -> None:
+    hanging = {where: agent(interceptors=[Hangs(where)]) for where in ("before", "after")}
+    params: dict[str, Any] = {"id": "none"} if method == "GetTask" else v1("end")
+    async with in_memory(hanging["before"], request_timeout=0.1) as peer:
+        with pytest.raises(OperationTimedOut):
+            await peer.call(method, params)
+    async with in_memory(hanging["after"], request_timeout=0.1) as peer:
+        if method == "SendMessage":
+            assert (await peer.call(method, params))["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+        else:
+            with pytest.raises(RemoteError):
+                await peer.call(method, params)
 
 
 async def test_interceptors_run_before_calls_in_their_order_and_after_them_in_reverse() -> None:

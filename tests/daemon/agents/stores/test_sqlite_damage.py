@@ -1,4 +1,4 @@
-"""The SQLite store's file in other hands: removed, replaced, changed, damaged, locked. Nothing wrong is served or acknowledged."""
+"""The SQLite store's file in other hands: removed, replaced, changed, damaged. Nothing wrong is served or acknowledged."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ import random
 import shutil
 import sqlite3
 import sys
-import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from time import monotonic
 
-import anyio
 import pytest
 
 from discreet.daemon.agents.model.draft import apply_events
@@ -29,10 +26,9 @@ from discreet.daemon.agents.model.types import (
     TaskStatus,
 )
 from discreet.daemon.agents.stores.interface import PushTarget, StoredTask, StoreError, TaskChange, TaskQuery
-from discreet.daemon.agents.stores.sqlite.busy import BUSY_SECONDS
 from discreet.daemon.agents.stores.sqlite.integrity import check_pages
 from discreet.daemon.agents.stores.sqlite.schema import MIGRATIONS, connect, open_writer
-from discreet.daemon.agents.stores.sqlite.store import CLOSE_SECONDS, SqliteStore
+from discreet.daemon.agents.stores.sqlite.store import SqliteStore
 from discreet.daemon.logs import log
 
 pytestmark = pytest.mark.anyio
@@ -344,62 +340,3 @@ async def test_files_of_another_user_that_others_may_read_are_refused(path: str)
     os.chown(path, 12345, 12345)
     assert "another user" in await failure(path)
     assert os.stat(path).st_mode & 0o777 == 0o644
-
-
-# -- threads and locks -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("allowed", [0, 1, 2])
-async def test_a_store_without_threads_is_refused_in_one_line_and_leaves_nothing(
-    path: str, tmp_path: Path, allowed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    start, started = threading.Thread.start, 0
-
-    def start_some(thread: threading.Thread) -> None:
-        nonlocal started
-        if started == allowed:
-            raise RuntimeError("can't start new thread")
-        started += 1
-        start(thread)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", start_some)
-        with pytest.raises(StoreError, match="thread"):
-            SqliteStore(path).open_early()
-    assert [entry.name for entry in tmp_path.iterdir()] == ["tasks.db"]
-
-
-async def test_a_store_that_was_opened_before_the_loop_works_on_it(path: str, tmp_path: Path) -> None:
-    store = SqliteStore(path)
-    store.open_early()
-    await store.open()
-    assert await store.commit([change("t")]) == [None]
-    await store.close()
-    store.close_early()
-    assert [entry.name for entry in tmp_path.iterdir()] == ["tasks.db"]
-
-
-async def test_closing_does_not_wait_for_a_program_that_locks_the_file(path: str) -> None:
-    store = SqliteStore(path)
-    await store.open()
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        failed: list[StoreError] = []
-
-        async def commit() -> None:
-            try:
-                await store.commit([change("t")])
-            except StoreError as exc:
-                failed.append(exc)
-
-        began = monotonic()
-        async with anyio.create_task_group() as group:
-            group.start_soon(commit)
-            await anyio.lowlevel.checkpoint()
-            with pytest.raises(StoreError, match="locked"):
-                await store.close()
-        assert len(failed) == 1
-        assert monotonic() - began < (CLOSE_SECONDS + BUSY_SECONDS) / 2
-        other.execute("ROLLBACK")
-    async with opened(path) as again:
-        assert await again.load("t") is None

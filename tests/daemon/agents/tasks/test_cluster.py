@@ -21,14 +21,16 @@ from discreet.daemon.agents.model.types import (
     TaskState,
 )
 from discreet.daemon.agents.requests import Caller, SendRequest, StreamItem, TaskUpdate
+from discreet.daemon.agents.service import request_handler
 from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.stores.interface import TaskQuery
 from discreet.daemon.agents.stores.sqlite.schema import COVERED_EVENTS_KEPT
+from discreet.daemon.agents.tasks import cluster
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.runner import MAX_EXECUTIONS
 from discreet.daemon.agents.tasks.status_messages import ORPHANED_TEXT
 from discreet.daemon.agents.tasks.task_events import TaskEvents
-from discreet.errors import FailureError, TaskNotCancelable, UnsupportedOperation
+from discreet.errors import FailureError, TaskNotCancelable, TimedOut, UnsupportedOperation
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
@@ -225,6 +227,29 @@ async def test_more_tasks_than_may_run_at_once_are_all_resumed(daemon_on, tmp_pa
 # -- side by side --------------------------------------------------------------------------------------------------
 
 
+async def test_a_cancel_that_the_other_daemon_does_only_later_has_timed_out_and_is_done_later(
+    daemon_on, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tasks.db"
+    cancelling, go_on = anyio.Event(), anyio.Event()
+
+    class Stopped(Worker):
+        async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+            cancelling.set()
+            await go_on.wait()
+
+    monkeypatch.setattr(request_handler, "CANCEL_SECONDS", 0.3)
+    async with daemon_on(path, Stopped(for_ever)) as one, daemon_on(path, Worker(for_ever)) as other:
+        task = await begun(one, request(at_once=True))
+        await until_state(other, task.id, TaskState.WORKING)
+        with pytest.raises(FailureError) as caught:
+            await other.cancel(task.id, None, ME)
+        assert caught.value.failure == TimedOut()
+        await cancelling.wait()
+        go_on.set()
+        await until_state(other, task.id, TaskState.CANCELED)
+
+
 async def test_another_daemon_sees_watches_and_cancels_what_one_works_on(daemon_on, tmp_path: Path) -> None:
     path = tmp_path / "tasks.db"
     go_on = anyio.Event()
@@ -263,7 +288,10 @@ async def test_a_watcher_of_an_interrupted_task_sees_what_another_daemon_does_wi
         assert watcher.states == [TaskState.WORKING, TaskState.COMPLETED]
 
 
-async def test_a_message_to_a_task_that_another_daemon_works_on_waits_for_its_turn(daemon_on, tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_once", [False, True])
+async def test_a_message_to_a_task_that_another_daemon_works_on_waits_for_its_turn(
+    daemon_on, tmp_path: Path, at_once: bool
+) -> None:
     path = tmp_path / "tasks.db"
     go_on = anyio.Event()
 
@@ -272,16 +300,22 @@ async def test_a_message_to_a_task_that_another_daemon_works_on_waits_for_its_tu
         await go_on.wait()
         await events.require_input()
 
+    answers: list[Task] = []
+
+    async def follow_up(handler: RequestHandler, task_id: str) -> None:
+        answers.append(await begun(handler, request("two", task_id=task_id, at_once=at_once)))
+
     async with daemon_on(path, Worker(execute)) as one, daemon_on(path, Worker(ask_then_echo)) as other:
         task = await begun(one, request("one", at_once=True))
         await until_state(other, task.id, TaskState.WORKING)
         with anyio.fail_after(DEADLINE_SECONDS):
             async with anyio.create_task_group() as senders:
-                senders.start_soon(begun, other, request("two", task_id=task.id))
+                senders.start_soon(follow_up, other, task.id)
                 await anyio.wait_all_tasks_blocked()
                 go_on.set()
         done = await until_state(one, task.id, TaskState.COMPLETED)
         assert [m.parts[0].text for m in done.history] == ["one", "two"]
+    assert [m.parts[0].text for m in answers[0].history] == ["one", "two"]
 
 
 @pytest.mark.parametrize("resumes", [False, True])
@@ -290,12 +324,13 @@ async def test_a_caller_that_waits_for_a_killed_daemon_is_answered_by_the_one_th
 ) -> None:
     path = tmp_path / "tasks.db"
     heir = Resumer(for_ever) if resumes else Worker(for_ever)
-    refused: list[object] = []
+    answers: list[object] = []
 
     async def follow_up(handler: RequestHandler, task_id: str) -> None:
-        with pytest.raises(FailureError) as caught:
-            await handler.send(request("two", task_id=task_id), ME)
-        refused.append(caught.value.failure)
+        try:
+            answers.append(await handler.send(request("two", task_id=task_id), ME))
+        except FailureError as exc:
+            answers.append(exc.failure)
 
     watcher = Watching()
     with anyio.fail_after(DEADLINE_SECONDS):
@@ -308,7 +343,11 @@ async def test_a_caller_that_waits_for_a_killed_daemon_is_answered_by_the_one_th
                 await watcher.first.wait()
             found = await other.get(task.id, ME)
     assert found.status.state is (TaskState.COMPLETED if resumes else TaskState.FAILED)
-    assert [type(failure) for failure in refused] == [UnsupportedOperation]
+    if resumes:  # it came before the task ended
+        assert answers == [found]
+        assert [m.parts[0].text for m in found.history] == ["hi", "two"]
+    else:
+        assert [type(failure) for failure in answers] == [UnsupportedOperation]
     assert watcher.states[-1] is found.status.state
     if isinstance(heir, Resumer):
         assert heir.take_owner_requests == ["resume"]
@@ -346,11 +385,19 @@ def keep_nothing_behind(path: Path) -> None:
         file.commit()
 
 
-async def test_a_watcher_too_far_behind_another_daemon_is_told_the_last_generation(daemon_on, tmp_path: Path) -> None:
+async def test_a_watcher_too_far_behind_another_daemon_is_told_the_last_generation(
+    daemon_on, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        cluster, "SHARED_POLL_SECONDS", 1.0
+    )  # so rarely that a slow machine has stored a snapshot meanwhile
     path = tmp_path / "tasks.db"
     lost: list[EventsLost] = []
 
     async def ask_again(context: RequestContext, events: TaskEvents) -> None:
+        await events.artifact(
+            "x" * 100_000, artifact_id="a"
+        )  # replaced each time, so that every other time is a snapshot
         await events.require_input()
 
     async def watch(handler: RequestHandler, task_id: str, first: anyio.Event) -> None:

@@ -119,7 +119,7 @@ async def test_a_store_that_fails_while_a_new_task_publishes_more_loses_that_tas
         store.said_more.set()
         await events.complete()
 
-    async with serving(Executor(talk), store) as handler:
+    async with serving(Executor(talk), store, replies_without_task=True) as handler:  # else it waits for the commit
         with anyio.fail_after(10):
             with pytest.raises(FailureError) as error:
                 await handler.send(HELLO, ALICE)
@@ -162,7 +162,7 @@ async def test_a_sender_gets_its_task_as_it_stopped_though_the_next_message_has_
     assert isinstance(answer, Task) and answer.status.state is TaskState.INPUT_REQUIRED
 
 
-async def test_an_event_that_no_dialect_can_write_fails_its_task_and_the_daemon_goes_on() -> None:
+async def test_an_event_that_no_dialect_can_write_is_refused_and_fails_its_task() -> None:
     async def odd(context: RequestContext, events: TaskEvents) -> None:
         await events.complete(Part(data=msgspec.msgpack.Ext(1, b"")) if context.text == "odd" else None)
 

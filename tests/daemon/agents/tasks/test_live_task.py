@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.daemon.agents.model.draft import TaskDraft, apply_events
 from discreet.daemon.agents.model.ids import is_new_id, new_id
+from discreet.daemon.agents.model.size import size_of_event
 from discreet.daemon.agents.model.timestamps import now
 from discreet.daemon.agents.model.types import (
     Artifact,
@@ -24,6 +26,9 @@ from discreet.daemon.agents.model.types import (
     TaskState,
     TaskStatus,
 )
+from discreet.daemon.agents.stores.interface import Unserializable
+from discreet.daemon.agents.stores.memory import MemoryStore
+from discreet.daemon.agents.stores.serialization import encode_change
 from discreet.daemon.agents.tasks.event_buffer import MAX_EVENTS
 from discreet.daemon.agents.tasks.live_task import LiveTask
 
@@ -201,3 +206,50 @@ def test_new_ids_are_random_uuids_that_are_told_from_other_texts() -> None:
 def test_the_time_has_milliseconds_and_is_utc() -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", now())
     assert now() <= now()
+
+
+# -- what the store is given ----------------------------------------------------------------------------------------
+
+
+async def reloaded(store: MemoryStore) -> LiveTask:
+    """The task as the next message finds it: nothing of it is in memory."""
+    stored = await store.load("t")
+    assert stored is not None
+    live = LiveTask(stored.snapshot, stored.snapshot_generation, "", "memory", lambda live: None)
+    for logged in stored.later_events:
+        live.append_stored(logged)
+    return live
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("size", [10, 100_000])
+async def test_what_is_written_for_a_conversation_is_linear_in_its_length(size: int) -> None:
+    store, written, count = MemoryStore(), 0, 60
+    live = LiveTask(task(), 0, "", "memory", lambda live: None)
+    live.publish(TaskCreated(live.task()))
+    for n in range(count):
+        live.publish(MessageAdded(Message("m", Role.USER, (Part(text="x" * size),))))
+        live.publish(StatusChanged(TaskStatus(TaskState.WORKING)))
+        live.publish(StatusChanged(TaskStatus(TaskState.INPUT_REQUIRED, message(f"{n}"))))
+        change = live.next_change()
+        encoded = encode_change(change, keep_covered_events=True)
+        assert not isinstance(encoded, Unserializable)
+        written += sum(map(len, encoded.events)) + len(encoded.snapshot or b"")
+        assert await store.commit([change]) == [None]
+        before, live = live.task(), await reloaded(store)
+        assert live.task() == before
+    assert written < 4 * count * (size + 1000)
+
+
+def test_all_that_an_event_carries_counts_in_its_size() -> None:
+    part, metadata = Part(text="x" * 1000), {"note": "x" * 1000}
+    spoken = Message("m", Role.USER, (part,), metadata=metadata)
+    for event, thousands in (
+        (MessageAdded(spoken), 2),
+        (StatusChanged(TaskStatus(TaskState.WORKING, spoken), metadata), 3),
+        (ArtifactChanged(Artifact("a", (part, part), metadata=metadata), metadata=metadata), 4),
+        (TaskCreated(Task("t", "c", TaskStatus(TaskState.WORKING, spoken), history=(spoken,), metadata=metadata)), 5),
+        (MessageAdded(Message("m", Role.USER, (Part(data=metadata), Part(raw=b"x" * 1000), Part(url="x" * 1000)))), 3),
+        (MessageAdded(Message("m", Role.USER, (Part(text="", metadata=metadata),))), 1),
+    ):
+        assert 1000 * thousands <= size_of_event(event) < 1000 * thousands + 4000

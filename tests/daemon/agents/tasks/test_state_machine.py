@@ -114,7 +114,7 @@ class Programmed:
                 await events.reject()
             case "x":
                 raise RuntimeError("of the agent")
-            case _ if not events.task.artifacts:
+            case _ if self._world.replies and not events.task.artifacts:
                 await events.reply("pong")
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
@@ -155,12 +155,15 @@ class Told(NamedTuple):
 class Running:
     """One daemon, with its callers."""
 
-    def __init__(self, store: Any) -> None:
+    def __init__(self, store: Any, *, replies: bool) -> None:
         self.store = store
+        self.replies = replies
         self.ended = anyio.Event()
 
     async def run(self, executor: Programmed, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        runtime = Runtime(self.store, executor, None, lambda live, event, dialect: None)
+        runtime = Runtime(
+            self.store, executor, None, lambda live, event, dialect: None, replies_without_task=self.replies
+        )
         async with anyio.create_task_group() as tasks:
             self.handler = await runtime.ready(tasks.start_soon)
             async with anyio.create_task_group() as self.clients:
@@ -173,7 +176,10 @@ class Running:
 class World:
     """The daemons and their callers. `sent` has the outcome of every message that was sent, by its text."""
 
-    def __init__(self, open_store: Callable[[], Any], daemons: int, tasks: anyio.abc.TaskGroup) -> None:
+    def __init__(
+        self, open_store: Callable[[], Any], daemons: int, tasks: anyio.abc.TaskGroup, *, replies: bool
+    ) -> None:
+        self.replies = replies
         self._open_store = open_store
         self._tasks = tasks
         self.gate = anyio.Event()
@@ -192,7 +198,7 @@ class World:
     async def handler(self, number: int) -> RequestHandler:
         running = self.daemons[number]
         if running is None:
-            running = self.daemons[number] = Running(self._open_store())
+            running = self.daemons[number] = Running(self._open_store(), replies=self.replies)
             await self._tasks.start(running.run, Programmed(self))
         return running.handler
 
@@ -266,8 +272,6 @@ class World:
                 result = await handler.send(SendRequest(message, configuration), ME)
                 self.tell(kind, result)
                 self.sent[text] = "taken" if isinstance(result, Task) else "replied"
-                if kind == "at_once" and task_id is not None:
-                    self.sent[text] = "unknown"  # it is queued, and may never be executed
         except (FailureError, TaskConflict):
             self.sent[text] = "refused"
             raise
@@ -370,11 +374,11 @@ def _moments(log: Sequence[TaskEvent]) -> list[Task]:
     return tasks
 
 
-async def happen(script: Sequence[Op], open_store: Callable[[], Any], daemons: int) -> World:
+async def happen(script: Sequence[Op], open_store: Callable[[], Any], daemons: int, *, replies: bool = False) -> World:
     """Run a script to its end; the daemons are ended, too."""
     with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
-            world = World(open_store, daemons, tasks)
+            world = World(open_store, daemons, tasks, replies=replies)
             for op in script:
                 await world.do(op)
             await world.settle()
@@ -385,12 +389,14 @@ async def happen(script: Sequence[Op], open_store: Callable[[], Any], daemons: i
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @settings(max_examples=200)
-@given(script=ops(ONE, 1))
-def test_callers_of_one_daemon_get_answers_that_agree_with_the_log(backend: str, script: list[Op]) -> None:
+@given(script=ops(ONE, 1), replies=st.booleans())
+def test_callers_of_one_daemon_get_answers_that_agree_with_the_log(
+    backend: str, script: list[Op], replies: bool
+) -> None:
     store = Logging(MemoryStore(), {})
 
     async def run() -> None:
-        (await happen(script, lambda: store, 1)).check(store.logs)
+        (await happen(script, lambda: store, 1, replies=replies)).check(store.logs)
 
     anyio.run(run, backend=backend)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import re
+from typing import Any, get_args
 
+import msgspec
 import pytest
 from msgspec import Raw
 
@@ -52,6 +54,109 @@ def test_null_counts_as_absent_in_1_0() -> None:
     }
     assert decode(V10, "SendMessage", {"message": message, "configuration": None, "metadata": None}) == PLAIN
     assert decode(V10, "SendMessage", {"message": message, "configuration": configuration}) == PLAIN
+
+
+def snake(value: Any) -> Any:
+    """A message with the names that its members have in the protobuf, at every depth but in free-form JSON."""
+    if isinstance(value, list | tuple):
+        return [*map(snake, value)]
+    if not isinstance(value, dict):
+        return value
+    return {
+        re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", name): inner if name in FREE else snake(inner)
+        for name, inner in value.items()
+    }
+
+
+FREE = ("metadata", "data")
+FREE_FORM = {"task_id": {"context_id": [1, {"mediaType": 2, "media_type": 3}]}}
+
+BOTH_SPELLINGS: dict[str, Any] = {
+    "SendMessage": {
+        "message": {
+            "messageId": "m-1",
+            "role": "ROLE_USER",
+            "contextId": "c-1",
+            "taskId": "t-1",
+            "referenceTaskIds": ["t-2"],
+            "extensions": ["urn:x"],
+            "metadata": FREE_FORM,
+            "parts": [
+                {"text": "Hello", "mediaType": "text/plain", "metadata": FREE_FORM},
+                {"data": FREE_FORM, "mediaType": "application/json", "filename": "x.json"},
+            ],
+        },
+        "configuration": {
+            "acceptedOutputModes": ["text/plain"],
+            "historyLength": 3,
+            "returnImmediately": True,
+            "taskPushNotificationConfig": {
+                "id": "p-1",
+                "taskId": "t-1",
+                "url": "https://example.org/",
+                "authentication": {"scheme": "Bearer", "credentials": "c"},
+            },
+        },
+        "metadata": FREE_FORM,
+        "tenant": "n",
+    },
+    "GetTask": {"id": "t-1", "historyLength": 2, "tenant": "n"},
+    "ListTasks": {
+        "contextId": "c-1",
+        "status": "TASK_STATE_WORKING",
+        "pageSize": 7,
+        "pageToken": "9",
+        "historyLength": 1,
+        "statusTimestampAfter": "2026-01-31T23:59:59.999Z",
+        "includeArtifacts": True,
+    },
+    "CancelTask": {"id": "t-1", "metadata": FREE_FORM},
+    "SubscribeToTask": {"id": "t-1"},
+    "CreateTaskPushNotificationConfig": {"taskId": "t-1", "url": "https://example.org/", "id": "p-1", "token": "x"},
+    "GetTaskPushNotificationConfig": {"taskId": "t-1", "id": "p-1"},
+    "ListTaskPushNotificationConfigs": {"taskId": "t-1", "pageSize": 1},
+    "DeleteTaskPushNotificationConfig": {"taskId": "t-1", "id": "p-1"},
+    "GetExtendedAgentCard": {"tenant": "n"},
+}
+
+
+def names_of(wire: Any) -> set[str]:
+    """The names of all members of a type, at every depth."""
+    found: set[str] = set()
+    for field in msgspec.structs.fields(wire):
+        found.add(field.encode_name)
+        for inner in [field.type, *get_args(field.type), *(a for each in get_args(field.type) for a in get_args(each))]:
+            if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+                found |= names_of(inner)
+    return found
+
+
+@pytest.mark.parametrize("method", BOTH_SPELLINGS)
+def test_members_may_have_the_names_of_the_protobuf_at_every_depth(method: str) -> None:
+    params = BOTH_SPELLINGS[method]
+    assert V10.inputs[method].decode(Raw(json.dumps(snake(params)).encode())) == V10.inputs[method].decode(
+        Raw(json.dumps(params).encode())
+    )
+
+
+def test_the_table_of_both_spellings_has_every_name_that_differs() -> None:
+    said = set(re.findall(r'"(\w+)":', json.dumps(BOTH_SPELLINGS)))
+    assert {*BOTH_SPELLINGS, "SendStreamingMessage"} == {*V10.inputs}
+    differing = {name for model in V10.inputs.values() for name in names_of(model.type) if name.lower() != name}
+    assert "taskPushNotificationConfig" in differing
+    assert differing <= said
+
+
+@pytest.mark.parametrize("text", ['{"id":"t","history_length":2}', '{"id":"t","history\\u005flength":"2"}'])
+def test_of_both_names_of_a_member_the_last_counts_and_faults_have_its_path(text: str) -> None:
+    assert V10.inputs["GetTask"].decode(Raw(text.encode()))[0].history_length == 2
+    both = text[:-1] + ',"historyLength":3}'
+    assert V10.inputs["GetTask"].decode(Raw(both.encode()))[0].history_length == 3
+    assert fault(V10, "GetTask", {"id": "t", "history_length": -1}).param == "historyLength"
+    found = fault(
+        V10, "SendMessage", {"message": {"message_id": "m", "role": "ROLE_USER", "parts": [{"media_type": 7}]}}
+    )
+    assert found.param == "message.parts[0].mediaType"
 
 
 def test_null_counts_as_absent_in_0_3() -> None:

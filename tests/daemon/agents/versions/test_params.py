@@ -165,6 +165,9 @@ def test_a_required_member_of_another_type_is_named(
             [{"raw": "not base64!"}],
             InvalidParams("message.parts[0].raw", "base64 string", "string"),
         ),
+        (V10, "message.role", "ROLE_AGENT", InvalidParams("message.role", "one of", "ROLE_AGENT", ("ROLE_USER",))),
+        (V10, "message.role", 2, InvalidParams("message.role", "one of", "ROLE_AGENT", ("ROLE_USER",))),
+        (V03, "message.role", "agent", InvalidParams("message.role", "one of", "agent", ("user",))),
         (V10, "message.role", "user", InvalidParams("message.role", "one of", "user", ("ROLE_USER", "ROLE_AGENT"))),
         (
             V10,

@@ -1,0 +1,80 @@
+"""About how much memory tasks, messages and events take: their texts, bytes and free-form JSON. Stores and limits nothing."""
+
+from __future__ import annotations
+
+from sys import getsizeof
+from typing import Final, assert_never
+
+import msgspec
+from msgspec import UNSET
+
+from ...memory import CONTAINER_BYTES, VALUE_BYTES
+from .types import (
+    Artifact,
+    ArtifactChanged,
+    Message,
+    MessageAdded,
+    Part,
+    StatusChanged,
+    Task,
+    TaskCreated,
+    TaskEvent,
+    TaskStatus,
+)
+
+_OBJECT_BYTES: Final = 256
+"""What a task, a message, an artifact, a part or an event takes beside its contents."""
+
+
+def size_of_event(event: TaskEvent) -> int:
+    """Bytes that an event takes. Raises `TypeError` for data that is not JSON."""
+    match event:
+        case ArtifactChanged(artifact):
+            return _OBJECT_BYTES + size_of_artifact(artifact) + _json_size(event.metadata)
+        case MessageAdded(message):
+            return _OBJECT_BYTES + size_of_message(message)
+        case StatusChanged(status):
+            return _OBJECT_BYTES + _status_size(status) + _json_size(event.metadata)
+        case TaskCreated(task):
+            return _OBJECT_BYTES + size_of_task(task)
+        case _:
+            assert_never(event)
+
+
+def size_of_task(task: Task) -> int:
+    """Bytes that a task takes, with its history and its artifacts."""
+    return (
+        _OBJECT_BYTES
+        + _status_size(task.status)
+        + _json_size(task.metadata)
+        + sum(map(size_of_artifact, task.artifacts))
+        + sum(map(size_of_message, task.history))
+    )
+
+
+def size_of_artifact(artifact: Artifact) -> int:
+    return _OBJECT_BYTES + sum(map(_part_size, artifact.parts)) + _json_size(artifact.metadata)
+
+
+def size_of_message(message: Message) -> int:
+    lists = sum(map(len, message.extensions)) + sum(map(len, message.reference_task_ids))
+    return _OBJECT_BYTES + lists + sum(map(_part_size, message.parts)) + _json_size(message.metadata)
+
+
+def _status_size(status: TaskStatus) -> int:
+    return 0 if status.message is None else size_of_message(status.message)
+
+
+def _part_size(part: Part) -> int:
+    content = getsizeof(part.text) + getsizeof(part.raw) + getsizeof(part.url)
+    data = 0 if part.data is UNSET else _json_size(part.data)
+    return _OBJECT_BYTES + content + data + _json_size(part.metadata)
+
+
+def _json_size(value: object) -> int:
+    """Bytes that a decoded JSON value takes, by the punctuation of its text."""
+    if value is None:
+        return 0
+    text = msgspec.json.encode(value)
+    containers = text.count(b"[") + text.count(b"{")
+    return len(text) + containers * CONTAINER_BYTES + text.count(b",") * VALUE_BYTES

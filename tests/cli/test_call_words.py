@@ -1,0 +1,131 @@
+"""The words of `discreet call`: params, flags, timeouts, and the exit statuses in the docs."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec import Raw
+
+from discreet.cli.call.params import parse_params
+from discreet.cli.exit_status import CALL_STATUSES, EXIT_OF_HTTP, exit_status
+from discreet.cli.verbs.call import add_arguments, remote_call_of
+from discreet.client import ConnectionFailed, ConnectionLoss, InvalidReply, RequestTimeout, StreamOverrun
+from discreet.client.connection.error_replies import remote_error
+from discreet.daemon.settings import UsageError
+from discreet.errors import ERROR_TABLE, DomainFailure, Internal
+from discreet.errors.wire import encode_error
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return parser.parse_args(list(words))
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], None),
+        (["path=README.md"], {"path": "README.md"}),
+        (["n=10", "deep=true", "none=null"], {"n": Raw(b"10"), "deep": Raw(b"true"), "none": Raw(b"null")}),
+        (['tag="10"', "empty="], {"tag": Raw(b'"10"'), "empty": ""}),
+        (["equation=a=b"], {"equation": "a=b"}),
+        (["big=9007199254740993", "huge=1e400"], {"big": Raw(b"9007199254740993"), "huge": Raw(b"1e400")}),
+        (["list=[1,\n 2]", "text={no json"], {"list": Raw(b"[1,2]"), "text": "{no json"}),
+        (['{"a": 1}'], Raw(b'{"a":1}')),
+        (["[1, 2]"], Raw(b"[1,2]")),
+    ],
+)
+def test_words_become_params(words: list[str], expected: object) -> None:
+    assert parse_params(words) == expected
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["alone"], ["=x"], ["a=1", "a=2"], ["{broken"], ["[1", "2]"], ["a=\udcff"], ["{\udcff}"]],
+)
+def test_words_that_are_no_params_are_wrong_usage(words: list[str]) -> None:
+    with pytest.raises(UsageError):
+        parse_params(words)
+
+
+@pytest.mark.parametrize("text", ["10", '"x"', "null", "{", ""])
+def test_params_as_json_must_be_an_object_or_an_array(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_params([], text)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["m", "a=1", "--json", "{}"],
+        ["m", "--server", "x", "--app", "a:b"],
+        ["m", "--server", "x", "--root", "."],
+        ["m", "--server", "'"],
+        ["m", "--server", ""],
+        ["m", "--stream", "--retry", "1"],
+    ],
+)
+def test_flags_that_contradict_each_other_are_wrong_usage(words: list[str]) -> None:
+    with pytest.raises(UsageError):
+        remote_call_of(parsed(*words))
+
+
+def test_without_a_server_it_is_discreet_serve_with_the_same_framing() -> None:
+    request = remote_call_of(parsed("m", "--app", "a:b", "--app", "c:d", "--root", "x", "--framing", "newline"))
+    assert list(request.command) == [
+        *(sys.executable, "-P", "-m", "discreet", "serve", "a:b", "c:d"),
+        *("--framing=newline", "--root=x"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], 30.0),
+        (["--stream"], None),
+        (["--timeout=2.5"], 2.5),
+        (["--stream", "--timeout=1"], 1),
+        (["--timeout=none"], None),
+    ],
+)
+def test_the_timeout_depends_on_what_is_waited_for(words: list[str], expected: float | None) -> None:
+    assert remote_call_of(parsed("m", *words)).timeout == expected
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon"])
+def test_a_timeout_that_is_none_is_wrong_usage(text: str) -> None:
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_arguments(parser)
+    with pytest.raises(argparse.ArgumentError):
+        parser.parse_args(["m", f"--timeout={text}"])
+
+
+@pytest.mark.parametrize("text", ["-1", "two", "1.5", "1e3", ""])
+def test_a_number_of_retries_that_is_none_is_wrong_usage(text: str) -> None:
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_arguments(parser)
+    with pytest.raises(argparse.ArgumentError):
+        parser.parse_args(["m", f"--retry={text}"])
+
+
+def test_every_row_of_the_table_of_errors_has_an_exit_status() -> None:
+    for row in ERROR_TABLE:
+        assert row.failure is DomainFailure or EXIT_OF_HTTP[row.http_status] in CALL_STATUSES, row.protocol_code
+
+
+def test_the_errors_of_the_client_itself_have_an_exit_status() -> None:
+    errors = [ConnectionFailed(ConnectionLoss("gone")), InvalidReply("?"), StreamOverrun("?"), RequestTimeout("m", 1.0)]
+    assert [exit_status(error) for error in errors] == [10, 10, 10, 7]
+    assert exit_status(remote_error(encode_error(DomainFailure("OUT_OF_STOCK", "None left", http_status=404)))) == 6
+    assert exit_status(remote_error(encode_error(Internal()))) == 9
+
+
+def test_the_page_names_every_exit_status() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "call.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", page, re.MULTILINE)
+    assert {int(status): meaning for status, meaning in rows} == CALL_STATUSES

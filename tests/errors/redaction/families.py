@@ -1,0 +1,312 @@
+"""Secrets without a fixed place or shape, made at random: tokens, passwords, and the texts in which logs show them.
+
+Each family has benign twins: texts of the same form without a secret. `{T}` stands for a token of the family, `{P}` for a
+password of one word, `{W}` for a password of several words or with unusual characters.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import string
+from typing import NamedTuple
+
+ALPHABETS = {
+    "A": string.ascii_letters + string.digits,
+    "a": string.ascii_lowercase + string.digits,
+    "d": string.digits,
+    "h": "0123456789abcdef",
+    "U": string.ascii_uppercase + string.digits,
+    "W": string.ascii_letters + string.digits + "_-",
+    "v": "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
+}
+
+TOKENS = {
+    "Telegram": "{d10}:AA{W33}",
+    "Telegram, nine digits": "{d9}:AA{W33}",
+    "Discord": "M{A23}.{W6}.{W27}",
+    "Discord, longer": "O{A25}.G{W5}.{W38}",
+    "PyPI": "pypi-AgEIcHlwaS5vcmc{W100}",
+    "TestPyPI": "pypi-AgENdGVzdC5weXBpLm9yZw{W100}",
+    "npm": "npm_{A36}",
+    "RubyGems": "rubygems_{h48}",
+    "NuGet": "oy2{a43}",
+    "Docker": "dckr_pat_{W27}",
+    "crates.io": "cio{A32}",
+    "Slack": "xo" + "xb-{d12}-{d12}-{A24}",
+    "Mattermost bot in a header": "{a26}",
+    "Line": "{A43}/{A60}+{A40}=",
+    "Matrix": "syt_{A12}_{A20}_{A6}",
+    "Mapbox": "sk.eyJ1Ijoi{A40}.{A22}",
+    "Zulip": "{A32}",
+    "Rollbar": "{h32}",
+    "GitLab feed": "glft-{W20}",
+    "Expo": "{W40}",
+    "Hex": "{h32}",
+    "Packagist": "packagist_ack_{h32}",
+    "Cloudsmith": "{h40}",
+    "JFrog reference": "cmVmdGtuOjAxOj{A48}",
+    "Travis": "{A22}",
+    "CircleCI": "CCIPAT_{A22}_{h40}",
+    "Terraform Cloud": "{A14}.atlasv1.{A67}",
+    "Fastly": "{W32}",
+    "Bitbucket app": "ATBB{A32}",
+    "Azure DevOps": "{a52}",
+    "SendGrid": "SG.{W22}.{W43}",
+    "Twitch": "oauth:{a30}",
+    "Cohere": "{A40}",
+    "Pinecone": "pcsk_{A5}_{A60}",
+    "LangSmith": "lsv2_pt_{h32}_{h10}",
+    "Together": "tgp_v1_{W43}",
+    "Fireworks": "fw_{A24}",
+    "Vercel": "vcp_{A24}",
+    "Neon": "napi_{a64}",
+    "Turso": "eyJhbGciOiJFZERTQSJ9.eyJ{A60}.{W86}",
+    "Tailscale": "tskey-auth-{A12}-{A32}",
+    "ngrok": "2{A26}_{A21}",
+    "Cloudflare": "{W40}",
+    "Supabase": "sbp_{h40}",
+    "Snyk": "{h8}-{h4}-4{h3}-a{h3}-{h12}",
+    "Postmark": "{h8}-{h4}-4{h3}-a{h3}-{h12}",
+    "Confluent": "cflt{A60}",
+    "Airtable": "pat{A14}.{h64}",
+    "Bitwarden": "0.{h8}-{h4}-4{h3}-a{h3}-{h12}.{A30}:{A22}==",
+    "Aiven": "AVNS_{A19}",
+    "Asaas": "$aact_prod_{A80}",
+    "MongoDB Atlas": "mdb_sa_sk_{W40}",
+    "Weights & Biases": "{h40}",
+    "Codecov": "{h8}-{h4}-4{h3}-a{h3}-{h12}",
+}  # fmt: skip
+SHAPELESS = {
+    "Mattermost bot in a header", "Zulip", "Rollbar", "Expo", "Hex", "Cloudsmith", "Travis", "Fastly", "Azure DevOps",
+    "Cohere", "Cloudflare", "Snyk", "Postmark", "Weights & Biases", "Codecov",
+}  # fmt: skip
+"""Tokens that only their names give away."""
+
+ANYWHERE = [
+    "{T}", "got {T} here", "x={T}", '"{T}"', "[{T}]", "failed for {T}: 401", "https://api.example.com/{T}/send?x=1",
+    "curl https://api.example.com/x/{T}/getMe", "error at token ({T}), retrying", "'{T}',", "bot:{T}", "a,{T},b", "|{T}|",
+    "| {T} |", "login: {T}", "using key {T}",
+]  # fmt: skip
+NAMED = [
+    "token: {T}", "API_TOKEN={T}", '"apiToken": "{T}"', "Authorization: Bearer {T}", "Authorization: token {T}",
+    "Authorization: Bot {T}", "PRIVATE-TOKEN: {T}", "X-Api-Key: {T}", "--token {T}", "--api-key={T}", "?api_key={T}&x=1",
+    "_authToken={T}", "//registry.example.org/:_authToken={T}", "password = {T}", "api_token = \"{T}\"", "secret {T}",
+    "token is {T}", "api key {T}", "['--token', '{T}']", "<token>{T}</token>", "| token | {T} |", "token,{T}",
+]  # fmt: skip
+
+
+class Family(NamedTuple):
+    name: str
+    secret: tuple[str, ...]
+    benign: tuple[str, ...]
+
+
+FAMILIES = (
+    Family("English", (
+        "the password is {P}", "The password is {P}.", "password for bob is {P}", "the password for user bob is {P}",
+        "his password was {P}", "login with user bob and password {P}", "login with user bob and password {P}!",
+        "login as bob with password {P} failed", "using password {P} to connect", "use the password {P} for now",
+        "my new password is: {P}", "set password to {P}", "changed the password to {P}", "password set to {P}",
+        "password changed from {P} to {P}", "your temporary password is {P}", "the admin password is '{P}'",
+        "the passphrase is {P}", "the secret is {P}", "the token is {P}", "the API key is {P}", "api key: {P}",
+        "the pin code for the secret is 1234, password {P}", "password {P} rejected", "wrong password {P} for bob",
+        "invalid password '{P}'", "bad password: {P}", "credentials bob/{P}", "credentials: bob:{P}",
+        "user=bob, password {P}, host=db", "login bob password {P}", "username bob, password {P}", "passwd {P} is too short",
+        "I typed {P} as the password", "tried password \"{P}\"", "with the secret {P}", "pwd is {P}", "password={P} works",
+        "Password: {P}", "Password - {P}", "password -> {P}", "password => {P}", "password : {P}",
+    ), (
+        "the password is wrong", "the password is too short", "the password is required", "password is not set",
+        "The password is incorrect.", "your password was changed", "password was reset by admin", "the password is invalid",
+        "password must have 8 characters", "password must be at least 12 characters long", "the token is expired",
+        "the token is invalid", "the secret is missing", "the token is not valid for 3 days", "login with user bob and password",
+        "login with user and password failed", "password for bob is wrong", "wrong password for user bob", "bad password",
+        "invalid password for bob", "changed the password of bob", "set password to expire in 90 days", "password expires in 30 days",
+        "tried password authentication", "using password: YES", "using password authentication", "using password auth",
+        "the secret is stored in vault", "the token is used by 3 workers", "the API key is optional", "credentials are missing",
+        "credentials not found", "password rejected", "password set", "password changed", "password accepted for bob",
+        "Failed password for root from 10.0.0.1 port 22 ssh2", "Accepted password for bob from 10.0.0.1 port 51022 ssh2",
+        "Failed password for invalid user admin from 10.0.0.1", "password prompt shown after 3 tries", "the passphrase is required",
+        "Password: ", "Enter password: ", "forgot password?", "password reset requested", "token refresh took 12 ms",
+        "secret rotation done in 3 s", "key is 12 bytes long", "the key is index1", "token 5 of 12", "the password is hashed with bcrypt",
+        "pull secret not found", "a password was given", "secret is: none", "token was issued at 12:30", "password policy v2 active", "tokens[last.token - 1].kind", "works are identified as \"derived from it\"", "print(f\"password={password!r}\")", "cat passwd | tail -n 1 | cut -d: -f1", "(token | parameter) *( [\";\"] (token | parameter))",
+    )),
+    Family("arguments", (
+        "Command '['mysql', '--password', '{P}']' returned non-zero exit status 1.",
+        "Command '['mysql', '-u', 'root', '--password={P}']' returned non-zero exit status 1.",
+        "Command '['psql', '--token', '{W}']' timed out after 5 seconds",
+        "CalledProcessError: Command '['vault', 'login', '-token', '{P}']' died with <Signals.SIGKILL: 9>.",
+        "['mysql', '-uroot', '-p{P}']", '["mysql", "-u", "root", "-p{P}"]', "['sshpass', '-p', '{P}', 'ssh', 'host']",
+        '["docker","login","-u","bob","-p","{P}"]', "['redis-cli', '-a', '{P}', 'ping']", "['curl', '-u', 'bob:{P}', 'https://x.org']",
+        "['curl', '--user', 'bob:{P}']", "args=('--api-key', '{P}')", '["--client-secret","{W}"]', "['--password', '{W}', '--verbose']",
+        "subprocess.run(['tool', '--db-password', '{P}'])", "exec: tool --password '{W}' -v", 'exec: tool --password "{W}" -v',
+        "tool --password {P} --user bob", "tool --password={P} --user bob", "tool --password='{W}' --user bob",
+        "tool -password {P}", "tool /password:{P} /user:bob", "net use z: \\\\host\\share {P} /user:bob /password:{P}",
+        "argv: ['tool', '--secret-key=\"{W}\"']", "CMD [\"tool\", \"--token\", \"{P}\"]", "process.argv = ['node', 'x.js', '--token={P}']",
+        "tool --auth bob:{P}", "mysqldump -u root -p'{W}' shop", "PGPASSWORD={P} psql -h db", "PGPASSWORD='{W}' psql -h db",
+        "MYSQL_PWD={P} mysql", "echo {P} | docker login --password-stdin", "tool --pass {P}", "tool --pass={P}", "tool --pwd {P}",
+        "export DB_PASSWORD=\"{W}\"", "set DB_PASSWORD={P}", "$env:DB_PASSWORD = '{W}'", "setx DB_PASSWORD {P}",
+    ), (
+        "Command '['mysql', '--version']' returned non-zero exit status 1.", "Command '['ls', '-p', 'build']' timed out after 5 seconds",
+        "['mkdir', '-p', 'build/output']", "['pytest', '-p', 'no:cacheprovider']", '["docker","run","-p","8080:80"]', "['ssh', '-p', '2222']",
+        "['git', 'push', '-u', 'origin', 'main']", "['tool', '--password-stdin', '--verbose']", "['tool', '--password-file', 'secret.txt']",
+        "tool --token-type bearer --verbose", "tool --no-password --user bob", "tool --key-size 2048", "tool --max-tokens 4096",
+        "usage: tool [--password PASSWORD] [--token TOKEN]", "  --password TEXT  the password of the user", "  --api-key KEY  key to use",
+        "mysqldump -u root -p shop", "psql -h db -p 5432 -U bob", "tool --password $DB_PASSWORD", "tool --password \"$DB_PASSWORD\"",
+        "`--token-env`, `--token-file`, `--verbose`", "tool --user bob --verbose", "curl -u bob https://x.org", "tool /user:bob /verbose",
+    )),
+    Family("markup", (
+        "<password>{P}</password>", "<password type=\"clear\">{P}</password>", "<password type='clear' id=\"1\">{W}</password>",
+        "<ns:Password Type=\"http://x.org/#PasswordText\">{P}</ns:Password>", "<wsse:Password>{P}</wsse:Password>",
+        "<user name=\"bob\" password=\"{P}\"/>", "<user name='bob' password='{W}'/>", "<add key=\"ApiKey\" value=\"{P}\"/>",
+        "<add key=\"DbPassword\" value='{P}' />", "<property name=\"password\" value=\"{P}\"/>", "<property name=\"db.password\">{P}</property>",
+        "<entry key=\"password\">{P}</entry>", "<string name=\"api_secret\">{P}</string>", "<Setting id=\"token\">{P}</Setting>",
+        "<secret><![CDATA[{W}]]></secret>", "<password>\n  {P}\n</password>", "<password type=\"clear\">\n  {P}\n</password>",
+        "<key>apiToken</key><string>{P}</string>", "<key>password</key>\n<string>{P}</string>", "&lt;password&gt;{P}&lt;/password&gt;",
+        "<input type=\"password\" name=\"password\" value=\"{P}\">", "<token expires=\"3600\">{P}</token>", "<clientSecret>{P}</clientSecret>",
+        "<param name=\"password\" type=\"string\">{P}</param>", "<connection user=\"sa\" pwd=\"{P}\" />",
+    ), (
+        "<password/>", "<password></password>", "<password type=\"clear\"></password>", "<user name=\"bob\" age=\"42\"/>",
+        "<add key=\"Theme\" value=\"dark\"/>", "<add key=\"PageSize\" value=\"500\"/>", "<property name=\"user\" value=\"bob42x\"/>",
+        "<input type=\"password\" name=\"q\" value=\"\">", "<label for=\"password\">Password</label>", "<key>CFBundleVersion</key><string>1.2.3</string>",
+        "<passwordPolicy minLength=\"8\">strong</passwordPolicy>", "<tokenType>bearer</tokenType>", "<author>Jane Doe</author>",
+        "<token>${TOKEN}</token>", "<string name=\"app_name\">Shop</string>", "<entry key=\"color\">blue42</entry>",
+    )),
+    Family("settings", (
+        "password = {P}", "password={P}", "password = {W}", "password: {W}", "db_password = {W}", "[db]\npassword = {W}\nuser = bob",
+        "db.password={W}", "spring.datasource.password={P}", "password = \"{W}\"", "password = '{W}'", "password: \"{W}\"", "password: '{W}'",
+        "password = {P} ; the old one", "password = {P}  # the old one", "PASSWORD={W}", "api_key = \"\"\"\n{P}\n\"\"\"", "password = '''\n{W}'''",
+        "token = \"\"\"{P}\"\"\"", "passwords:\n  - {P}\n  - {P}", "tokens:\n- {P}\n- \"{P}\"", "api_keys: [{P}, {P}]", "tokens = [\n  \"{P}\",\n  \"{P}\",\n]",
+        "secrets: ['{P}', '{P}']", "password: >-\n  {W}", "password: |\n  {W}", "password: !!str {P}", "password: &pw {P}", "- password: {P}",
+        "{{user: bob, password: {P}}}", "{{user: bob, password: {P}, host: db}}", "password\t{P}", "password:{P}", "password :: {P}", "\"password\" : \"{W}\"",
+        "requirepass {P}", "masterauth {P}", "rootpw {P}", "password := {P}", "auth.token={P}", "password=\"{P}\" # \"old\"", "bindpw {P}", "secret: {P}",
+    ), (
+        "password = ${DB_PASSWORD}", "password =", "password = \"\"", "password: null", "password: ",
+        "password_min_length = 12", "[password]\nlength = 12", "tokens: 12", "tokens = 4096", "keys: [a, b, c]", "primary_keys:\n  - id\n  - name", "api_keys: []",
+        "token_types:\n  - bearer\n  - basic", "user = bob", "requirepass", "key = value", "keys:\n  - name\n  - email", "password: ****", "password: <redacted>",
+        "user: bob\nhost: db42.example.org", "description: the password of the user", "authors = [\"Jane Doe\", \"John Roe\"]",
+    )),
+    Family("databases", (
+        "AUTH {P}", "AUTH default {P}", "AUTH bob {P}", "\"AUTH\" \"{P}\"", "\"AUTH\" \"bob\" \"{P}\"", "['AUTH', 'bob', '{P}']", "HELLO 3 AUTH bob {P}",
+        "redis: AUTH {P} failed: WRONGPASS", "CONFIG SET requirepass {P}", "CONFIG SET requirepass \"{W}\"", "ACL SETUSER bob on >{P} ~* +@all",
+        "Driver={{SQL Server}};Server=db;Uid=bob;Pwd={{{P};x}};", "Server=db;User Id=bob;Password={P};", "Server=db;Pwd={{{W}}};Encrypt=yes",
+        "Server=db;Password=\"{W}\";", "Server=db;Password='{W}';", "DSN=x;UID=bob;PWD={P}", "Provider=x;Data Source=db;User ID=sa;Password={W};Timeout=5",
+        "CREATE USER bob IDENTIFIED BY '{W}'", "CREATE USER 'bob'@'%' IDENTIFIED BY '{P}'", "ALTER USER bob IDENTIFIED BY {P}", "CREATE USER bob IDENTIFIED BY \"{P}\"",
+        "create user bob identified with mysql_native_password by '{P}'", "CREATE USER bob WITH PASSWORD '{W}'", "CREATE ROLE bob LOGIN PASSWORD '{P}'",
+        "ALTER ROLE bob WITH ENCRYPTED PASSWORD '{P}'", "SET PASSWORD = PASSWORD('{P}')", "SET PASSWORD FOR 'bob'@'%' = '{P}'", "GRANT ALL ON *.* TO bob IDENTIFIED BY '{P}'",
+        "CREATE LOGIN bob WITH PASSWORD = '{W}'", "CREATE LOGIN bob WITH PASSWORD = N'{P}'", "INSERT INTO users (name, password) VALUES ('bob', '{P}')",
+        "UPDATE users SET password = '{W}' WHERE id = 1", "UPDATE users SET password='{P}', name='x'", "SELECT * FROM users WHERE password = '{P}'",
+        "SELECT dblink_connect('host=db user=bob password={P}')", "host=db port=5432 user=bob password={P} dbname=x", "host=db password='{W}' dbname=x",
+        "postgres://u:{P}@ss/w#d@db.example.org/x", "postgres://bob:{P}#1@db:5432/x", "postgres://bob:a/{P}@db/x", "mysql://bob:p@{P}@db.example.org:3306/x",
+        "amqp://bob:{P}?x@mq:5672/", "mongodb+srv://bob:{P}@cluster0.ab1cd.mongodb.net/x", "redis://:{P}@cache:6379", "postgresql+asyncpg://bob:{P}@/x?host=/tmp",
+        "jdbc:postgresql://db/x?user=bob&password={P}", "jdbc:mysql://db/x?password={P}&user=bob", "jdbc:sqlserver://db;user=bob;password={P};", "https://bob:{P}/x@example.org/a",
+        "CREATE SECRET s (TYPE s3, KEY_ID 'x', SECRET '{P}')", "CREATE USER MAPPING FOR bob SERVER s OPTIONS (user 'bob', password '{P}')", "db.auth('bob', '{P}')",
+    ), (
+        "AUTH failed", "AUTH required", "AUTH LOGIN", "AUTH PLAIN", "AUTH=PLAIN LOGIN CRAM-MD5", "NOAUTH Authentication required.", "250-AUTH LOGIN PLAIN", "AUTH done in 12 ms",
+        "CREATE USER bob IDENTIFIED BY %s", "CREATE USER bob IDENTIFIED BY ?", "CREATE USER bob IDENTIFIED EXTERNALLY", "ALTER USER bob PASSWORD EXPIRE", "SELECT password FROM users WHERE id = 12",
+        "UPDATE users SET password = $1 WHERE id = 1", "INSERT INTO users (name, password) VALUES (%s, %s)", "INSERT INTO users (name, password) VALUES ($1, $2)",
+        "SELECT id, name FROM users WHERE token = :token", "INSERT INTO items (name, size) VALUES ('table', '42x42')", "UPDATE items SET color='blue42' WHERE id = 1",
+        "postgres://db.example.org:5432/x", "https://example.org/a/b@c", "https://example.org/@bob/posts/42", "https://example.org/x?email=bob@example.org",
+        "mailto:bob@example.org", "redis://cache:6379/0", "amqp://mq:5672/", "git@github.com:acme/web.git", "npm i @types/node@20.1.2 lodash@4.17.21", "Server=db;Database=x;Timeout=5",
+        "user bob identified by fingerprint", "identified by 3 witnesses", "http://localhost:8080/path/to/@scope/package@1.2.3",
+    )),
+    Family("headers", (
+        "Authorization:\n Bearer {P}1aZ", "Authorization: Basic\r\n {A24}==", "Authorization: Bearer\n\t{P}9xY", "X-Api-Key:\n  {P}", "X-Auth-Token:\r\n\t{P}", "Cookie:\n sid={P}; theme=dark",
+        "Set-Cookie: sid={P};\r\n Path=/", "Cookie: a=1;\n sid={P}", "Proxy-Authorization: Basic {A20}==", "authorization: {P}", "b'Authorization': b'Bearer {P}zZ9'", "(b'x-api-key', b'{P}')",
+        "[('Authorization', 'Bearer {P}zZ9')]", "{{'headers': {{'X-Api-Key': '{P}'}}}}", "Authorization: Digest username=\"bob\", response=\"{h32}\"", "WWW-Authenticate ok; Authorization: token {P}",
+        "> Authorization: Bearer {P}xX1", "-H 'Authorization: Bearer {P}xX1'", "x-amz-security-token: {P}", "X-Vault-Token: {P}", "set-cookie: session={P}; HttpOnly", "cookie=sid={P}",
+    ), (
+        "Content-Type:\n text/html", "Authorization: Bearer", "Authorization: Basic realm", "Authorization header missing", "WWW-Authenticate: Bearer realm=\"api42\"", "X-Request-Id:\n 550e8400-e29b-41d4-a716-446655440000",
+        "Accept: text/html;\n q=0.9", "Authorization: <redacted>", "Access-Control-Allow-Headers: Authorization, X-Api-Key, X-Auth-Token", "Vary: Cookie, Authorization", "Cookie consent shown in 12 ms", "ETag: \"5d41402abc4b2a76b9719d911017c592\"",
+    )),
+    Family("tables", (
+        "| password | {P} |", "| db_password | {W} |", "|password|{P}|", "| bob | password | {P} |", "password | {P}", "password,{P}", "user,bob\npassword,{P}", "name,password\nbob,{P}", "name,password,role\nbob,{P},admin\neve,{P},user",
+        "\"name\",\"password\"\n\"bob\",\"{W}\"", "name;password\nbob;{P}", "name\tpassword\nbob\t{P}", "| name | password |\n| --- | --- |\n| bob | {P} |", "| name | password |\n|------|----------|\n| bob | {W} |\n| eve | {P} |",
+        "user     password\n-------  --------\nbob      {P}", "│ password │ {P} │", "password\t{P}\tactive", "\"password\",\"{W}\"", "token;{P};active",
+        " id | name | password \n----+------+----------\n  1 | bob  | {P}", "+------+----------+\n| name | password |\n+------+----------+\n| bob  | {P} |",
+    ), (
+        "| name | bob42 |", "| password | required |", "| token | string |", "name,size\ntable,42x42", "name,token_count\nbob,4211", "| name | keys |\n| --- | --- |\n| bob | 42 |", "id,name,password\n", "password,token,secret", "| password | token | secret |",
+        "name;colour\nbob;blue42", "| option | meaning |\n| --- | --- |\n| --password | the password |", "user,password_policy\nbob,strong1", "Name   Keys   Size\n----   ----   ----\ndb     12     42kB", "| password | str | yes |", "| `password` | string | the password of the user |",
+    )),
+)  # fmt: skip
+
+PATHS = (
+    "--config=/home/{u}/app/config.toml", "--flag=/home/{u}/x", "-I/home/{u}/include", "--out=C:\\Users\\{u}\\out.txt", "C:\\Users\\{u}\\notes.txt", "C:\\Users\\{u}\\My Documents\\notes.txt",
+    "\\\\?\\C:\\Users\\{u}\\x.txt", "\\\\?\\UNC\\srv\\share\\{u}\\x.txt", "C:/Users/{u}/x.txt", "open 'C:\\Users\\{u}\\x y.txt'", "\"C:\\\\Users\\\\{u}\\\\x.txt\"", "D:\\data\\{u}\\file.bin", "file:///C:/Users/{u}/x.txt",
+    "file:///home/{u}/x.txt", "/home/{u}/a b/c.txt", "'/home/{u}/a b/c.txt'", "path=/home/{u}/x.py:12", "cd /home/{u} && ls", "HOME=/home/{u}", "PATH=/usr/bin:/home/{u}/bin", "/Users/{u}/Library/Application Support/x/y.db", "~{u}/x.txt",
+    "/root/.ssh/{u}/id_rsa", "at Object.<anonymous> (/home/{u}/x.js:1:2)", "(/home/{u}/x)", "[/home/{u}/x]", "</home/{u}/x>", "`/home/{u}/x`", "@/home/{u}/x", "scp /home/{u}/x host:/srv/{u}/y", "host:/home/{u}/y", "/mnt/c/Users/{u}/x", "\\\\wsl$\\Ubuntu\\home\\{u}\\x",
+    "\\\\srv\\share\\{u}\\x.doc", "%USERPROFILE%;C:\\Users\\{u}\\bin;C:\\x", "/var/lib/{u}/db.sqlite", "/tmp/{u}/sock", "file=/srv/{u}/data.csv,mode=r", "{{'path': '/home/{u}/x'}}", "path:/home/{u}/x", "path: /home/{u}/x", "(C:\\Users\\{u}\\x.py)", "C:\\Users\\{u}",
+    "unix:/run/user/1000/{u}/bus", "sqlite:////home/{u}/x.db", "sqlite:///home/{u}/x.db", "git+file:///home/{u}/repo", "--volume /home/{u}/x:/data", "-v /home/{u}/x:/data/y", "-v C:\\Users\\{u}\\x:/data", "\\\\.\\pipe\\{u}\\x", "c:\\users\\{u}\\x.py", "/c/Users/{u}/x.py",
+    "cwd='/home/{u}/work'", "cwd=/home/{u}", "--flag=~/work/{u}/x", "--dir=\"/home/{u}/a b/c\"", "\\\"/home/{u}/x\\\"", "/home/{u}/x, /home/{u}/y and /home/{u}/z", "rsync /home/{u}/ host::mod/", "/home/{u}/file.txt.", "(see /home/{u}/file.txt)",
+    "#!/home/{u}/venv/bin/python", "C:\\Program Files\\{u}\\app.exe", "\"C:\\Program Files (x86)\\{u}\\app.exe\" -v", "/opt/{u}/lib/python3.11/site-packages/x.py", "FileNotFoundError: [Errno 2] No such file or directory: '/home/{u}/x'", "%2Fhome%2F{u}%2Fx", "/data/{u}/x.parquet", "/home/{u}//x", "/home/{u}/./x/../y",
+)  # fmt: skip
+BENIGN_PATHS = (
+    "GET /api/v1/users/42 HTTP/1.1", "fs/read and fs/write", "https://example.org/a/b.html", "text/html, application/json", "and/or 24/7 1/2", "2026/01/31", "method=fs/read", "a / b // c", "--flag=value/other", "s3://bucket/key", "ratio=1/2", "km/h", "refs/heads/main",
+    "C: drive", "a:b", "key:/", "x:\\n", "std::vec::Vec", "npm i @scope/package", "image: library/redis:7", "docker.io/library/redis:7", "n/a", "TCP/IP", "he/she", "<br/>", "</div>", "/", "//", "user/repo#12", "path/to/file", "I/O error",
+)  # fmt: skip
+
+
+def password(draw: random.Random) -> str:
+    """One word: as people choose them and as programs make them, always with a digit."""
+    words = [
+        "hunter",
+        "summer",
+        "dragon",
+        "letmein",
+        "winter",
+        "secret",
+        "monkey",
+        "qwerty",
+        "shadow",
+        "orange",
+        "welcome",
+    ]
+    kinds = [
+        lambda: draw.choice(words) + str(draw.randint(10, 9999)),
+        lambda: draw.choice(words).capitalize() + str(draw.randint(10, 9999)) + draw.choice("!@#$%&*?"),
+        lambda: draw.choice(["s3cr3t", "p4ssw0rd", "tr0ub4dor", "l3tm31n", "h4ckm3"]) + draw.choice(["!", "&3", "$1", "#9", ""]),
+        lambda: "".join(draw.choices(string.ascii_letters + string.digits, k=draw.randint(9, 20))) + str(draw.randint(0, 9)),
+        lambda: draw.choice(words) + draw.choice("-_.") + draw.choice(words) + draw.choice("-_.") + str(draw.randint(10, 99)),
+    ]  # fmt: skip
+    return draw.choice(kinds)()
+
+
+def unusual_password(draw: random.Random) -> str:
+    """Several words, or characters that mean something elsewhere; without quotes, which the places add."""
+    words = ["correct", "horse", "battery", "staple", "purple", "monkey", "garden", "velvet", "thunder", "lemon"]
+    kinds = [
+        lambda: " ".join(draw.sample(words, draw.randint(3, 5))),
+        lambda: "".join(draw.choices("abcdefgh23456789$&%!#@^*()+=~", k=draw.randint(10, 16))) + "7Q",
+        lambda: f"{draw.choice(words)} {draw.choice('$&%!#')}{draw.randint(10, 999)} {draw.choice(words)}",
+        lambda: f"{draw.choice(words)}&{draw.choice(words)}${draw.randint(10, 999)}",
+        lambda: f"Pa$${draw.choice(words)}{draw.randint(10, 99)}, {draw.choice(words)}",
+    ]
+    return draw.choice(kinds)()
+
+
+def make(template: str, draw: random.Random) -> str:
+    return re.sub(r"\{(.)(\d+)\}", lambda m: "".join(draw.choices(ALPHABETS[m[1]], k=int(m[2]))), template)
+
+
+def fill(place: str, draw: random.Random, token: str = "") -> tuple[str, list[str]]:
+    """The text of a place, and the secrets in it."""
+    secrets: list[str] = []
+
+    def chosen(match: re.Match[str]) -> str:
+        kind = match[1]
+        made = (
+            token if kind == "T" else password(draw) if kind == "P" else unusual_password(draw) if kind == "W" else ""
+        )
+        made = made or make(match[0], draw)
+        secrets.append(made)
+        return made
+
+    text = re.sub(r"\{([TPW]|[AahdU]\d+)\}", chosen, place)
+    return text.replace("{{", "{").replace("}}", "}"), secrets
+
+
+def leaked(scrubbed: str, secret: str) -> bool:
+    """Whether the secret, most of it, or one of its longer words is still there."""
+    if secret in scrubbed or (len(secret) >= 10 and secret[: len(secret) * 2 // 3] in scrubbed):
+        return True
+    return " " in secret and any(len(word) >= 5 and word in scrubbed for word in secret.split())

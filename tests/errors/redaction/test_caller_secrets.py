@@ -1,0 +1,91 @@
+"""The credentials of callers are redacted, but no caller can make the log unreadable or fill the memory with them."""
+
+from __future__ import annotations
+
+import random
+import string
+
+import pytest
+
+from discreet.errors.redaction import Scrubber
+from discreet.errors.redaction.caller_secrets import (
+    LIFETIME_SECONDS,
+    MAX_CALLER_CHARACTERS,
+    MAX_CALLER_SECRET_LENGTH,
+    MAX_CALLER_SECRETS,
+    CallerSecrets,
+)
+
+
+def credential(number: int, length: int = 24) -> str:
+    return "".join(random.Random(number).choices(string.ascii_letters + string.digits, k=length))
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def shown(secrets: CallerSecrets, text: str) -> bool:
+    return text in secrets.scrub(f"got {text} here", lambda _: "*")
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["request.failed", "timestamp", "level=warn", "method=fs/read", "files/read", "secretcredential", "2026-01-31"],
+)
+def test_a_credential_of_words_does_not_blind_the_log(word: str) -> None:
+    scrubber = Scrubber()
+    scrubber.register_caller_secret(word)
+    assert scrubber.scrub(f"event {word} happened") == f"event {word} happened"
+
+
+def test_a_random_credential_is_redacted_in_every_encoding() -> None:
+    scrubber = Scrubber()
+    scrubber.register_caller_secret(credential(1, 14))
+    assert scrubber.scrub(f"got {credential(1, 14)} here") == "got <redacted> here"
+    assert scrubber.scrub(f"got {credential(1, 14).encode().hex()} here") == "got <redacted> here"
+
+
+def test_a_credential_is_forgotten_an_hour_after_its_last_use() -> None:
+    clock = Clock()
+    secrets = CallerSecrets(clock=clock)
+    secrets.add(credential(1))
+    secrets.add(credential(2))
+    clock.now += LIFETIME_SECONDS - 1
+    secrets.add(credential(1))
+    clock.now += 2
+    assert not shown(secrets, credential(1))
+    assert shown(secrets, credential(2))
+    assert len(secrets) == 1
+
+
+def test_the_number_of_credentials_is_bounded_and_the_least_recently_used_goes_first() -> None:
+    secrets = CallerSecrets()
+    for number in range(MAX_CALLER_SECRETS):
+        secrets.add(credential(number))
+    secrets.add(credential(0))
+    secrets.add(credential(MAX_CALLER_SECRETS))
+    assert len(secrets) == MAX_CALLER_SECRETS
+    assert not shown(secrets, credential(0))
+    assert shown(secrets, credential(1))
+
+
+def test_the_characters_of_all_credentials_are_bounded() -> None:
+    secrets = CallerSecrets()
+    for number in range(MAX_CALLER_CHARACTERS // MAX_CALLER_SECRET_LENGTH + 1):
+        secrets.add(credential(number, MAX_CALLER_SECRET_LENGTH))
+    assert len(secrets) == MAX_CALLER_CHARACTERS // MAX_CALLER_SECRET_LENGTH
+    secrets.add(credential(99, MAX_CALLER_SECRET_LENGTH + 1))
+    assert shown(secrets, credential(99, MAX_CALLER_SECRET_LENGTH + 1))
+
+
+def test_a_caller_who_sends_a_secret_of_the_program_can_not_make_it_forgotten() -> None:
+    scrubber = Scrubber()
+    scrubber.register(credential(0))
+    scrubber.register_caller_secret(credential(0))
+    for number in range(1, MAX_CALLER_SECRETS + 2):
+        scrubber.register_caller_secret(credential(number))
+    assert scrubber.scrub(f"got {credential(0)}") == "got <redacted>"

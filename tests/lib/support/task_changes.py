@@ -1,0 +1,91 @@
+"""Changes of tasks as stores take them: a task, its first commit, and the events after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from discreet.daemon.agents.model.draft import apply_events
+from discreet.daemon.agents.model.types import (
+    Artifact,
+    ArtifactChanged,
+    Message,
+    MessageAdded,
+    Part,
+    Role,
+    StatusChanged,
+    Task,
+    TaskCreated,
+    TaskEvent,
+    TaskState,
+    TaskStatus,
+)
+from discreet.daemon.agents.stores.interface import StoredTask, TaskChange, TaskQuery, TaskStore
+
+
+def at(minute: int) -> str:
+    return f"2026-01-01T{minute // 60:02}:{minute % 60:02}:00.000Z"
+
+
+def a_task(
+    task_id: str, *, context_id: str = "context", state: TaskState = TaskState.SUBMITTED, minute: int = 0
+) -> Task:
+    message = Message("m1", Role.USER, (Part(text="hello"),), context_id, task_id)
+    return Task(task_id, context_id, TaskStatus(state, timestamp=at(minute)), history=(message,))
+
+
+def to_create(
+    task: Task, *later: TaskEvent, scope: str = "me", owner: str | None = None, snapshot: bool = False
+) -> TaskChange:
+    events = (TaskCreated(task), *later)
+    after = apply_events(task, later)
+    return change_to(after, 0, events, scope=scope, owner=owner, snapshot=snapshot)
+
+
+def change_to(
+    after: Task,
+    expected: int,
+    events: Sequence[TaskEvent] = (),
+    *,
+    scope: str = "me",
+    owner: str | None = None,
+    snapshot: bool = False,
+    previous_owner: str | None = None,
+) -> TaskChange:
+    return TaskChange(
+        task_id=after.id,
+        expected_generation=expected,
+        events=tuple(events),
+        scope=scope,
+        context_id=after.context_id,
+        state=after.status.state,
+        status_timestamp=after.status.timestamp or "",
+        owner=owner,
+        snapshot=after if snapshot else None,
+        previous_owner=previous_owner,
+    )
+
+
+def said(text: str) -> MessageAdded:
+    return MessageAdded(Message(text, Role.USER, (Part(text=text),)))
+
+
+def status_changed(state: TaskState, minute: int = 0) -> StatusChanged:
+    return StatusChanged(TaskStatus(state, timestamp=at(minute)))
+
+
+def chunk(text: str) -> ArtifactChanged:
+    return ArtifactChanged(Artifact("a", (Part(text=text),)), append=True)
+
+
+def current(stored: StoredTask | None) -> Task:
+    assert stored is not None
+    return apply_events(stored.snapshot, [logged.event for logged in stored.later_events])
+
+
+async def ids(store: TaskStore, **query: Any) -> list[str]:  # Any: fields of TaskQuery
+    return [task.id for task in (await store.list(TaskQuery(scope="me", **query))).tasks]
+
+
+async def commit_all(store: TaskStore, *changes: TaskChange) -> None:
+    assert await store.commit(changes) == [None] * len(changes)

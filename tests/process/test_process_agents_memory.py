@@ -1,0 +1,132 @@
+"""What agents take in memory in the real process, whatever their callers send and leave unread."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.wire import request
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+Spawn = Callable[..., Any]
+
+MIB = 1 << 20
+LIMIT = 64 * MIB
+ALLOWED_GROWTH = 3 * LIMIT
+"""What is counted is about what is taken. Decoding, encoding and SQLite each copy a task for a moment."""
+
+AGENT = """
+import anyio
+from discreet.agents import Agent, Part
+
+class Works:
+    async def execute(self, context, events):
+        for word in context.text.split():
+            match word.partition("="):
+                case "fill", _, size:
+                    await events.artifact("x" * int(size))
+                case "stay", _, _:
+                    await anyio.sleep_forever()
+                case "end", _, _:
+                    return await events.complete()
+        await events.require_input()
+
+    async def cancel(self, context, events):
+        pass
+
+works = Agent(Works(), name="Works", description="Does as it is told.", input_modes=("text/plain", "application/json"))
+"""
+
+
+@pytest.fixture(params=["memory", "sqlite:tasks.db"])
+def store(request: pytest.FixtureRequest) -> str:
+    kind: str = request.param
+    return kind
+
+
+@pytest.fixture
+def child(store: str, spawn: Spawn, app_directory: Path) -> Any:
+    """A daemon with little memory, on each kind of store."""
+    (app_directory / "agent.py").write_text(AGENT)
+    started = spawn("serve", "agent:works", "--store", store, "--max-memory", str(LIMIT), stderr=None)
+    started.call(0, "SendMessage", message({"text": "end"}))
+    return started
+
+
+def message(*parts: Any, task_id: str | None = None, **configuration: Any) -> dict[str, Any]:
+    said = {"messageId": "m", "role": "ROLE_USER", "parts": list(parts), **({"taskId": task_id} if task_id else {})}
+    return {"message": said, "configuration": {"historyLength": 0, **configuration}}
+
+
+def rss(child: Any, field: str = "VmHWM") -> int:
+    with open(f"/proc/{child.process.pid}/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith(field))
+
+
+def answers(child: Any, frames: list[bytes]) -> list[dict[str, Any]]:
+    """Send everything, and read an answer to each."""
+    writer = threading.Thread(target=lambda: [child.write(each) for each in frames], daemon=True)
+    writer.start()
+    found = [child.read() for _ in frames]
+    writer.join(20)
+    return found
+
+
+def codes(found: list[dict[str, Any]]) -> set[str]:
+    """`ok`, and the codes of errors."""
+    return {each["error"]["data"]["code"] if "error" in each else "ok" for each in found}
+
+
+def test_many_large_follow_ups_to_one_task_are_bounded(child: Any) -> None:
+    task = child.call("first", "SendMessage", message({"text": "ask"}))["result"]["task"]
+    before = rss(child)
+    frames = [request(n, "SendMessage", message({"text": "x" * 3 * MIB}, task_id=task["id"])) for n in range(40)]
+    found = answers(child, frames)
+    assert codes(found) == {"ok", "OVERLOADED"}
+    assert rss(child) - before < ALLOWED_GROWTH
+    assert child.call("last", "CancelTask", {"id": task["id"]})["result"]["status"]["state"] == "TASK_STATE_CANCELED"
+
+
+def test_unfinished_tasks_are_bounded(child: Any) -> None:
+    before = rss(child)
+    frames = [
+        request(n, "SendMessage", message({"text": "stay " + "x" * MIB}, returnImmediately=True)) for n in range(120)
+    ]
+    assert codes(answers(child, frames)) == {"ok", "OVERLOADED"}
+    assert rss(child) - before < ALLOWED_GROWTH
+    assert child.call("last", "GetTask", {"id": "none"})["error"]["code"] == -32001
+
+
+def test_data_of_many_small_values_is_bounded(child: Any) -> None:
+    before = rss(child)
+    data = [[] for _ in range(100_000)]  # 0.4 MB of text, 13 MB of objects
+    frames = [
+        request(n, "SendMessage", message({"data": data}, {"text": "stay"}, returnImmediately=True)) for n in range(24)
+    ]
+    assert codes(answers(child, frames)) == {"ok", "OVERLOADED"}
+    assert rss(child) - before < ALLOWED_GROWTH
+
+
+def test_answers_that_nobody_reads_are_bounded(child: Any) -> None:
+    task = child.call("first", "SendMessage", message({"text": f"fill={4 * MIB} end"}))["result"]["task"]
+    before = rss(child)
+    child.write(b"".join(request(n, "GetTask", {"id": task["id"]}) for n in range(100)))
+    assert codes([child.read() for _ in range(100)]) <= {"ok", "OVERLOADED"}
+    assert rss(child) - before < ALLOWED_GROWTH
+
+
+def test_a_page_of_large_tasks_is_bounded(child: Any) -> None:
+    for number in range(6):
+        child.call(number, "SendMessage", message({"text": f"fill={4 * MIB} end"}))
+    before = rss(child)
+    listed = child.call("list", "ListTasks", {"includeArtifacts": True})
+    assert len(json.dumps(listed)) < 11 * MIB
+    assert listed["result"]["nextPageToken"]
+    assert rss(child) - before < ALLOWED_GROWTH
