@@ -14,12 +14,13 @@ def main() -> int:
         from .cli.main import main as run
 
         return run(sys.argv[1:])
-    except (MemoryError, ImportError) as exc:  # as every start that fails: one line, and the status for wrong usage
+    except (MemoryError, ImportError, SystemError) as exc:
+        # As every start that fails: one line, and the status for wrong usage. CPython raises the last of them without memory.
         os.write(2, f"discreet: {_lack(exc)}\n".encode())
         return 2
 
 
-def _lack(exc: MemoryError | ImportError) -> str:
+def _lack(exc: Exception) -> str:
     name = exc.name if isinstance(exc, ModuleNotFoundError) else None
     if name is None or name.partition(".")[0] in (__package__, "", *sys.stdlib_module_names):
         return "the system does not provide what the start needs: room for the program's modules"

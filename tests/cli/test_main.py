@@ -160,3 +160,19 @@ def test_only_the_verb_that_is_asked_for_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=30, check=True)
     assert set(done.stderr.split()) == {"discreet.cli.main", "discreet.cli.commands", "discreet.cli.output"}
+
+
+def test_a_dependency_that_is_missing_is_named_in_one_line() -> None:
+    code = "import sys; sys.modules['msgspec'] = None; from discreet.__main__ import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "discreet: msgspec is not installed; pip install discreet installs what it needs\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "said"), [("shop.py", "./shop.py:name"), ("./shop.py", "./shop.py:name"), ("shop", "./file.py:name")]
+)
+def test_a_word_that_is_no_app_is_answered_with_how_apps_are_named(word: str, said: str) -> None:
+    done = run([word])
+    assert done.returncode == 2
+    assert said.encode() in done.stderr

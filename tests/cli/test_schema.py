@@ -153,7 +153,7 @@ def one(
 def test_secrets_of_the_environment_are_not_printed(tmp_path: Path, verb: list[str]) -> None:
     (tmp_path / "app.py").write_text(SECRETIVE, encoding="utf-8")
     key, pin = "correct-horse-battery", "4711081547110815"
-    app = ["--app", "app:app"] if verb[0] == "generate" else ["app:app"]
+    app = ["--app", "./app.py:app"] if verb[0] == "generate" else ["./app.py:app"]
     done = subprocess.run(
         [sys.executable, "-P", "-B", "-m", "discreet", *verb, *app],
         cwd=tmp_path,
@@ -178,7 +178,7 @@ def test_an_import_that_fails_is_one_printable_line_without_secrets(tmp_path: Pa
     (tmp_path / "odd.py").write_text(f'from discreet import Service\nService("a\\x1b[31m{key}\\n")', encoding="utf-8")
     for name in ("app", "odd"):
         done = subprocess.run(
-            [sys.executable, "-P", "-B", "-m", "discreet", verb, f"{name}:app"],
+            [sys.executable, "-P", "-B", "-m", "discreet", verb, f"./{name}.py:app"],
             cwd=tmp_path,
             env={**os.environ, "SHOP_API_KEY": key},
             stdin=subprocess.DEVNULL,
@@ -190,5 +190,5 @@ def test_an_import_that_fails_is_one_printable_line_without_secrets(tmp_path: Pa
         )
         assert (done.returncode, done.stdout) == (2, "")
         line = done.stderr.removesuffix("\n")
-        assert line.isprintable() and f"'{name}:app'" in line
+        assert line.isprintable() and f"'./{name}.py:app'" in line
         assert not any(part in line for part in (key, "horse", "hunter2", "/home/bob"))

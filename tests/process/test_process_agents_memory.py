@@ -55,7 +55,7 @@ def store(request: pytest.FixtureRequest) -> str:
 def child(store: str, spawn: Spawn, app_directory: Path) -> Any:
     """A daemon with little memory, on each kind of store."""
     (app_directory / "agent.py").write_text(AGENT)
-    started = spawn("serve", "agent:works", "--store", store, "--max-memory", str(LIMIT), stderr=None)
+    started = spawn("serve", "./agent.py:works", "--store", store, "--max-memory", str(LIMIT), stderr=None)
     started.call(0, "SendMessage", message({"text": "end"}))
     return started
 
