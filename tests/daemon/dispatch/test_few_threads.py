@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from discreet import CallFailed, Context, Service
+from discreet.daemon.dispatch.thread_pool import ThreadPool
 from discreet.errors.failures import Overloaded
 
 pytestmark = pytest.mark.anyio
@@ -19,13 +21,15 @@ Serving = Callable[..., AbstractAsyncContextManager[Any]]
 
 @pytest.fixture
 def only(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """`only(n)`: from now on the system gives handlers `n` threads."""
+    """`only(n)`: from now on the system gives the handlers of this test's daemon `n` threads."""
     start = threading.Thread.start
     left = 0
+    earlier = {id(found) for found in gc.get_objects() if isinstance(found, ThreadPool)}  # they may still start some
 
     def start_if_any(thread: threading.Thread) -> None:
         nonlocal left
-        if thread.name.startswith("discreet-handler"):
+        pool = getattr(getattr(thread, "_target", None), "__self__", None)
+        if isinstance(pool, ThreadPool) and id(pool) not in earlier:
             if not left:
                 raise RuntimeError("can't start new thread")
             left -= 1
