@@ -79,26 +79,6 @@ _NAME_ABOVE = re.compile(
 _LINE_END = re.compile(r"\n(?:(?=[ \t])|(?<=[\"'>]\n)|(?<=[\"'>]\r\n))")
 _OPEN_ENDS = (*":=>|\\+-\"'0123456789", "bearer", "basic", "token")
 _VALUE_BELOW = re.compile(r"[ \t]{1,32}[\"']?value")
-_FLAG = re.compile(_TEMPLATE.replace("SPACE", r"(?=[^\s-])"), re.VERBOSE)
-# The same for a value on the next line: YAML block scalars, XML, wrapped assignments.
-_NAME_ABOVE = re.compile(
-    rf"""
-    (?:{_STEM})(?P<rest>[a-z0-9_.\-]{{0,{_NAME_LENGTH}}}+) (?P<close>["'])?+
-    (?: (?P<assign>[ \t]{{0,4}}(?::|[:?+]?=|=>)[ \t]{{0,4}}\\?\r?\n[ \t]{{1,32}}(?=["'`]))
-      | (?P<colon>[ \t]{{0,4}}:[ \t]{{0,4}}[|>][-+]?[0-9]?[ \t]{{0,4}}\r?\n[ \t]{{1,32}})
-      | (?P<pair>[ \t]{{0,4}},?\r?\n[ \t]{{1,32}}["']?value["']?[ \t]{{0,4}}[:=][ \t]{{0,8}})
-      | (?P<element>{_ATTRIBUTES}>[ \t]{{0,4}}\r?\n[ \t]{{0,32}})
-      | (?P<plist></key>[ \t]{{0,4}}\r?\n[ \t]{{0,32}}<string>)
-      | (?P<block>[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:\"\"\"|\'\'\')\r?\n)
-      | (?P<folded>[ \t]{{0,4}}:[ \t]{{0,4}}(?:(?:bearer|basic|token)[ \t]{{0,4}})?\r?\n[ \t]{{1,32}}
-          (?:(?:bearer|basic|token|bot)[ \t]{{1,4}})?(?=[^\s:"'{{\[]{{6,512}}(?:[;,][^\n]{{0,256}})?\r?(?:\n|\Z)))
-      )
-    """,
-    re.VERBOSE,
-)
-_LINE_BREAK = re.compile(
-    r"(?:[:=>|\\+0-9-]|bearer|basic|token)[ \t]{0,4}\r?\n[ \t]|[\"']{3}\r?\n|>[ \t]{0,4}\r?\n|\n[ \t]{1,32}[\"']?value"
-)
 _FLAG = re.compile(r"-(?<![\w.]-)[a-z\-]")
 _HEADER_NAME = re.compile(r"(?:[a-z]+[-_])*(?:authorization|cookie2?)")
 _TUPLE = re.compile(r"(?<!\w)[(\[]\s?[bru]?[\"'`]$")
