@@ -8,6 +8,7 @@ name, `value_spans` finds where the value ends, and `false_positives` tells whic
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
 from ..marks import REDACTED, nothing_to_redact
 from ..work_budget import WorkBudget
@@ -75,9 +76,9 @@ _NAME_ABOVE = re.compile(
     """,
     re.VERBOSE,
 )
-_LINE_BREAK = re.compile(
-    r"(?:[:=>|\\+0-9-]|bearer|basic|token)[ \t]{0,4}\r?\n[ \t]|[\"']{3}\r?\n|>[ \t]{0,4}\r?\n|\n[ \t]{1,32}[\"']?value"
-)
+_LINE_END = re.compile(r"\n(?:(?=[ \t])|(?<=[\"'>]\n)|(?<=[\"'>]\r\n))")
+_OPEN_ENDS = (*":=>|\\+-\"'0123456789", "bearer", "basic", "token")
+_VALUE_BELOW = re.compile(r"[ \t]{1,32}[\"']?value")
 _FLAG = re.compile(r"-(?<![\w.]-)[a-z\-]")
 _HEADER_NAME = re.compile(r"(?:[a-z]+[-_])*(?:authorization|cookie2?)")
 _TUPLE = re.compile(r"(?<!\w)[(\[]\s?[bru]?[\"'`]$")
@@ -103,12 +104,27 @@ _OPENING_BEGINS = frozenset("\"'`\\bBrRuUfF@$&")
 
 def scrub_named_values(text: str, low: str, work: WorkBudget) -> str:
     """Run layer 2 over one line. `low` is the line in lower case, of the same length."""
-    return _scrub(_NAME_OR_FLAG if "-" in text and _FLAG.search(low) else _NAME, text, low, work)
+    pattern = _NAME_OR_FLAG if "-" in text and _FLAG.search(low) else _NAME
+    return _scrub(pattern.finditer(low), text, low, work)
 
 
 def scrub_values_below(text: str, low: str, work: WorkBudget) -> str:
     """The same over many lines, for values on the line below their name."""
-    return _scrub(_NAME_ABOVE, text, low, work) if _LINE_BREAK.search(low) else text
+    return _scrub(_names_above(low), text, low, work)
+
+
+def _names_above(low: str) -> Iterator[re.Match[str]]:
+    """The names from which the value goes on in the line below: only lines with an open end are read."""
+    done = 0
+    for line_end in _LINE_END.finditer(low):
+        at = line_end.start()
+        if not low[max(0, at - 12) : at].rstrip().endswith(_OPEN_ENDS) and not _VALUE_BELOW.match(low, at + 1):
+            continue
+        below = low.find("\n", at + 1) + 1 or len(low)
+        end = low.find("\n", below) + 1 or len(low)
+        for found in _NAME_ABOVE.finditer(low, max(done, low.rfind("\n", 0, at) + 1), end):
+            done = found.end()
+            yield found
 
 
 def scrub_folded_cookies(text: str, work: WorkBudget) -> str:
@@ -129,10 +145,10 @@ def redact_by_name(name: str, value: str) -> str | None:
             return REDACTED if is_secret(value, sensitivity) else None
 
 
-def _scrub(pattern: re.Pattern[str], text: str, low: str, work: WorkBudget) -> str:
+def _scrub(matches: Iterable[re.Match[str]], text: str, low: str, work: WorkBudget) -> str:
     pieces: list[str] = []
     done = 0
-    for match in pattern.finditer(low):
+    for match in matches:
         if match.start() < done:
             continue
         start = _name_start(low, match.start())
