@@ -24,7 +24,7 @@ def only(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """`only(n)`: from now on the system gives the handlers of this test's daemon `n` threads."""
     start = threading.Thread.start
     left = 0
-    earlier = {id(found) for found in gc.get_objects() if isinstance(found, ThreadPool)}  # they may still start some
+    earlier = {id(found) for found in gc.get_objects() if type(found) is ThreadPool}  # they may still start some
 
     def start_if_any(thread: threading.Thread) -> None:
         nonlocal left

@@ -262,12 +262,12 @@ def test_a_place_to_go_on_at_must_be_below_the_path(fs: FileSystem, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "place", [SearchPlace("b", 10**9), SearchPlace("b/gone", 3), SearchPlace("aa"), SearchPlace(".")]
+    "resume", [SearchPlace("b", 10**9), SearchPlace("b/gone", 3), SearchPlace("aa"), SearchPlace(".")]
 )
-def test_a_place_that_is_gone_is_no_error(fs: FileSystem, tmp_path: Path, place: SearchPlace) -> None:
+def test_a_place_that_is_gone_is_no_error(fs: FileSystem, tmp_path: Path, resume: SearchPlace) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / name).write_text("x")
-    assert fs.search(CTX, "x", resume=place).matches[-1].path == "c"
+    assert fs.search(CTX, "x", resume=resume).matches[-1].path == "c"
 
 
 class Cancelled(Exception):
