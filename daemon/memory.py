@@ -1,7 +1,7 @@
 """Counts the bytes that the daemon holds for its clients, by kind, against one limit. Frees nothing and stores nothing.
 
-docs/protocol.md, section 4, says what counts where. Back-pressure comes first: from half of the limit on, clients are not
-read and nothing that needs memory begins. What would go over the limit all the same is refused with OVERLOADED.
+docs/protocol.md, section 4, says what counts where. Back-pressure comes first: from half of the limit on, streams wait
+before their next event, and large requests wait for others to end. What does not fit all the same is refused with OVERLOADED.
 """
 
 from __future__ import annotations

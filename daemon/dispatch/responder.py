@@ -74,8 +74,10 @@ class Responder:
             if not isinstance(outcome, bytes):
                 note_failure(call.method, None, outcome)
             return
-        if isinstance(outcome, bytes) and len(outcome) > SMALL and not self._has_memory(request, outcome):
-            outcome = Overloaded()
+        if isinstance(outcome, bytes) and len(outcome) > SMALL:
+            map_large_blocks()
+            if not self._has_memory(request, outcome):
+                outcome = Overloaded()
         ended = request.ended_by is not None
         if not self._inflight.settle(request, hold=stream is not None and not ended):
             return
@@ -96,7 +98,6 @@ class Responder:
 
     def _has_memory(self, request: Request, result: bytes) -> bool:
         """Whether a large result may wait for the client. That of a mutation always may: refused, it would be tried again."""
-        map_large_blocks()
         return self._memory.fits(len(result)) or request.spec.kind != "query"
 
     def sink_of(self, request: Request) -> EventSink:
