@@ -12,6 +12,7 @@ from .agents.host import AgentHost
 from .dispatch.from_thread import LoopPortal
 from .dispatch.inner_calls import InnerCalls
 from .dispatch.scheduler import Scheduler
+from .lifespans import Lifespans
 from .memory import MemoryBudget
 from .operations.access import PARENT, Access
 from .operations.catalogue import Catalogue
@@ -65,6 +66,7 @@ class Host:
         )
         self.inner_calls: Final = InnerCalls(self.scheduler, settings.max_call_depth)
         self.agent: Final = AgentHost(self.catalogue, agent, self.access, settings, self.inner_calls, self.memory)
+        self.lifespans: Final = Lifespans(services)
         self.registry: Final = Registry([discovery(self), rpc_discovery(self), *services], self.agent.lazy_operations)
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -77,6 +79,7 @@ class Host:
         self._tasks = tasks
         self.scheduler.start(tasks)
         tasks.start_soon(self._listen, on_wakeup)
+        self.lifespans.start(tasks)
         self.agent.begin(tasks, self.registry.load, context_host)
 
     def close(self) -> None:

@@ -11,11 +11,12 @@ from typing import Final, NoReturn, final
 
 from .. import __version__
 from ..errors.printable import printable
+from ..errors.redaction import load_environment
 from ..framing import stdio_guard
 from ..framing.stray_output import StrayOutputReader
 from ..framing.transports.descriptors import StdoutClosed
 from ..framing.transports.stdio import StdioTransport
-from .apps import AppError, hosted_of
+from .apps import AppError, Hosted, hosted_of
 from .credentials import access_of, credentials_of
 from .daemon import FLUSH_SECONDS, Daemon, log_output_failure, reader_has_gone
 from .host import Host
@@ -55,10 +56,11 @@ _REFUSALS: Final = (OSError, RuntimeError, MemoryError, ImportError)
 """What is raised where the system has no descriptor, no thread or no memory left. An import needs all three."""
 
 
-def serve(settings: Settings, handed: Handover | None = None) -> int:
+def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | None = None) -> int:
     """Serve stdin and stdout until the end; returns the exit status (section 12 of docs/protocol.md).
 
-    `handed` is what the program before this one left, whose place this one has taken.
+    `handed` is what the program before this one left, whose place this one has taken. `hosted` is served instead of what
+    the settings name.
 
     Takes the standard descriptors before any user code is imported, and keeps them: what prints at the interpreter's
     end must not reach the stream either. What is wrong with the apps is one line on stderr and status 2.
@@ -70,7 +72,7 @@ def serve(settings: Settings, handed: Handover | None = None) -> int:
     try:
         streams = stdio_guard.redirect()
         stderr = streams.stderr
-        process = _Process(settings, streams, handed)
+        process = _Process(settings, streams, handed, hosted)
     except StdoutClosed as exc:
         return _complain(stderr, str(exc))
     except _REFUSALS as exc:
@@ -114,12 +116,19 @@ def check(settings: Settings) -> NoReturn:
 class _Process:
     """What surrounds the daemon from the first descriptor to the last log line."""
 
-    def __init__(self, settings: Settings, streams: stdio_guard.StandardStreams, handed: Handover | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        streams: stdio_guard.StandardStreams,
+        handed: Handover | None,
+        hosted: Hosted | None,
+    ) -> None:
         # First: it may die while we start, and then its number tells nothing any more.
         self._parent = watch_parent() if handed is None else _same_parent(handed)
         self._orphaned = handed is None and parent_has_gone()
         self._program = program() if settings.reload else None
         self._handed = handed
+        self._hosted = hosted
         self._settings = settings
         self._streams = streams
         self._daemon: Daemon | None = None
@@ -152,7 +161,7 @@ class _Process:
                 let_through()
             if self._program is not None:
                 sys.dont_write_bytecode = True  # it would be taken for that of a file edited within the same second
-            host = _host(self._settings)
+            host = _host(self._settings, self._hosted)
             install_hooks()  # once more: the apps may have imported what has hooks of its own
             with _opened_store(host):
                 return self._run(host)
@@ -282,9 +291,12 @@ class _Process:
         return cause is not None and reader_has_gone(cause)  # who reads no more after the end was asked for may do so
 
 
-def _host(settings: Settings) -> Host:
-    """Load what these settings host. Raises `AppError` or `DeclarationError`, one line for all that is wrong."""
-    hosted = hosted_of(settings)
+def _host(settings: Settings, hosted: Hosted | None = None) -> Host:
+    """Host this, or what these settings name. Raises `AppError` or `DeclarationError`, one line for all that is wrong."""
+    if hosted is None:
+        hosted = hosted_of(settings)
+    else:
+        load_environment(os.environ)
     return Host(
         hosted.services,
         settings,

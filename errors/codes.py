@@ -176,7 +176,7 @@ def grpc_of_http(status: int) -> GrpcStatus:
 
 
 def domain_row(failure: DomainFailure) -> ErrorRow:
-    """The row of declared errors, with the message, code, retry rule and status of this one."""
+    """The row of declared errors, with the message, codes, retry rule and status of this one."""
     return msgspec.structs.replace(
         _ROWS[DomainFailure],
         message=failure.message,
@@ -184,6 +184,7 @@ def domain_row(failure: DomainFailure) -> ErrorRow:
         retryable=failure.retryable,
         http_status=failure.http_status,
         grpc_status=grpc_of_http(failure.http_status),
+        code=SERVER_ERROR if failure.number is None else failure.number,
     )
 
 

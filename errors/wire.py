@@ -172,7 +172,14 @@ def failure_of(exc: OperationError, declared: Sequence[type[OperationError]]) ->
         encoded = _encode(exc.details)
         decoder_for(definition.details)(encoded)
         details = _without_secrets(encoded, definition.details)
-    return DomainFailure(definition.code, definition.message, definition.retryable, details, definition.http_status)
+    return DomainFailure(
+        definition.code,
+        definition.message,
+        definition.retryable,
+        details,
+        definition.http_status,
+        definition.number,
+    )
 
 
 def _without_secrets(encoded: bytes, tp: type[msgspec.Struct]) -> Raw:
@@ -217,6 +224,8 @@ def _malformed_error(raw: bytes | Raw) -> ErrorObject:
 def _failure_from(error: ErrorObject) -> Failure:
     if error.code == SERVER_ERROR:
         return _server_failure(error.message, error.data)
+    if not rows_of_code(error.code):
+        return _numbered_failure(error)
     for row in rows_of_code(error.code):
         try:
             built = _from_data(row.failure, error.data)
@@ -269,6 +278,12 @@ def _agent_failure(kind: type[Any], data: Raw | UnsetType) -> Failure:
     except (msgspec.DecodeError, IndexError):  # data of the peer's own
         return built
     return msgspec.structs.replace(built, dialect=dialect, **msgspec.structs.asdict(fields))
+
+
+def _numbered_failure(error: ErrorObject) -> Failure:
+    """A declared error with a number of its own; `Internal` for a number of the peer's own."""
+    failure = _server_failure(error.message, error.data)
+    return msgspec.structs.replace(failure, number=error.code) if isinstance(failure, DomainFailure) else Internal()
 
 
 def _server_failure(message: str, data: Raw | UnsetType) -> Failure:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 from ..dispatch.inner_calls import target_of
+from ..operations.context import ClientInfo
 from ..rpc import envelope
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class ClientContextHost:
         self._host = host
         self._notices = notices
         self._client_requests = client_requests
+        self.client = ClientInfo()
 
     def notify(self, method: str, params: object) -> Sending:
         return self._notices.send(envelope.encode_notification(method, params))
@@ -44,6 +46,9 @@ class ClientContextHost:
 
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:
         return self._host.access.identify(metadata)
+
+    def state_of(self, namespace: str) -> Any:
+        return self._host.lifespans.state_of(namespace)
 
     def credentials_of(self, namespace: str) -> Mapping[str, str]:
         return self._host.catalogue.credentials_of(namespace)

@@ -63,9 +63,14 @@ class Dispatcher:
             return self._run_inline(call, spec)
         if self._closed:
             return self._responder.fail(call, Unavailable())
-        if spec.mode == "inline" and spec.concurrency_group is None and self._scheduler.may_start_now(self._backlog):
+        if spec.mode == "inline" and spec.concurrency_group is None and self._may_start_now(spec):
             return self._run_inline(call, spec)
         self._enqueue(call, spec)
+
+    def _may_start_now(self, spec: OperationSpec) -> bool:
+        if spec.kind == "notification" and self._backlog.notifications:
+            return False
+        return self._scheduler.may_start_now(self._backlog)
 
     def _enqueue(self, call: Call, spec: OperationSpec) -> None:
         refusal = self._refusal(call, spec)

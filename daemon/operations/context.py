@@ -45,6 +45,18 @@ class ClientRefused(Exception):
         self.failure = failure
 
 
+class ClientInfo(msgspec.Struct, frozen=True):
+    """What the client said of itself in `initialize`; all of it is empty where it said nothing.
+
+    `protocol_version` is that of its protocol which is spoken. `capabilities` are as they came.
+    """
+
+    name: str = ""
+    version: str = ""
+    protocol_version: str | int | None = None
+    capabilities: Mapping[str, Any] = {}  # Any: JSON
+
+
 class Sending(Protocol):
     """Something on its way out: awaiting it waits until the reader keeps up."""
 
@@ -102,6 +114,9 @@ class CurrentRequest(Protocol):
 class ContextHost(Protocol):
     """What a context needs of the daemon, on behalf of one client."""
 
+    @property
+    def client(self) -> ClientInfo: ...
+
     def notify(self, method: str, params: object) -> Sending:
         """Send a notification from any thread."""
         ...
@@ -119,6 +134,8 @@ class ContextHost(Protocol):
     def identify(self, metadata: Mapping[str, str]) -> Identity | None: ...
 
     def credentials_of(self, namespace: str) -> Mapping[str, str]: ...
+
+    def state_of(self, namespace: str) -> Any: ...
 
 
 @final
@@ -184,7 +201,17 @@ class Context:
         return self._host.identify(self._call.metadata)
 
     @property
-    def capabilities(self) -> Mapping[str, str]:
+    def client(self) -> ClientInfo:
+        """What the client said of itself."""
+        return self._host.client
+
+    @property
+    def state(self) -> Any:
+        """What the service's `lifespan` yielded; None without one."""
+        return self._host.state_of(self._caller.namespace)
+
+    @property
+    def credentials(self) -> Mapping[str, str]:
         """Credentials for outbound calls, by the names that the service declares. The logs scrub their values."""
         return self._host.credentials_of(self._caller.namespace)
 
@@ -194,7 +221,7 @@ class Context:
         return None if self._call.id is None else self._call.id.decode()
 
     @property
-    def metadata(self) -> Mapping[str, str]:
+    def service_params(self) -> Mapping[str, str]:
         """`serviceParams` of this request, keys in lower case. May hold credentials: don't log it."""
         return MappingProxyType(self._call.metadata)
 

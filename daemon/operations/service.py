@@ -12,7 +12,21 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, final, get_args, get_origin, get_type_hints
+from contextlib import AbstractAsyncContextManager
+from typing import (
+    Any,
+    Final,
+    Literal,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    final,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 from msgspec import UNSET
 
@@ -23,10 +37,15 @@ from .json_types import require_json_type
 from .params import build_input
 from .spec import HandlerMode, OperationKind, OperationSpec, Timeout, Visibility, output_check
 
-P = ParamSpec("P")
-R = TypeVar("R")
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
+"""Called once, before the first request is read; what it yields is the `ctx.state` of the service's handlers."""
 
 _NAME = re.compile(r"[$A-Za-z_][\w.$-]*(?:/[\w.$-]+)*", re.ASCII)
+INITIALIZE: Final = "$initialize"
+"""The name of the internal operation that `Service.initialize` declares."""
+
 _LIST_RULE = 'must be a list of strings, such as ["files:read"], not one string'
 _NAME_RULE = "a name consists of letters, digits and _ . $ -, with a single / between its parts, such as files/read"
 
@@ -36,9 +55,10 @@ class DeclarationError(Exception):
 
 
 class OperationOptions(TypedDict, total=False):
-    """What the decorators of `Service` take. All of it is optional.
+    """What the decorators of `Service` take. All of it is optional, and so are the parentheses.
 
-    `name` replaces the function's name, `description` the first paragraph of its docstring. `errors` are the typed
+    `name` replaces the function's name, `description` the first paragraph of its docstring. A first positional argument is
+    the whole method, outside the service's namespace: `@service.query("textDocument/hover")`. `errors` are the typed
     errors that the handler may raise, and no others. `timeout` is in seconds, None for no deadline; without it the
     daemon's setting `request-timeout` applies.
 
@@ -70,78 +90,119 @@ class Service:
     """A namespace of operations: those of `Service("files")` are called `files/<function>`, of `Service("")` `<function>`.
 
     `uses` names the operations, of any service in the daemon, that its handlers may call with `ctx.call`. These calls
-    are checked against `authority`, the service's own scopes, never against the caller's. `capabilities` names the
-    credentials that its handlers find in `ctx.capabilities`. `announces` is added to the capabilities that `initialize`
-    answers with, which LSP's clients read before they use a method (`{"hoverProvider": True}`).
+    are checked against `authority`, the service's own scopes, never against the caller's. `credentials` names those that
+    its handlers find in `ctx.credentials`. `capabilities` is added to what `initialize` answers with, which LSP's clients
+    read before they use a method (`{"hoverProvider": True}`). `version` is told to clients as that of the server, where one
+    service alone is hosted. `lifespan()` is entered before the first request is read and left when the last one is
+    answered; its value is the `ctx.state` of the service's handlers.
 
     Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
     """
 
     def __init__(
         self,
-        namespace: str,
+        namespace: str = "",
         *,
         description: str = "",
+        version: str = "",
         uses: Sequence[str] = (),
         authority: Sequence[str] = (),
-        capabilities: Sequence[str] = (),
-        announces: Mapping[str, Any] | None = None,  # Any: JSON
+        credentials: Sequence[str] = (),
+        capabilities: Mapping[str, Any] | None = None,  # Any: JSON
+        lifespan: Lifespan | None = None,
     ) -> None:
         if namespace and not _NAME.fullmatch(namespace):
             raise DeclarationError(f"service {namespace!r}: {_NAME_RULE}")
-        for what, names in (("uses", uses), ("authority", authority), ("capabilities", capabilities)):
+        for what, names in (("uses", uses), ("authority", authority), ("credentials", credentials)):
             if isinstance(names, str):
                 raise DeclarationError(f"service {namespace!r}: {what} {_LIST_RULE}")
         self.namespace = namespace
         self.description = description
+        self.version = version
         self.uses = frozenset(name.removeprefix("/") for name in uses)
         self.authority = frozenset(authority)
-        self.capabilities = frozenset(capabilities)
-        self.announces = dict(announces or {})
+        self.credentials = frozenset(credentials)
+        self.capabilities = dict(capabilities or {})
+        self.lifespan = lifespan
         self.operations: list[OperationSpec] = []
 
-    def query(
-        self, *misplaced: object, **options: Unpack[OperationOptions]
-    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    @overload
+    def query(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def query(self, method: str = "", /, **options: Unpack[OperationOptions]) -> Callable[[Handler], Handler]: ...
+    def query(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
         """Declare an operation that only reads and may be repeated. See `OperationOptions`.
 
         Returns the function unchanged.
         """
-        return self._declare("query", misplaced, options)
+        return self._declare("query", given, options)
 
-    def mutation(
-        self, *misplaced: object, **options: Unpack[OperationOptions]
-    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    @overload
+    def mutation(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def mutation(self, method: str = "", /, **options: Unpack[OperationOptions]) -> Callable[[Handler], Handler]: ...
+    def mutation(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
         """Declare an operation that changes something. See `OperationOptions`. Returns the function unchanged."""
-        return self._declare("mutation", misplaced, options)
+        return self._declare("mutation", given, options)
 
+    @overload
+    def subscription(self, handler: Handler, /) -> Handler: ...
+    @overload
     def subscription(
-        self, *misplaced: object, **options: Unpack[OperationOptions]
-    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        self, method: str = "", /, **options: Unpack[OperationOptions]
+    ) -> Callable[[Handler], Handler]: ...
+    def subscription(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
         """Declare an operation that sends events: an asynchronous generator, annotated `AsyncIterator[T]`.
 
         See `OperationOptions`; without `timeout` it has no deadline. Returns the function unchanged.
         """
-        return self._declare("subscription", misplaced, options)
+        return self._declare("subscription", given, options)
 
-    def _declare(
-        self, kind: OperationKind, misplaced: tuple[object, ...], options: OperationOptions
-    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-        if misplaced:
-            raise DeclarationError(
-                f"service {self.namespace!r}: @service.{kind} has no parentheses; write @service.{kind}()"
-            )
+    @overload
+    def notification(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def notification(
+        self, method: str = "", /, **options: Unpack[OperationOptions]
+    ) -> Callable[[Handler], Handler]: ...
+    def notification(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
+        """Declare what takes a notification. It returns nothing; sent as a request, it is answered with null.
 
-        def register(func: Callable[P, R]) -> Callable[P, R]:
+        All notifications of one client are handled one at a time, in the order of arrival, and a request that comes behind
+        those of plain `def` handlers waits for them. See `OperationOptions`; `serial`, `keyed` and `concurrency` don't
+        apply. Returns the function unchanged.
+        """
+        return self._declare("notification", given, options)
+
+    def initialize(self, handler: Handler, /) -> Handler:
+        """Declare what runs when a client says hello, before it is answered. Returns the function unchanged.
+
+        Its params are those of the client's `initialize`; `ctx.client` says the same in brief. It may return an object (a
+        dict or a struct), whose members are added to the capabilities that the client is told. What it raises refuses the
+        client.
+        """
+        self._declare("query", f"{self.namespace}/{INITIALIZE}".lstrip("/"), {"visibility": "internal"})(handler)
+        return handler
+
+    def _declare(self, kind: OperationKind, given: object, options: OperationOptions) -> Any:
+        def register(func: Handler) -> Handler:
             verb = options.get("name") or func.__name__
-            name = f"{self.namespace}/{verb}" if self.namespace else verb
+            name = method or (f"{self.namespace}/{verb}" if self.namespace else verb)
             try:
+                if method and "name" in options:
+                    raise TypeError("it is named twice: keep the method or name=, not both")
                 self.operations.append(self._specify(name, kind, func, options))
             except (TypeError, ValueError, NameError) as exc:
                 raise DeclarationError(f"operation {name}: {exc}") from exc
             return func
 
-        return register
+        method = given if isinstance(given, str) else ""
+        if given is method:
+            return register
+        if callable(given) and not options:
+            return register(given)
+        raise DeclarationError(
+            f"service {self.namespace!r}: @service.{kind} takes a method (a string) and options by keyword, not {given!r}"
+        )
 
     def _specify(
         self, name: str, kind: OperationKind, func: Callable[..., Any], options: OperationOptions
@@ -165,10 +226,11 @@ class Service:
             errors=_check_errors(options.get("errors", ())),
             description=options.get("description") or _description(func),
             timeout=options.get("timeout", None if kind == "subscription" else UNSET),
-            concurrency_group=_concurrency_group(options, model.names),
+            concurrency_group=_concurrency_group(options, model.names, kind),
             concurrency_limit=options.get("concurrency", 1),
             visibility=options.get("visibility", "external"),
             access=AccessRule(frozenset(options.get("scopes", ())), frozenset(options.get("any_scope", ()))),
+            namespace=self.namespace,
             limit=options.get("limit"),
             uses=self.uses,
             authority=self.authority,
@@ -216,12 +278,15 @@ _HANDLERS: dict[OperationKind, str] = {
     "query": "a function without `yield`, since it has one result; for a stream of events write @service.subscription()",
     "mutation": "a function without `yield`, since it has one result; for a stream of events write @service.subscription()",
     "subscription": "an asynchronous generator: write `async def` with `yield`, annotated AsyncIterator[T]",
+    "notification": "a function without `yield`; it returns nothing",
 }
 
 
 def _returns(func: Callable[..., Any], kind: OperationKind) -> Any:
     """The type of the result, or of one event; Any without an annotation."""
     returns = get_type_hints(func, include_extras=True).get("return", Any)
+    if kind == "notification" and returns not in (Any, None, type(None)):
+        raise TypeError("a notification has no result; annotate the handler `-> None`")
     if kind != "subscription" or returns is Any:
         return returns
     if get_origin(returns) not in (AsyncIterator, AsyncGenerator, AsyncIterable):
@@ -229,8 +294,12 @@ def _returns(func: Callable[..., Any], kind: OperationKind) -> Any:
     return get_args(returns)[0]
 
 
-def _concurrency_group(options: OperationOptions, names: tuple[str, ...]) -> Literal[True] | str | None:
+def _concurrency_group(
+    options: OperationOptions, names: tuple[str, ...], kind: OperationKind
+) -> Literal[True] | str | None:
     keyed = options.get("keyed")
+    if kind == "notification" and options.keys() & {"serial", "keyed", "concurrency"}:
+        raise ValueError("notifications run one at a time in any case; remove serial, keyed or concurrency")
     if options.get("serial"):
         if keyed is not None or "concurrency" in options:
             raise ValueError("serial excludes keyed and concurrency; keep one of them")

@@ -14,7 +14,7 @@ from .access import AccessRule
 from .decoders import Arguments
 from .params import InputModel
 
-OperationKind: TypeAlias = Literal["query", "mutation", "subscription"]
+OperationKind: TypeAlias = Literal["query", "mutation", "subscription", "notification"]
 HandlerMode: TypeAlias = Literal["inline", "async", "thread", "stream", "forward"]
 Visibility: TypeAlias = Literal["external", "internal"]
 
@@ -46,7 +46,8 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     param's name for those with an equal value of it. At most `concurrency_limit` calls of one group run at a time; the
     others wait. `limit` is how many calls may be in the daemon, running or waiting; one more is refused.
 
-    `uses` are the operations that the handler may call, with the scopes of `authority`.
+    `namespace` is that of the service that declares it. `uses` are the operations that the handler may call, with the scopes
+    of `authority`.
 
     Two fields are for operations of the daemon itself. `immediate` runs an inline handler as soon as its request is
     read, before all that waits and also while the daemon shuts down. `only_waits` marks a handler that does nothing but
@@ -68,16 +69,12 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     concurrency_limit: int = 1
     visibility: Visibility = "external"
     access: AccessRule = AccessRule()
+    namespace: str = ""
     limit: int | None = None
     uses: frozenset[str] = frozenset()
     authority: frozenset[str] = frozenset()
     immediate: bool = False
     only_waits: bool = False
-
-    @property
-    def namespace(self) -> str:
-        """The name without its last part; empty for a name of one part."""
-        return self.name.rpartition("/")[0]
 
     def describe_params(self) -> list[str]:
         """The params for people, in the order of the signature: `level: string`, or `limit?: integer` if optional."""
@@ -92,7 +89,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
         return [
             f"{name}{'' if field.required else '?'}: {describe_type(field.type)}"
             for name, field in object_members(node).items()
-            if name in self.input.names
+            if self.input.whole or name in self.input.names
         ]
 
     def describe_result(self) -> str:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .daemon.operations.context import CallFailed, ClientRefused, Context, Stopped
     from .daemon.operations.service import DeclarationError, Service
     from .errors.exceptions import OperationError
+    from .serving import serve
 
 __version__ = "0.1.0"
 
@@ -24,6 +25,7 @@ __all__ = [
     "Service",
     "Stopped",
     "__version__",
+    "serve",
 ]
 
 _HOMES = {
@@ -36,6 +38,7 @@ _HOMES = {
     "OperationError": ".errors.exceptions",
     "Service": ".daemon.operations.service",
     "Stopped": ".daemon.operations.context",
+    "serve": ".serving",
 }
 
 

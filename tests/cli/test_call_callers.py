@@ -35,7 +35,7 @@ desk = Service("desk")
 async def who(ctx: Context, name: str = "") -> list[str]:
     '''Tell who asks.'''
     assert ctx.identity is not None
-    return [ctx.identity.subject, *sorted(f"{name}={value}" for name, value in ctx.metadata.items())]
+    return [ctx.identity.subject, *sorted(f"{name}={value}" for name, value in ctx.service_params.items())]
 
 @desk.subscription(scopes=["desk:reader"])
 async def whoever(ctx: Context) -> AsyncIterator[str]:

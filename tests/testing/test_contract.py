@@ -259,7 +259,7 @@ def test_a_snapshot_that_is_missing_or_is_none_is_found(tmp_path: Path) -> None:
 
 
 def test_what_a_service_announces_is_announced_while_it_is_checked() -> None:
-    service = Service("hints", announces={"hoverProvider": True})
+    service = Service("hints", capabilities={"hoverProvider": True})
 
     async def initializing(peer: Peer) -> None:
         result: Any = await peer.call("initialize", {"processId": None, "capabilities": {}})

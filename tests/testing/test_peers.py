@@ -135,12 +135,12 @@ class Passes:
 
 
 async def test_a_provider_and_credentials_are_given_as_objects() -> None:
-    service = Service("who", capabilities=["token"])
+    service = Service("who", credentials=["token"])
 
     @service.query(scopes=["go"])
     async def am_i(ctx: Context) -> str:
         assert ctx.identity is not None
-        return f"{ctx.identity.subject} {ctx.capabilities['token']}"
+        return f"{ctx.identity.subject} {ctx.credentials['token']}"
 
     async with in_memory(service, provider=Passes(), credentials={"token": "t-123"}) as peer:
         assert await peer.call("who/am_i", service_params={"authorization": "pass ann"}) == "ann t-123"

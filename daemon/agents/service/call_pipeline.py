@@ -82,18 +82,18 @@ class CallPipeline:
             raise FailureError(Internal()) from None
 
     def _caller(self, ctx: Context, dialect: ProtocolVersion) -> Caller:
-        metadata = ctx.metadata
-        version = metadata.get("a2a-version", "").strip()
+        params = ctx.service_params
+        version = params.get("a2a-version", "").strip()
         if version and not dialect.covers(version):
             raise FailureError(VersionNotSupported(accepted=(dialect.name,)))
         identity = ctx.identity
         self._authorization.check(identity)
-        extensions = tuple(filter(None, (uri.strip() for uri in metadata.get("a2a-extensions", "").split(","))))
+        extensions = tuple(filter(None, (uri.strip() for uri in params.get("a2a-extensions", "").split(","))))
         missing = self._required_extensions.difference(extensions)
         if missing:
             raise FailureError(ExtensionSupportRequired(accepted=tuple(sorted(missing))))
         scope = "" if identity is None else identity.subject
-        return Caller(scope, dialect.name, identity, extensions, metadata)
+        return Caller(scope, dialect.name, identity, extensions, params)
 
 
 def _raise_in(dialect: ProtocolVersion, exc: FailureError) -> NoReturn:
