@@ -22,6 +22,7 @@ from ..dispatch.scheduler import Client
 from ..logs import log
 from ..operations.registry import Registry
 from ..process.reexec import NEW_CONNECTION, ConnectionState
+from ..rpc.dialect import PLAIN
 from ..rpc.request_log import note_timeout
 from ..services.builtins import Life, builtins
 from .client_requests import ClientRequests
@@ -75,21 +76,28 @@ class Connection:
             received=state.received,
             waiting=state.unsent,
         )
+        dialect = PLAIN
         self.writer = Writer(
-            self._channel, host.memory, on_lost=owner.on_output_lost, on_room=self._on_room, on_sent=self.on_progress
+            self._channel,
+            host.memory,
+            dialect,
+            on_lost=owner.on_output_lost,
+            on_room=self._on_room,
+            on_sent=self.on_progress,
         )
         self._client_requests = ClientRequests(self.writer, self.on_progress, state.asked)
         self._notices = Notices(self.writer, host.scheduler.threads)
-        self.context_host = ClientContextHost(host, self._notices, self._client_requests)
+        self.context_host = ClientContextHost(host, self._notices, self._client_requests, dialect)
         self._builtins = Registry([builtins(self, owner)])
         self._backlog: Backlog[Request] = Backlog(self.writer, host.scheduler.kinds)
-        self._responder = Responder(self.writer, host.memory)
+        self._responder = Responder(self.writer, host.memory, dialect)
         self._dispatcher = Dispatcher(
             Router(self._builtins, host.registry, host.access),
             self._responder,
             host.scheduler,
             self._backlog,
             self.context_host,
+            dialect,
         )
         self._reader = Reader(self._channel, self._dispatcher, self._responder, self.writer, self)
         self._client = Client(self.writer.flush, self.on_progress)

@@ -14,7 +14,6 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import Overloaded
 from ..memory import SMALL, MemoryBudget
 from ..process.allocator import map_large_blocks
-from ..rpc import envelope
 
 if TYPE_CHECKING:
     import anyio
@@ -61,7 +60,18 @@ class Stream:
                 if not self._streams.memory.fits(len(value)):
                     raise FailureError(Overloaded())
             self.events += 1
-            self._queue(envelope.encode_event(self._call_id, self.events, value))
+            self._queue(self._streams.encode_event(self._call_id, self.events, value))
+
+    def put_message(self, message: bytes) -> None:
+        """Queue one whole message for the next event, where its dialect writes it in another way. As `put` otherwise."""
+        if not self.discarded:
+            if not self._streams.memory.fits(len(message)):
+                raise FailureError(Overloaded())
+            self.events += 1
+            self._queue(message)
+
+    def result(self, completed: bytes) -> bytes:
+        return completed
 
     def finish(self, response: bytes, on_answer: Callable[[], None]) -> None:
         """Queue the response behind all events; `on_answer()` is called when it is taken to be written."""
@@ -118,10 +128,11 @@ class Stream:
 class Streams:
     """All streams with something to send, in turn."""
 
-    __slots__ = ("_on_the_way", "memory", "ready", "waiting")
+    __slots__ = ("_on_the_way", "encode_event", "memory", "ready", "waiting")
 
-    def __init__(self, memory: MemoryBudget) -> None:
+    def __init__(self, memory: MemoryBudget, encode_event: Callable[[bytes, int, bytes], bytes]) -> None:
         self.memory = memory
+        self.encode_event = encode_event
         memory.on_room.append(self._wake_waiting)
         self.waiting: dict[Stream, None] = {}
         self.ready: dict[Stream, None] = {}

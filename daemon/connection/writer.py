@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ...framing.channel import Channel
     from ..memory import MemoryBudget
+    from ..rpc.dialect import Dialect
 
 
 @final
@@ -29,6 +30,7 @@ class Writer:
         self,
         channel: Channel,
         memory: MemoryBudget,
+        dialect: Dialect,
         *,
         on_lost: Callable[[BaseException | None], None],
         on_room: Callable[[], None],
@@ -43,7 +45,7 @@ class Writer:
         self._left_over: anyio.Event | None = None
         self._room: list[anyio.Event] = []
         self._room_due = False
-        self._streams = Streams(memory)
+        self._streams = Streams(memory, dialect.encode_event)
 
     @property
     def congested(self) -> bool:

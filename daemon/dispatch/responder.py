@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Protocol, final
 
 from ...errors.failures import Failure, Internal, InvalidRequest, Overloaded
-from ...errors.wire import encode_error_response
+from ..logs import log
 from ..memory import SMALL, MemoryBudget, reserve
 from ..process.allocator import map_large_blocks
 from ..rpc import envelope
+from ..rpc.dialect import Dialect
 from ..rpc.envelope import Call
 from ..rpc.inflight import Inflight, id_key
 from ..rpc.request_log import note_failure
@@ -18,6 +19,10 @@ from .request import EventSink, Outcome, Request
 
 class ReplyStream(EventSink, Protocol):
     """The events of one subscription on their way to the client, and at last its response."""
+
+    def result(self, completed: bytes) -> bytes:
+        """The result when the subscription has ended; `completed` is the plain one. Both are JSON texts."""
+        ...
 
     def finish(self, response: bytes, on_answer: Callable[[], None]) -> None:
         """Queue the response behind all events; `on_answer()` is called when it is taken to be written."""
@@ -42,9 +47,10 @@ class Output(Protocol):
 class Responder:
     """One per client. The `Requester` of all requests that it sends."""
 
-    def __init__(self, output: Output, memory: MemoryBudget) -> None:
+    def __init__(self, output: Output, memory: MemoryBudget, dialect: Dialect) -> None:
         self._output = output
         self._memory = memory
+        self._dialect = dialect
         self._inflight: Inflight[Request] = Inflight()
         self._streams: dict[Request, ReplyStream] = {}
 
@@ -81,27 +87,32 @@ class Responder:
         ended = request.ended_by is not None
         if not self._inflight.settle(request, hold=stream is not None and not ended):
             return
-        if isinstance(outcome, bytes) and stream is None:
-            return self.result(call, outcome)
-        if isinstance(outcome, bytes):
-            response = envelope.encode_result(call.id, outcome)
-        else:
-            note_failure(call.method, call.id, outcome)
-            response = encode_error_response(call.id, outcome)
         if stream is None:
-            self._output.post(response)
+            self.result(call, outcome) if isinstance(outcome, bytes) else self.fail(call, outcome)
         elif ended:
             stream.discard()
-            self._output.post(response)
+            self.fail(call, request.ended_by or Internal())
         else:
-            stream.finish(response, lambda: self._inflight.release(request))
+            self._finish_stream(request, call.id, stream, outcome)
+
+    def _finish_stream(self, request: Request, call_id: bytes, stream: ReplyStream, outcome: Outcome) -> None:
+        if isinstance(outcome, bytes):
+            outcome = stream.result(outcome)
+        else:
+            note_failure(request.call.method, call_id, outcome)
+        shown = _rendered(request.call, outcome)
+        if isinstance(shown, bytes):
+            response = envelope.encode_result(call_id, shown)
+        else:
+            response = self._dialect.encode_failure(call_id, shown)
+        stream.finish(response, lambda: self._inflight.release(request))
 
     def _has_memory(self, request: Request, result: bytes) -> bool:
         """Whether a large result may wait for the client. That of a mutation always may: refused, it would be tried again."""
         return self._memory.fits(len(result)) or request.spec.kind != "query"
 
     def sink_of(self, request: Request) -> EventSink:
-        stream = self._output.open_stream(request.call.id or envelope.NULL_ID)
+        stream = self._dialect.stream_for(request.call, self._output.open_stream(request.call.id or envelope.NULL_ID))
         self._streams[request] = stream
         return stream
 
@@ -112,7 +123,11 @@ class Responder:
         if call.id is None:
             return
         try:
-            self._output.post(envelope.encode_result(call.id, result))
+            shown = result if call.rendering is None else _rendered(call, result)
+            if isinstance(shown, bytes):
+                self._output.post(envelope.encode_result(call.id, shown))
+            else:
+                self.error(call.id, shown)
         except MemoryError:
             reserve.free()
             note_failure(call.method, call.id, Internal())
@@ -121,8 +136,13 @@ class Responder:
     def fail(self, call: Call, failure: Failure) -> None:
         """Answer a call that was never admitted with an error, and log it. Notifications are only logged."""
         note_failure(call.method, call.id, failure)
-        if call.id is not None:
-            self.error(call.id, failure)
+        if call.id is None:
+            return
+        shown = _rendered(call, failure)
+        if isinstance(shown, bytes):
+            self._output.post(envelope.encode_result(call.id, shown))
+        else:
+            self.error(call.id, shown)
 
     def refuse_duplicate(self, call_id: bytes) -> None:
         """Answer a call whose id is still in flight."""
@@ -143,4 +163,20 @@ class Responder:
 
     def error(self, call_id: bytes, failure: Failure) -> None:
         """Send an error for something that is in the log already."""
-        self._output.post(encode_error_response(call_id, failure))
+        if not isinstance(failure, self._dialect.unanswered):
+            self._output.post(self._dialect.encode_failure(call_id, failure))
+
+
+def _rendered(call: Call, outcome: Outcome) -> Outcome:
+    """The outcome as the dialect's method writes it, where it stands in for the operation."""
+    if call.rendering is None:
+        return outcome
+    try:
+        if isinstance(outcome, bytes):
+            return call.rendering.result(outcome)
+        return call.rendering.failure(outcome) or outcome
+    except MemoryError:
+        raise
+    except Exception as exc:  # noqa: BLE001 - a fault of our own must cost one answer, not the scheduler
+        log.error("daemon.fault", id=call.id, exc=exc)
+        return Internal()

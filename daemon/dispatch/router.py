@@ -45,9 +45,8 @@ class Router:
             spec = self._find(target.method)
             if spec is None or spec.mode == "forward":
                 return MethodNotFound()
-            mismatch = (spec.kind == "subscription") != target.subscribe
-            params = None if bytes(target.params) == b"null" else target.params
-            call = Call(spec.name, call.id, params, call.metadata, "input", call.size)
+            mismatch = target.subscribe is not None and (spec.kind == "subscription") != target.subscribe
+            call = _forwarded(call, spec, target)
         if not self._access.unrestricted:
             refusal = self._refusal(call, spec)
             if refusal is not None:
@@ -63,3 +62,10 @@ class Router:
         except BaseException as exc:  # noqa: BLE001 - a provider is the app's own code; its exception may hold the credential
             log.error("identity.failed", method=call.method, id=call.id, error=type(exc).__name__)
             return Internal()
+
+
+def _forwarded(call: Call, spec: OperationSpec, target: Forward) -> Call:
+    params = None if bytes(target.params) == b"null" else target.params
+    return Call(
+        spec.name, call.id, params, call.metadata, target.prefix, call.size, target.rendering, target.progress_token
+    )

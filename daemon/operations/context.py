@@ -77,12 +77,16 @@ class Caller(Protocol):
 
 
 class IncomingCall(Protocol):
-    """What the caller sent: `id` and `params` are JSON texts, None where there are none."""
+    """What the caller sent: `id` and `params` are JSON texts, None where there are none. `progress_token` is UNSET where it
+    stands in the params.
+    """
 
     @property
     def id(self) -> bytes | None: ...
     @property
     def params(self) -> msgspec.Raw | None: ...
+    @property
+    def progress_token(self) -> str | int | None | msgspec.UnsetType: ...
     @property
     def metadata(self) -> dict[str, str]: ...
 
@@ -121,6 +125,12 @@ class ContextHost(Protocol):
         """Send a notification from any thread."""
         ...
 
+    def progress_token(self, call: IncomingCall) -> str | int | None:
+        """The token with which the call asks for progress; None where it does not."""
+        ...
+
+    def progress(self, token: str | int, value: object) -> Sending: ...
+
     async def call(
         self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
     ) -> bytes: ...
@@ -148,21 +158,6 @@ class _NothingSent:
 
 
 _NOTHING_SENT: Final = _NothingSent()
-
-
-class _Tokens(msgspec.Struct):
-    """Where a request may carry a progress token: MCP's `_meta`, or LSP's own member."""
-
-    class Meta(msgspec.Struct, rename="camel"):
-        progress_token: str | int | None = None
-
-    meta: Meta | None = msgspec.field(name="_meta", default=None)
-    work_done_token: str | int | None = msgspec.field(name="workDoneToken", default=None)
-
-
-class _Progress(msgspec.Struct):
-    token: str | int
-    value: object
 
 
 @final
@@ -264,18 +259,19 @@ class Context:
         return self._host.notify(method, {} if params is None else params)
 
     def progress(self, value: object) -> Sending:
-        """Tell how far the work is, if the caller asked to know: sends `$/progress {token, value}`, or does nothing.
+        """Tell how far the work is, if the caller asked to know: sends `$/progress {token, value}`, or what the client's
+        dialect has instead. Does nothing if it did not ask.
 
         Waits as `notify` does, and may be awaited either way.
         """
         token = self._progress_token()
         if token is None:
             return _NOTHING_SENT
-        return self._host.notify("$/progress", _Progress(token, value))
+        return self._host.progress(token, value)
 
     def _progress_token(self) -> str | int | None:
         if self._token is msgspec.UNSET:
-            self._token = _progress_token(self._call)
+            self._token = self._host.progress_token(self._call)
         return self._token
 
     @overload
@@ -354,14 +350,3 @@ class Context:
 def keep_progress_token(context: Context) -> None:
     """Read what a context needs of its call's params, which are about to be dropped."""
     context._progress_token()
-
-
-def _progress_token(call: IncomingCall) -> str | int | None:
-    if call.params is None:
-        return None
-    try:
-        tokens = decoder_for(_Tokens)(call.params)
-    except msgspec.DecodeError:  # positional params, or a member of another meaning
-        return None
-    from_meta = None if tokens.meta is None else tokens.meta.progress_token
-    return tokens.work_done_token if from_meta is None else from_meta

@@ -25,12 +25,18 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Forward(msgspec.Struct, frozen=True):
-    """Another operation that a call is meant for: its method, its params as JSON text, and whether it must be a
-    subscription."""
+    """Another operation that a call is meant for: its method, its params as JSON text, where in the call's own params
+    these stand, and whether it must be a subscription (None: it may be one).
+
+    `rendering` writes its outcome; `progress_token` is the one that stood beside the params.
+    """
 
     method: str
     params: msgspec.Raw
-    subscribe: bool
+    subscribe: bool | None
+    prefix: str = "input"
+    rendering: Any = None  # Any: a `rpc.envelope.Rendering`, which operations know nothing of
+    progress_token: str | int | UnsetType | None = UNSET
 
 
 class OperationSpec(msgspec.Struct, frozen=True, eq=False):
