@@ -1,0 +1,27 @@
+"""A log of the test's own, and its writer."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from discreet.daemon.logs import Logger, LogSettings, LogWriter, start_logging
+from support.stderr_pipe import JSON
+
+
+@pytest.fixture
+def logger() -> Logger:
+    return Logger()
+
+
+@pytest.fixture
+def started(logger: Logger) -> Iterator[Callable[[int], LogWriter]]:
+    """Starts logs as JSON from debug on and sees to it that they are closed."""
+    running: list[LogWriter] = []
+
+    def begin(fd: int, settings: LogSettings = JSON) -> LogWriter:
+        running.append(start_logging(settings, fd, {}, version="1.2.3", logger=logger))
+        return running[-1]
+
+    yield begin
+    for logs in running:
+        logs.close(0)
