@@ -1,10 +1,11 @@
 """A log of the test's own, and its writer."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-from discreet.daemon.logs import Logger, LogSettings, LogWriter, start_logging
+from discreet.daemon.logs import Logger, LogWriter, start_logging
 from support.stderr_pipe import JSON
 
 
@@ -18,8 +19,8 @@ def started(logger: Logger) -> Iterator[Callable[[int], LogWriter]]:
     """Starts logs as JSON from debug on and sees to it that they are closed."""
     running: list[LogWriter] = []
 
-    def begin(fd: int, settings: LogSettings = JSON) -> LogWriter:
-        running.append(start_logging(settings, fd, {}, version="1.2.3", logger=logger))
+    def begin(fd: int, **options: Any) -> LogWriter:
+        running.append(start_logging(JSON, fd, {}, version="1.2.3", logger=logger, **options))
         return running[-1]
 
     yield begin

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from discreet.daemon.logs import Logger, LogSettings, LogWriter, start_logging, writer
+from discreet.daemon.logs import Logger, LogSettings, LogWriter, start_logging
 from discreet.daemon.logs.queue import MAX_EVENTS
 from support.stderr_pipe import JSON, Reader
 from support.waits import DEADLINE_SECONDS, wait_until
@@ -72,12 +72,9 @@ def test_events_before_the_start_are_bounded_and_the_surplus_is_said(
     assert sum(said) >= 5  # type: ignore[arg-type]
 
 
-def test_closing_ends_the_delay_of_the_first_line(
-    logger: Logger, started: Callable[[int], LogWriter], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writer, "FIRST_LINE_DELAY_SECONDS", 10 * DEADLINE_SECONDS)
+def test_closing_ends_the_delay_of_the_first_line(logger: Logger, started: Callable[..., LogWriter]) -> None:
     reader = Reader()
-    logs = started(reader.stderr)
+    logs = started(reader.stderr, first_line_delay=10 * DEADLINE_SECONDS)
     assert logs.close(DEADLINE_SECONDS) == 0
     assert [line["event"] for line in reader.lines()] == ["daemon.started"]
 

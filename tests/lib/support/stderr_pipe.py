@@ -5,7 +5,8 @@ import os
 import threading
 
 from discreet.daemon.logs import LogSettings
-from support.waits import DEADLINE_SECONDS
+
+from .waits import DEADLINE_SECONDS
 
 JSON = LogSettings(level="debug", format="json")
 
