@@ -15,6 +15,7 @@ from discreet.framing.events import END_OF_INPUT, NEED_DATA, Fault, Frame, Frame
 from discreet.framing.parser import parser_for
 from discreet.framing.transports.interface import PeerGone
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
+from support.timing import Clock
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -95,16 +96,6 @@ async def test_a_frame_that_takes_too_long_is_dropped_and_told() -> None:
     assert isinstance(fault, Fault)
     assert fault.failure == ParseFailure("length-mismatch")
     assert len(timeouts) == 1
-
-
-class Clock:
-    """Stands still until a test moves it on."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 async def take_in(wire: Channel) -> None:

@@ -15,7 +15,7 @@ def logger() -> Logger:
 
 
 @pytest.fixture
-def started(logger: Logger) -> Iterator[Callable[[int], LogWriter]]:
+def started(logger: Logger) -> Iterator[Callable[..., LogWriter]]:
     """Starts logs as JSON from debug on and sees to it that they are closed."""
     running: list[LogWriter] = []
 

@@ -1,4 +1,4 @@
-"""A clock that only sleeping moves on, and random numbers of the test's choice."""
+"""Clocks that a test or sleeping moves on, and random numbers of the test's choice."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ import anyio
 
 ALMOST_ONE: Final = 1 - 2**-53
 """The largest jitter."""
+
+
+class Clock:
+    """Stands still until the test sets `now`."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 class FakeTiming:
