@@ -7,10 +7,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from discreet.daemon.agents.model.types import (
-    StatusChanged,
-    TaskState,
-)
+from discreet.daemon.agents.model.types import StatusChanged, TaskState
 from discreet.daemon.agents.requests import StreamItem, TaskUpdate
 from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.stores.interface import TaskQuery

@@ -8,12 +8,7 @@ import msgspec
 import pytest
 
 from discreet import Identity
-from discreet.daemon.agents.card.model import (
-    AgentCard,
-    Signature,
-    Skill,
-    requires,
-)
+from discreet.daemon.agents.card.model import AgentCard, Signature, Skill, requires
 from discreet.daemon.operations.access import PARENT
 from support.cards import STDIO, cards, plain_agent, shop, tokens, whole_agent
 

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from discreet import Identity, Service
-from discreet.daemon.agents.card.model import (
-    Capabilities,
-    HttpAuth,
-    requires,
-)
+from discreet.daemon.agents.card.model import Capabilities, HttpAuth, requires
 from discreet.daemon.agents.card.v03 import card_to_v03
 from discreet.daemon.operations.access import PARENT, Access
 from support.cards import cards, plain_agent, shop, tokens, written

@@ -5,9 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from discreet.daemon.agents.card.model import (
-    AgentInterface,
-)
+from discreet.daemon.agents.card.model import AgentInterface
 from discreet.daemon.agents.card.v03 import card_to_v03
 from discreet.daemon.agents.service.card_builder import BINDING, stdio_interfaces
 from discreet.daemon.settings import Settings

@@ -6,20 +6,13 @@ import anyio
 import pytest
 
 from discreet.daemon.agents.errors import NotCancelable
-from discreet.daemon.agents.model.types import (
-    Task,
-    TaskState,
-)
+from discreet.daemon.agents.model.types import Task, TaskState
 from discreet.daemon.agents.requests import Caller
 from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.stores.interface import TaskQuery, TaskStore
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.task_events import TaskEvents
-from discreet.errors import (
-    FailureError,
-    TaskNotCancelable,
-    TaskNotFound,
-)
+from discreet.errors import FailureError, TaskNotCancelable, TaskNotFound
 from support.executors import ME, Scripted, ask_then_echo, echo, failure_of, for_ever, request, task_of, text_of
 from support.waits import DEADLINE_SECONDS
 

@@ -5,16 +5,11 @@ from __future__ import annotations
 import pytest
 
 from discreet.daemon.agents.errors import InvalidStateTransition
-from discreet.daemon.agents.model.types import (
-    TaskState,
-)
+from discreet.daemon.agents.model.types import TaskState
 from discreet.daemon.agents.stores.interface import TaskStore
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.task_events import TaskEvents
-from discreet.errors import (
-    InvalidAgentResponse,
-    OperationError,
-)
+from discreet.errors import InvalidAgentResponse, OperationError
 from support.executors import ME, Scripted, failure_of, request, task_of
 
 pytestmark = pytest.mark.anyio

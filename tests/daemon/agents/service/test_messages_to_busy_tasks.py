@@ -6,12 +6,7 @@ import anyio
 import pytest
 
 from discreet.daemon.agents.model.draft import apply_events
-from discreet.daemon.agents.model.types import (
-    Role,
-    StatusChanged,
-    Task,
-    TaskState,
-)
+from discreet.daemon.agents.model.types import Role, StatusChanged, Task, TaskState
 from discreet.daemon.agents.requests import StreamItem, TaskUpdate
 from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.stores.interface import TaskStore

@@ -7,23 +7,14 @@ import pytest
 
 from discreet.daemon.agents.errors import MisplacedReplyError
 from discreet.daemon.agents.model.draft import apply_events
-from discreet.daemon.agents.model.types import (
-    Message,
-    Role,
-    TaskState,
-)
+from discreet.daemon.agents.model.types import Message, Role, TaskState
 from discreet.daemon.agents.requests import StreamItem
 from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.stores.interface import TaskQuery, TaskStore
 from discreet.daemon.agents.stores.memory import MemoryStore, StoreLimits
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.task_events import TaskEvents
-from discreet.errors import (
-    FailureError,
-    InvalidParams,
-    Overloaded,
-    UnsupportedOperation,
-)
+from discreet.errors import FailureError, InvalidParams, Overloaded, UnsupportedOperation
 from support.executors import ME, Scripted, ask_then_echo, echo, failure_of, request, task_of, text_of, until_state
 
 pytestmark = pytest.mark.anyio

@@ -5,20 +5,13 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from discreet.daemon.agents.model.types import (
-    Artifact,
-    ArtifactChanged,
-    Task,
-    TaskState,
-)
+from discreet.daemon.agents.model.types import Artifact, ArtifactChanged, Task, TaskState
 from discreet.daemon.agents.requests import StreamItem, TaskUpdate
 from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.stores.interface import TaskStore
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.task_events import TaskEvents
-from discreet.errors import (
-    UnsupportedOperation,
-)
+from discreet.errors import UnsupportedOperation
 from support.executors import ME, Scripted, ask_then_echo, echo, failure_of, request, shape, task_of
 from support.waits import DEADLINE_SECONDS
 

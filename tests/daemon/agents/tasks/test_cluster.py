@@ -10,10 +10,7 @@ import anyio
 import pytest
 
 from discreet.daemon.agents.errors import EventsLost
-from discreet.daemon.agents.model.types import (
-    Task,
-    TaskState,
-)
+from discreet.daemon.agents.model.types import Task, TaskState
 from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.service.runtime import Waits
 from discreet.daemon.agents.stores.interface import TaskQuery

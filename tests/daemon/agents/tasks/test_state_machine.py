@@ -14,9 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.daemon.agents.model.draft import apply_events
-from discreet.daemon.agents.model.types import (
-    TaskEvent,
-)
+from discreet.daemon.agents.model.types import TaskEvent
 from discreet.daemon.agents.stores.memory import MemoryStore
 from support.task_world import Logging, Op, happen, moments_of
 
