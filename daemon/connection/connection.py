@@ -76,28 +76,26 @@ class Connection:
             received=state.received,
             waiting=state.unsent,
         )
-        dialect = PLAIN
         self.writer = Writer(
             self._channel,
             host.memory,
-            dialect,
             on_lost=owner.on_output_lost,
             on_room=self._on_room,
             on_sent=self.on_progress,
         )
         self._client_requests = ClientRequests(self.writer, self.on_progress, state.asked)
         self._notices = Notices(self.writer, host.scheduler.threads)
-        self.context_host = ClientContextHost(host, self._notices, self._client_requests, dialect)
+        self.context_host = ClientContextHost(host, self._notices, self._client_requests, PLAIN)
         self._builtins = Registry([builtins(self, owner)])
         self._backlog: Backlog[Request] = Backlog(self.writer, host.scheduler.kinds)
-        self._responder = Responder(self.writer, host.memory, dialect)
+        self._responder = Responder(self.writer, host.memory, PLAIN)
         self._dispatcher = Dispatcher(
             Router(self._builtins, host.registry, host.access),
             self._responder,
             host.scheduler,
             self._backlog,
             self.context_host,
-            dialect,
+            PLAIN,
         )
         self._reader = Reader(self._channel, self._dispatcher, self._responder, self.writer, self)
         self._client = Client(self.writer.flush, self.on_progress)
