@@ -72,9 +72,7 @@ class Connection:
         self._explain = explain
         self._handlers = handlers
         self.pending = PendingRequests()
-        answers = Answers(
-            tasks, handlers, post=self._post, wait_for_space=self._wait_for_space, overrun=self._end
-        )
+        answers = Answers(tasks, handlers, post=self._post, wait_for_space=self._wait_for_space, overrun=self._end)
         self._incoming = IncomingMessages(self.pending, handlers, post=self._post, start_answer=answers.start)
         self.loss: ConnectionLoss | None = None
         self._write_loss: ConnectionLoss | None = None  # the server reads no more, but may still write

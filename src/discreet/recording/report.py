@@ -134,7 +134,11 @@ class _Comparison:
             left = list(received)
             ordered: list[Json] = []
             for then in recorded:
-                best = min(left[:PAIRED_REQUESTS], key=lambda now: next(self._differences(then, now), None) is not None, default=None)
+                best = min(
+                    left[:PAIRED_REQUESTS],
+                    key=lambda now: next(self._differences(then, now), None) is not None,
+                    default=None,
+                )
                 if best is not None:
                     left.remove(best)
                     ordered.append(best)
