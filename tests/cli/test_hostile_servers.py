@@ -61,7 +61,7 @@ SERVERS: Final = {
     "sends escapes": REPLY
     % 'b\'"error":{"code":1,"message":"\\\\u001b]0;x\\\\u0007\\\\u009b31m\\\\u202e\\\\n\\\\r","data":"\\xc2\\x9b31m"}\'',
     "asks without end": (
-        'read()\nwhile True: write(frame(b\'{"jsonrpc":"2.0","id":1,"method":"x","params":["\' + b\'x\' * 10**6 + b\'"]}\'))'
+        'read()\nwhile True: write(frame(b\'{"jsonrpc":"2.0","id":"\' + b\'i\' * 1000 + b\'","method":"x","params":["\' + b\'x\' * (4 * 10**6) + b\'"]}\'))'
     ),
     "asks under a huge id": (
         'read()\nfor _ in range(100): write(frame(b\'{"jsonrpc":"2.0","method":"x","id":"\' + b\'x\' * 10**7 + b\'"}\'))'

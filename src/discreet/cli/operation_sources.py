@@ -12,7 +12,6 @@ from ..daemon.settings import Settings
 from ..framing.events import Framing
 from .app_import import load_snapshot
 
-
 MAX_OPERATIONS: Final = 10_000
 """How many operations a server may list. Each costs a call."""
 
