@@ -77,7 +77,7 @@ class AgentHost:
         if self._settings.store != MEMORY:
             load()
             if self._runtime is not None:
-                self._runtime.start(self.spawn)
+                self._runtime.start()
 
     @property
     def idle(self) -> bool:
@@ -90,13 +90,18 @@ class AgentHost:
             self._runtime.on_idle(look)
 
     def _methods(self) -> Iterable[OperationSpec]:
-        from .service.methods import agent_methods  # late: most daemons are never asked for their agent
+        from .service.composition import AgentParts, compose  # late: most daemons are never asked for their agent
         from .stores.factory import create_store
 
-        store = self._store or create_store(self._settings.store, self._memory)
-        self._runtime, methods = agent_methods(
-            self, self._agent, self._catalogue.services, self._access, self._settings, self._memory, store=store
+        parts = AgentParts(
+            agent=self._agent,
+            services=self._catalogue.services,
+            access=self._access,
+            settings=self._settings,
+            store=self._store or create_store(self._settings.store, self._memory),
+            budget=self._memory,
         )
+        self._runtime, methods = compose(self, parts)
         return methods
 
     # -- what the agent asks for -------------------------------------------------------------------------------

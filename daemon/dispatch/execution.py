@@ -19,6 +19,7 @@ from ...errors.wire import failure_of
 from ..logs import log
 from ..memory import MemoryBudget, reserve, values_size
 from ..operations.context import CallFailed, keep_progress_token
+from ..operations.spec import ClientGroup
 from .request import Outcome
 from .task_pool import in_context
 
@@ -41,15 +42,18 @@ class Completed(msgspec.Struct, frozen=True, kw_only=True):
     events: int
 
 
-def group_of(spec: OperationSpec, call: Call) -> Hashable:
+def group_of(request: Request) -> Hashable:
     """Which calls must not run beside this one: those with an equal key; None where all may. Never raises: a call whose
     params can't be decoded has no key, and is told why when its turn comes."""
+    spec = request.spec
     if spec.concurrency_group is None:
         return None
     if spec.concurrency_group is True:
         return spec.name
+    if isinstance(spec.concurrency_group, ClientGroup):
+        return spec.concurrency_group, request.backlog
     try:
-        return spec.group_of(spec.input.decode(call.params))
+        return spec.group_of(spec.input.decode(request.call.params))
     except BaseException:  # noqa: BLE001 - the boundary: decoding may run the app's own `__post_init__`
         return None
 

@@ -1,4 +1,4 @@
-"""Hands committed events to the push notifier, as each receiver's dialect writes them. Never raises and never waits."""
+"""Hands committed events to the push notifier, as each receiver's version writes them. Never raises and never waits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..push.notifier import PushNotifier
 
 WriteBody: TypeAlias = Callable[[LiveTask, TaskEvent, str], bytes | None]
-"""Makes the body of a notification of a task's event in a dialect; None where the event is not pushed."""
+"""Makes the body of a notification of a task's event in a version; None where the event is not pushed."""
 
 
 @final

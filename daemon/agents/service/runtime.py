@@ -44,10 +44,11 @@ CLOSE_SECONDS: Final = 1.0
 
 @final
 class Runtime:
-    """One per daemon."""
+    """One per daemon, in whose task group `spawn` starts it."""
 
     def __init__(
         self,
+        spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object],
         store: TaskStore,
         executor: AgentExecutor,
         notifier: PushNotifier | None,
@@ -57,6 +58,7 @@ class Runtime:
         memory: TaskMemory | None = None,
         lacks_push_extra: bool = False,
     ) -> None:
+        self._spawn_in_daemon = spawn
         self._store = store
         self._notifier = notifier
         self._publisher = PushPublisher(notifier, write_body)
@@ -81,21 +83,21 @@ class Runtime:
         """Have `check()` called whenever `idle` may have become true."""
         self._runner.on_idle = self._committer.on_idle = check
 
-    def start(self, spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object]) -> anyio.Event:
-        """Start in the daemon's task group, by `spawn`, unless that was done. The event is set when the store is open."""
+    def start(self) -> anyio.Event:
+        """Start unless that was done. The event is set when the store is open."""
         import anyio  # late: the first replies leave without an event loop
 
         if self._opened is None:
             self._opened = anyio.Event()
-            spawn(partial(self._run, self._opened))
+            self._spawn_in_daemon(partial(self._run, self._opened))
         return self._opened
 
-    async def ready(self, spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object]) -> RequestHandler:
+    async def ready(self) -> RequestHandler:
         """The handler, once the store is open; starts the runtime if need be.
 
         Raises `FailureError(Internal)` where the store can't be opened; the log says why.
         """
-        opened = self.start(spawn)
+        opened = self.start()
         if self._waiting or not opened.is_set():  # a call does not overtake those that wait
             self._waiting += 1
             try:

@@ -68,7 +68,7 @@ class Submission:
         )
         execution = self._runner.submit(live, context)
         if config is not None:
-            self._push_configs.attach(live, config, caller.dialect)
+            self._push_configs.attach(live, config, caller.version)
         return execution
 
     async def wait_stored(self, request: SendRequest, live: LiveTask) -> Task:

@@ -38,9 +38,9 @@ def serving() -> Serving:
     async def serve(
         executor: AgentExecutor, store: TaskStore | None = None, **options: Any
     ) -> AsyncIterator[RequestHandler]:
-        runtime = Runtime(store or MemoryStore(), executor, None, lambda live, event, dialect: None, **options)
         async with anyio.create_task_group() as tasks:
-            yield await runtime.ready(tasks.start_soon)
+            kept, write = store or MemoryStore(), lambda live, event, version: None
+            yield await Runtime(tasks.start_soon, kept, executor, None, write, **options).ready()
             tasks.cancel_scope.cancel()
 
     return serve
@@ -87,9 +87,8 @@ def daemon_on() -> Serving:
     @asynccontextmanager
     async def serve(path: Path, executor: AgentExecutor, *, killed: bool = False) -> AsyncIterator[RequestHandler]:
         store = Killable(path)
-        runtime = Runtime(store, executor, None, lambda live, event, dialect: None)
         async with anyio.create_task_group() as tasks:
-            yield await runtime.ready(tasks.start_soon)
+            yield await Runtime(tasks.start_soon, store, executor, None, lambda live, event, version: None).ready()
             store.killed = killed
             tasks.cancel_scope.cancel()
 
