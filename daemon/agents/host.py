@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..operations.context import ContextHost
     from .agent import Agent
     from .service.runtime import Runtime
+    from .skills import SkillCall
     from .stores.interface import TaskStore
 
 
@@ -115,9 +116,9 @@ class AgentHost:
     def skill(self, name: str, identity: Identity | None) -> OperationSpec | None:
         return self._catalogue.find(name, identity)
 
-    async def run_skill(
-        self, spec: OperationSpec, params: bytes, metadata: Mapping[str, str], sink: EventSink | None
-    ) -> Outcome:
+    async def run_skill(self, call: SkillCall, metadata: Mapping[str, str], sink: EventSink | None) -> Outcome:
         if self._context_host is None:
             raise RuntimeError("the daemon does not run")
-        return await self._inner_calls.run(spec, params, metadata, sink, self._context_host)
+        return await self._inner_calls.run(
+            call.spec, call.params, call.arguments, metadata=metadata, sink=sink, context_host=self._context_host
+        )

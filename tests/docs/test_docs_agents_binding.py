@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from discreet.daemon.agents import method_names
+from discreet.daemon.agents.executor_calls import CANCEL_SECONDS
 from discreet.daemon.agents.model.types import Authentication, PushConfig
 from discreet.daemon.agents.push import delivery, notifier
 from discreet.daemon.agents.service import methods
@@ -20,7 +21,6 @@ from discreet.daemon.agents.service.card_builder import stdio_interfaces
 from discreet.daemon.agents.stores.checks import MAX_PAGE_SIZE
 from discreet.daemon.agents.stores.interface import PushTarget, TaskQuery
 from discreet.daemon.agents.tasks import event_buffer
-from discreet.daemon.agents.tasks.runner import CANCEL_SECONDS
 from discreet.daemon.connection.streams import MAX_UNDELIVERED
 from discreet.daemon.settings import Settings
 from discreet.errors import AuthenticationRequired, failures

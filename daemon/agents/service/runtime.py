@@ -1,4 +1,5 @@
-"""The agent's lifetime in a daemon: opens the store, runs what moves its tasks, and closes both. Makes those parts.
+"""The agent's lifetime in a daemon: opens the store, runs what moves its tasks, and closes both. The composition root of
+those parts.
 
 It begins with the agent's first call, or with the daemon where the store is durable.
 """
@@ -14,7 +15,9 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import Internal
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
+from ..executor_calls import ExecutorCalls
 from ..model.types import TaskEvent
+from ..push.publisher import PushPublisher, WriteBody
 from ..stores.failures import log_failure
 from ..stores.interface import StoreError, TaskStore
 from ..task_memory import TaskMemory
@@ -25,9 +28,10 @@ from ..tasks.live_task import LiveTask
 from ..tasks.lost_tasks import LostTasks
 from ..tasks.runner import Runner
 from ..tasks.task_cache import TaskCache
+from .cancellation import Cancellation
 from .push_configs import PushConfigs
-from .push_publisher import PushPublisher, WriteBody
 from .request_handler import RequestHandler
+from .submission import Submission
 
 if TYPE_CHECKING:
     import anyio
@@ -64,7 +68,9 @@ class Runtime:
         self._publisher = PushPublisher(notifier, write_body)
         self._committer = Committer(store, self._on_committed, self._on_lost)
         self._cache = TaskCache(store, self._committer.schedule, memory)
-        self._runner = Runner(executor, self._cache, self._spawn, replies_without_task=replies_without_task)
+        self._runner = Runner(
+            ExecutorCalls(executor), self._cache, self._spawn, replies_without_task=replies_without_task
+        )
         self._cluster = Cluster(store, self._cache, self._runner, self._spawn, self._on_lost)
         self._lost_tasks = LostTasks(self._cache, self._spawn)
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -72,7 +78,13 @@ class Runtime:
         self._waiting = 0
         self._store_failed = False
         push_configs = PushConfigs(store, self._cache, notifier, lacks_extra=lacks_push_extra)
-        self.handler = RequestHandler(store, self._cache, self._runner, push_configs)
+        self.handler = RequestHandler(
+            store,
+            self._cache,
+            Submission(self._cache, self._runner, push_configs),
+            Cancellation(store, self._cache, self._runner),
+            push_configs,
+        )
 
     @property
     def idle(self) -> bool:

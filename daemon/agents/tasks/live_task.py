@@ -16,7 +16,8 @@ from ..errors import InvalidStateTransition, TaskConflict
 from ..model.draft import TaskDraft
 from ..model.size import size_of_artifact, size_of_event, size_of_task
 from ..model.states import INACTIVE, INTERRUPTED, TERMINAL, can_transition
-from ..model.types import ArtifactChanged, StatusChanged, Task, TaskCreated, TaskEvent, TaskState
+from ..model.timestamps import now
+from ..model.types import ArtifactChanged, StatusChanged, Task, TaskCreated, TaskEvent, TaskState, TaskStatus
 from ..stores.interface import LoggedEvent, PushTarget, TaskChange
 from ..task_memory import TaskMemory
 from .change_signal import ChangeSignal
@@ -164,6 +165,10 @@ class LiveTask:
         self._append(event, size)
         self.pending.append(event)
         self._on_publish(self)
+
+    def set_status(self, state: TaskState) -> None:
+        """Publish a new status that says nothing but the state. Raises `InvalidStateTransition`."""
+        self.publish(StatusChanged(TaskStatus(state, timestamp=now())))
 
     def append_stored(self, logged: LoggedEvent) -> None:
         """Append an event that another daemon has published and the store has."""

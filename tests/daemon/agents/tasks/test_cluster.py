@@ -21,7 +21,7 @@ from discreet.daemon.agents.model.types import (
     TaskState,
 )
 from discreet.daemon.agents.requests import Caller, SendRequest, StreamItem, TaskUpdate
-from discreet.daemon.agents.service import request_handler
+from discreet.daemon.agents.service import cancellation
 from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.stores.interface import TaskQuery
 from discreet.daemon.agents.stores.sqlite.schema import COVERED_EVENTS_KEPT
@@ -238,7 +238,7 @@ async def test_a_cancel_that_the_other_daemon_does_only_later_has_timed_out_and_
             cancelling.set()
             await go_on.wait()
 
-    monkeypatch.setattr(request_handler, "CANCEL_SECONDS", 0.3)
+    monkeypatch.setattr(cancellation, "CANCEL_SECONDS", 0.3)
     async with daemon_on(path, Stopped(for_ever)) as one, daemon_on(path, Worker(for_ever)) as other:
         task = await begun(one, request(at_once=True))
         await until_state(other, task.id, TaskState.WORKING)

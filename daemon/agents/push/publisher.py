@@ -13,7 +13,7 @@ from ..stores.interface import PushTarget
 from ..tasks.live_task import LiveTask
 
 if TYPE_CHECKING:
-    from ..push.notifier import PushNotifier
+    from .notifier import PushNotifier
 
 WriteBody: TypeAlias = Callable[[LiveTask, TaskEvent, str], bytes | None]
 """Makes the body of a notification of a task's event in a version; None where the event is not pushed."""
