@@ -25,12 +25,13 @@ class Admission:
     def caller(self, ctx: Context, version: ProtocolVersion) -> Caller:
         """Who makes this call of a method of `version`. Raises `FailureError` where it is refused."""
         metadata = ctx.metadata
-        wanted = metadata.get("a2a-version", "").strip()
-        if wanted and not version.covers(wanted):
+        wanted = metadata.get("a2a-version")
+        if wanted and wanted.strip() and not version.covers(wanted.strip()):
             raise FailureError(VersionNotSupported(accepted=(version.name,)))
         identity = ctx.identity
         self._authorization.check(identity)
-        extensions = tuple(filter(None, (uri.strip() for uri in metadata.get("a2a-extensions", "").split(","))))
+        named = metadata.get("a2a-extensions")
+        extensions = tuple(filter(None, (uri.strip() for uri in named.split(",")))) if named else ()
         missing = self._required.difference(extensions)
         if missing:
             raise FailureError(ExtensionSupportRequired(accepted=tuple(sorted(missing))))

@@ -91,10 +91,10 @@ class LiveTask:
         self._memory = memory or TaskMemory()
         self._size = 0
         self._artifact_sizes = {artifact.artifact_id: size_of_artifact(artifact) for artifact in task.artifacts}
-        self._count(size_of_task(task))
+        self._snapshot_bytes = size_of_task(task)
+        self._count(self._snapshot_bytes)
         self._on_publish = on_publish
         self._signal = ChangeSignal()
-        self._snapshot_bytes = size_of_task(task)
         self._bytes_since_snapshot = 0
         self.scope = scope
         self.generation = generation

@@ -11,7 +11,7 @@ from ..model.draft import apply_events
 from ..model.size import size_of_message, size_of_task
 from ..model.states import INACTIVE
 from ..model.types import Message, Task
-from ..stores.interface import TaskStore
+from ..stores.interface import StoredTask, TaskStore
 from ..task_memory import TaskMemory
 from .event_buffer import BufferUsage
 from .live_task import LiveTask
@@ -87,21 +87,22 @@ class TaskCache:
             self.unpin(live)
 
     async def read(self, task_id: str, scope: str) -> Task:
-        """The task as it is in the store; it does not enter the cache. Raises `FailureError(TaskNotFound)`.
-
-        One at a time: many large ones would not be taken as fast as the store gives them.
-        """
-        import anyio  # late: the first replies leave without an event loop
-
-        if self._read_lock is None:
-            self._read_lock = anyio.Lock(fast_acquire=True)
-        async with self._read_lock:
-            stored = await self._store.load(task_id)
+        """The task as it is in the store; it does not enter the cache. Raises `FailureError(TaskNotFound)`."""
+        stored = await (self._load_alone(task_id) if self._store.durable else self._store.load(task_id))
         if stored is None or stored.scope != scope:
             raise task_not_found(task_id)
         if not stored.later_events:
             return stored.snapshot
         return apply_events(stored.snapshot, [logged.event for logged in stored.later_events])
+
+    async def _load_alone(self, task_id: str) -> StoredTask | None:
+        """Load one task at a time: until its reply is counted, a task that was read from the disk counts nowhere."""
+        import anyio  # late: the first replies leave without an event loop
+
+        if self._read_lock is None:
+            self._read_lock = anyio.Lock(fast_acquire=True)
+        async with self._read_lock:
+            return await self._store.load(task_id)
 
     async def _load(self, task_id: str) -> LiveTask | None:
         """Load one task at a time: else one could be loaded, changed and evicted while an older state of it is still read."""

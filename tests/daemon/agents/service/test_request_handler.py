@@ -690,3 +690,27 @@ def number_of(streamed: StreamItem) -> str | None:
         artifact: Artifact = streamed.event.artifact
         return artifact.parts[0].text
     return None
+
+
+async def test_what_an_executors_check_returns_is_in_the_context_of_that_message_only(
+    serving, store: TaskStore
+) -> None:
+    class Numbers(Scripted):
+        def check(self, context: RequestContext) -> int:
+            return int(context.text)
+
+    seen: list[object] = []
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        seen.append(context.checked)
+        await events.require_input()
+
+    async def cancel(context: RequestContext, events: TaskEvents) -> None:
+        seen.append(context.checked)
+
+    async with serving(Numbers(execute, cancel), store) as handler:
+        task = await handler.send(request("1"), ME)
+        assert isinstance(task, Task)
+        await handler.send(request("2", task_id=task.id), ME)
+        await handler.cancel(task.id, None, ME)
+    assert seen == [1, 2, None]
