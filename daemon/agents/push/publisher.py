@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from ...dispatch.execution import Raised, attempt_now
 from ...logs import log
@@ -21,23 +21,22 @@ WriteBody: TypeAlias = Callable[[LiveTask, TaskEvent, str], bytes | None]
 
 @final
 class PushPublisher:
-    """One per daemon. Without a `notifier` it does nothing."""
+    """One per daemon that sends push notifications."""
 
-    def __init__(self, notifier: PushNotifier | None, write_body: WriteBody) -> None:
-        self._notifier = notifier
+    def __init__(self, notifier: PushNotifier, write_body: WriteBody) -> None:
+        self.notifier: Final = notifier
         self._write_body = write_body
 
     def publish(self, live: LiveTask, events: Sequence[TaskEvent]) -> None:
         """Queue a notification of every event for every push config of the task."""
-        if self._notifier is not None:
-            for event in events:
-                for target in live.push_targets:
-                    self._offer(self._notifier, target, live, event)
+        for event in events:
+            for target in live.push_targets:
+                self._offer(target, live, event)
 
-    def _offer(self, notifier: PushNotifier, target: PushTarget, live: LiveTask, event: TaskEvent) -> None:
+    def _offer(self, target: PushTarget, live: LiveTask, event: TaskEvent) -> None:
         body = attempt_now(lambda: self._write_body(live, event, target.protocol_version))
         if isinstance(body, Raised):
             log.warning("push.failed", task=live.id, config=target.config.id, reason="unwritable")
         elif body is not None:
-            final = isinstance(event, StatusChanged) and event.status.state in TERMINAL
-            notifier.enqueue(target, body, final=final)
+            is_final = isinstance(event, StatusChanged) and event.status.state in TERMINAL
+            self.notifier.enqueue(target, body, final=is_final)

@@ -6,7 +6,6 @@ from typing import final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import TaskNotCancelable, TimedOut
-from ..executor_calls import CANCEL_SECONDS
 from ..model.types import JsonObject, Task
 from ..requests import Caller
 from ..stores.interface import CANCEL, TaskStore
@@ -18,12 +17,13 @@ from ..tasks.task_cache import TaskCache
 
 @final
 class Cancellation:
-    """One per daemon."""
+    """One per daemon. `remote_seconds` is how long another daemon may take."""
 
-    def __init__(self, store: TaskStore, cache: TaskCache, runner: Runner) -> None:
+    def __init__(self, store: TaskStore, cache: TaskCache, runner: Runner, *, remote_seconds: float) -> None:
         self._store = store
         self._cache = cache
         self._runner = runner
+        self._remote_seconds = remote_seconds
 
     async def cancel(self, task_id: str, metadata: JsonObject | None, caller: Caller) -> Task:
         """Cancel a task; returns it as it is then. Raises `FailureError` where it can't be cancelled."""
@@ -42,13 +42,13 @@ class Cancellation:
     async def _cancel_remotely(self, live: LiveTask) -> Task:
         """Ask the daemon that works on the task to cancel it; returns the task when it has ended.
 
-        Raises `FailureError(TimedOut)` where it has not after `CANCEL_SECONDS`: that daemon refuses, is busy, or is stopped
+        Raises `FailureError(TimedOut)` where it has not after `remote_seconds`: that daemon refuses, is busy, or is stopped
         and will do it later. The request stays in the store. Raises what `raise_if_lost` raises.
         """
         import anyio  # late: the first replies leave without an event loop
 
         await self._store.send_owner_request(live.id, CANCEL)
-        with anyio.move_on_after(CANCEL_SECONDS):
+        with anyio.move_on_after(self._remote_seconds):
             while not live.ended and live.remote and live.lost is None:
                 await live.wait_for_change()
         if not live.ended:

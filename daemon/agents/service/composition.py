@@ -21,6 +21,7 @@ from ..card.v03 import card_to_v03
 from ..model.states import INACTIVE, TERMINAL
 from ..model.types import TaskEvent
 from ..push.notifier import PushNotifier, is_push_available
+from ..push.publisher import PushPublisher
 from ..requests import TaskUpdate
 from ..skills import SkillExecutor, SkillHost
 from ..stores.interface import TaskStore
@@ -93,8 +94,7 @@ def _runtime(
         daemon.spawn,
         store,
         SkillExecutor(daemon) if agent is None else agent.executor,
-        notifier,
-        _push_body,
+        None if notifier is None else PushPublisher(notifier, _push_body),
         replies_without_task=agent is not None and agent.replies_without_task,
         lacks_push_extra=lacks_push_extra,
         memory=TaskMemory(parts.budget, durable=store.durable, free=store.free),

@@ -11,17 +11,19 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
 
+import msgspec
+
 from ....errors.exceptions import FailureError
 from ....errors.failures import Internal
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
-from ..executor_calls import ExecutorCalls
+from ..executor_calls import CANCEL_SECONDS, ExecutorCalls
 from ..model.types import TaskEvent
-from ..push.publisher import PushPublisher, WriteBody
+from ..push.publisher import PushPublisher
 from ..stores.failures import log_failure
 from ..stores.interface import StoreError, TaskStore
 from ..task_memory import TaskMemory
-from ..tasks.cluster import Cluster
+from ..tasks.cluster import SHARED_POLL_SECONDS, Cluster
 from ..tasks.committer import Committer
 from ..tasks.executor import AgentExecutor
 from ..tasks.live_task import LiveTask
@@ -37,13 +39,20 @@ if TYPE_CHECKING:
     import anyio
     import anyio.abc
 
-    from ..push.notifier import PushNotifier
-
 PUSH_DRAIN_SECONDS: Final = 0.3
 """How long push notifications that still wait are tried at the end."""
 
 CLOSE_SECONDS: Final = 1.0
 """How long closing the store may take."""
+
+
+class Waits(msgspec.Struct, frozen=True):
+    """How long a daemon waits for others on the same store, in seconds."""
+
+    remote_cancel: float = CANCEL_SECONDS
+    """Until another daemon has cancelled a task that it works on."""
+    shared_poll: float = SHARED_POLL_SECONDS
+    """Between two looks at a task that another daemon may change."""
 
 
 @final
@@ -55,34 +64,36 @@ class Runtime:
         spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object],
         store: TaskStore,
         executor: AgentExecutor,
-        notifier: PushNotifier | None,
-        write_body: WriteBody,
+        publisher: PushPublisher | None,
         *,
         replies_without_task: bool = False,
         memory: TaskMemory | None = None,
         lacks_push_extra: bool = False,
+        waits: Waits = Waits(),  # noqa: B008 - immutable
     ) -> None:
         self._spawn_in_daemon = spawn
         self._store = store
-        self._notifier = notifier
-        self._publisher = PushPublisher(notifier, write_body)
+        self._publisher = publisher
         self._committer = Committer(store, self._on_committed, self._on_lost)
         self._cache = TaskCache(store, self._committer.schedule, memory)
         self._runner = Runner(
             ExecutorCalls(executor), self._cache, self._spawn, replies_without_task=replies_without_task
         )
-        self._cluster = Cluster(store, self._cache, self._runner, self._spawn, self._on_lost)
+        self._cluster = Cluster(
+            store, self._cache, self._runner, self._spawn, self._on_lost, shared_poll_seconds=waits.shared_poll
+        )
         self._lost_tasks = LostTasks(self._cache, self._spawn)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._opened: anyio.Event | None = None
         self._waiting = 0
         self._store_failed = False
-        push_configs = PushConfigs(store, self._cache, notifier, lacks_extra=lacks_push_extra)
+        self._notifier = None if publisher is None else publisher.notifier
+        push_configs = PushConfigs(store, self._cache, self._notifier, lacks_extra=lacks_push_extra)
         self.handler = RequestHandler(
             store,
             self._cache,
             Submission(self._cache, self._runner, push_configs),
-            Cancellation(store, self._cache, self._runner),
+            Cancellation(store, self._cache, self._runner, remote_seconds=waits.remote_cancel),
             push_configs,
         )
 
@@ -187,7 +198,8 @@ class Runtime:
             log.error("agent.failed", exc=done.exc)
 
     def _on_committed(self, live: LiveTask, events: Sequence[TaskEvent]) -> None:
-        self._publisher.publish(live, events)
+        if self._publisher is not None:
+            self._publisher.publish(live, events)
         self._cache.evict_unused(live)
 
     def _on_lost(self, live: LiveTask) -> None:

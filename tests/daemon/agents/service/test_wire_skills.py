@@ -11,9 +11,9 @@ import pytest
 
 from discreet import Context, OperationError, Service
 from discreet.client import RemoteError
-from discreet.errors.wire import error_object
 from discreet.testing import in_memory
 from support.waits import DEADLINE_SECONDS
+from support.works import code_of
 
 pytestmark = pytest.mark.anyio
 
@@ -32,12 +32,6 @@ class Item(msgspec.Struct):
 
     def __post_init__(self) -> None:
         DECODED.append(self.name)
-
-
-async def code_of(work: Any) -> int:
-    with pytest.raises(RemoteError) as caught:
-        await work
-    return error_object(caught.value.failure).code
 
 
 def service() -> Service:
