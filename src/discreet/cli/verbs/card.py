@@ -23,7 +23,9 @@ _CARD_FORMATS: Final[dict[str, Callable[[AgentCard], object]]] = dict(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of `serve`, whose agent is meant, and which card to print."""
-    parser.add_argument("--dialect", choices=VERSIONS, default=VERSIONS[0], help="the version of A2A to write it in")
+    parser.add_argument(
+        "--a2a-version", choices=VERSIONS, default=VERSIONS[0], help="the version of A2A to write it in"
+    )
     parser.add_argument("--extended", action="store_true", help="the card that a caller with every scope gets")
     add_setting_flags(parser)
 
@@ -35,5 +37,5 @@ def run(args: argparse.Namespace) -> int:
     """
     require_stdout()
     card = build_card(resolved(args).settings, extended=args.extended)
-    print_json(msgspec.Raw(msgspec.json.encode(_CARD_FORMATS[args.dialect](card))), one_line=False)
+    print_json(msgspec.Raw(msgspec.json.encode(_CARD_FORMATS[args.a2a_version](card))), one_line=False)
     return EXIT_OK
