@@ -110,6 +110,14 @@ class Host:
         """The external operations that this caller may call, in the order of declaration."""
         return self.catalogue.visible_to(context.identity)
 
+    @property
+    def server(self) -> tuple[str, str]:
+        """Name and version: of the service where one alone is hosted and says its version, else of the daemon."""
+        services = self.catalogue.services
+        if len(services) == 1 and services[0].version:
+            return services[0].namespace or "discreet", services[0].version
+        return "discreet", self.version
+
     def announced(self) -> dict[str, Any]:  # JSON
         """What the services add to the capabilities of the daemon."""
         return self.catalogue.announced_capabilities()

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from ...framing.channel import Channel
     from ..memory import MemoryBudget
-    from ..rpc.dialect import Dialect
 
 
 @final
@@ -30,7 +29,6 @@ class Writer:
         self,
         channel: Channel,
         memory: MemoryBudget,
-        dialect: Dialect,
         *,
         on_lost: Callable[[BaseException | None], None],
         on_room: Callable[[], None],
@@ -45,7 +43,7 @@ class Writer:
         self._left_over: anyio.Event | None = None
         self._room: list[anyio.Event] = []
         self._room_due = False
-        self._streams = Streams(memory, dialect.encode_event)
+        self._streams = Streams(memory)
 
     @property
     def congested(self) -> bool:
@@ -60,9 +58,9 @@ class Writer:
         """Streams with messages that wait, and messages of streams that the reader has not taken yet."""
         return {"streams_ready": len(self._streams.ready), "streams_sending": self._streams.sending}
 
-    def open_stream(self, call_id: bytes) -> Stream:
-        """A stream whose messages leave when no posted message waits."""
-        return self._streams.open(call_id)
+    def open_stream(self, encode: Callable[[int, bytes], bytes | None]) -> Stream:
+        """A stream whose messages leave when no posted message waits. `encode(number, value)` writes one event, or None."""
+        return self._streams.open(encode)
 
     def flush(self) -> None:
         """Send what the client takes now; `run` sends the rest as it reads. Never blocks, never raises."""

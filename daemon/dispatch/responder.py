@@ -10,7 +10,7 @@ from ..logs import log
 from ..memory import SMALL, MemoryBudget, reserve
 from ..process.allocator import map_large_blocks
 from ..rpc import envelope
-from ..rpc.dialect import Dialect
+from ..rpc.dialect import Dialect, Events
 from ..rpc.envelope import Call
 from ..rpc.inflight import Inflight, id_key
 from ..rpc.request_log import note_failure
@@ -19,10 +19,6 @@ from .request import EventSink, Outcome, Request
 
 class ReplyStream(EventSink, Protocol):
     """The events of one subscription on their way to the client, and at last its response."""
-
-    def result(self, completed: bytes) -> bytes:
-        """The result when the subscription has ended; `completed` is the plain one. Both are JSON texts."""
-        ...
 
     def finish(self, response: bytes, on_answer: Callable[[], None]) -> None:
         """Queue the response behind all events; `on_answer()` is called when it is taken to be written."""
@@ -40,7 +36,9 @@ class Output(Protocol):
         """Queue one message. Never blocks."""
         ...
 
-    def open_stream(self, call_id: bytes) -> ReplyStream: ...
+    def open_stream(self, encode: Callable[[int, bytes], bytes | None]) -> ReplyStream:
+        """A way for the events of one subscription; `encode(number, value)` writes one as a message, None sends none."""
+        ...
 
 
 @final
@@ -52,7 +50,7 @@ class Responder:
         self._memory = memory
         self._dialect = dialect
         self._inflight: Inflight[Request] = Inflight()
-        self._streams: dict[Request, ReplyStream] = {}
+        self._streams: dict[Request, tuple[ReplyStream, Events]] = {}
 
     @property
     def unanswered(self) -> int:
@@ -75,7 +73,7 @@ class Responder:
 
     def deliver(self, request: Request, outcome: Outcome) -> None:
         """Answer the request, at once or behind the events of its subscription."""
-        call, stream = request.call, self._streams.pop(request, None)
+        call, events = request.call, self._streams.pop(request, None)
         if call.id is None:
             if not isinstance(outcome, bytes):
                 note_failure(call.method, None, outcome)
@@ -85,19 +83,22 @@ class Responder:
             if not self._has_memory(request, outcome):
                 outcome = Overloaded()
         ended = request.ended_by is not None
-        if not self._inflight.settle(request, hold=stream is not None and not ended):
+        if not self._inflight.settle(request, hold=events is not None and not ended):
             return
-        if stream is None:
-            self.result(call, outcome) if isinstance(outcome, bytes) else self.fail(call, outcome)
-        elif ended:
-            stream.discard()
-            self.fail(call, request.ended_by or Internal())
-        else:
-            self._finish_stream(request, call.id, stream, outcome)
-
-    def _finish_stream(self, request: Request, call_id: bytes, stream: ReplyStream, outcome: Outcome) -> None:
+        if events is not None and not ended:
+            return self._finish_stream(request, call.id, *events, outcome)
+        if events is not None:
+            events[0].discard()
         if isinstance(outcome, bytes):
-            outcome = stream.result(outcome)
+            self.result(call, outcome)
+        else:
+            self.fail(call, outcome)
+
+    def _finish_stream(
+        self, request: Request, call_id: bytes, stream: ReplyStream, events: Events, outcome: Outcome
+    ) -> None:
+        if isinstance(outcome, bytes):
+            outcome = events.result(outcome)
         else:
             note_failure(request.call.method, call_id, outcome)
         shown = _rendered(request.call, outcome)
@@ -112,8 +113,9 @@ class Responder:
         return self._memory.fits(len(result)) or request.spec.kind != "query"
 
     def sink_of(self, request: Request) -> EventSink:
-        stream = self._dialect.stream_for(request.call, self._output.open_stream(request.call.id or envelope.NULL_ID))
-        self._streams[request] = stream
+        events = self._dialect.events_of(request.call)
+        stream = self._output.open_stream(events.encode)
+        self._streams[request] = stream, events
         return stream
 
     # -- answers to everything else ----------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import Failure, Internal, MethodNotFound, OperationTypeMismatch
@@ -13,6 +13,9 @@ from ..operations.service import DeclarationError
 from ..operations.spec import Forward, OperationSpec
 from ..rpc.envelope import Call
 
+REPLACEABLE: Final = frozenset({"initialize", "initialized", "shutdown"})
+"""Methods of the daemon in whose place a service may put its own."""
+
 Route: TypeAlias = tuple[Call, OperationSpec]
 
 
@@ -20,11 +23,12 @@ Route: TypeAlias = tuple[Call, OperationSpec]
 class Router:
     """Lookup and visibility, then access: the checks before input, in that order (section 6 of docs/protocol.md).
 
-    `builtins` are the methods of this connection alone. Raises `DeclarationError` where `registry` declares one of them too.
+    `builtins` are the methods of this connection alone. Raises `DeclarationError` where `registry` declares one of them too
+    that is not `REPLACEABLE`.
     """
 
     def __init__(self, builtins: Registry, registry: Registry, access: Access) -> None:
-        twice = [name for name in builtins.names if name in registry.names]
+        twice = [name for name in builtins.names - REPLACEABLE if name in registry.names]
         if twice:
             raise DeclarationError(f"declared more than once: {', '.join(twice)}")
         self._builtins = builtins

@@ -173,15 +173,20 @@ class Service:
         """
         return self._declare("notification", given, options)
 
-    def initialize(self, handler: Handler, /) -> Handler:
+    @overload
+    def initialize(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def initialize(self, /, *, errors: Sequence[type[OperationError]] = ()) -> Callable[[Handler], Handler]: ...
+    def initialize(self, handler: Any = None, /, *, errors: Sequence[type[OperationError]] = ()) -> Any:
         """Declare what runs when a client says hello, before it is answered. Returns the function unchanged.
 
         Its params are those of the client's `initialize`; `ctx.client` says the same in brief. It may return an object (a
         dict or a struct), whose members are added to the capabilities that the client is told. What it raises refuses the
-        client.
+        client, with one of the `errors` or as an internal error.
         """
-        self._declare("query", f"{self.namespace}/{INITIALIZE}".lstrip("/"), {"visibility": "internal"})(handler)
-        return handler
+        name = f"{self.namespace}/{INITIALIZE}".lstrip("/")
+        declare = self._declare("query", name, {"visibility": "internal", "errors": errors})
+        return declare if handler is None else declare(handler)
 
     def _declare(self, kind: OperationKind, given: object, options: OperationOptions) -> Any:
         def register(func: Handler) -> Handler:

@@ -7,7 +7,7 @@ own) is in `dialects/`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 
@@ -21,9 +21,6 @@ from .envelope import CANCEL_REQUEST
 if TYPE_CHECKING:
     from ...framing.events import Framing
     from .envelope import Call
-
-
-S = TypeVar("S")
 
 
 class Ignored(msgspec.Struct, frozen=True):
@@ -46,6 +43,24 @@ class _Tokens(msgspec.Struct):
 class _Progress(msgspec.Struct):
     token: str | int
     value: object
+
+
+class Events:
+    """How the events of one subscription are written: as `stream/event` (section 5 of docs/protocol.md)."""
+
+    def __init__(self, call_id: bytes) -> None:
+        self.call_id: Final = call_id
+
+    def encode(self, number: int, value: bytes) -> bytes | None:
+        """The message for one event, the `number`th from 1; None where none is sent. `value` is a JSON text.
+
+        Raises `FailureError(Overloaded)` where it can't be kept.
+        """
+        return envelope.encode_event(self.call_id, number, value)
+
+    def result(self, completed: bytes) -> bytes:
+        """The result when the subscription has ended; `completed` is the plain one. Both are JSON texts."""
+        return completed
 
 
 class Dialect:
@@ -75,13 +90,9 @@ class Dialect:
         """The response that answers the request of this id (a JSON text) with a failure."""
         return encode_error_response(call_id, failure, self.name)
 
-    def encode_event(self, call_id: bytes, seq: int, value: bytes) -> bytes:
-        """The message for one event of a subscription; `call_id` and `value` are JSON texts."""
-        return envelope.encode_event(call_id, seq, value)
-
-    def stream_for(self, call: Call, stream: S) -> S:
-        """Where the events of a subscription go, for this call: the stream itself, or one that writes to it."""
-        return stream
+    def events_of(self, call: Call) -> Events:
+        """How the events of this call of a subscription are written."""
+        return Events(call.id or envelope.NULL_ID)
 
     def encode_progress(self, token: str | int, value: object) -> bytes:
         """The message that tells how far a request is."""

@@ -6,7 +6,7 @@ echoed byte for byte, so it is never decoded; params wait for the one typed deco
 
 from __future__ import annotations
 
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -26,7 +26,8 @@ class Call(msgspec.Struct, gc=False):
     `id` and `params` are JSON texts as they came; `params` is None when absent or null. `metadata` holds the string
     members of `serviceParams` under lower-case keys. `prefix` is where in the caller's own params these stand. `size` is
     that of the whole body in bytes, which lives as long as its params do. A call that was forwarded may have a `rendering`
-    of its outcome, and a `progress_token` that stood beside its params.
+    of its outcome, and a `progress_token` that stood beside its params. `arguments` are the params as
+    the operation's input decodes them, where that was done already.
     """
 
     method: str
@@ -37,6 +38,7 @@ class Call(msgspec.Struct, gc=False):
     size: int = 0
     rendering: Rendering | None = None
     progress_token: str | int | UnsetType | None = UNSET
+    arguments: tuple[Any, ...] | None = None
 
 
 class Reply(msgspec.Struct, gc=False):

@@ -15,9 +15,9 @@ from ..operations.access import Identity
 from ..operations.context import Context
 from ..operations.service import Service
 from ..operations.spec import OperationSpec
+from .handshake import Hello, add_initialize
 from .identity_cache import IdentityCache
 
-PROTOCOL_VERSION = "2.0"
 SHUTDOWN_MESSAGE = "Shutting down gracefully"
 
 LOG_LEVELS = ("debug", "info", "warn", "error")
@@ -34,7 +34,7 @@ class Life(Protocol):
     def watch_client(self, pid: int) -> None: ...
 
 
-class Surface(Protocol):
+class Surface(Hello, Protocol):
     """What a client sees of the daemon."""
 
     version: str
@@ -42,19 +42,6 @@ class Surface(Protocol):
     def methods(self, identity: Identity | None) -> Iterable[OperationSpec]:
         """Everything that this caller may call."""
         ...
-
-    def capabilities(self) -> dict[str, Any]: ...
-
-
-class ServerInfo(msgspec.Struct, frozen=True):
-    name: str
-    version: str
-
-
-class InitializeResult(msgspec.Struct, frozen=True, rename="camel"):
-    server_info: ServerInfo
-    protocol_version: str
-    capabilities: dict[str, Any]  # the daemon's own and what the services announce
 
 
 class Version(msgspec.Struct, frozen=True):
@@ -84,16 +71,18 @@ class MethodDescription(msgspec.Struct, frozen=True):
 def builtins(surface: Surface, life: Life) -> Service:
     """The service without a namespace that speaks for the daemon itself, to one client."""
     service = Service("")
-    listed: IdentityCache[list[Method]] = IdentityCache()
-    described: IdentityCache[list[MethodDescription]] = IdentityCache()
+    _add_handshakes(service, surface, life)
+    _add_controls(service, life)
+    _add_lists(service, surface)
+    service.operations = [
+        msgspec.structs.replace(spec, immediate=True) if spec.name in _IMMEDIATE else spec
+        for spec in service.operations
+    ]
+    return service
 
-    @service.query(inline=True)
-    def initialize(**params: Any) -> InitializeResult:  # Any: editors send whatever LSP holds
-        """Say who the server is and what it can do. Takes LSP's params; no handshake is required."""
-        pid = params.get("processId")
-        if type(pid) is int:
-            life.watch_client(pid)
-        return InitializeResult(ServerInfo("discreet", surface.version), PROTOCOL_VERSION, surface.capabilities())
+
+def _add_handshakes(service: Service, surface: Surface, life: Life) -> None:
+    add_initialize(service, surface, life.watch_client)
 
     @service.query(inline=True)
     def initialized(**params: Any) -> None:
@@ -108,6 +97,8 @@ def builtins(surface: Surface, life: Life) -> Service:
         """Tell the daemon's version (SemVer)."""
         return Version(surface.version)
 
+
+def _add_controls(service: Service, life: Life) -> None:
     @service.mutation(inline=True, name="setLogLevel")
     def set_log_level(level: str) -> LevelSet:
         """Change how much is logged: debug, info, warn or error, in any case."""
@@ -127,6 +118,11 @@ def builtins(surface: Surface, life: Life) -> Service:
         """End the daemon; sent as a notification, after `shutdown` where there is time for it."""
         life.exit()
 
+
+def _add_lists(service: Service, surface: Surface) -> None:
+    listed: IdentityCache[list[Method]] = IdentityCache()
+    described: IdentityCache[list[MethodDescription]] = IdentityCache()
+
     @service.query(inline=True, name="listMethods")
     def list_methods(ctx: Context) -> list[Method]:
         """List the methods that the caller may call."""
@@ -145,9 +141,3 @@ def builtins(surface: Surface, life: Life) -> Service:
                 for spec in surface.methods(ctx.identity)
             ],
         )
-
-    service.operations = [
-        msgspec.structs.replace(spec, immediate=True) if spec.name in _IMMEDIATE else spec
-        for spec in service.operations
-    ]
-    return service
