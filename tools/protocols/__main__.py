@@ -1,0 +1,38 @@
+"""Writes daemon/dialects/*/generated from published schemas: `python -P tools/protocols FOLDER`, where FOLDER holds lsp/, mcp/, acp/."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import lsp
+
+ROOT = Path(__file__).parents[2]
+PROTOCOLS = {"lsp": lsp}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -P tools/protocols", description=__doc__)
+    parser.add_argument("schemas", type=Path, help="the folder with lsp/metaModel.json, mcp/*.json and acp/v1.json")
+    parser.add_argument("--to", type=Path, default=ROOT / "daemon" / "dialects", help="write into another folder")
+    arguments = parser.parse_args()
+    written = []
+    for name, protocol in PROTOCOLS.items():
+        folder = arguments.to / name / "generated"
+        folder.mkdir(parents=True, exist_ok=True)
+        for stale in folder.glob("*.py"):
+            stale.unlink()
+        for module, text in protocol.generate(arguments.schemas).items():
+            path = folder / f"{module}.py"
+            path.write_text(text, encoding="utf-8")
+            written.append(str(path))
+    ruff = [sys.executable, "-P", "-m", "ruff"]
+    rules = ["--config", str(ROOT / "pyproject.toml"), "--quiet", "--no-cache"]
+    subprocess.run([*ruff, "check", *rules, "--select", "I", "--fix", *written], check=True)
+    subprocess.run([*ruff, "format", *rules, *written], check=True)
+
+
+if __name__ == "__main__":
+    main()
