@@ -106,4 +106,6 @@ class StructUnion:
         raise refused or TypeError(f"Expected {self._expected()}")
 
     def _expected(self) -> str:
-        return " | ".join([struct.__name__ for _, struct in self._candidates] + [plain.__name__ for plain in self._plain[1:]])
+        return " | ".join(
+            [struct.__name__ for _, struct in self._candidates] + [plain.__name__ for plain in self._plain[1:]]
+        )

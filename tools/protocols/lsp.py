@@ -87,11 +87,33 @@ FAMILIES: Final = (
             "textDocument/prepareRename",
         ),
     ),
-    ("diagnostics", "Diagnostics, pushed and pulled.", ("DocumentDiagnosticReportKind",), ("textDocument/publish", "textDocument/diagnostic", "workspace/diagnostic")),
-    ("server_capabilities", "What a server offers, and the options of registrations.", ("ServerCapabilities", "StaticRegistrationOptions"), ("options",)),
+    (
+        "diagnostics",
+        "Diagnostics, pushed and pulled.",
+        ("DocumentDiagnosticReportKind",),
+        ("textDocument/publish", "textDocument/diagnostic", "workspace/diagnostic"),
+    ),
+    (
+        "server_capabilities",
+        "What a server offers, and the options of registrations.",
+        ("ServerCapabilities", "StaticRegistrationOptions"),
+        ("options",),
+    ),
     ("notebooks", "Notebooks.", (), ("notebookDocument/",)),
     ("client_capabilities", "What a client can.", ("ClientCapabilities",), ()),
-    ("session", "The begin of a session, registrations, progress, cancellation and traces.", ("ErrorCodes", "LSPErrorCodes", "WorkDoneProgressBegin", "WorkDoneProgressReport", "WorkDoneProgressEnd", "WorkspaceFoldersInitializeParams"), ("initialize", "client/", "$/", "window/workDone")),
+    (
+        "session",
+        "The begin of a session, registrations, progress, cancellation and traces.",
+        (
+            "ErrorCodes",
+            "LSPErrorCodes",
+            "WorkDoneProgressBegin",
+            "WorkDoneProgressReport",
+            "WorkDoneProgressEnd",
+            "WorkspaceFoldersInitializeParams",
+        ),
+        ("initialize", "client/", "$/", "window/workDone"),
+    ),
     ("workspace", "Files, folders and configuration of the workspace.", (), ("workspace/",)),
     ("window", "Messages, and documents to show.", (), ("window/", "telemetry/")),
 )
@@ -165,4 +187,6 @@ def _names_module(source: str, held: dict[str, set[str]], public: set[str]) -> s
 
 def _every_name_module(source: str, modules: list[str]) -> str:
     imports = "".join(f"from .{module} import *  # noqa: F403\n" for module in sorted(modules))
-    return f'{heading(source)}"""Every name, for type checkers and editors. Importing it loads everything."""\n\n{imports}'
+    return (
+        f'{heading(source)}"""Every name, for type checkers and editors. Importing it loads everything."""\n\n{imports}'
+    )

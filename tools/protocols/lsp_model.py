@@ -5,7 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final  # Any: the meta model is JSON
 
-from model import ANY, NONE, Enumeration, Exactly, ListOf, MapOf, Member, Model, Named, OneOf, Plain, Structure, TupleOf, Type, one_of
+from model import (
+    ANY,
+    NONE,
+    Enumeration,
+    Exactly,
+    ListOf,
+    MapOf,
+    Member,
+    Model,
+    Named,
+    OneOf,
+    Plain,
+    Structure,
+    TupleOf,
+    Type,
+    one_of,
+)
 
 BASE_TYPES: Final = {
     "string": "str",
@@ -56,7 +72,9 @@ def _forgive_absent_members(raw: dict[str, Any], model: Model) -> None:
             names = _named(row[key]) if key in row else set()
             read |= names if was_read else set()
             written |= names if was_written else set()
-    for name in model.reachable(*read) - model.reachable(*written, "ServerCapabilities", "TextDocumentRegistrationOptions"):
+    for name in model.reachable(*read) - model.reachable(
+        *written, "ServerCapabilities", "TextDocumentRegistrationOptions"
+    ):
         if structure := model.structures.get(name):
             members = tuple(
                 replace(member, optional=member.optional or _may_be_null(member.type)) for member in structure.members
@@ -95,7 +113,8 @@ def _structure(name: str, structures: dict[str, Any]) -> Structure:
             members.pop(member.name, None)
     members |= {member["name"]: _member(member) for member in raw["properties"]}
     tag = next(
-        ((member.name, str(of.values[0])) for member in members.values() if isinstance(of := member.type, Exactly)), None
+        ((member.name, str(of.values[0])) for member in members.values() if isinstance(of := member.type, Exactly)),
+        None,
     )
     if tag:
         del members[tag[0]]

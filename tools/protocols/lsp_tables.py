@@ -9,7 +9,7 @@ from lsp_model import type_of
 from model import ListOf, Model, Named, OneOf, Structure, Type, names_in
 from python_text import type_text
 
-HEAD: Final = '''"""Methods, error codes, and what the options of capabilities and registrations are made of. Plain data, no structs.
+HEAD: Final = '''"""Methods, error codes, and the members of options. Plain data, no structs.
 
 Types are written as in Python, with the names of the structs. Paths lead from `ServerCapabilities` and
 `ClientCapabilities` along members as they are on the wire.

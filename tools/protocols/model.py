@@ -1,4 +1,4 @@
-"""The model between a protocol's schema and Python: structures, enumerations, aliases and the types of members. Reads and writes nothing."""
+"""The model between a schema and Python: structures, enumerations, aliases, types of members. Reads and writes nothing."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class Model:
         """Drops every other definition."""
         for definitions in (self.structures, self.enumerations, self.aliases):
             for name in [name for name in definitions if name not in names]:
-                del definitions[name]  # type: ignore[attr-defined]
+                del definitions[name]
 
     def follow(self, of: Type) -> Type:
         """What an alias stands for, and any other type itself."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from choices import candidates, has_lists, is_ambiguous, scalars
 from model import (
+    NONE,
     Enumeration,
     Exactly,
     ListOf,
@@ -25,9 +26,13 @@ from model import (
 )
 from names import camel, constant, pascal, snake
 
-HELPERS = ("FrozenWireStruct", "OpenInt", "OpenStr", "StructUnion", "WireStruct")
-TYPING = ("TYPE_CHECKING", "Any", "ClassVar", "Literal", "TypeAlias")
-MSGSPEC = ("UNSET", "UnsetType", "Struct", "field")
+SOURCES = {
+    "typing": ("TYPE_CHECKING", "Any", "ClassVar", "Literal", "TypeAlias"),
+    "msgspec": ("UNSET", "Struct", "UnsetType", "field"),
+    "msgspec.structs": ("force_setattr",),
+    "...structs": ("FrozenWireStruct", "OpenInt", "OpenStr", "StructUnion", "WireStruct"),
+}
+"""Where a module finds what it uses, beside the modules next to it."""
 BUILTINS = {"str", "int", "float", "bool", "list", "dict", "tuple"}
 
 
@@ -102,9 +107,7 @@ def write_modules(model: Model, groups: Sequence[Group], style: Style) -> dict[s
 
 
 class _Module:
-    def __init__(
-        self, model: Model, group: Group, style: Style, names: set[str], homes: dict[str, str]
-    ) -> None:
+    def __init__(self, model: Model, group: Group, style: Style, names: set[str], homes: dict[str, str]) -> None:
         self._model = model
         self._group = group
         self._style = style
@@ -114,7 +117,11 @@ class _Module:
     def text(self) -> str:
         model = self._model
         parts = [
-            *(self._enumeration(model.enumerations[name]) for name in sorted(self._names) if name in model.enumerations),
+            *(
+                self._enumeration(model.enumerations[name])
+                for name in sorted(self._names)
+                if name in model.enumerations
+            ),
             *(self._structure(model.structures[name]) for name in self._in_order() if name in model.structures),
             *(self._alias(name) for name in self._in_order() if name in model.aliases),
         ]
@@ -133,7 +140,7 @@ class _Module:
 
     def _imports(self, body: str) -> Iterator[str]:
         words = set(re.findall(r"\w+", body))
-        for module, names in (("typing", TYPING), ("msgspec", MSGSPEC), ("msgspec.structs", ("force_setattr",)), ("...structs", HELPERS)):
+        for module, names in SOURCES.items():
             if used := [name for name in names if name in words]:
                 yield f"from {module} import {', '.join(used)}"
         others: dict[str, set[str]] = {}
@@ -175,8 +182,7 @@ class _Module:
             return f"{name}: TypeAlias = {type_text(of)}"
         plain = "".join(f"{scalar}, " for scalar in scalars(of, self._model))
         structs = "".join(
-            f"    ({_quoted(' '.join(required))}, {struct}),\n"
-            for required, struct in candidates(of, self._model)
+            f"    ({_quoted(' '.join(required))}, {struct}),\n" for required, struct in candidates(of, self._model)
         )
         return (
             f"if TYPE_CHECKING:\n    {name}: TypeAlias = {type_text(of)}\nelse:\n    {name} = Any\n"
@@ -198,13 +204,14 @@ class _Module:
             value = _quoted(structure.tag[1])
             lines.append(f"    {snake(structure.tag[0])}: ClassVar[Literal[{value}]] = {value}")
         lines += [f"    {self._member(member)}" for member in structure.members]
+        used = {word for member in structure.members for word in re.findall(r"\w+", type_text(member.type))}
+        if hidden := BUILTINS & used & {snake(member.name) for member in structure.members}:
+            raise ValueError(f"{structure.name} hides {hidden}")
         lines += self._post_init(structure)
         return "\n".join([*lines, "    pass"] if len(lines) == 1 else lines) + "\n"
 
     def _member(self, member: Member) -> str:
         name = snake(member.name)
-        if name in BUILTINS:
-            raise ValueError(f"{member.name} hides a builtin")
         wire = "" if camel(name) == member.name else f"name={_quoted(member.name)}"
         text = type_text(member.type)
         if not member.optional:
@@ -215,20 +222,23 @@ class _Module:
 
     def _post_init(self, structure: Structure) -> Iterator[str]:
         """Makes structs of what msgspec left as it was."""
-        found = [
-            (f"self.{snake(member.name)}", member.optional, member.three_states, code)
-            for member in self._model.all_members(structure.name)
-            if (code := self._reading(f"self.{snake(member.name)}", member.type))
-        ]
-        own = {f"self.{snake(member.name)}" for member in structure.members}
-        if not any(place in own for place, *_ in found):
-            return  # the base does it
+        members = self._model.all_members(structure.name)
+        found = {member.name: code for member in members if (code := self._reading_member(member))}
+        if not found.keys() & {member.name for member in structure.members}:
+            return  # nothing to do, or the base does it
         yield "\n    def __post_init__(self) -> None:"
-        for place, optional, three_states, code in found:
-            setting = f"{place} = {code}"
+        for name, code in found.items():
             if self._style.frozen:
-                setting = f"force_setattr(self, {_quoted(place.removeprefix('self.'))}, {code})"
-            yield f"        {setting}" if not optional else f"        if {_is_there(place, three_states)}:\n            {setting}"
+                yield f"        force_setattr(self, {_quoted(snake(name))}, {code})"
+            else:
+                yield f"        self.{snake(name)} = {code}"
+
+    def _reading_member(self, member: Member) -> str:
+        of = one_of(member.type, NONE) if member.optional else member.type
+        code = self._reading(f"self.{snake(member.name)}", of)
+        if code and member.three_states:
+            raise NotImplementedError(f"{member}")
+        return code
 
     def _reading(self, expression: str, of: Type) -> str:
         """The expression that reads a value of this type; empty if msgspec has read it."""
@@ -244,15 +254,11 @@ class _Module:
                 return f"{{key: {code} for key, item in {expression}.items()}}"
             case OneOf(items) if code := next(filter(None, (self._reading(expression, item) for item in items)), ""):
                 others = [item for item in items if not self._reading(expression, item)]
-                if others != [Plain("None")]:
+                if others != [NONE]:
                     raise NotImplementedError(f"{of}")
                 return f"None if {expression} is None else {code}"
             case _:
                 return ""
-
-
-def _is_there(place: str, three_states: bool) -> str:
-    return f"{place} is not None and {place} is not UNSET" if three_states else f"{place} is not None"
 
 
 def _union_name(name: str) -> str:
@@ -266,17 +272,22 @@ def _joined(text: str, further: str) -> str:
 def is_of_numbers(name: str, model: Model) -> bool:
     """Whether all its members must be there and are numbers, or such structures."""
     structure = model.structures[name]
-    return bool(structure.members) and not structure.tag and not structure.base and all(
-        not member.optional
-        and (
-            member.type in {Plain("int"), Plain("float")}
-            or (
-                isinstance(member.type, Named)
-                and member.type.name in model.structures
-                and is_of_numbers(member.type.name, model)
+    return (
+        bool(structure.members)
+        and not structure.tag
+        and not structure.base
+        and all(
+            not member.optional
+            and (
+                member.type in {Plain("int"), Plain("float")}
+                or (
+                    isinstance(member.type, Named)
+                    and member.type.name in model.structures
+                    and is_of_numbers(member.type.name, model)
+                )
             )
+            for member in structure.members
         )
-        for member in structure.members
     )
 
 

@@ -82,8 +82,7 @@ class CompletionItem(WireStruct, kw_only=True):
     data: Any = None
 
     def __post_init__(self) -> None:
-        if self.text_edit is not None:
-            self.text_edit = COMPLETION_ITEM_TEXT_EDIT_UNION.read(self.text_edit)
+        self.text_edit = None if self.text_edit is None else COMPLETION_ITEM_TEXT_EDIT_UNION.read(self.text_edit)
 
 
 class CompletionItemApplyKinds(WireStruct, kw_only=True):
@@ -99,8 +98,9 @@ class CompletionItemDefaults(WireStruct, kw_only=True):
     data: Any = None
 
     def __post_init__(self) -> None:
-        if self.edit_range is not None:
-            self.edit_range = COMPLETION_ITEM_DEFAULTS_EDIT_RANGE_UNION.read(self.edit_range)
+        self.edit_range = (
+            None if self.edit_range is None else COMPLETION_ITEM_DEFAULTS_EDIT_RANGE_UNION.read(self.edit_range)
+        )
 
 
 class EditRangeWithInsertReplace(Struct, rename="camel", frozen=True, order=True):

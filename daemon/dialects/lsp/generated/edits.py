@@ -108,10 +108,11 @@ class WorkspaceEdit(WireStruct, kw_only=True):
     change_annotations: dict[str, ChangeAnnotation] | None = None
 
     def __post_init__(self) -> None:
-        if self.document_changes is not None:
-            self.document_changes = [
-                WORKSPACE_EDIT_DOCUMENT_CHANGES_ITEM_UNION.read(item) for item in self.document_changes
-            ]
+        self.document_changes = (
+            None
+            if self.document_changes is None
+            else [WORKSPACE_EDIT_DOCUMENT_CHANGES_ITEM_UNION.read(item) for item in self.document_changes]
+        )
 
 
 ChangeAnnotationIdentifier: TypeAlias = str

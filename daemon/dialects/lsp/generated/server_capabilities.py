@@ -645,8 +645,9 @@ class NotebookDocumentFilterWithCells(WireStruct, kw_only=True):
     cells: list[NotebookCellLanguage]
 
     def __post_init__(self) -> None:
-        if self.notebook is not None:
-            self.notebook = NOTEBOOK_DOCUMENT_FILTER_WITH_CELLS_NOTEBOOK_UNION.read(self.notebook)
+        self.notebook = (
+            None if self.notebook is None else NOTEBOOK_DOCUMENT_FILTER_WITH_CELLS_NOTEBOOK_UNION.read(self.notebook)
+        )
 
 
 class NotebookDocumentFilterWithNotebook(WireStruct, kw_only=True):
@@ -797,56 +798,79 @@ class ServerCapabilities(WireStruct, kw_only=True):
     experimental: Any = None
 
     def __post_init__(self) -> None:
-        if self.notebook_document_sync is not None:
-            self.notebook_document_sync = SERVER_CAPABILITIES_NOTEBOOK_DOCUMENT_SYNC_UNION.read(
-                self.notebook_document_sync
-            )
-        if self.declaration_provider is not None:
-            self.declaration_provider = SERVER_CAPABILITIES_DECLARATION_PROVIDER_UNION.read(self.declaration_provider)
-        if self.type_definition_provider is not None:
-            self.type_definition_provider = SERVER_CAPABILITIES_TYPE_DEFINITION_PROVIDER_UNION.read(
-                self.type_definition_provider
-            )
-        if self.implementation_provider is not None:
-            self.implementation_provider = SERVER_CAPABILITIES_IMPLEMENTATION_PROVIDER_UNION.read(
-                self.implementation_provider
-            )
-        if self.color_provider is not None:
-            self.color_provider = SERVER_CAPABILITIES_COLOR_PROVIDER_UNION.read(self.color_provider)
-        if self.folding_range_provider is not None:
-            self.folding_range_provider = SERVER_CAPABILITIES_FOLDING_RANGE_PROVIDER_UNION.read(
-                self.folding_range_provider
-            )
-        if self.selection_range_provider is not None:
-            self.selection_range_provider = SERVER_CAPABILITIES_SELECTION_RANGE_PROVIDER_UNION.read(
-                self.selection_range_provider
-            )
-        if self.call_hierarchy_provider is not None:
-            self.call_hierarchy_provider = SERVER_CAPABILITIES_CALL_HIERARCHY_PROVIDER_UNION.read(
-                self.call_hierarchy_provider
-            )
-        if self.linked_editing_range_provider is not None:
-            self.linked_editing_range_provider = SERVER_CAPABILITIES_LINKED_EDITING_RANGE_PROVIDER_UNION.read(
-                self.linked_editing_range_provider
-            )
-        if self.semantic_tokens_provider is not None:
-            self.semantic_tokens_provider = SERVER_CAPABILITIES_SEMANTIC_TOKENS_PROVIDER_UNION.read(
-                self.semantic_tokens_provider
-            )
-        if self.moniker_provider is not None:
-            self.moniker_provider = SERVER_CAPABILITIES_MONIKER_PROVIDER_UNION.read(self.moniker_provider)
-        if self.type_hierarchy_provider is not None:
-            self.type_hierarchy_provider = SERVER_CAPABILITIES_TYPE_HIERARCHY_PROVIDER_UNION.read(
-                self.type_hierarchy_provider
-            )
-        if self.inline_value_provider is not None:
-            self.inline_value_provider = SERVER_CAPABILITIES_INLINE_VALUE_PROVIDER_UNION.read(
-                self.inline_value_provider
-            )
-        if self.inlay_hint_provider is not None:
-            self.inlay_hint_provider = SERVER_CAPABILITIES_INLAY_HINT_PROVIDER_UNION.read(self.inlay_hint_provider)
-        if self.diagnostic_provider is not None:
-            self.diagnostic_provider = SERVER_CAPABILITIES_DIAGNOSTIC_PROVIDER_UNION.read(self.diagnostic_provider)
+        self.notebook_document_sync = (
+            None
+            if self.notebook_document_sync is None
+            else SERVER_CAPABILITIES_NOTEBOOK_DOCUMENT_SYNC_UNION.read(self.notebook_document_sync)
+        )
+        self.declaration_provider = (
+            None
+            if self.declaration_provider is None
+            else SERVER_CAPABILITIES_DECLARATION_PROVIDER_UNION.read(self.declaration_provider)
+        )
+        self.type_definition_provider = (
+            None
+            if self.type_definition_provider is None
+            else SERVER_CAPABILITIES_TYPE_DEFINITION_PROVIDER_UNION.read(self.type_definition_provider)
+        )
+        self.implementation_provider = (
+            None
+            if self.implementation_provider is None
+            else SERVER_CAPABILITIES_IMPLEMENTATION_PROVIDER_UNION.read(self.implementation_provider)
+        )
+        self.color_provider = (
+            None if self.color_provider is None else SERVER_CAPABILITIES_COLOR_PROVIDER_UNION.read(self.color_provider)
+        )
+        self.folding_range_provider = (
+            None
+            if self.folding_range_provider is None
+            else SERVER_CAPABILITIES_FOLDING_RANGE_PROVIDER_UNION.read(self.folding_range_provider)
+        )
+        self.selection_range_provider = (
+            None
+            if self.selection_range_provider is None
+            else SERVER_CAPABILITIES_SELECTION_RANGE_PROVIDER_UNION.read(self.selection_range_provider)
+        )
+        self.call_hierarchy_provider = (
+            None
+            if self.call_hierarchy_provider is None
+            else SERVER_CAPABILITIES_CALL_HIERARCHY_PROVIDER_UNION.read(self.call_hierarchy_provider)
+        )
+        self.linked_editing_range_provider = (
+            None
+            if self.linked_editing_range_provider is None
+            else SERVER_CAPABILITIES_LINKED_EDITING_RANGE_PROVIDER_UNION.read(self.linked_editing_range_provider)
+        )
+        self.semantic_tokens_provider = (
+            None
+            if self.semantic_tokens_provider is None
+            else SERVER_CAPABILITIES_SEMANTIC_TOKENS_PROVIDER_UNION.read(self.semantic_tokens_provider)
+        )
+        self.moniker_provider = (
+            None
+            if self.moniker_provider is None
+            else SERVER_CAPABILITIES_MONIKER_PROVIDER_UNION.read(self.moniker_provider)
+        )
+        self.type_hierarchy_provider = (
+            None
+            if self.type_hierarchy_provider is None
+            else SERVER_CAPABILITIES_TYPE_HIERARCHY_PROVIDER_UNION.read(self.type_hierarchy_provider)
+        )
+        self.inline_value_provider = (
+            None
+            if self.inline_value_provider is None
+            else SERVER_CAPABILITIES_INLINE_VALUE_PROVIDER_UNION.read(self.inline_value_provider)
+        )
+        self.inlay_hint_provider = (
+            None
+            if self.inlay_hint_provider is None
+            else SERVER_CAPABILITIES_INLAY_HINT_PROVIDER_UNION.read(self.inlay_hint_provider)
+        )
+        self.diagnostic_provider = (
+            None
+            if self.diagnostic_provider is None
+            else SERVER_CAPABILITIES_DIAGNOSTIC_PROVIDER_UNION.read(self.diagnostic_provider)
+        )
 
 
 class TypeDefinitionOptions(WireStruct, kw_only=True):
@@ -969,8 +993,11 @@ class WorkspaceOptions(WireStruct, kw_only=True):
     text_document_content: WorkspaceOptionsTextDocumentContent | None = None
 
     def __post_init__(self) -> None:
-        if self.text_document_content is not None:
-            self.text_document_content = WORKSPACE_OPTIONS_TEXT_DOCUMENT_CONTENT_UNION.read(self.text_document_content)
+        self.text_document_content = (
+            None
+            if self.text_document_content is None
+            else WORKSPACE_OPTIONS_TEXT_DOCUMENT_CONTENT_UNION.read(self.text_document_content)
+        )
 
 
 class WorkspaceSymbolOptions(WireStruct, kw_only=True):

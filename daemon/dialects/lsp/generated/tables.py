@@ -1,5 +1,5 @@
 # Written by tools/protocols from the meta model of LSP 3.17.0. Do not edit.
-"""Methods, error codes, and what the options of capabilities and registrations are made of. Plain data, no structs.
+"""Methods, error codes, and the members of options. Plain data, no structs.
 
 Types are written as in Python, with the names of the structs. Paths lead from `ServerCapabilities` and
 `ClientCapabilities` along members as they are on the wire.
