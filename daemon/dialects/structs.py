@@ -60,7 +60,7 @@ class StructUnion:
     with most required members first, then as in the protocol.
     """
 
-    __slots__ = ("_candidates", "_lists", "_plain")
+    __slots__ = ("_plain", "candidates", "lists")
 
     def __init__(
         self,
@@ -73,8 +73,8 @@ class StructUnion:
         of what the union takes is taken too.
         """
         self._plain: Final = (Struct, *plain)
-        self._candidates: Final = tuple((required.split(), struct) for required, struct in candidates)
-        self._lists: Final = lists
+        self.candidates: Final = tuple((required.split(), struct) for required, struct in candidates)
+        self.lists: Final = lists
 
     def read(self, value: Any) -> Any:
         """A struct for an object, a list of structs for an array. Structs and plain values are returned as they are.
@@ -84,7 +84,7 @@ class StructUnion:
         """
         if type(value) is dict:
             return self._struct_of(value)
-        if self._lists and isinstance(value, list | tuple):
+        if self.lists and isinstance(value, list | tuple):
             return [self._struct_of(item) if type(item) is dict else self._checked(item) for item in value]
         return self._checked(value)
 
@@ -95,7 +95,7 @@ class StructUnion:
 
     def _struct_of(self, members: dict[str, Any]) -> Struct:
         refused: ValidationError | None = None
-        for required, struct in self._candidates:
+        for required, struct in self.candidates:
             if all(name in members for name in required):
                 try:
                     found: Struct = convert(members, struct)
@@ -107,5 +107,5 @@ class StructUnion:
 
     def _expected(self) -> str:
         return " | ".join(
-            [struct.__name__ for _, struct in self._candidates] + [plain.__name__ for plain in self._plain[1:]]
+            [struct.__name__ for _, struct in self.candidates] + [plain.__name__ for plain in self._plain[1:]]
         )

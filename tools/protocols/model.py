@@ -126,12 +126,6 @@ class Model:
                 pending += self.mentioned(name)
         return found
 
-    def keep(self, names: set[str]) -> None:
-        """Drops every other definition."""
-        for definitions in (self.structures, self.enumerations, self.aliases):
-            for name in [name for name in definitions if name not in names]:
-                del definitions[name]
-
     def follow(self, of: Type) -> Type:
         """What an alias stands for, and any other type itself."""
         while isinstance(of, Named) and of.name in self.aliases:

@@ -27,7 +27,7 @@ from model import (
 from names import camel, constant, pascal, snake
 
 SOURCES = {
-    "typing": ("TYPE_CHECKING", "Any", "ClassVar", "Literal", "TypeAlias"),
+    "typing": ("TYPE_CHECKING", "Annotated", "Any", "ClassVar", "Literal", "TypeAlias"),
     "msgspec": ("UNSET", "Struct", "UnsetType", "field"),
     "msgspec.structs": ("force_setattr",),
     "...structs": ("FrozenWireStruct", "OpenInt", "OpenStr", "StructUnion", "WireStruct"),
@@ -185,8 +185,9 @@ class _Module:
             f"    ({_quoted(' '.join(required))}, {struct}),\n" for required, struct in candidates(of, self._model)
         )
         return (
-            f"if TYPE_CHECKING:\n    {name}: TypeAlias = {type_text(of)}\nelse:\n    {name} = Any\n"
             f"{_union_name(name)} = StructUnion(({plain}), (\n{structs}), lists={has_lists(of, self._model)})\n"
+            f"if TYPE_CHECKING:\n    {name}: TypeAlias = {type_text(of)}\n"
+            f"else:\n    {name} = Annotated[Any, {_union_name(name)}]\n"
         )
 
     def _structure(self, structure: Structure) -> str:

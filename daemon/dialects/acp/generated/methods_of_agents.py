@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import field
 from msgspec.structs import force_setattr
@@ -409,10 +409,6 @@ class SetSessionModeResponse(FrozenWireStruct, frozen=True, kw_only=True):
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
-if TYPE_CHECKING:
-    AuthMethod: TypeAlias = AuthMethodTerminal | AuthMethodAgent
-else:
-    AuthMethod = Any
 AUTH_METHOD_UNION = StructUnion(
     (),
     (
@@ -421,14 +417,14 @@ AUTH_METHOD_UNION = StructUnion(
     ),
     lists=False,
 )
+if TYPE_CHECKING:
+    AuthMethod: TypeAlias = AuthMethodTerminal | AuthMethodAgent
+else:
+    AuthMethod = Annotated[Any, AUTH_METHOD_UNION]
 
 
 AuthMethodId: TypeAlias = str
 
-if TYPE_CHECKING:
-    McpServer: TypeAlias = McpServerHttp | McpServerSse | McpServerStdio
-else:
-    McpServer = Any
 MCP_SERVER_UNION = StructUnion(
     (),
     (
@@ -438,6 +434,10 @@ MCP_SERVER_UNION = StructUnion(
     ),
     lists=False,
 )
+if TYPE_CHECKING:
+    McpServer: TypeAlias = McpServerHttp | McpServerSse | McpServerStdio
+else:
+    McpServer = Annotated[Any, MCP_SERVER_UNION]
 
 
 ProtocolVersion: TypeAlias = int

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import field
 from msgspec.structs import force_setattr
@@ -321,10 +321,6 @@ ElicitationPropertySchema: TypeAlias = (
     | MultiSelectPropertySchema
 )
 
-if TYPE_CHECKING:
-    MultiSelectItems: TypeAlias = StringMultiSelectItems | TitledMultiSelectItems
-else:
-    MultiSelectItems = Any
 MULTI_SELECT_ITEMS_UNION = StructUnion(
     (),
     (
@@ -333,6 +329,10 @@ MULTI_SELECT_ITEMS_UNION = StructUnion(
     ),
     lists=False,
 )
+if TYPE_CHECKING:
+    MultiSelectItems: TypeAlias = StringMultiSelectItems | TitledMultiSelectItems
+else:
+    MultiSelectItems = Annotated[Any, MULTI_SELECT_ITEMS_UNION]
 
 
 PermissionOptionId: TypeAlias = str

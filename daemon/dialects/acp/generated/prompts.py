@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, UnsetType, field
 from msgspec.structs import force_setattr
@@ -393,10 +393,6 @@ AvailableCommandInput: TypeAlias = UnstructuredCommandInput
 
 ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
 
-if TYPE_CHECKING:
-    EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-else:
-    EmbeddedResourceResource = Any
 EMBEDDED_RESOURCE_RESOURCE_UNION = StructUnion(
     (),
     (
@@ -405,6 +401,10 @@ EMBEDDED_RESOURCE_RESOURCE_UNION = StructUnion(
     ),
     lists=False,
 )
+if TYPE_CHECKING:
+    EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
+else:
+    EmbeddedResourceResource = Annotated[Any, EMBEDDED_RESOURCE_RESOURCE_UNION]
 
 
 MessageId: TypeAlias = str
@@ -413,10 +413,6 @@ SessionConfigGroupId: TypeAlias = str
 
 SessionConfigId: TypeAlias = str
 
-if TYPE_CHECKING:
-    SessionConfigSelectOptions: TypeAlias = list[SessionConfigSelectOption] | list[SessionConfigSelectGroup]
-else:
-    SessionConfigSelectOptions = Any
 SESSION_CONFIG_SELECT_OPTIONS_UNION = StructUnion(
     (),
     (
@@ -425,6 +421,10 @@ SESSION_CONFIG_SELECT_OPTIONS_UNION = StructUnion(
     ),
     lists=True,
 )
+if TYPE_CHECKING:
+    SessionConfigSelectOptions: TypeAlias = list[SessionConfigSelectOption] | list[SessionConfigSelectGroup]
+else:
+    SessionConfigSelectOptions = Annotated[Any, SESSION_CONFIG_SELECT_OPTIONS_UNION]
 
 
 SessionConfigValueId: TypeAlias = str

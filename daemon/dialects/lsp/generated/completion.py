@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from msgspec import Struct
 
@@ -158,10 +158,6 @@ class SelectedCompletionInfo(WireStruct, kw_only=True):
     text: str
 
 
-if TYPE_CHECKING:
-    CompletionItemDefaultsEditRange: TypeAlias = Range | EditRangeWithInsertReplace
-else:
-    CompletionItemDefaultsEditRange = Any
 COMPLETION_ITEM_DEFAULTS_EDIT_RANGE_UNION = StructUnion(
     (),
     (
@@ -170,12 +166,12 @@ COMPLETION_ITEM_DEFAULTS_EDIT_RANGE_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    CompletionItemTextEdit: TypeAlias = TextEdit | InsertReplaceEdit
+    CompletionItemDefaultsEditRange: TypeAlias = Range | EditRangeWithInsertReplace
 else:
-    CompletionItemTextEdit = Any
+    CompletionItemDefaultsEditRange = Annotated[Any, COMPLETION_ITEM_DEFAULTS_EDIT_RANGE_UNION]
+
+
 COMPLETION_ITEM_TEXT_EDIT_UNION = StructUnion(
     (),
     (
@@ -184,3 +180,7 @@ COMPLETION_ITEM_TEXT_EDIT_UNION = StructUnion(
     ),
     lists=False,
 )
+if TYPE_CHECKING:
+    CompletionItemTextEdit: TypeAlias = TextEdit | InsertReplaceEdit
+else:
+    CompletionItemTextEdit = Annotated[Any, COMPLETION_ITEM_TEXT_EDIT_UNION]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from msgspec import Struct
 
@@ -227,10 +227,6 @@ class SemanticTokensRangeParams(WireStruct, kw_only=True):
     range: Range
 
 
-if TYPE_CHECKING:
-    InlineValue: TypeAlias = InlineValueText | InlineValueVariableLookup | InlineValueEvaluatableExpression
-else:
-    InlineValue = Any
 INLINE_VALUE_UNION = StructUnion(
     (),
     (
@@ -240,3 +236,7 @@ INLINE_VALUE_UNION = StructUnion(
     ),
     lists=False,
 )
+if TYPE_CHECKING:
+    InlineValue: TypeAlias = InlineValueText | InlineValueVariableLookup | InlineValueEvaluatableExpression
+else:
+    InlineValue = Annotated[Any, INLINE_VALUE_UNION]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from ...structs import OpenInt, OpenStr, StructUnion, WireStruct
 from .base import Range, TextDocumentIdentifier, VersionedTextDocumentIdentifier
@@ -136,12 +136,6 @@ class WillSaveTextDocumentParams(WireStruct, kw_only=True):
     reason: TextDocumentSaveReason
 
 
-if TYPE_CHECKING:
-    TextDocumentContentChangeEvent: TypeAlias = (
-        TextDocumentContentChangePartial | TextDocumentContentChangeWholeDocument
-    )
-else:
-    TextDocumentContentChangeEvent = Any
 TEXT_DOCUMENT_CONTENT_CHANGE_EVENT_UNION = StructUnion(
     (),
     (
@@ -150,3 +144,9 @@ TEXT_DOCUMENT_CONTENT_CHANGE_EVENT_UNION = StructUnion(
     ),
     lists=False,
 )
+if TYPE_CHECKING:
+    TextDocumentContentChangeEvent: TypeAlias = (
+        TextDocumentContentChangePartial | TextDocumentContentChangeWholeDocument
+    )
+else:
+    TextDocumentContentChangeEvent = Annotated[Any, TEXT_DOCUMENT_CONTENT_CHANGE_EVENT_UNION]

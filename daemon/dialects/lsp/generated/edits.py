@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from ...structs import StructUnion, WireStruct
 from .base import Range, TextDocumentIdentifier, TextEdit
@@ -117,10 +117,6 @@ class WorkspaceEdit(WireStruct, kw_only=True):
 
 ChangeAnnotationIdentifier: TypeAlias = str
 
-if TYPE_CHECKING:
-    TextDocumentEditEditsItem: TypeAlias = TextEdit | AnnotatedTextEdit | SnippetTextEdit
-else:
-    TextDocumentEditEditsItem = Any
 TEXT_DOCUMENT_EDIT_EDITS_ITEM_UNION = StructUnion(
     (),
     (
@@ -130,12 +126,12 @@ TEXT_DOCUMENT_EDIT_EDITS_ITEM_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    WorkspaceEditDocumentChangesItem: TypeAlias = TextDocumentEdit | CreateFile | RenameFile | DeleteFile
+    TextDocumentEditEditsItem: TypeAlias = TextEdit | AnnotatedTextEdit | SnippetTextEdit
 else:
-    WorkspaceEditDocumentChangesItem = Any
+    TextDocumentEditEditsItem = Annotated[Any, TEXT_DOCUMENT_EDIT_EDITS_ITEM_UNION]
+
+
 WORKSPACE_EDIT_DOCUMENT_CHANGES_ITEM_UNION = StructUnion(
     (),
     (
@@ -146,3 +142,7 @@ WORKSPACE_EDIT_DOCUMENT_CHANGES_ITEM_UNION = StructUnion(
     ),
     lists=False,
 )
+if TYPE_CHECKING:
+    WorkspaceEditDocumentChangesItem: TypeAlias = TextDocumentEdit | CreateFile | RenameFile | DeleteFile
+else:
+    WorkspaceEditDocumentChangesItem = Annotated[Any, WORKSPACE_EDIT_DOCUMENT_CHANGES_ITEM_UNION]

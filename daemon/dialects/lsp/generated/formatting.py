@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from ...structs import StructUnion, WireStruct
 from .base import Position, ProgressToken, Range, TextDocumentIdentifier, TextDocumentPositionParams
@@ -77,10 +77,6 @@ class RenameParams(WireStruct, kw_only=True):
     new_name: str
 
 
-if TYPE_CHECKING:
-    PrepareRenameResult: TypeAlias = Range | PrepareRenamePlaceholder | PrepareRenameDefaultBehavior
-else:
-    PrepareRenameResult = Any
 PREPARE_RENAME_RESULT_UNION = StructUnion(
     (),
     (
@@ -90,3 +86,7 @@ PREPARE_RENAME_RESULT_UNION = StructUnion(
     ),
     lists=False,
 )
+if TYPE_CHECKING:
+    PrepareRenameResult: TypeAlias = Range | PrepareRenamePlaceholder | PrepareRenameDefaultBehavior
+else:
+    PrepareRenameResult = Annotated[Any, PREPARE_RENAME_RESULT_UNION]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
@@ -79,10 +79,6 @@ class SignatureInformation(WireStruct, kw_only=True):
 
 MarkedString: TypeAlias = str | MarkedStringWithLanguage
 
-if TYPE_CHECKING:
-    HoverContents: TypeAlias = MarkupContent | MarkedString | list[MarkedString]
-else:
-    HoverContents = Any
 HOVER_CONTENTS_UNION = StructUnion(
     (str,),
     (
@@ -91,3 +87,7 @@ HOVER_CONTENTS_UNION = StructUnion(
     ),
     lists=True,
 )
+if TYPE_CHECKING:
+    HoverContents: TypeAlias = MarkupContent | MarkedString | list[MarkedString]
+else:
+    HoverContents = Annotated[Any, HOVER_CONTENTS_UNION]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from ...structs import OpenInt, OpenStr, StructUnion, WireStruct
 from .base import Command, WorkspaceFolder
@@ -1009,10 +1009,6 @@ class WorkspaceSymbolRegistrationOptions(WorkspaceSymbolOptions, kw_only=True):
     pass
 
 
-if TYPE_CHECKING:
-    TextDocumentFilter: TypeAlias = TextDocumentFilterLanguage | TextDocumentFilterScheme | TextDocumentFilterPattern
-else:
-    TextDocumentFilter = Any
 TEXT_DOCUMENT_FILTER_UNION = StructUnion(
     (),
     (
@@ -1022,12 +1018,12 @@ TEXT_DOCUMENT_FILTER_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    DocumentFilter: TypeAlias = TextDocumentFilter | NotebookCellTextDocumentFilter
+    TextDocumentFilter: TypeAlias = TextDocumentFilterLanguage | TextDocumentFilterScheme | TextDocumentFilterPattern
 else:
-    DocumentFilter = Any
+    TextDocumentFilter = Annotated[Any, TEXT_DOCUMENT_FILTER_UNION]
+
+
 DOCUMENT_FILTER_UNION = StructUnion(
     (),
     (
@@ -1038,6 +1034,10 @@ DOCUMENT_FILTER_UNION = StructUnion(
     ),
     lists=False,
 )
+if TYPE_CHECKING:
+    DocumentFilter: TypeAlias = TextDocumentFilter | NotebookCellTextDocumentFilter
+else:
+    DocumentFilter = Annotated[Any, DOCUMENT_FILTER_UNION]
 
 
 DocumentSelector: TypeAlias = list[DocumentFilter]
@@ -1046,12 +1046,6 @@ Pattern: TypeAlias = str
 
 GlobPattern: TypeAlias = Pattern | RelativePattern
 
-if TYPE_CHECKING:
-    NotebookDocumentFilter: TypeAlias = (
-        NotebookDocumentFilterNotebookType | NotebookDocumentFilterScheme | NotebookDocumentFilterPattern
-    )
-else:
-    NotebookDocumentFilter = Any
 NOTEBOOK_DOCUMENT_FILTER_UNION = StructUnion(
     (),
     (
@@ -1061,12 +1055,14 @@ NOTEBOOK_DOCUMENT_FILTER_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    NotebookCellTextDocumentFilterNotebook: TypeAlias = str | NotebookDocumentFilter
+    NotebookDocumentFilter: TypeAlias = (
+        NotebookDocumentFilterNotebookType | NotebookDocumentFilterScheme | NotebookDocumentFilterPattern
+    )
 else:
-    NotebookCellTextDocumentFilterNotebook = Any
+    NotebookDocumentFilter = Annotated[Any, NOTEBOOK_DOCUMENT_FILTER_UNION]
+
+
 NOTEBOOK_CELL_TEXT_DOCUMENT_FILTER_NOTEBOOK_UNION = StructUnion(
     (str,),
     (
@@ -1076,12 +1072,12 @@ NOTEBOOK_CELL_TEXT_DOCUMENT_FILTER_NOTEBOOK_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    NotebookDocumentFilterWithCellsNotebook: TypeAlias = str | NotebookDocumentFilter
+    NotebookCellTextDocumentFilterNotebook: TypeAlias = str | NotebookDocumentFilter
 else:
-    NotebookDocumentFilterWithCellsNotebook = Any
+    NotebookCellTextDocumentFilterNotebook = Annotated[Any, NOTEBOOK_CELL_TEXT_DOCUMENT_FILTER_NOTEBOOK_UNION]
+
+
 NOTEBOOK_DOCUMENT_FILTER_WITH_CELLS_NOTEBOOK_UNION = StructUnion(
     (str,),
     (
@@ -1091,12 +1087,12 @@ NOTEBOOK_DOCUMENT_FILTER_WITH_CELLS_NOTEBOOK_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    NotebookDocumentFilterWithNotebookNotebook: TypeAlias = str | NotebookDocumentFilter
+    NotebookDocumentFilterWithCellsNotebook: TypeAlias = str | NotebookDocumentFilter
 else:
-    NotebookDocumentFilterWithNotebookNotebook = Any
+    NotebookDocumentFilterWithCellsNotebook = Annotated[Any, NOTEBOOK_DOCUMENT_FILTER_WITH_CELLS_NOTEBOOK_UNION]
+
+
 NOTEBOOK_DOCUMENT_FILTER_WITH_NOTEBOOK_NOTEBOOK_UNION = StructUnion(
     (str,),
     (
@@ -1106,14 +1102,12 @@ NOTEBOOK_DOCUMENT_FILTER_WITH_NOTEBOOK_NOTEBOOK_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    NotebookDocumentSyncOptionsNotebookSelectorItem: TypeAlias = (
-        NotebookDocumentFilterWithNotebook | NotebookDocumentFilterWithCells
-    )
+    NotebookDocumentFilterWithNotebookNotebook: TypeAlias = str | NotebookDocumentFilter
 else:
-    NotebookDocumentSyncOptionsNotebookSelectorItem = Any
+    NotebookDocumentFilterWithNotebookNotebook = Annotated[Any, NOTEBOOK_DOCUMENT_FILTER_WITH_NOTEBOOK_NOTEBOOK_UNION]
+
+
 NOTEBOOK_DOCUMENT_SYNC_OPTIONS_NOTEBOOK_SELECTOR_ITEM_UNION = StructUnion(
     (),
     (
@@ -1122,12 +1116,16 @@ NOTEBOOK_DOCUMENT_SYNC_OPTIONS_NOTEBOOK_SELECTOR_ITEM_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    ServerCapabilitiesCallHierarchyProvider: TypeAlias = bool | CallHierarchyOptions | CallHierarchyRegistrationOptions
+    NotebookDocumentSyncOptionsNotebookSelectorItem: TypeAlias = (
+        NotebookDocumentFilterWithNotebook | NotebookDocumentFilterWithCells
+    )
 else:
-    ServerCapabilitiesCallHierarchyProvider = Any
+    NotebookDocumentSyncOptionsNotebookSelectorItem = Annotated[
+        Any, NOTEBOOK_DOCUMENT_SYNC_OPTIONS_NOTEBOOK_SELECTOR_ITEM_UNION
+    ]
+
+
 SERVER_CAPABILITIES_CALL_HIERARCHY_PROVIDER_UNION = StructUnion(
     (bool,),
     (
@@ -1136,12 +1134,12 @@ SERVER_CAPABILITIES_CALL_HIERARCHY_PROVIDER_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    ServerCapabilitiesColorProvider: TypeAlias = bool | DocumentColorOptions | DocumentColorRegistrationOptions
+    ServerCapabilitiesCallHierarchyProvider: TypeAlias = bool | CallHierarchyOptions | CallHierarchyRegistrationOptions
 else:
-    ServerCapabilitiesColorProvider = Any
+    ServerCapabilitiesCallHierarchyProvider = Annotated[Any, SERVER_CAPABILITIES_CALL_HIERARCHY_PROVIDER_UNION]
+
+
 SERVER_CAPABILITIES_COLOR_PROVIDER_UNION = StructUnion(
     (bool,),
     (
@@ -1150,12 +1148,12 @@ SERVER_CAPABILITIES_COLOR_PROVIDER_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    ServerCapabilitiesDeclarationProvider: TypeAlias = bool | DeclarationOptions | DeclarationRegistrationOptions
+    ServerCapabilitiesColorProvider: TypeAlias = bool | DocumentColorOptions | DocumentColorRegistrationOptions
 else:
-    ServerCapabilitiesDeclarationProvider = Any
+    ServerCapabilitiesColorProvider = Annotated[Any, SERVER_CAPABILITIES_COLOR_PROVIDER_UNION]
+
+
 SERVER_CAPABILITIES_DECLARATION_PROVIDER_UNION = StructUnion(
     (bool,),
     (
@@ -1164,12 +1162,12 @@ SERVER_CAPABILITIES_DECLARATION_PROVIDER_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    ServerCapabilitiesDiagnosticProvider: TypeAlias = DiagnosticOptions | DiagnosticRegistrationOptions
+    ServerCapabilitiesDeclarationProvider: TypeAlias = bool | DeclarationOptions | DeclarationRegistrationOptions
 else:
-    ServerCapabilitiesDiagnosticProvider = Any
+    ServerCapabilitiesDeclarationProvider = Annotated[Any, SERVER_CAPABILITIES_DECLARATION_PROVIDER_UNION]
+
+
 SERVER_CAPABILITIES_DIAGNOSTIC_PROVIDER_UNION = StructUnion(
     (),
     (
@@ -1178,12 +1176,12 @@ SERVER_CAPABILITIES_DIAGNOSTIC_PROVIDER_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    ServerCapabilitiesFoldingRangeProvider: TypeAlias = bool | FoldingRangeOptions | FoldingRangeRegistrationOptions
+    ServerCapabilitiesDiagnosticProvider: TypeAlias = DiagnosticOptions | DiagnosticRegistrationOptions
 else:
-    ServerCapabilitiesFoldingRangeProvider = Any
+    ServerCapabilitiesDiagnosticProvider = Annotated[Any, SERVER_CAPABILITIES_DIAGNOSTIC_PROVIDER_UNION]
+
+
 SERVER_CAPABILITIES_FOLDING_RANGE_PROVIDER_UNION = StructUnion(
     (bool,),
     (
@@ -1192,14 +1190,12 @@ SERVER_CAPABILITIES_FOLDING_RANGE_PROVIDER_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    ServerCapabilitiesImplementationProvider: TypeAlias = (
-        bool | ImplementationOptions | ImplementationRegistrationOptions
-    )
+    ServerCapabilitiesFoldingRangeProvider: TypeAlias = bool | FoldingRangeOptions | FoldingRangeRegistrationOptions
 else:
-    ServerCapabilitiesImplementationProvider = Any
+    ServerCapabilitiesFoldingRangeProvider = Annotated[Any, SERVER_CAPABILITIES_FOLDING_RANGE_PROVIDER_UNION]
+
+
 SERVER_CAPABILITIES_IMPLEMENTATION_PROVIDER_UNION = StructUnion(
     (bool,),
     (
@@ -1208,12 +1204,14 @@ SERVER_CAPABILITIES_IMPLEMENTATION_PROVIDER_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    ServerCapabilitiesInlayHintProvider: TypeAlias = bool | InlayHintOptions | InlayHintRegistrationOptions
+    ServerCapabilitiesImplementationProvider: TypeAlias = (
+        bool | ImplementationOptions | ImplementationRegistrationOptions
+    )
 else:
-    ServerCapabilitiesInlayHintProvider = Any
+    ServerCapabilitiesImplementationProvider = Annotated[Any, SERVER_CAPABILITIES_IMPLEMENTATION_PROVIDER_UNION]
+
+
 SERVER_CAPABILITIES_INLAY_HINT_PROVIDER_UNION = StructUnion(
     (bool,),
     (
@@ -1222,12 +1220,12 @@ SERVER_CAPABILITIES_INLAY_HINT_PROVIDER_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    ServerCapabilitiesInlineValueProvider: TypeAlias = bool | InlineValueOptions | InlineValueRegistrationOptions
+    ServerCapabilitiesInlayHintProvider: TypeAlias = bool | InlayHintOptions | InlayHintRegistrationOptions
 else:
-    ServerCapabilitiesInlineValueProvider = Any
+    ServerCapabilitiesInlayHintProvider = Annotated[Any, SERVER_CAPABILITIES_INLAY_HINT_PROVIDER_UNION]
+
+
 SERVER_CAPABILITIES_INLINE_VALUE_PROVIDER_UNION = StructUnion(
     (bool,),
     (
@@ -1236,14 +1234,12 @@ SERVER_CAPABILITIES_INLINE_VALUE_PROVIDER_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    ServerCapabilitiesLinkedEditingRangeProvider: TypeAlias = (
-        bool | LinkedEditingRangeOptions | LinkedEditingRangeRegistrationOptions
-    )
+    ServerCapabilitiesInlineValueProvider: TypeAlias = bool | InlineValueOptions | InlineValueRegistrationOptions
 else:
-    ServerCapabilitiesLinkedEditingRangeProvider = Any
+    ServerCapabilitiesInlineValueProvider = Annotated[Any, SERVER_CAPABILITIES_INLINE_VALUE_PROVIDER_UNION]
+
+
 SERVER_CAPABILITIES_LINKED_EDITING_RANGE_PROVIDER_UNION = StructUnion(
     (bool,),
     (
@@ -1252,12 +1248,16 @@ SERVER_CAPABILITIES_LINKED_EDITING_RANGE_PROVIDER_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    ServerCapabilitiesMonikerProvider: TypeAlias = bool | MonikerOptions | MonikerRegistrationOptions
+    ServerCapabilitiesLinkedEditingRangeProvider: TypeAlias = (
+        bool | LinkedEditingRangeOptions | LinkedEditingRangeRegistrationOptions
+    )
 else:
-    ServerCapabilitiesMonikerProvider = Any
+    ServerCapabilitiesLinkedEditingRangeProvider = Annotated[
+        Any, SERVER_CAPABILITIES_LINKED_EDITING_RANGE_PROVIDER_UNION
+    ]
+
+
 SERVER_CAPABILITIES_MONIKER_PROVIDER_UNION = StructUnion(
     (bool,),
     (
@@ -1266,14 +1266,12 @@ SERVER_CAPABILITIES_MONIKER_PROVIDER_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    ServerCapabilitiesNotebookDocumentSync: TypeAlias = (
-        NotebookDocumentSyncOptions | NotebookDocumentSyncRegistrationOptions
-    )
+    ServerCapabilitiesMonikerProvider: TypeAlias = bool | MonikerOptions | MonikerRegistrationOptions
 else:
-    ServerCapabilitiesNotebookDocumentSync = Any
+    ServerCapabilitiesMonikerProvider = Annotated[Any, SERVER_CAPABILITIES_MONIKER_PROVIDER_UNION]
+
+
 SERVER_CAPABILITIES_NOTEBOOK_DOCUMENT_SYNC_UNION = StructUnion(
     (),
     (
@@ -1282,14 +1280,14 @@ SERVER_CAPABILITIES_NOTEBOOK_DOCUMENT_SYNC_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    ServerCapabilitiesSelectionRangeProvider: TypeAlias = (
-        bool | SelectionRangeOptions | SelectionRangeRegistrationOptions
+    ServerCapabilitiesNotebookDocumentSync: TypeAlias = (
+        NotebookDocumentSyncOptions | NotebookDocumentSyncRegistrationOptions
     )
 else:
-    ServerCapabilitiesSelectionRangeProvider = Any
+    ServerCapabilitiesNotebookDocumentSync = Annotated[Any, SERVER_CAPABILITIES_NOTEBOOK_DOCUMENT_SYNC_UNION]
+
+
 SERVER_CAPABILITIES_SELECTION_RANGE_PROVIDER_UNION = StructUnion(
     (bool,),
     (
@@ -1298,12 +1296,14 @@ SERVER_CAPABILITIES_SELECTION_RANGE_PROVIDER_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    ServerCapabilitiesSemanticTokensProvider: TypeAlias = SemanticTokensOptions | SemanticTokensRegistrationOptions
+    ServerCapabilitiesSelectionRangeProvider: TypeAlias = (
+        bool | SelectionRangeOptions | SelectionRangeRegistrationOptions
+    )
 else:
-    ServerCapabilitiesSemanticTokensProvider = Any
+    ServerCapabilitiesSelectionRangeProvider = Annotated[Any, SERVER_CAPABILITIES_SELECTION_RANGE_PROVIDER_UNION]
+
+
 SERVER_CAPABILITIES_SEMANTIC_TOKENS_PROVIDER_UNION = StructUnion(
     (),
     (
@@ -1312,14 +1312,12 @@ SERVER_CAPABILITIES_SEMANTIC_TOKENS_PROVIDER_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    ServerCapabilitiesTypeDefinitionProvider: TypeAlias = (
-        bool | TypeDefinitionOptions | TypeDefinitionRegistrationOptions
-    )
+    ServerCapabilitiesSemanticTokensProvider: TypeAlias = SemanticTokensOptions | SemanticTokensRegistrationOptions
 else:
-    ServerCapabilitiesTypeDefinitionProvider = Any
+    ServerCapabilitiesSemanticTokensProvider = Annotated[Any, SERVER_CAPABILITIES_SEMANTIC_TOKENS_PROVIDER_UNION]
+
+
 SERVER_CAPABILITIES_TYPE_DEFINITION_PROVIDER_UNION = StructUnion(
     (bool,),
     (
@@ -1328,12 +1326,14 @@ SERVER_CAPABILITIES_TYPE_DEFINITION_PROVIDER_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    ServerCapabilitiesTypeHierarchyProvider: TypeAlias = bool | TypeHierarchyOptions | TypeHierarchyRegistrationOptions
+    ServerCapabilitiesTypeDefinitionProvider: TypeAlias = (
+        bool | TypeDefinitionOptions | TypeDefinitionRegistrationOptions
+    )
 else:
-    ServerCapabilitiesTypeHierarchyProvider = Any
+    ServerCapabilitiesTypeDefinitionProvider = Annotated[Any, SERVER_CAPABILITIES_TYPE_DEFINITION_PROVIDER_UNION]
+
+
 SERVER_CAPABILITIES_TYPE_HIERARCHY_PROVIDER_UNION = StructUnion(
     (bool,),
     (
@@ -1342,12 +1342,12 @@ SERVER_CAPABILITIES_TYPE_HIERARCHY_PROVIDER_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    WorkspaceOptionsTextDocumentContent: TypeAlias = TextDocumentContentOptions | TextDocumentContentRegistrationOptions
+    ServerCapabilitiesTypeHierarchyProvider: TypeAlias = bool | TypeHierarchyOptions | TypeHierarchyRegistrationOptions
 else:
-    WorkspaceOptionsTextDocumentContent = Any
+    ServerCapabilitiesTypeHierarchyProvider = Annotated[Any, SERVER_CAPABILITIES_TYPE_HIERARCHY_PROVIDER_UNION]
+
+
 WORKSPACE_OPTIONS_TEXT_DOCUMENT_CONTENT_UNION = StructUnion(
     (),
     (
@@ -1356,3 +1356,7 @@ WORKSPACE_OPTIONS_TEXT_DOCUMENT_CONTENT_UNION = StructUnion(
     ),
     lists=False,
 )
+if TYPE_CHECKING:
+    WorkspaceOptionsTextDocumentContent: TypeAlias = TextDocumentContentOptions | TextDocumentContentRegistrationOptions
+else:
+    WorkspaceOptionsTextDocumentContent = Annotated[Any, WORKSPACE_OPTIONS_TEXT_DOCUMENT_CONTENT_UNION]

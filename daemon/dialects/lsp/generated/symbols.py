@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from ...structs import StructUnion, WireStruct
 from .base import Location, ProgressToken, Range, TextDocumentIdentifier, TextDocumentPositionParams
@@ -141,10 +141,6 @@ class WorkspaceSymbolParams(WireStruct, kw_only=True):
     query: str
 
 
-if TYPE_CHECKING:
-    WorkspaceSymbolLocation: TypeAlias = Location | LocationUriOnly
-else:
-    WorkspaceSymbolLocation = Any
 WORKSPACE_SYMBOL_LOCATION_UNION = StructUnion(
     (),
     (
@@ -153,3 +149,7 @@ WORKSPACE_SYMBOL_LOCATION_UNION = StructUnion(
     ),
     lists=False,
 )
+if TYPE_CHECKING:
+    WorkspaceSymbolLocation: TypeAlias = Location | LocationUriOnly
+else:
+    WorkspaceSymbolLocation = Annotated[Any, WORKSPACE_SYMBOL_LOCATION_UNION]

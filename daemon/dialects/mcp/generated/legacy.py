@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import field
 from msgspec.structs import force_setattr
@@ -474,10 +474,6 @@ class UnsubscribeRequestParams(FrozenWireStruct, frozen=True, kw_only=True):
     uri: str
 
 
-if TYPE_CHECKING:
-    ElicitRequestParams: TypeAlias = ElicitRequestURLParams | ElicitRequestFormParams
-else:
-    ElicitRequestParams = Any
 ELICIT_REQUEST_PARAMS_UNION = StructUnion(
     (),
     (
@@ -486,12 +482,12 @@ ELICIT_REQUEST_PARAMS_UNION = StructUnion(
     ),
     lists=False,
 )
-
-
 if TYPE_CHECKING:
-    ReadResourceResultContentsItem: TypeAlias = TextResourceContents | BlobResourceContents
+    ElicitRequestParams: TypeAlias = ElicitRequestURLParams | ElicitRequestFormParams
 else:
-    ReadResourceResultContentsItem = Any
+    ElicitRequestParams = Annotated[Any, ELICIT_REQUEST_PARAMS_UNION]
+
+
 READ_RESOURCE_RESULT_CONTENTS_ITEM_UNION = StructUnion(
     (),
     (
@@ -500,6 +496,10 @@ READ_RESOURCE_RESULT_CONTENTS_ITEM_UNION = StructUnion(
     ),
     lists=False,
 )
+if TYPE_CHECKING:
+    ReadResourceResultContentsItem: TypeAlias = TextResourceContents | BlobResourceContents
+else:
+    ReadResourceResultContentsItem = Annotated[Any, READ_RESOURCE_RESULT_CONTENTS_ITEM_UNION]
 
 
 SamplingMessageContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, field
 from msgspec.structs import force_setattr
@@ -462,10 +462,6 @@ class UnsupportedProtocolVersionErrorData(FrozenWireStruct, frozen=True, kw_only
     supported: list[str]
 
 
-if TYPE_CHECKING:
-    ElicitRequestParams: TypeAlias = ElicitRequestFormParams | ElicitRequestURLParams
-else:
-    ElicitRequestParams = Any
 ELICIT_REQUEST_PARAMS_UNION = StructUnion(
     (),
     (
@@ -474,16 +470,16 @@ ELICIT_REQUEST_PARAMS_UNION = StructUnion(
     ),
     lists=False,
 )
+if TYPE_CHECKING:
+    ElicitRequestParams: TypeAlias = ElicitRequestFormParams | ElicitRequestURLParams
+else:
+    ElicitRequestParams = Annotated[Any, ELICIT_REQUEST_PARAMS_UNION]
 
 
 InputRequest: TypeAlias = CreateMessageRequest | ListRootsRequest | ElicitRequest
 
 InputRequests: TypeAlias = dict[str, InputRequest]
 
-if TYPE_CHECKING:
-    InputResponse: TypeAlias = CreateMessageResult | ListRootsResult | ElicitResult
-else:
-    InputResponse = Any
 INPUT_RESPONSE_UNION = StructUnion(
     (),
     (
@@ -493,14 +489,14 @@ INPUT_RESPONSE_UNION = StructUnion(
     ),
     lists=False,
 )
+if TYPE_CHECKING:
+    InputResponse: TypeAlias = CreateMessageResult | ListRootsResult | ElicitResult
+else:
+    InputResponse = Annotated[Any, INPUT_RESPONSE_UNION]
 
 
 InputResponses: TypeAlias = dict[str, InputResponse]
 
-if TYPE_CHECKING:
-    ReadResourceResultContentsItem: TypeAlias = TextResourceContents | BlobResourceContents
-else:
-    ReadResourceResultContentsItem = Any
 READ_RESOURCE_RESULT_CONTENTS_ITEM_UNION = StructUnion(
     (),
     (
@@ -509,6 +505,10 @@ READ_RESOURCE_RESULT_CONTENTS_ITEM_UNION = StructUnion(
     ),
     lists=False,
 )
+if TYPE_CHECKING:
+    ReadResourceResultContentsItem: TypeAlias = TextResourceContents | BlobResourceContents
+else:
+    ReadResourceResultContentsItem = Annotated[Any, READ_RESOURCE_RESULT_CONTENTS_ITEM_UNION]
 
 
 SamplingMessageContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import field
 from msgspec.structs import force_setattr
@@ -384,10 +384,6 @@ class UntitledMultiSelectEnumSchemaItems(FrozenWireStruct, frozen=True, kw_only=
 
 ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
 
-if TYPE_CHECKING:
-    EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-else:
-    EmbeddedResourceResource = Any
 EMBEDDED_RESOURCE_RESOURCE_UNION = StructUnion(
     (),
     (
@@ -396,23 +392,14 @@ EMBEDDED_RESOURCE_RESOURCE_UNION = StructUnion(
     ),
     lists=False,
 )
+if TYPE_CHECKING:
+    EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
+else:
+    EmbeddedResourceResource = Annotated[Any, EMBEDDED_RESOURCE_RESOURCE_UNION]
 
 
 LoggingLevel: TypeAlias = Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
 
-if TYPE_CHECKING:
-    PrimitiveSchemaDefinition: TypeAlias = (
-        StringSchema
-        | NumberSchema
-        | BooleanSchema
-        | UntitledSingleSelectEnumSchema
-        | TitledSingleSelectEnumSchema
-        | UntitledMultiSelectEnumSchema
-        | TitledMultiSelectEnumSchema
-        | LegacyTitledEnumSchema
-    )
-else:
-    PrimitiveSchemaDefinition = Any
 PRIMITIVE_SCHEMA_DEFINITION_UNION = StructUnion(
     (),
     (
@@ -427,6 +414,19 @@ PRIMITIVE_SCHEMA_DEFINITION_UNION = StructUnion(
     ),
     lists=False,
 )
+if TYPE_CHECKING:
+    PrimitiveSchemaDefinition: TypeAlias = (
+        StringSchema
+        | NumberSchema
+        | BooleanSchema
+        | UntitledSingleSelectEnumSchema
+        | TitledSingleSelectEnumSchema
+        | UntitledMultiSelectEnumSchema
+        | TitledMultiSelectEnumSchema
+        | LegacyTitledEnumSchema
+    )
+else:
+    PrimitiveSchemaDefinition = Annotated[Any, PRIMITIVE_SCHEMA_DEFINITION_UNION]
 
 
 ProgressToken: TypeAlias = str | int
