@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final  # Any: the meta model is JSON
 
-from lsp_model import read_model
+from choices import is_ambiguous
+from lsp_model import read_model, type_of
 from lsp_tables import tables_module
-from model import Model
+from model import ListOf, Model, without_none
 from python_text import Group, Style, group_modules, heading, name_ambiguous_unions, write_modules
 from schema_file import load
 
@@ -127,8 +128,9 @@ def generate(schemas: Path) -> dict[str, str]:
     source = f"the meta model of LSP {raw['metaData']['version']}"
     model = read_model(raw)
     tables = tables_module(raw, model)
+    results = _name_results(raw, model)
     name_ambiguous_unions(model)
-    groups = list(_groups(raw, model))
+    groups = list(_groups(raw, model, results))
     modules = write_modules(model, groups, Style(source, frozen=False))
     modules["names"] = _names_module(source, group_modules(model, groups), model.public)
     modules["every_name"] = _every_name_module(source, [group.module for group in groups])
@@ -137,7 +139,19 @@ def generate(schemas: Path) -> dict[str, str]:
     return modules
 
 
-def _groups(raw: dict[str, Any], model: Model) -> Iterator[Group]:
+def _name_results(raw: dict[str, Any], model: Model) -> dict[str, str]:
+    """Names for the results that msgspec can't tell apart, so that handlers can be annotated with them. By methods."""
+    names = {}
+    for row in raw["requests"]:
+        of = without_none(type_of(row["result"]))
+        name = row["typeName"].removesuffix("Request") + "Result"
+        if is_ambiguous(of.item if isinstance(of, ListOf) else of, model):
+            model.aliases[name] = of
+            names[row["method"]] = name
+    return names
+
+
+def _groups(raw: dict[str, Any], model: Model, results: dict[str, str]) -> Iterator[Group]:
     capabilities = model.reachable("ClientCapabilities") & model.enumerations.keys()
     others = {
         used
@@ -148,7 +162,8 @@ def _groups(raw: dict[str, Any], model: Model) -> Iterator[Group]:
     yield Group("base", "What most messages are made of: positions, ranges, documents, edits, diagnostics.", BASE)
     claimed = model.reachable(*BASE)
     for module, purpose, names, prefixes in FAMILIES:
-        seeds = sorted({*names, *_seeds(raw, prefixes)})
+        named = {name for method, name in results.items() if method.startswith(prefixes)}
+        seeds = sorted({*names, *named, *_seeds(raw, prefixes)})
         claimed |= model.reachable(*seeds)
         yield Group(module, purpose, seeds)
     if others := model.public - claimed:

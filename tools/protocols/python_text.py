@@ -67,7 +67,7 @@ def name_ambiguous_unions(model: Model) -> int:
         model.structures[structure.name] = replace(structure, members=members)
     for name, of in list(model.aliases.items()):
         if not is_ambiguous(of, model):
-            model.aliases[name] = _extract(of, name + "Item", model)
+            model.aliases[name] = _extract(of, name, model)
     return sum(is_ambiguous(of, model) for of in model.aliases.values())
 
 

@@ -80,22 +80,26 @@ def test_every_struct_writes_what_it_has_read_and_ignores_unknown_members(protoc
 
 
 def test_what_structs_of_mcp_and_acp_write_satisfies_the_published_schemas(schemas: Path) -> None:
-    revisions = {
-        "shared": ("mcp/2025-11-25", "mcp/2026-07-28"),
-        "legacy": ("mcp/2025-11-25",),
-        "modern": ("mcp/2026-07-28",),
-    }
+    old, new, acp = (
+        {"$defs": definitions_of(schemas / name)["$defs"]}
+        for name in ("mcp/2025-11-25.json", "mcp/2026-07-28.json", "acp/v1.json")
+    )
+    published = {"mcp.shared": [old, new], "mcp.legacy": [old], "mcp.modern": [new]}
     checked = 0
     for place, struct in {**structs_of("mcp"), **structs_of("acp")}.items():
-        _, module, name = place.split(".")
-        for file in revisions.get(module, ("acp/v1",)):
-            definitions = json.loads((schemas / f"{file}.json").read_text("utf-8"))["$defs"]
-            if name in definitions:
-                validator = Draft202012Validator({"$defs": definitions, "$ref": f"#/$defs/{name}"})
+        module, _, name = place.rpartition(".")
+        for schema in published.get(module, [acp]):
+            if name in schema["$defs"]:
+                validator = Draft202012Validator({**schema, "$ref": f"#/$defs/{name}"})
                 for full in (False, True) if name not in MERGED else (True,):
                     validator.validate(sample(struct, full=full))
                     checked += 1
     assert checked > 400
+
+
+def definitions_of(path: Path) -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return {"$defs": schema.get("$defs") or schema["definitions"]}
 
 
 def test_lsp_has_a_row_for_every_method() -> None:
@@ -197,8 +201,7 @@ def test_an_older_revision_of_mcp_knows_the_members_that_its_schema_has(schemas:
         place.rpartition(".")[2]: struct for place, struct in structs_of("mcp").items() if ".modern." not in place
     }
     for index, revision in enumerate(mcp_revisions.LEGACY_REVISIONS):
-        schema = json.loads((schemas / "mcp" / f"{revision}.json").read_text("utf-8"))
-        definitions: dict[str, Any] = schema.get("$defs") or schema["definitions"]
+        definitions = definitions_of(schemas / "mcp" / f"{revision}.json")["$defs"]
         so_far = mcp_revisions.LEGACY_REVISIONS[: index + 1]
         for name in definitions.keys() & legacy.keys():
             config = legacy[name].__struct_config__

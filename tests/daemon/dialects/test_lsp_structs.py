@@ -9,7 +9,7 @@ from typing import Any  # Any: JSON
 import msgspec
 import pytest
 
-from discreet import lsp
+from discreet import Service, lsp
 from discreet.errors.type_building import decoder_for
 
 AT = {"start": {"line": 1, "character": 2}, "end": {"line": 1, "character": 5}}
@@ -125,6 +125,27 @@ def test_a_union_takes_its_plain_types_and_lists(contents: object) -> None:
 def test_what_no_type_of_a_union_fits_is_refused(of: Any, wire: object) -> None:
     with pytest.raises(msgspec.ValidationError):
         read(of, wire)
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lsp.CodeActionResult | None,
+        lsp.DeclarationResult | None,
+        lsp.DefinitionResult | None,
+        lsp.DocumentSymbolResult | None,
+        lsp.PrepareRenameResult | None,
+        lsp.SemanticTokensDeltaResult | None,
+        lsp.WorkspaceSymbolResult | None,
+        list[lsp.InlineValue] | None,
+    ],
+)
+def test_a_handler_may_return_what_msgspec_can_not_tell_apart(of: Any) -> None:
+    def handler() -> Any:
+        return None
+
+    handler.__annotations__["return"] = of
+    assert Service("editor").query()(handler) is handler
 
 
 def test_a_plain_object_becomes_a_struct_when_authors_pass_one() -> None:

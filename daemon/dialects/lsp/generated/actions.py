@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from ...structs import OpenInt, WireStruct
+from ...structs import OpenInt, StructUnion, WireStruct
 from .base import Command, Diagnostic, ProgressToken, Range, TextDocumentIdentifier
 from .edits import WorkspaceEdit
 from .enumerations import CodeActionKind, CodeActionTag
@@ -15,6 +15,7 @@ __all__ = [
     "CodeActionContext",
     "CodeActionDisabled",
     "CodeActionParams",
+    "CodeActionResult",
     "CodeActionTriggerKind",
     "CodeLens",
     "CodeLensParams",
@@ -73,3 +74,20 @@ class ExecuteCommandParams(WireStruct, kw_only=True):
     work_done_token: ProgressToken | None = None
     command: str
     arguments: list[Any] | None = None
+
+
+CODE_ACTION_RESULT_ITEM_UNION = StructUnion(
+    (),
+    (
+        ("command title", Command),
+        ("title", CodeAction),
+    ),
+    lists=False,
+)
+if TYPE_CHECKING:
+    CodeActionResultItem: TypeAlias = Command | CodeAction
+else:
+    CodeActionResultItem = Annotated[Any, CODE_ACTION_RESULT_ITEM_UNION]
+
+
+CodeActionResult: TypeAlias = list[CodeActionResultItem]

@@ -34,6 +34,7 @@ __all__ = [
     "SemanticTokensDelta",
     "SemanticTokensDeltaParams",
     "SemanticTokensDeltaPartialResult",
+    "SemanticTokensDeltaResult",
     "SemanticTokensEdit",
     "SemanticTokensParams",
     "SemanticTokensPartialResult",
@@ -240,3 +241,17 @@ if TYPE_CHECKING:
     InlineValue: TypeAlias = InlineValueText | InlineValueVariableLookup | InlineValueEvaluatableExpression
 else:
     InlineValue = Annotated[Any, INLINE_VALUE_UNION]
+
+
+SEMANTIC_TOKENS_DELTA_RESULT_UNION = StructUnion(
+    (),
+    (
+        ("data", SemanticTokens),
+        ("edits", SemanticTokensDelta),
+    ),
+    lists=False,
+)
+if TYPE_CHECKING:
+    SemanticTokensDeltaResult: TypeAlias = SemanticTokens | SemanticTokensDelta
+else:
+    SemanticTokensDeltaResult = Annotated[Any, SEMANTIC_TOKENS_DELTA_RESULT_UNION]

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from ...structs import OpenInt, OpenStr, WireStruct
+from ...structs import OpenInt, OpenStr, StructUnion, WireStruct
 from .base import Location, Position, ProgressToken, Range, TextDocumentIdentifier, TextDocumentPositionParams
 from .enumerations import FoldingRangeKind
 
@@ -13,15 +13,18 @@ __all__ = [
     "Declaration",
     "DeclarationLink",
     "DeclarationParams",
+    "DeclarationResult",
     "Definition",
     "DefinitionLink",
     "DefinitionParams",
+    "DefinitionResult",
     "DocumentHighlight",
     "DocumentHighlightKind",
     "DocumentHighlightParams",
     "FoldingRange",
     "FoldingRangeParams",
     "ImplementationParams",
+    "ImplementationResult",
     "LinkedEditingRangeParams",
     "LinkedEditingRanges",
     "LocationLink",
@@ -33,6 +36,7 @@ __all__ = [
     "SelectionRange",
     "SelectionRangeParams",
     "TypeDefinitionParams",
+    "TypeDefinitionResult",
     "UniquenessLevel",
 ]
 
@@ -156,6 +160,61 @@ Declaration: TypeAlias = Location | list[Location]
 
 DeclarationLink: TypeAlias = LocationLink
 
+DECLARATION_RESULT_UNION = StructUnion(
+    (),
+    (
+        ("targetRange targetSelectionRange targetUri", LocationLink),
+        ("range uri", Location),
+    ),
+    lists=True,
+)
+if TYPE_CHECKING:
+    DeclarationResult: TypeAlias = Declaration | list[DeclarationLink]
+else:
+    DeclarationResult = Annotated[Any, DECLARATION_RESULT_UNION]
+
+
 Definition: TypeAlias = Location | list[Location]
 
 DefinitionLink: TypeAlias = LocationLink
+
+DEFINITION_RESULT_UNION = StructUnion(
+    (),
+    (
+        ("targetRange targetSelectionRange targetUri", LocationLink),
+        ("range uri", Location),
+    ),
+    lists=True,
+)
+if TYPE_CHECKING:
+    DefinitionResult: TypeAlias = Definition | list[DefinitionLink]
+else:
+    DefinitionResult = Annotated[Any, DEFINITION_RESULT_UNION]
+
+
+IMPLEMENTATION_RESULT_UNION = StructUnion(
+    (),
+    (
+        ("targetRange targetSelectionRange targetUri", LocationLink),
+        ("range uri", Location),
+    ),
+    lists=True,
+)
+if TYPE_CHECKING:
+    ImplementationResult: TypeAlias = Definition | list[DefinitionLink]
+else:
+    ImplementationResult = Annotated[Any, IMPLEMENTATION_RESULT_UNION]
+
+
+TYPE_DEFINITION_RESULT_UNION = StructUnion(
+    (),
+    (
+        ("targetRange targetSelectionRange targetUri", LocationLink),
+        ("range uri", Location),
+    ),
+    lists=True,
+)
+if TYPE_CHECKING:
+    TypeDefinitionResult: TypeAlias = Definition | list[DefinitionLink]
+else:
+    TypeDefinitionResult = Annotated[Any, TYPE_DEFINITION_RESULT_UNION]

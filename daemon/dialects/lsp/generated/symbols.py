@@ -19,6 +19,7 @@ __all__ = [
     "CallHierarchyPrepareParams",
     "DocumentSymbol",
     "DocumentSymbolParams",
+    "DocumentSymbolResult",
     "LocationUriOnly",
     "SymbolInformation",
     "TypeHierarchyItem",
@@ -27,6 +28,7 @@ __all__ = [
     "TypeHierarchySupertypesParams",
     "WorkspaceSymbol",
     "WorkspaceSymbolParams",
+    "WorkspaceSymbolResult",
 ]
 
 
@@ -91,13 +93,13 @@ class DocumentSymbolParams(WireStruct, kw_only=True):
     text_document: TextDocumentIdentifier
 
 
-class LocationUriOnly(WireStruct, kw_only=True):
-    uri: str
-
-
 class SymbolInformation(BaseSymbolInformation, kw_only=True):
     deprecated: bool | None = None
     location: Location
+
+
+class LocationUriOnly(WireStruct, kw_only=True):
+    uri: str
 
 
 class TypeHierarchyItem(WireStruct, kw_only=True):
@@ -141,6 +143,20 @@ class WorkspaceSymbolParams(WireStruct, kw_only=True):
     query: str
 
 
+DOCUMENT_SYMBOL_RESULT_UNION = StructUnion(
+    (),
+    (
+        ("kind name range selectionRange", DocumentSymbol),
+        ("kind location name", SymbolInformation),
+    ),
+    lists=True,
+)
+if TYPE_CHECKING:
+    DocumentSymbolResult: TypeAlias = list[SymbolInformation] | list[DocumentSymbol]
+else:
+    DocumentSymbolResult = Annotated[Any, DOCUMENT_SYMBOL_RESULT_UNION]
+
+
 WORKSPACE_SYMBOL_LOCATION_UNION = StructUnion(
     (),
     (
@@ -153,3 +169,17 @@ if TYPE_CHECKING:
     WorkspaceSymbolLocation: TypeAlias = Location | LocationUriOnly
 else:
     WorkspaceSymbolLocation = Annotated[Any, WORKSPACE_SYMBOL_LOCATION_UNION]
+
+
+WORKSPACE_SYMBOL_RESULT_UNION = StructUnion(
+    (),
+    (
+        ("kind location name", SymbolInformation),
+        ("kind location name", WorkspaceSymbol),
+    ),
+    lists=True,
+)
+if TYPE_CHECKING:
+    WorkspaceSymbolResult: TypeAlias = list[SymbolInformation] | list[WorkspaceSymbol]
+else:
+    WorkspaceSymbolResult = Annotated[Any, WORKSPACE_SYMBOL_RESULT_UNION]
