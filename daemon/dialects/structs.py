@@ -6,6 +6,7 @@ Authors may rely on this:
 - An optional member that is absent is None, and None is not written. Where a protocol tells null from absent, absent is
   UNSET and None is null.
 - A value that an enumeration does not name is kept: `SymbolKind(99)` has that value and is written as it came.
+- Structs of LSP that hold numbers only, such as Position and Range, are values: frozen, ordered, with members by position.
 - A member with one fixed value, such as `kind="create"`, is a class variable. It is written, and none needs to pass it.
 """
 
