@@ -33,7 +33,7 @@ def main() -> None:
             stale.unlink()
         for module, text in modules.items():
             path = folder / f"{module}.py"
-            path.write_text(text, encoding="utf-8")
+            path.write_text(text, encoding="utf-8", newline="\n")
             written.append(str(path))
     ruff = [sys.executable, "-P", "-m", "ruff"]
     rules = ["--config", str(ROOT / "pyproject.toml"), "--quiet", "--no-cache"]

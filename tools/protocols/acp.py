@@ -8,6 +8,7 @@ from typing import Any, Final  # Any: a schema is JSON
 
 from json_schema import Reader
 from model import ANY, NONE, Plain, Type, one_of
+from names import pascal
 from python_text import Group, Style, heading, name_ambiguous_unions, write_modules
 from schema_file import load
 
@@ -46,7 +47,7 @@ def generate(schemas: Path) -> dict[str, str]:
             reader.define(row[key])
     reader.define("ErrorCode")
     model = reader.model
-    codes = dict(model.enumerations["ErrorCode"].values)
+    codes = {pascal(name): code for name, code in model.enumerations.pop("ErrorCode").values}
     name_ambiguous_unions(model)
     source = f"the schema of ACP {VERSION}"
     in_session = sorted(
@@ -59,7 +60,6 @@ def generate(schemas: Path) -> dict[str, str]:
         Group("prompts", "A turn: the prompt, its updates, its end.", in_session),
         Group("methods_of_agents", "What a client asks of an agent.", _types(methods, "clientToAgent")),
         Group("methods_of_clients", "What an agent asks of a client.", _types(methods, "agentToClient", "both")),
-        Group("errors", "The codes of errors.", ["ErrorCode"]),
     ]
     if lost := model.public - set[str]().union(*(model.reachable(*group.seeds) for group in groups)):
         raise ValueError(f"no module claims {lost}")

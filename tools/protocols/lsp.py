@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final  # Any: the meta model is JSON
 
 from choices import is_ambiguous
-from lsp_model import read_model, type_of
+from lsp_model import names_in_json, read_model, type_of
 from lsp_tables import tables_module
 from model import ListOf, Model, without_none
 from python_text import Group, Style, group_modules, heading, name_ambiguous_unions, write_modules
@@ -19,107 +20,122 @@ BASE: Final = (
     "WorkspaceFolder"
 ).split()
 
+
+@dataclass(frozen=True)
+class Family:
+    module: str
+    purpose: str
+    definitions: str = ""
+    """Names that it claims."""
+    methods: str = ""
+    """Beginnings of the methods whose params and results it claims."""
+
+
 FAMILIES: Final = (
-    ("edits", "Changes of files and documents.", ("WorkspaceEdit", "ResourceOperation"), ()),
-    ("documents", "Open documents: opened, changed, saved, closed.", (), ("textDocument/did", "textDocument/willSave")),
-    (
+    Family(
+        "edits",
+        "Changes of files and documents.",
+        definitions="WorkspaceEdit ResourceOperation",
+    ),
+    Family(
+        "documents",
+        "Open documents: opened, changed, saved, closed.",
+        methods="textDocument/did textDocument/willSave",
+    ),
+    Family(
         "completion",
         "Completion, inline completion too.",
-        (),
-        ("textDocument/completion", "textDocument/inlineCompletion", "completionItem/"),
+        methods="textDocument/completion textDocument/inlineCompletion completionItem/",
     ),
-    ("hover", "Hovers and signature help.", (), ("textDocument/hover", "textDocument/signatureHelp")),
-    (
+    Family(
+        "hover",
+        "Hovers and signature help.",
+        methods="textDocument/hover textDocument/signatureHelp",
+    ),
+    Family(
         "navigation",
         "Definitions, references and ranges of a document.",
-        (),
-        tuple(
-            f"textDocument/{name}"
-            for name in (
-                "declaration definition documentHighlight foldingRange implementation linkedEditingRange moniker "
-                "references selectionRange typeDefinition"
-            ).split()
+        methods=(
+            "textDocument/declaration textDocument/definition textDocument/documentHighlight "
+            "textDocument/foldingRange textDocument/implementation textDocument/linkedEditingRange "
+            "textDocument/moniker textDocument/references textDocument/selectionRange "
+            "textDocument/typeDefinition"
         ),
     ),
-    (
+    Family(
         "symbols",
         "Symbols, and the hierarchies of calls and types.",
-        (),
-        (
-            "textDocument/documentSymbol",
-            "workspace/symbol",
-            "workspaceSymbol/",
-            "textDocument/prepareCallHierarchy",
-            "textDocument/prepareTypeHierarchy",
-            "callHierarchy/",
-            "typeHierarchy/",
+        methods=(
+            "textDocument/documentSymbol workspace/symbol workspaceSymbol/ "
+            "textDocument/prepareCallHierarchy textDocument/prepareTypeHierarchy callHierarchy/ "
+            "typeHierarchy/"
         ),
     ),
-    (
+    Family(
         "actions",
         "Code actions, code lenses and commands.",
-        (),
-        ("textDocument/codeAction", "codeAction/", "textDocument/codeLens", "codeLens/", "workspace/executeCommand"),
+        methods=("textDocument/codeAction codeAction/ textDocument/codeLens codeLens/ workspace/executeCommand"),
     ),
-    (
+    Family(
         "decorations",
         "Colors, links, inlay hints, inline values and semantic tokens.",
-        ("SemanticTokenModifiers", "SemanticTokenTypes"),
-        (
-            "textDocument/documentColor",
-            "textDocument/colorPresentation",
-            "textDocument/documentLink",
-            "documentLink/",
-            "textDocument/inlayHint",
-            "inlayHint/",
-            "textDocument/inlineValue",
-            "textDocument/semanticTokens",
+        definitions="SemanticTokenModifiers SemanticTokenTypes",
+        methods=(
+            "textDocument/documentColor textDocument/colorPresentation textDocument/documentLink "
+            "documentLink/ textDocument/inlayHint inlayHint/ textDocument/inlineValue "
+            "textDocument/semanticTokens"
         ),
     ),
-    (
+    Family(
         "formatting",
         "Formatting and renaming.",
-        (),
-        (
-            "textDocument/formatting",
-            "textDocument/range",
-            "textDocument/onType",
-            "textDocument/rename",
-            "textDocument/prepareRename",
+        methods=(
+            "textDocument/formatting textDocument/range textDocument/onType textDocument/rename "
+            "textDocument/prepareRename"
         ),
     ),
-    (
+    Family(
         "diagnostics",
         "Diagnostics, pushed and pulled.",
-        ("DocumentDiagnosticReportKind",),
-        ("textDocument/publish", "textDocument/diagnostic", "workspace/diagnostic"),
+        definitions="DocumentDiagnosticReportKind",
+        methods="textDocument/publish textDocument/diagnostic workspace/diagnostic",
     ),
-    (
+    Family(
         "server_capabilities",
         "What a server offers, and the options of registrations.",
-        ("ServerCapabilities", "StaticRegistrationOptions"),
-        ("options",),
+        definitions="ServerCapabilities StaticRegistrationOptions",
     ),
-    ("notebooks", "Notebooks.", (), ("notebookDocument/",)),
-    ("client_capabilities", "What a client can.", ("ClientCapabilities",), ()),
-    (
+    Family(
+        "notebooks",
+        "Notebooks.",
+        methods="notebookDocument/",
+    ),
+    Family(
+        "client_capabilities",
+        "What a client can.",
+        definitions="ClientCapabilities",
+    ),
+    Family(
         "session",
         "The begin of a session, registrations, progress, cancellation and traces.",
-        (
-            "ErrorCodes",
-            "LSPErrorCodes",
-            "WorkDoneProgressBegin",
-            "WorkDoneProgressReport",
-            "WorkDoneProgressEnd",
-            "WorkspaceFoldersInitializeParams",
+        definitions=(
+            "ErrorCodes LSPErrorCodes WorkDoneProgressBegin WorkDoneProgressReport "
+            "WorkDoneProgressEnd WorkspaceFoldersInitializeParams"
         ),
-        ("initialize", "client/", "$/", "window/workDone"),
+        methods="initialize client/ $/ window/workDone",
     ),
-    ("workspace", "Files, folders and configuration of the workspace.", (), ("workspace/",)),
-    ("window", "Messages, and documents to show.", (), ("window/", "telemetry/")),
+    Family(
+        "workspace",
+        "Files, folders and configuration of the workspace.",
+        methods="workspace/",
+    ),
+    Family(
+        "window",
+        "Messages, and documents to show.",
+        methods="window/ telemetry/",
+    ),
 )
-"""Each module with its purpose, the definitions that it claims, and the methods whose types it claims. In this order: a
-module imports from those before it only."""
+"""In this order a module imports from those before it only. `server_capabilities` claims the options of all registrations too."""
 
 
 def generate(schemas: Path) -> dict[str, str]:
@@ -161,34 +177,24 @@ def _groups(raw: dict[str, Any], model: Model, results: dict[str, str]) -> Itera
     yield Group("enumerations", "Enumerations that messages and capabilities share.", sorted(capabilities & others))
     yield Group("base", "What most messages are made of: positions, ranges, documents, edits, diagnostics.", BASE)
     claimed = model.reachable(*BASE)
-    for module, purpose, names, prefixes in FAMILIES:
-        named = {name for method, name in results.items() if method.startswith(prefixes)}
-        seeds = sorted({*names, *named, *_seeds(raw, prefixes)})
+    for family in FAMILIES:
+        seeds = sorted({*family.definitions.split(), *_seeds(raw, family, results)})
         claimed |= model.reachable(*seeds)
-        yield Group(module, purpose, seeds)
+        yield Group(family.module, family.purpose, seeds)
     if others := model.public - claimed:
         yield Group("others", "What no message leads to.", sorted(others))
 
 
-def _seeds(raw: dict[str, Any], prefixes: tuple[str, ...]) -> Iterator[str]:
-    """The types of these methods; for `options`, the registration options of all."""
+def _seeds(raw: dict[str, Any], family: Family, results: dict[str, str]) -> Iterator[str]:
+    beginnings = tuple(family.methods.split())
     for row in raw["requests"] + raw["notifications"]:
-        if prefixes == ("options",):
-            yield from _names(row.get("registrationOptions"))
-        elif row["method"].startswith(prefixes):
+        if family.module == "server_capabilities":
+            yield from names_in_json(row.get("registrationOptions"))
+        elif row["method"].startswith(beginnings):
             for key in ("params", "result", "partialResult", "errorData"):
-                yield from _names(row.get(key))
-
-
-def _names(of: Any) -> Iterator[str]:
-    if isinstance(of, dict):
-        if of.get("kind") == "reference":
-            yield of["name"]
-        for value in of.values():
-            yield from _names(value)
-    elif isinstance(of, list):
-        for value in of:
-            yield from _names(value)
+                yield from names_in_json(row.get(key))
+            if row["method"] in results:
+                yield results[row["method"]]
 
 
 def _names_module(source: str, held: dict[str, set[str]], public: set[str]) -> str:

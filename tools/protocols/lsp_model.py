@@ -69,7 +69,7 @@ def _forgive_absent_members(raw: dict[str, Any], model: Model) -> None:
             ("registrationOptions", False, True),
             ("errorData", False, True),
         ):
-            names = _named(row[key]) if key in row else set()
+            names = names_in_json(row[key]) if key in row else set()
             read |= names if was_read else set()
             written |= names if was_written else set()
     for name in model.reachable(*read) - model.reachable(
@@ -86,14 +86,15 @@ def _may_be_null(of: Type) -> bool:
     return isinstance(of, OneOf) and NONE in of.items
 
 
-def _named(of: Any) -> set[str]:
+def names_in_json(of: Any) -> set[str]:
+    """What a type of the meta model refers to."""
     match of:
         case {"kind": "reference", "name": str(name)}:
             return {name}
         case dict():
-            return set[str]().union(*map(_named, of.values()))
+            return set[str]().union(*map(names_in_json, of.values()))
         case list():
-            return set[str]().union(*map(_named, of))
+            return set[str]().union(*map(names_in_json, of))
         case _:
             return set()
 

@@ -17,6 +17,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from msgspec import Struct
 
+from discreet import lsp
 from discreet.daemon.dialects.acp.generated import tables as acp_tables
 from discreet.daemon.dialects.lsp.generated import names as lsp_names
 from discreet.daemon.dialects.lsp.generated import tables as lsp_tables
@@ -44,7 +45,11 @@ def structs_of(protocol: str) -> dict[str, type[Struct]]:
     found: dict[str, type[Struct]] = {}
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         for name, value in vars(importlib.import_module(module.name)).items():
-            if isinstance(value, type) and issubclass(value, Struct) and value.__module__ == module.name:
+            if (
+                isinstance(value, type)
+                and issubclass(value, Struct)
+                and (value.__module__, value.__name__) == (module.name, name)
+            ):
                 found[f"{protocol}.{module.name.rpartition('.')[2]}.{name}"] = value
     return found
 
@@ -102,6 +107,40 @@ def definitions_of(path: Path) -> dict[str, Any]:
     return {"$defs": schema.get("$defs") or schema["definitions"]}
 
 
+def test_structs_of_lsp_have_the_members_of_the_meta_model(schemas: Path) -> None:
+    raw = json.loads((schemas / "lsp" / "metaModel.json").read_text("utf-8"))
+    structures = {structure["name"]: structure for structure in raw["structures"]}
+
+    def members(name: str) -> dict[str, Any]:
+        others = structures[name].get("extends", []) + structures[name].get("mixins", [])
+        own = {member["name"]: member for member in structures[name]["properties"]}
+        return {key: member for other in others for key, member in members(other["name"]).items()} | own
+
+    def may_be_absent(member: dict[str, Any]) -> bool:
+        return member.get("optional", False) or {"kind": "base", "name": "null"} in member["type"].get("items", ())
+
+    structs = {place.rpartition(".")[2]: struct for place, struct in structs_of("lsp").items()}
+    assert structs.keys() == {name for name in structures if not name.startswith("_")}
+    for name, struct in structs.items():
+        tag = struct.__struct_config__.tag_field
+        fields = {field.encode_name: field.required for field in msgspec.structs.fields(struct)}
+        published = members(name)
+        assert fields.keys() | ({tag} if tag else set()) == published.keys(), name
+        assert {key for key, required in fields.items() if required} <= {
+            key for key, member in published.items() if not member.get("optional")
+        }, name
+        assert {key for key, required in fields.items() if not required} <= {
+            key for key, member in published.items() if may_be_absent(member)
+        }, name
+
+
+def test_enumerations_of_lsp_have_the_values_of_the_meta_model(schemas: Path) -> None:
+    raw = json.loads((schemas / "lsp" / "metaModel.json").read_text("utf-8"))
+    for published in raw["enumerations"]:
+        enumeration = getattr(lsp, published["name"])
+        assert {member.value for member in enumeration} == {value["value"] for value in published["values"]}
+
+
 def test_lsp_has_a_row_for_every_method() -> None:
     assert len(lsp_tables.REQUESTS) == 69
     assert len(lsp_tables.NOTIFICATIONS) == 26
@@ -138,8 +177,6 @@ def test_the_server_capability_of_a_method_leads_through_the_options() -> None:
 
 
 def test_options_are_the_members_of_the_structs() -> None:
-    from discreet import lsp
-
     for name, options in lsp_tables.OPTIONS.items():
         struct = getattr(lsp, name)
         fields = {field.encode_name: field.required for field in msgspec.structs.fields(struct)}

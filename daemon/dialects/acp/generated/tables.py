@@ -148,12 +148,12 @@ METHODS: Final[dict[str, Method]] = {
 }
 
 ERROR_CODES: Final[dict[str, int]] = {
-    "Parse error": -32700,
-    "Invalid request": -32600,
-    "Method not found": -32601,
-    "Invalid params": -32602,
-    "Internal error": -32603,
-    "Request cancelled": -32800,
-    "Authentication required": -32000,
-    "Resource not found": -32002,
+    "ParseError": -32700,
+    "InvalidRequest": -32600,
+    "MethodNotFound": -32601,
+    "InvalidParams": -32602,
+    "InternalError": -32603,
+    "RequestCancelled": -32800,
+    "AuthenticationRequired": -32000,
+    "ResourceNotFound": -32002,
 }
