@@ -33,7 +33,13 @@ LOG_FLUSH_SECONDS: Final = 0.5
 
 
 def start_logging(
-    settings: LogSettings, stderr_fd: int, environ: Mapping[str, str], *, version: str = "", logger: Logger = log
+    settings: LogSettings,
+    stderr_fd: int,
+    environ: Mapping[str, str],
+    *,
+    version: str = "",
+    logger: Logger = log,
+    first_line_delay: float = FIRST_LINE_DELAY_SECONDS,
 ) -> LogWriter:
     """Choose sink, form and level, log `daemon.started`, and begin to write, earlier events first.
 
@@ -55,6 +61,7 @@ def start_logging(
         form=form if settings.format == "auto" else settings.format,
         color=wants_color(settings, sink, environ),
         environ=dict(environ),
+        first_line_delay=first_line_delay,
     )
     logger.info("daemon.started", version=version, pid=os.getpid(), log_level=logger.level, sink=sink.name)
     if fault is not None:
@@ -66,7 +73,16 @@ def start_logging(
 class LogWriter:
     """Writes the events of a logger. Close it last: later events, uncaught exceptions included, are not seen."""
 
-    def __init__(self, logger: Logger, sink: Sink, *, form: Form, color: bool, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        logger: Logger,
+        sink: Sink,
+        *,
+        form: Form,
+        color: bool,
+        environ: Mapping[str, str],
+        first_line_delay: float,
+    ) -> None:
         self.sink_name = sink.name
         """`stderr`, `journal`, or the file's name."""
         self._queue = logger.queue
@@ -74,6 +90,7 @@ class LogWriter:
         self._form: Form = form
         self._color = color
         self._environ = environ
+        self._first_line_delay = first_line_delay
         self._renderer: Renderer | None = None
         self._closing = False
         self._dropped: int | None = None
@@ -144,7 +161,7 @@ class LogWriter:
 
     def _run(self) -> None:
         self._queue.writer = _thread.get_ident()
-        self._no_delay.acquire(timeout=FIRST_LINE_DELAY_SECONDS)
+        self._no_delay.acquire(timeout=self._first_line_delay)
         while self._dropped is None:  # else `close` has stopped waiting for this thread
             event = self._queue.get()
             if event is not None:
