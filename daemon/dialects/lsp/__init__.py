@@ -1,1 +1,1 @@
-"""Language servers: what LSP adds to operations."""
+"""The Language Server Protocol."""

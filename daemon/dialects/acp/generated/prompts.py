@@ -1,0 +1,454 @@
+# Written by tools/protocols from the schema of ACP 1. Do not edit.
+"""A turn: the prompt, its updates, its end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+
+from msgspec import UNSET, UnsetType, field
+from msgspec.structs import force_setattr
+
+from ...structs import FrozenWireStruct, OpenStr, StructUnion
+
+__all__ = [
+    "AgentMessageChunk",
+    "AgentThoughtChunk",
+    "Annotations",
+    "AudioContent",
+    "AvailableCommand",
+    "AvailableCommandInput",
+    "AvailableCommandsUpdate",
+    "BlobResourceContents",
+    "CancelNotification",
+    "ConfigOptionUpdate",
+    "Content",
+    "ContentBlock",
+    "ContentChunk",
+    "Cost",
+    "CurrentModeUpdate",
+    "Diff",
+    "EmbeddedResource",
+    "EmbeddedResourceResource",
+    "ImageContent",
+    "MessageId",
+    "Plan",
+    "PlanEntry",
+    "PlanEntryPriority",
+    "PlanEntryStatus",
+    "PromptRequest",
+    "PromptResponse",
+    "ResourceLink",
+    "Role",
+    "SessionConfigGroupId",
+    "SessionConfigId",
+    "SessionConfigOption",
+    "SessionConfigOptionCategory",
+    "SessionConfigSelectGroup",
+    "SessionConfigSelectOption",
+    "SessionConfigSelectOptions",
+    "SessionConfigValueId",
+    "SessionId",
+    "SessionInfoUpdate",
+    "SessionModeId",
+    "SessionNotification",
+    "SessionUpdate",
+    "SessionUpdateToolCallUpdate",
+    "StopReason",
+    "Terminal",
+    "TerminalId",
+    "TextContent",
+    "TextResourceContents",
+    "ToolCall",
+    "ToolCallContent",
+    "ToolCallId",
+    "ToolCallLocation",
+    "ToolCallStatus",
+    "ToolCallUpdate",
+    "ToolKind",
+    "UnstructuredCommandInput",
+    "UsageUpdate",
+    "UserMessageChunk",
+]
+
+
+class PlanEntryPriority(OpenStr):
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class PlanEntryStatus(OpenStr):
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+
+
+class Role(OpenStr):
+    ASSISTANT = "assistant"
+    USER = "user"
+
+
+class SessionConfigOptionCategory(OpenStr):
+    MODE = "mode"
+    MODEL = "model"
+    MODEL_CONFIG = "model_config"
+    THOUGHT_LEVEL = "thought_level"
+
+
+class StopReason(OpenStr):
+    END_TURN = "end_turn"
+    MAX_TOKENS = "max_tokens"
+    MAX_TURN_REQUESTS = "max_turn_requests"
+    REFUSAL = "refusal"
+    CANCELLED = "cancelled"
+
+
+class ToolCallStatus(OpenStr):
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+class ToolKind(OpenStr):
+    READ = "read"
+    EDIT = "edit"
+    DELETE = "delete"
+    MOVE = "move"
+    SEARCH = "search"
+    EXECUTE = "execute"
+    THINK = "think"
+    FETCH = "fetch"
+    SWITCH_MODE = "switch_mode"
+    OTHER = "other"
+
+
+class ContentChunk(FrozenWireStruct, frozen=True, kw_only=True):
+    content: ContentBlock
+    message_id: MessageId | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class AgentMessageChunk(ContentChunk, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="agent_message_chunk"):
+    session_update: ClassVar[Literal["agent_message_chunk"]] = "agent_message_chunk"
+
+
+class AgentThoughtChunk(ContentChunk, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="agent_thought_chunk"):
+    session_update: ClassVar[Literal["agent_thought_chunk"]] = "agent_thought_chunk"
+
+
+class Annotations(FrozenWireStruct, frozen=True, kw_only=True):
+    audience: list[Role] | None = None
+    last_modified: str | None = None
+    priority: float | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class AudioContent(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", tag="audio"):
+    type: ClassVar[Literal["audio"]] = "audio"
+    annotations: Annotations | None = None
+    data: str
+    mime_type: str
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class AvailableCommand(FrozenWireStruct, frozen=True, kw_only=True):
+    name: str
+    description: str
+    input: AvailableCommandInput | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class UnstructuredCommandInput(FrozenWireStruct, frozen=True, kw_only=True):
+    hint: str
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class AvailableCommandsUpdate(
+    FrozenWireStruct, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="available_commands_update"
+):
+    session_update: ClassVar[Literal["available_commands_update"]] = "available_commands_update"
+    available_commands: list[AvailableCommand]
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class BlobResourceContents(FrozenWireStruct, frozen=True, kw_only=True):
+    blob: str
+    mime_type: str | None = None
+    uri: str
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class CancelNotification(FrozenWireStruct, frozen=True, kw_only=True):
+    session_id: SessionId
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class ConfigOptionUpdate(
+    FrozenWireStruct, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="config_option_update"
+):
+    session_update: ClassVar[Literal["config_option_update"]] = "config_option_update"
+    config_options: list[SessionConfigOption]
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class Content(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", tag="content"):
+    type: ClassVar[Literal["content"]] = "content"
+    content: ContentBlock
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class EmbeddedResource(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", tag="resource"):
+    type: ClassVar[Literal["resource"]] = "resource"
+    annotations: Annotations | None = None
+    resource: EmbeddedResourceResource
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "resource", EMBEDDED_RESOURCE_RESOURCE_UNION.read(self.resource))
+
+
+class ImageContent(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", tag="image"):
+    type: ClassVar[Literal["image"]] = "image"
+    annotations: Annotations | None = None
+    data: str
+    mime_type: str
+    uri: str | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class ResourceLink(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", tag="resource_link"):
+    type: ClassVar[Literal["resource_link"]] = "resource_link"
+    annotations: Annotations | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    name: str
+    size: int | None = None
+    title: str | None = None
+    uri: str
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class TextContent(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", tag="text"):
+    type: ClassVar[Literal["text"]] = "text"
+    annotations: Annotations | None = None
+    text: str
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class Cost(FrozenWireStruct, frozen=True, kw_only=True):
+    amount: float
+    currency: str
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class CurrentModeUpdate(
+    FrozenWireStruct, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="current_mode_update"
+):
+    session_update: ClassVar[Literal["current_mode_update"]] = "current_mode_update"
+    current_mode_id: SessionModeId
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class Diff(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", tag="diff"):
+    type: ClassVar[Literal["diff"]] = "diff"
+    path: str
+    old_text: str | None = None
+    new_text: str
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class TextResourceContents(FrozenWireStruct, frozen=True, kw_only=True):
+    mime_type: str | None = None
+    text: str
+    uri: str
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class Plan(FrozenWireStruct, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="plan"):
+    session_update: ClassVar[Literal["plan"]] = "plan"
+    entries: list[PlanEntry]
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class PlanEntry(FrozenWireStruct, frozen=True, kw_only=True):
+    content: str
+    priority: PlanEntryPriority
+    status: PlanEntryStatus
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class PromptRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    session_id: SessionId
+    prompt: list[ContentBlock]
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class PromptResponse(FrozenWireStruct, frozen=True, kw_only=True):
+    stop_reason: StopReason
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class SessionConfigOption(FrozenWireStruct, frozen=True, kw_only=True):
+    id: SessionConfigId
+    name: str
+    description: str | None = None
+    category: SessionConfigOptionCategory | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+    type: Literal["select", "boolean"]
+    current_value: SessionConfigValueId | bool
+    options: SessionConfigSelectOptions | None = None
+
+    def __post_init__(self) -> None:
+        force_setattr(
+            self, "options", None if self.options is None else SESSION_CONFIG_SELECT_OPTIONS_UNION.read(self.options)
+        )
+
+
+class SessionConfigSelectGroup(FrozenWireStruct, frozen=True, kw_only=True):
+    group: SessionConfigGroupId
+    name: str
+    options: list[SessionConfigSelectOption]
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class SessionConfigSelectOption(FrozenWireStruct, frozen=True, kw_only=True):
+    value: SessionConfigValueId
+    name: str
+    description: str | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class SessionInfoUpdate(
+    FrozenWireStruct, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="session_info_update"
+):
+    session_update: ClassVar[Literal["session_info_update"]] = "session_info_update"
+    title: str | None | UnsetType = UNSET
+    updated_at: str | None | UnsetType = UNSET
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class SessionNotification(FrozenWireStruct, frozen=True, kw_only=True):
+    session_id: SessionId
+    update: SessionUpdate
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class ToolCallUpdate(FrozenWireStruct, frozen=True, kw_only=True):
+    tool_call_id: ToolCallId
+    kind: ToolKind | None = None
+    status: ToolCallStatus | None = None
+    title: str | None = None
+    content: list[ToolCallContent] | None = None
+    locations: list[ToolCallLocation] | None = None
+    raw_input: Any = None
+    raw_output: Any = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class SessionUpdateToolCallUpdate(
+    ToolCallUpdate, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="tool_call_update"
+):
+    session_update: ClassVar[Literal["tool_call_update"]] = "tool_call_update"
+
+
+class ToolCall(FrozenWireStruct, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="tool_call"):
+    session_update: ClassVar[Literal["tool_call"]] = "tool_call"
+    tool_call_id: ToolCallId
+    title: str
+    kind: ToolKind | None = None
+    status: ToolCallStatus | None = None
+    content: list[ToolCallContent] | None = None
+    locations: list[ToolCallLocation] | None = None
+    raw_input: Any = None
+    raw_output: Any = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class UsageUpdate(FrozenWireStruct, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="usage_update"):
+    session_update: ClassVar[Literal["usage_update"]] = "usage_update"
+    used: int
+    size: int
+    cost: Cost | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class UserMessageChunk(ContentChunk, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="user_message_chunk"):
+    session_update: ClassVar[Literal["user_message_chunk"]] = "user_message_chunk"
+
+
+class Terminal(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", tag="terminal"):
+    type: ClassVar[Literal["terminal"]] = "terminal"
+    terminal_id: TerminalId
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class ToolCallLocation(FrozenWireStruct, frozen=True, kw_only=True):
+    path: str
+    line: int | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+AvailableCommandInput: TypeAlias = UnstructuredCommandInput
+
+ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
+
+EMBEDDED_RESOURCE_RESOURCE_UNION = StructUnion(
+    (),
+    (
+        ("text uri", TextResourceContents),
+        ("blob uri", BlobResourceContents),
+    ),
+    lists=False,
+)
+if TYPE_CHECKING:
+    EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
+else:
+    EmbeddedResourceResource = Annotated[Any, EMBEDDED_RESOURCE_RESOURCE_UNION]
+
+
+MessageId: TypeAlias = str
+
+SessionConfigGroupId: TypeAlias = str
+
+SessionConfigId: TypeAlias = str
+
+SESSION_CONFIG_SELECT_OPTIONS_UNION = StructUnion(
+    (),
+    (
+        ("group name options", SessionConfigSelectGroup),
+        ("name value", SessionConfigSelectOption),
+    ),
+    lists=True,
+)
+if TYPE_CHECKING:
+    SessionConfigSelectOptions: TypeAlias = list[SessionConfigSelectOption] | list[SessionConfigSelectGroup]
+else:
+    SessionConfigSelectOptions = Annotated[Any, SESSION_CONFIG_SELECT_OPTIONS_UNION]
+
+
+SessionConfigValueId: TypeAlias = str
+
+SessionId: TypeAlias = str
+
+SessionModeId: TypeAlias = str
+
+SessionUpdate: TypeAlias = (
+    UserMessageChunk
+    | AgentMessageChunk
+    | AgentThoughtChunk
+    | ToolCall
+    | SessionUpdateToolCallUpdate
+    | Plan
+    | AvailableCommandsUpdate
+    | CurrentModeUpdate
+    | ConfigOptionUpdate
+    | SessionInfoUpdate
+    | UsageUpdate
+)
+
+TerminalId: TypeAlias = str
+
+ToolCallContent: TypeAlias = Content | Diff | Terminal
+
+ToolCallId: TypeAlias = str

@@ -1,0 +1,106 @@
+# Written by tools/protocols from the schemas of MCP 2024-11-05 to 2025-11-25. Do not edit.
+"""What each legacy revision knows, so that what leaves can be reduced to the negotiated one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+LEGACY_REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+
+MODERN_REVISION: Final = "2026-07-28"
+
+STRUCTS: Final[dict[str, str]] = {
+    "AudioContent": "2025-03-26",
+    "BooleanSchema": "2025-06-18",
+    "CancelTaskRequestParams": "2025-11-25",
+    "CancelTaskResult": "2025-11-25",
+    "ClientCapabilitiesElicitation": "2025-11-25",
+    "ClientCapabilitiesSampling": "2025-11-25",
+    "ClientCapabilitiesTasks": "2025-11-25",
+    "ClientCapabilitiesTasksRequests": "2025-11-25",
+    "ClientCapabilitiesTasksRequestsElicitation": "2025-11-25",
+    "ClientCapabilitiesTasksRequestsSampling": "2025-11-25",
+    "CompleteRequestParamsContext": "2025-06-18",
+    "ElicitRequestFormParams": "2025-06-18",
+    "ElicitRequestFormParamsRequestedSchema": "2025-06-18",
+    "ElicitRequestURLParams": "2025-11-25",
+    "ElicitResult": "2025-06-18",
+    "ElicitationCompleteNotificationParams": "2025-11-25",
+    "GetTaskPayloadRequestParams": "2025-11-25",
+    "GetTaskRequestParams": "2025-11-25",
+    "GetTaskResult": "2025-11-25",
+    "Icon": "2025-11-25",
+    "LegacyTitledEnumSchema": "2025-06-18",
+    "ListTasksResult": "2025-11-25",
+    "NotificationParams": "2025-11-25",
+    "NumberSchema": "2025-06-18",
+    "RequestParams": "2025-11-25",
+    "ResourceLink": "2025-06-18",
+    "ServerCapabilitiesTasks": "2025-11-25",
+    "ServerCapabilitiesTasksRequests": "2025-11-25",
+    "ServerCapabilitiesTasksRequestsTools": "2025-11-25",
+    "StringSchema": "2025-06-18",
+    "Task": "2025-11-25",
+    "TaskMetadata": "2025-11-25",
+    "TaskStatusNotificationParams": "2025-11-25",
+    "TitledMultiSelectEnumSchema": "2025-11-25",
+    "TitledMultiSelectEnumSchemaItems": "2025-11-25",
+    "TitledMultiSelectEnumSchemaItemsAnyOfItem": "2025-11-25",
+    "TitledSingleSelectEnumSchema": "2025-11-25",
+    "TitledSingleSelectEnumSchemaOneOfItem": "2025-11-25",
+    "ToolAnnotations": "2025-03-26",
+    "ToolChoice": "2025-11-25",
+    "ToolExecution": "2025-11-25",
+    "ToolResultContent": "2025-11-25",
+    "ToolUseContent": "2025-11-25",
+    "URLElicitationRequiredErrorData": "2025-11-25",
+    "UntitledMultiSelectEnumSchema": "2025-11-25",
+    "UntitledMultiSelectEnumSchemaItems": "2025-11-25",
+    "UntitledSingleSelectEnumSchema": "2025-11-25",
+}
+"""The first revision that has a struct, if that is not the first of all."""
+
+MEMBERS: Final[dict[str, dict[str, str]]] = {
+    "Annotations": {"lastModified": "2025-06-18"},
+    "AudioContent": {"_meta": "2025-06-18"},
+    "BlobResourceContents": {"_meta": "2025-06-18"},
+    "CallToolRequestParams": {"task": "2025-11-25"},
+    "CallToolResult": {"structuredContent": "2025-06-18"},
+    "ClientCapabilities": {"elicitation": "2025-06-18", "tasks": "2025-11-25"},
+    "CompleteRequestParams": {"context": "2025-06-18"},
+    "CreateMessageRequestParams": {"task": "2025-11-25", "toolChoice": "2025-11-25", "tools": "2025-11-25"},
+    "ElicitRequestFormParams": {"mode": "2025-11-25", "task": "2025-11-25"},
+    "ElicitRequestFormParamsRequestedSchema": {"$schema": "2025-11-25"},
+    "EmbeddedResource": {"_meta": "2025-06-18"},
+    "ImageContent": {"_meta": "2025-06-18"},
+    "Implementation": {
+        "description": "2025-11-25",
+        "icons": "2025-11-25",
+        "title": "2025-06-18",
+        "websiteUrl": "2025-11-25",
+    },
+    "LegacyTitledEnumSchema": {"default": "2025-11-25"},
+    "NumberSchema": {"default": "2025-11-25"},
+    "ProgressNotificationParams": {"message": "2025-03-26"},
+    "Prompt": {"_meta": "2025-06-18", "icons": "2025-11-25", "title": "2025-06-18"},
+    "PromptArgument": {"title": "2025-06-18"},
+    "PromptReference": {"title": "2025-06-18"},
+    "Resource": {"_meta": "2025-06-18", "icons": "2025-11-25", "title": "2025-06-18"},
+    "ResourceLink": {"icons": "2025-11-25"},
+    "ResourceTemplate": {"_meta": "2025-06-18", "icons": "2025-11-25", "title": "2025-06-18"},
+    "Root": {"_meta": "2025-06-18"},
+    "SamplingMessage": {"_meta": "2025-11-25"},
+    "ServerCapabilities": {"completions": "2025-03-26", "tasks": "2025-11-25"},
+    "StringSchema": {"default": "2025-11-25"},
+    "TextContent": {"_meta": "2025-06-18"},
+    "TextResourceContents": {"_meta": "2025-06-18"},
+    "Tool": {
+        "_meta": "2025-06-18",
+        "annotations": "2025-03-26",
+        "execution": "2025-11-25",
+        "icons": "2025-11-25",
+        "outputSchema": "2025-06-18",
+        "title": "2025-06-18",
+    },
+}
+"""The first revision that has a member, by its name on the wire, if its struct is older."""

@@ -1,0 +1,17 @@
+"""What tests of the dialects share: the published schemas, where they are at hand."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def schemas() -> Path:
+    """The folder with the schemas that the generated modules are written from."""
+    folder = os.environ.get("DISCREET_SCHEMAS")
+    if not folder:
+        pytest.skip("DISCREET_SCHEMAS names no folder with the published schemas")
+    return Path(folder)

@@ -1,0 +1,45 @@
+"""Writes daemon/dialects/*/generated from published schemas.
+
+`python -P tools/protocols FOLDER`, where FOLDER holds lsp/metaModel.json, mcp/<revision>.json, acp/v1.json and
+acp/v1.meta.json. What is written holds names, types and numbers, and none of the schemas' sentences.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import acp
+import lsp
+import mcp
+
+ROOT = Path(__file__).parents[2]
+PROTOCOLS = {"lsp": lsp, "mcp": mcp, "acp": acp}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -P tools/protocols", description=__doc__.partition("\n")[0])
+    parser.add_argument("schemas", type=Path, help="the folder with lsp/metaModel.json, mcp/*.json and acp/v1.json")
+    parser.add_argument("--to", type=Path, default=ROOT / "daemon" / "dialects", help="write into another folder")
+    arguments = parser.parse_args()
+    texts = {name: protocol.generate(arguments.schemas) for name, protocol in PROTOCOLS.items()}
+    written = []
+    for name, modules in texts.items():
+        folder = arguments.to / name / "generated"
+        folder.mkdir(parents=True, exist_ok=True)
+        for stale in folder.glob("*.py"):
+            stale.unlink()
+        for module, text in modules.items():
+            path = folder / f"{module}.py"
+            path.write_text(text, encoding="utf-8", newline="\n")
+            written.append(str(path))
+    ruff = [sys.executable, "-P", "-m", "ruff"]
+    rules = ["--config", str(ROOT / "pyproject.toml"), "--quiet", "--no-cache"]
+    subprocess.run([*ruff, "check", *rules, "--select", "I", "--fix", *written], check=True)
+    subprocess.run([*ruff, "format", *rules, *written], check=True)
+
+
+if __name__ == "__main__":
+    main()
