@@ -17,6 +17,7 @@ from .memory import MemoryBudget
 from .operations.access import PARENT, Access
 from .operations.catalogue import Catalogue
 from .operations.registry import Registry
+from .operations.service import DeclarationError
 from .process.address_space import fitting_memory, fitting_threads
 from .process.wakeup import Wakeup
 from .services.discovery import discovery, rpc_discovery
@@ -25,6 +26,7 @@ from .settings import Settings
 if TYPE_CHECKING:
     import anyio.abc
 
+    from ..errors.codes import DialectChoice
     from .agents.agent import Agent
     from .operations.context import Context, ContextHost, CurrentRequest
     from .operations.service import Service
@@ -109,6 +111,18 @@ class Host:
     def offered(self, context: Context) -> Iterator[OperationSpec]:
         """The external operations that this caller may call, in the order of declaration."""
         return self.catalogue.visible_to(context.identity)
+
+    @property
+    def dialect(self) -> DialectChoice:
+        """What clients speak: what the setting says, else what the services declare."""
+        declared = {service.dialect for service in self.catalogue.services if service.dialect is not None}
+        if self.settings.dialect is not None:
+            return self.settings.dialect
+        if len(declared) > 1:
+            raise DeclarationError(
+                f"the services declare different dialects ({', '.join(sorted(declared))}); choose one with --dialect"
+            )
+        return next(iter(declared), "plain")
 
     @property
     def server(self) -> tuple[str, str]:

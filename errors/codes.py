@@ -71,6 +71,9 @@ BATCH_MESSAGE = "Batch requests not supported"
 DialectName: TypeAlias = Literal["plain", "lsp", "mcp", "acp"]
 """What a client may speak."""
 
+DialectChoice: TypeAlias = Literal["plain", "lsp", "mcp", "acp", "auto"]
+"""The same as somebody chooses it; `auto` goes by the client's first message."""
+
 LSP_REQUEST_FAILED = -32803
 """LSP's code for a request that was right and failed (LSP 3.17, `LSPErrorCodes.RequestFailed`). New codes between −32099
 and −32000 are not allowed there."""

@@ -5,7 +5,7 @@ Knows nothing of the process (descriptors, signals, log sinks), and nothing of o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, final
 
@@ -13,6 +13,7 @@ from ...errors.failures import Unavailable
 from ...framing.channel import Channel
 from ...framing.events import FrameLimits
 from ...framing.parser import parser_for
+from ..dialects.session import Session, dialect_of, open_session
 from ..dispatch.backlog import STRETCH, Backlog
 from ..dispatch.dispatcher import Dispatcher
 from ..dispatch.request import Request
@@ -22,9 +23,8 @@ from ..dispatch.scheduler import Client
 from ..logs import log
 from ..operations.registry import Registry
 from ..process.reexec import NEW_CONNECTION, ConnectionState
-from ..rpc.dialect import PLAIN
 from ..rpc.request_log import note_timeout
-from ..services.builtins import Life, builtins
+from ..services.builtins import Life
 from ..services.handshake import ServerInfo
 from .client_requests import ClientRequests
 from .context_host import ClientContextHost
@@ -33,11 +33,13 @@ from .reader import Reader
 from .writer import Writer
 
 if TYPE_CHECKING:
+    from ...errors.codes import DialectName
     from ...framing.transports.interface import ByteTransport
     from ..host import Host
     from ..operations.access import Identity
     from ..operations.context import ClientInfo
     from ..operations.spec import OperationSpec
+    from ..rpc.envelope import Call
 
 
 class Owner(Life, Protocol):
@@ -50,6 +52,14 @@ class Owner(Life, Protocol):
     def on_progress(self) -> None:
         """Something was read, started, ended or sent."""
         ...
+
+
+@final
+class FirstCall:
+    """Stands where the dispatcher will, until it is known what the client speaks."""
+
+    def __init__(self, learn: Callable[[Call], None]) -> None:
+        self.accept = learn
 
 
 @final
@@ -70,7 +80,7 @@ class Connection:
         self._channel = Channel(
             transport,
             parser_for(
-                state.framing or settings.framing,
+                state.framing or settings.framing_in(host.dialect),
                 FrameLimits(settings.max_message_bytes, settings.max_header_bytes),
             ),
             frame_timeout=settings.frame_timeout,
@@ -87,21 +97,44 @@ class Connection:
         )
         self._client_requests = ClientRequests(self.writer, self.on_progress, state.asked)
         self._notices = Notices(self.writer, host.scheduler.threads)
-        self.context_host = ClientContextHost(host, self._notices, self._client_requests, PLAIN)
-        self._builtins = Registry([builtins(self, owner)])
         self._backlog: Backlog[Request] = Backlog(self.writer, host.scheduler.kinds)
-        self._responder = Responder(self.writer, host.memory, PLAIN)
-        self._dispatcher = Dispatcher(
-            Router(self._builtins, host.registry, host.access),
+        self._speaks: DialectName | None = state.dialect or (None if host.dialect == "auto" else host.dialect)
+        self._session = open_session(self._speaks or "plain", self, owner, state.session)
+        self.context_host = ClientContextHost(host, self._notices, self._client_requests, self._session.dialect)
+        dispatcher = self._speak(self._session)
+        self._reader = Reader(
+            self._channel,
+            dispatcher if self._speaks else FirstCall(self._learn),
             self._responder,
-            host.scheduler,
-            self._backlog,
-            self.context_host,
-            PLAIN,
+            self.writer,
+            self,
         )
-        self._reader = Reader(self._channel, self._dispatcher, self._responder, self.writer, self)
         self._client = Client(self.writer.flush, self.on_progress)
         host.scheduler.attach(self._client)
+
+    def _speak(self, session: Session) -> Dispatcher:
+        """From now on the client speaks this. Only while nothing is owed to it."""
+        self._builtins = Registry(session.services())
+        self._responder = Responder(self.writer, self._host.memory, session.dialect)
+        registry = self._host.registry if session.dialect.named else Registry([])
+        self._dispatcher = Dispatcher(
+            Router(self._builtins, registry, self._host.access),
+            self._responder,
+            self._host.scheduler,
+            self._backlog,
+            self.context_host,
+            session.dialect,
+        )
+        return self._dispatcher
+
+    def _learn(self, first: Call) -> None:
+        """The first call tells what the client speaks."""
+        self._speaks = dialect_of(first)
+        self._session = open_session(self._speaks, self, self._owner)
+        self.context_host.dialect = self._session.dialect
+        dispatcher = self._speak(self._session)
+        self._reader.switch(dispatcher, self._responder)
+        dispatcher.accept(first)
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -200,6 +233,8 @@ class Connection:
             unsent=self.writer.take_rest(),
             framing=self._channel.framing,
             asked=self._client_requests.last,
+            dialect=self._speaks,
+            session=self._session.state(),
         )
 
     # -- what the scheduler and the built-in methods ask for ---------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import msgspec
 
@@ -30,7 +30,7 @@ class ClientContextHost:
         self._host = host
         self._notices = notices
         self._client_requests = client_requests
-        self.dialect: Final = dialect
+        self.dialect = dialect
         self.client = ClientInfo()
 
     def notify(self, method: str, params: object) -> Sending:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import anyio
 
     from ...framing.channel import Channel
-    from ..dispatch.dispatcher import Dispatcher
     from ..dispatch.responder import Responder
     from .writer import Writer
 
@@ -26,6 +25,12 @@ FILLS_BEFORE_LOOP: Final = 4
 
 MEMORY_SECONDS: Final = 0.05
 """How long nothing is read after memory ran out."""
+
+
+class Acceptor(Protocol):
+    """What takes the calls."""
+
+    def accept(self, call: Call) -> None: ...
 
 
 class Intake(Protocol):
@@ -46,7 +51,7 @@ class Reader:
     """Reads one channel until its end. `ended` turns true when the end of input was read."""
 
     def __init__(
-        self, channel: Channel, dispatcher: Dispatcher, responder: Responder, writer: Writer, intake: Intake
+        self, channel: Channel, dispatcher: Acceptor, responder: Responder, writer: Writer, intake: Intake
     ) -> None:
         self._channel = channel
         self._dispatcher = dispatcher
@@ -55,6 +60,11 @@ class Reader:
         self._intake = intake
         self._room: anyio.Event | None = None
         self.ended = False
+
+    def switch(self, dispatcher: Acceptor, responder: Responder) -> None:
+        """Hand the calls to others, from the next one on."""
+        self._dispatcher = dispatcher
+        self._responder = responder
 
     def begin(self) -> None:
         """Read what has arrived already, before there is a loop; not more of it than delays the loop noticeably."""
@@ -105,7 +115,7 @@ class Reader:
 
     def _read_received(self, *, whatever_waits: bool = False) -> bool:
         """Work off what was received; True when more bytes are needed, False when too much waits, or at the end."""
-        channel, dispatcher, intake = self._channel, self._dispatcher, self._intake
+        channel, intake = self._channel, self._intake
         while whatever_waits or not intake.full:
             event = channel.next_event()
             if type(event) is Frame:
@@ -115,7 +125,7 @@ class Reader:
                 try:
                     message = decode(event.body)
                     if isinstance(message, Call):
-                        dispatcher.accept(message)
+                        self._dispatcher.accept(message)
                     else:
                         self._take_rare(message)
                 except Exception as exc:  # noqa: BLE001 - a fault of our own must cost one message, not all of them

@@ -30,6 +30,7 @@ from typing import (
 
 from msgspec import UNSET
 
+from ...errors.codes import DialectChoice
 from ...errors.details import hidden_facts
 from ...errors.exceptions import OperationError
 from .access import AccessRule
@@ -91,7 +92,8 @@ class Service:
 
     `uses` names the operations, of any service in the daemon, that its handlers may call with `ctx.call`. These calls
     are checked against `authority`, the service's own scopes, never against the caller's. `credentials` names those that
-    its handlers find in `ctx.credentials`. `capabilities` is added to what `initialize` answers with, which LSP's clients
+    its handlers find in `ctx.credentials`. `dialect` is what its clients speak, unless the setting says otherwise:
+    docs/dialects.md. `capabilities` is added to what `initialize` answers with, which LSP's clients
     read before they use a method (`{"hoverProvider": True}`). `version` is told to clients as that of the server, where one
     service alone is hosted. `lifespan()` is entered before the first request is read and left when the last one is
     answered; its value is the `ctx.state` of the service's handlers.
@@ -99,12 +101,13 @@ class Service:
     Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a service declares
         self,
         namespace: str = "",
         *,
         description: str = "",
         version: str = "",
+        dialect: DialectChoice | None = None,
         uses: Sequence[str] = (),
         authority: Sequence[str] = (),
         credentials: Sequence[str] = (),
@@ -113,12 +116,17 @@ class Service:
     ) -> None:
         if namespace and not _NAME.fullmatch(namespace):
             raise DeclarationError(f"service {namespace!r}: {_NAME_RULE}")
+        if dialect is not None and dialect not in get_args(DialectChoice):
+            raise DeclarationError(
+                f"service {namespace!r}: dialect must be one of {', '.join(get_args(DialectChoice))}, not {dialect!r}"
+            )
         for what, names in (("uses", uses), ("authority", authority), ("credentials", credentials)):
             if isinstance(names, str):
                 raise DeclarationError(f"service {namespace!r}: {what} {_LIST_RULE}")
         self.namespace = namespace
         self.description = description
         self.version = version
+        self.dialect = dialect
         self.uses = frozenset(name.removeprefix("/") for name in uses)
         self.authority = frozenset(authority)
         self.credentials = frozenset(credentials)

@@ -14,6 +14,8 @@ from typing import Final, Literal, NoReturn
 
 import msgspec
 
+from ...errors.codes import DialectName
+
 VARIABLE: Final = "_DISCREET_HANDOVER"
 """The number of the descriptor that holds the `Handover`, or `CHECK`."""
 
@@ -26,7 +28,8 @@ class ConnectionState(msgspec.Struct, frozen=True, kw_only=True):
 
     `received` was read and not handled yet. `unsent` goes out before anything else. `framing` is what the peer speaks,
     as far as that is known. `watched` are the processes whose end ends the daemon. `asked` is the last id of a
-    request to the client: a late answer to one of those must not meet a new request.
+    request to the client: a late answer to one of those must not meet a new request. `dialect` is what the client speaks,
+    None where that is not known yet, and `session` what is kept of it.
     """
 
     received: bytes = b""
@@ -34,6 +37,8 @@ class ConnectionState(msgspec.Struct, frozen=True, kw_only=True):
     framing: Literal["content-length", "newline"] | None = None
     watched: tuple[int, ...] = ()
     asked: int = 0
+    dialect: DialectName | None = None
+    session: bytes = b""
 
 
 NEW_CONNECTION: Final = ConnectionState()

@@ -19,7 +19,6 @@ from . import envelope
 from .envelope import CANCEL_REQUEST
 
 if TYPE_CHECKING:
-    from ...framing.events import Framing
     from .envelope import Call
 
 
@@ -67,9 +66,6 @@ class Dialect:
     """The dialect `plain`: JSON-RPC 2.0 with the names of LSP for cancellation and progress."""
 
     name: ClassVar[DialectName] = "plain"
-
-    framing: ClassVar[Framing] = "content-length"
-    """That of a client that speaks it, where no setting says otherwise."""
 
     cancellations: ClassVar[Mapping[str, str]] = {CANCEL_REQUEST: "id"}
     """The notifications that cancel a request, and which member of their params is its id."""

@@ -4,13 +4,23 @@ A field is a row: its type, its default, and what `OptionInfo` adds. The annotat
 imported, so it must not use `from __future__ import annotations`.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal, TypeAlias, final
 
 from msgspec import Struct
 
+from ...errors.codes import DialectChoice
 from .option import MEMORY, Option, OptionInfo, option_from_field
 
 FramingSetting: TypeAlias = Literal["content-length", "newline", "auto"]
+
+_FRAMINGS: Final[Mapping[DialectChoice, FramingSetting]] = {
+    "plain": "content-length",
+    "lsp": "content-length",
+    "mcp": "newline",
+    "acp": "newline",
+    "auto": "auto",
+}
 
 _SERVICES: Final = "services"
 _PROTOCOL: Final = "protocol"
@@ -114,14 +124,24 @@ class Settings(Struct, frozen=True, kw_only=True):
         bool,
         OptionInfo(group=_SERVICES, found_file="no", help="allow push notifications to private and loopback addresses"),
     ] = False
+    dialect: Annotated[
+        DialectChoice | None,
+        OptionInfo(
+            group=_PROTOCOL,
+            found_file="no",
+            help="what clients speak; auto goes by the first message",
+            default_text="what the services declare, else plain",
+        ),
+    ] = None
     framing: Annotated[
-        FramingSetting,
+        FramingSetting | None,
         OptionInfo(
             group=_PROTOCOL,
             found_file="no",
             help="how messages are separated; auto chooses by the first byte: { or [ means newline",
+            default_text="that of the dialect: newline for mcp and acp, auto for auto, else content-length",
         ),
-    ] = "content-length"
+    ] = None
     ordered: Annotated[
         bool, OptionInfo(group=_PROTOCOL, found_file="yes", help="run requests one at a time, in the order of arrival")
     ] = False
@@ -286,6 +306,10 @@ class Settings(Struct, frozen=True, kw_only=True):
             group=_LOGS, found_file="yes", presence_variable="NO_COLOR", help="no colours, not even on a terminal"
         ),
     ] = False
+
+    def framing_in(self, dialect: DialectChoice) -> FramingSetting:
+        """How messages are separated where clients speak this."""
+        return self.framing or _FRAMINGS[dialect]
 
 
 OPTIONS: Final[tuple[Option, ...]] = tuple(

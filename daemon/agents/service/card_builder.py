@@ -50,7 +50,7 @@ def stdio_interfaces(settings: Settings) -> tuple[AgentInterface, ...]:
     import shlex  # late: few daemons are asked for a card
     from urllib.parse import quote
 
-    framing = () if settings.framing == "content-length" else (f"--framing={settings.framing}",)
+    framing = () if settings.framing in (None, "content-length") else (f"--framing={settings.framing}",)
     command = shlex.join(["discreet", "serve", *map(without_folder, settings.apps), *framing])
     url = f"stdio:{quote(command, safe='/:=,@')}"
     return tuple(AgentInterface(url=url, protocol_binding=BINDING, protocol_version=version) for version in VERSIONS)

@@ -167,7 +167,8 @@ KNOWN_CLIENTS: Final[tuple[KnownClient, ...]] = (
 
 def check_clients(context: CheckContext) -> Iterator[Finding]:
     """The known clients in whose terminal, or below which, this process runs."""
-    framing = context.resolved.settings.framing
+    settings = context.resolved.settings
+    framing = settings.framing_in(settings.dialect or "plain")
     for client in KNOWN_CLIENTS:
         values = ((context.environ.get(name), expected) for name, expected in client.variables)
         if any(value and expected in ("", value) for value, expected in values):

@@ -67,5 +67,5 @@ def _trial(args: argparse.Namespace, found: Resolved) -> Iterator[Finding]:
         "--log-format=json",
         "--log-level=info",
     ]
-    framing = found.settings.framing
+    framing = found.settings.framing_in(found.settings.dialect or "plain")
     yield from trial_findings(run_trial(command, framing), framing, found.settings.drain_timeout)

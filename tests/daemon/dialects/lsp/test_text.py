@@ -70,9 +70,7 @@ def test_a_position_leads_back_to_its_offset(value: str, encoding: PositionEncod
     assert 0 <= line < text.line_count
 
 
-@pytest.mark.parametrize(
-    ("encoding", "count"), [("utf-8", 1 + 2 + 3 + 4), ("utf-16", 1 + 1 + 1 + 2), ("utf-32", 4)]
-)
+@pytest.mark.parametrize(("encoding", "count"), [("utf-8", 1 + 2 + 3 + 4), ("utf-16", 1 + 1 + 1 + 2), ("utf-32", 4)])
 def test_characters_count_as_units_of_the_encoding(encoding: PositionEncoding, count: int) -> None:
     assert units("aé€😀", encoding) == count
     assert index_of("aé€😀", count, encoding) == 4
