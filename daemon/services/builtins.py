@@ -15,7 +15,7 @@ from ..operations.access import Identity
 from ..operations.context import Context
 from ..operations.service import Service
 from ..operations.spec import OperationSpec
-from .handshake import Hello, add_initialize
+from .handshake import Hello, Watcher, add_initialize
 from .identity_cache import IdentityCache
 
 SHUTDOWN_MESSAGE = "Shutting down gracefully"
@@ -26,12 +26,11 @@ _IMMEDIATE = frozenset({"shutdown", "exit"})
 """They run before all requests that wait, and also while the daemon shuts down."""
 
 
-class Life(Protocol):
+class Life(Watcher, Protocol):
     """What a client may do to the daemon that it speaks to."""
 
     def begin_shutdown(self) -> None: ...
     def exit(self) -> None: ...
-    def watch_client(self, pid: int) -> None: ...
 
 
 class Surface(Hello, Protocol):
@@ -82,7 +81,7 @@ def builtins(surface: Surface, life: Life) -> Service:
 
 
 def _add_handshakes(service: Service, surface: Surface, life: Life) -> None:
-    add_initialize(service, surface, life.watch_client)
+    add_initialize(service, surface, life)
 
     @service.query(inline=True)
     def initialized(**params: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -25,6 +25,12 @@ class InitializeResult(msgspec.Struct, frozen=True, rename="camel"):
     capabilities: dict[str, Any]  # the daemon's own and what the services declare
 
 
+class Watcher(Protocol):
+    """Who ends the daemon when a process has ended."""
+
+    def watch_client(self, pid: int) -> None: ...
+
+
 class Hello(Protocol):
     """The side of a connection that says hello."""
 
@@ -43,13 +49,13 @@ class Hello(Protocol):
         ...
 
 
-def add_initialize(service: Service, hello: Hello, watch_client: Callable[[int], None]) -> None:
+def add_initialize(service: Service, hello: Hello, watcher: Watcher) -> None:
     """Add `initialize` to a service. It takes LSP's params, of which it needs none."""
 
     def welcome(params: dict[str, Any]) -> InitializeResult:
         pid = params.get("processId")
         if type(pid) is int:
-            watch_client(pid)
+            watcher.watch_client(pid)
         hello.meet(client_info(params, PROTOCOL_VERSION))
         return InitializeResult(hello.server_info, PROTOCOL_VERSION, hello.capabilities())
 
