@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final  # Any: a schema is JSON
 
 from json_schema import Reader, Schema
 from mcp_revisions import Comparison, Roots, members_of_all_params
-from model import ANY, ListOf, MapOf, Model, Type
+from model import ANY, ListOf, MapOf, Model, Plain, Type, one_of
 from python_text import Group, Style, heading, name_ambiguous_unions, type_text, write_modules
 from schema_file import load
 
@@ -118,7 +118,16 @@ def _read(path: Path) -> Revision:
     types: dict[str, tuple[Type | None, Type | None]] = {}
     methods = dict(_methods(definitions, reader, types))
     errors = dict(_errors(definitions, reader))
+    _accept_fractions(reader.model)
     return Revision(path.stem, definitions, reader, methods, types, errors)
+
+
+def _accept_fractions(model: Model) -> None:
+    """The answers to a form may be any numbers, by the forms that the same schema allows; it says integers only."""
+    if answer := model.structures.get("ElicitResult"):
+        numbers = MapOf(one_of(ListOf(Plain("str")), Plain("str"), Plain("int"), Plain("float"), Plain("bool")))
+        members = (replace(member, type=numbers) if member.name == "content" else member for member in answer.members)
+        model.structures["ElicitResult"] = replace(answer, members=tuple(members))
 
 
 def _any_may_be_null(_structure: str, of: Type, null: bool) -> bool:

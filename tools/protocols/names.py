@@ -21,8 +21,9 @@ def camel(name: str) -> str:
 
 
 def constant(name: str) -> str:
-    """`RefactorExtract` → `REFACTOR_EXTRACT`, `c++` → `C_PLUS_PLUS`."""
-    words = "_".join(_WORDS.findall(name.replace("+", " Plus ").replace("#", " Sharp "))).upper()
+    """`RefactorExtract` → `REFACTOR_EXTRACT`, `c++` → `C_PLUS_PLUS`, `LaTeX` → `LATEX`."""
+    name = name.replace("+", " Plus ").replace("#", " Sharp ").replace("TeX", "Tex")
+    words = "_".join(_WORDS.findall(name)).upper()
     return words if words and not words[0].isdigit() else f"N_{words}"
 
 

@@ -234,7 +234,7 @@ class ElicitRequestURLParams(FrozenWireStruct, frozen=True, kw_only=True, tag_fi
 class ElicitResult(FrozenWireStruct, frozen=True, kw_only=True):
     meta: dict[str, Any] | None = field(default=None, name="_meta")
     action: Literal["accept", "cancel", "decline"]
-    content: dict[str, list[str] | str | int | bool] | None = None
+    content: dict[str, list[str] | str | int | float | bool] | None = None
 
 
 class ElicitationCompleteNotificationParams(FrozenWireStruct, frozen=True, kw_only=True):

@@ -224,7 +224,7 @@ class ElicitRequestURLParams(FrozenWireStruct, frozen=True, kw_only=True, tag_fi
 
 class ElicitResult(FrozenWireStruct, frozen=True, kw_only=True):
     action: Literal["accept", "cancel", "decline"]
-    content: dict[str, list[str] | str | int | bool] | None = None
+    content: dict[str, list[str] | str | int | float | bool] | None = None
 
 
 class GetPromptRequestParams(FrozenWireStruct, frozen=True, kw_only=True):
