@@ -55,10 +55,9 @@ def require_defaults(struct: type[Struct], prefix: str) -> None:
 def require_default(default: Any, annotation: Any, what: str) -> None:
     """Raises `TypeError` for a default that is not one of the values that a caller may send, as the handler would see it."""
     if not _fits(default, annotation):
-        from .type_phrases import accepted_values, describe_type  # late: only a wrong declaration needs it
+        from .type_phrases import describe_for_people  # late: only a wrong declaration needs it
 
-        node = type_info(annotation)
-        expected = " ".join((describe_type(node), ", ".join(map(str, accepted_values(node) or ())))).strip()
+        expected = describe_for_people(type_info(annotation))
         advice = "; annotate it with | None as well" if default is None else ""
         raise TypeError(
             f"{what}: its default, a value of {type(default).__name__}, does not fit its annotation: {expected}{advice}"
