@@ -104,7 +104,7 @@ def listed(schema: JsonSchema, kind: str) -> tuple[Any, ...] | None:
     low, high = (tightest_bound(schema, f"{side}imum", f"exclusive{side.title()}imum", sign) for side, sign in _SIDES)
     if kind != "integer" or "number" in json_types(schema) or low is None or high is None:
         return None
-    first, last = -low[0], high[0]
+    first, last = int(-low[0]), int(high[0])  # whole already, for integers
     return tuple(range(first, last + 1)) if last - first < _MOST_LISTED else None
 
 

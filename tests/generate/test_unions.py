@@ -7,7 +7,7 @@ import enum
 import sys
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any, Literal, NamedTuple, Optional, TypedDict, get_type_hints
+from typing import Any, Literal, NamedTuple, TypedDict, get_type_hints
 
 import msgspec
 import pytest
@@ -72,7 +72,7 @@ DECLARED: dict[str, tuple[Any, list[Any]]] = {
     "tagged structs": (Cat | Dog, [Cat(9), Dog("a")]),
     "tagged structs or a named tuple": (Cat | Dog | list[int], [Cat(9), Dog("a"), [1]]),
     "tagged arrays": (Line | Arc, [Line(1), Arc(2)]),
-    "nested optionals": (list[Optional[list[int | None]]], [[None, [1, None]]]),
+    "nested optionals": (list[list[int | None] | None], [[None, [1, None]]]),
     "items of a union": (list[Item | Pair], [[Item(1), Pair(1, "a")]]),
     "values of a union": (dict[str, Item | Pair | None], [{"a": Item(1), "b": Pair(1, "a"), "c": None}]),
     "a literal or a number": (Literal["auto"] | int, ["auto", 3]),

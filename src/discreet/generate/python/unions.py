@@ -6,7 +6,7 @@ tagged records and literals may stand beside each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ..ir import (
@@ -55,7 +55,7 @@ class DecodableUnions:
 
     def _objects(self, members: tuple[Type, ...]) -> tuple[Type, ...]:
         found = [member for member in members if self._is_object(member)]
-        if len(found) < 2 or self._are_tagged(found):  # noqa: PLR2004 - one can't be mistaken for another
+        if len(found) < 2 or self._are_tagged(found):
             return members
         return _replaced(members, found, MapType(ANY_TYPE))
 
@@ -101,7 +101,7 @@ def _as_array(record: Record) -> Type:
     return ArrayType(ANY_TYPE)
 
 
-def _replaced(members: tuple[Type, ...], found: list[Type], wider: Type) -> tuple[Type, ...]:
+def _replaced(members: tuple[Type, ...], found: Sequence[Type], wider: Type) -> tuple[Type, ...]:
     """The members, with one wider type in place of those that were found."""
     first = found[0]
     return tuple(wider if member == first else member for member in members if member == first or member not in found)
