@@ -76,6 +76,8 @@ def _find_fault(node: object, seen: set[int]) -> str | None:
             return "a set can't hold items that have no hash, such as lists; use a list"
         case types.DictType() if isinstance(_plain(node.key_type), _NO_KEYS):
             return "the keys of a JSON object are strings; use a dict with keys that are"
+        case _:
+            pass
     if isinstance(node, types.Type | types.Field):
         parts = [getattr(node, name) for name in _fields(node)]
     else:
