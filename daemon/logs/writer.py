@@ -40,6 +40,7 @@ def start_logging(
     version: str = "",
     announce: bool = True,
     logger: Logger = log,
+    first_line_delay: float = FIRST_LINE_DELAY_SECONDS,
 ) -> LogWriter:
     """Choose sink, form and level, and begin to write, earlier events first. Logs `daemon.started` if `announce` is true;
     otherwise `LogWriter.announce` does.
@@ -62,6 +63,7 @@ def start_logging(
         form=form if settings.format == "auto" else settings.format,
         color=wants_color(settings, sink, environ),
         environ=dict(environ),
+        first_line_delay=first_line_delay,
     )
     writer.fault, writer.file = fault, settings.file
     if announce:
@@ -75,7 +77,16 @@ def start_logging(
 class LogWriter:
     """Writes the events of a logger. Close it last: later events, uncaught exceptions included, are not seen."""
 
-    def __init__(self, logger: Logger, sink: Sink, *, form: Form, color: bool, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        logger: Logger,
+        sink: Sink,
+        *,
+        form: Form,
+        color: bool,
+        environ: Mapping[str, str],
+        first_line_delay: float,
+    ) -> None:
         self.sink_name = sink.name
         """`stderr`, `journal`, or the file's name."""
         self.fault: str | None = None
@@ -88,6 +99,7 @@ class LogWriter:
         self._form: Form = form
         self._color = color
         self._environ = environ
+        self._first_line_delay = first_line_delay
         self._renderer: Renderer | None = None
         self._closing = False
         self._dropped: int | None = None
@@ -170,7 +182,7 @@ class LogWriter:
 
     def _run(self) -> None:
         self._queue.writer = _thread.get_ident()
-        self._no_delay.acquire(timeout=FIRST_LINE_DELAY_SECONDS)
+        self._no_delay.acquire(timeout=self._first_line_delay)
         if not self._closing:
             safe_call(self._load_renderer, lambda fault: None, BaseException)  # a line that comes says why it failed
         while self._dropped is None:  # else `close` has stopped waiting for this thread

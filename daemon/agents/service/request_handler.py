@@ -16,7 +16,7 @@ from ..stores.interface import CANCEL, TaskPage, TaskQuery, TaskStore
 from ..tasks.event_reader import EventReader
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import LiveTask, raise_if_lost, wait_committed
-from ..tasks.runner import CANCEL_SECONDS, Runner
+from ..tasks.runner import Runner
 from ..tasks.task_cache import TaskCache
 from .push_configs import PushConfigs
 from .submission import Submission
@@ -29,10 +29,19 @@ class RequestHandler:
     Cancelling a method stops its waiting. The task goes on.
     """
 
-    def __init__(self, store: TaskStore, cache: TaskCache, runner: Runner, push_configs: PushConfigs) -> None:
+    def __init__(
+        self,
+        store: TaskStore,
+        cache: TaskCache,
+        runner: Runner,
+        push_configs: PushConfigs,
+        *,
+        remote_cancel_seconds: float,
+    ) -> None:
         self._store = store
         self._cache = cache
         self._runner = runner
+        self._remote_cancel_seconds = remote_cancel_seconds
         self._submission = Submission(cache, runner, push_configs)
         self.push_configs: Final = push_configs
 
@@ -115,13 +124,13 @@ class RequestHandler:
     async def _cancel_remotely(self, live: LiveTask) -> Task:
         """Ask the daemon that works on the task to cancel it; returns the task when it has ended.
 
-        Raises `FailureError(TimedOut)` where it has not after `CANCEL_SECONDS`: that daemon refuses, is busy, or is stopped
-        and will do it later. The request stays in the store. Raises what `raise_if_lost` raises.
+        Raises `FailureError(TimedOut)` where it has not after `remote_cancel_seconds`: that daemon refuses, is busy, or is
+        stopped and will do it later. The request stays in the store. Raises what `raise_if_lost` raises.
         """
         import anyio  # late: the first replies leave without an event loop
 
         await self._store.send_owner_request(live.id, CANCEL)
-        with anyio.move_on_after(CANCEL_SECONDS):
+        with anyio.move_on_after(self._remote_cancel_seconds):
             while not live.ended and live.remote and live.lost is None:
                 await live.wait_for_change()
         if not live.ended:

@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
 
+import msgspec
+
 from ....errors.exceptions import FailureError
 from ....errors.failures import Internal
 from ...dispatch.execution import Raised, attempt
@@ -18,12 +20,12 @@ from ..model.types import TaskEvent
 from ..stores.failures import log_failure
 from ..stores.interface import StoreError, TaskStore
 from ..task_memory import TaskMemory
-from ..tasks.cluster import Cluster
+from ..tasks.cluster import SHARED_POLL_SECONDS, Cluster
 from ..tasks.committer import Committer
 from ..tasks.executor import AgentExecutor
 from ..tasks.live_task import LiveTask
 from ..tasks.lost_tasks import LostTasks
-from ..tasks.runner import Runner
+from ..tasks.runner import CANCEL_SECONDS, Runner
 from ..tasks.task_cache import TaskCache
 from .push_configs import PushConfigs
 from .push_publisher import PushPublisher, WriteBody
@@ -42,6 +44,15 @@ CLOSE_SECONDS: Final = 1.0
 """How long closing the store may take."""
 
 
+class Waits(msgspec.Struct, frozen=True):
+    """How long a daemon waits for others on the same store, in seconds."""
+
+    remote_cancel: float = CANCEL_SECONDS
+    """Until another daemon has cancelled a task that it works on."""
+    shared_poll: float = SHARED_POLL_SECONDS
+    """Between two looks at a task that another daemon may change."""
+
+
 @final
 class Runtime:
     """One per daemon."""
@@ -56,6 +67,7 @@ class Runtime:
         replies_without_task: bool = False,
         memory: TaskMemory | None = None,
         lacks_push_extra: bool = False,
+        waits: Waits = Waits(),  # noqa: B008 - immutable
     ) -> None:
         self._store = store
         self._notifier = notifier
@@ -63,14 +75,18 @@ class Runtime:
         self._committer = Committer(store, self._on_committed, self._on_lost)
         self._cache = TaskCache(store, self._committer.schedule, memory)
         self._runner = Runner(executor, self._cache, self._spawn, replies_without_task=replies_without_task)
-        self._cluster = Cluster(store, self._cache, self._runner, self._spawn, self._on_lost)
+        self._cluster = Cluster(
+            store, self._cache, self._runner, self._spawn, self._on_lost, shared_poll_seconds=waits.shared_poll
+        )
         self._lost_tasks = LostTasks(self._cache, self._spawn)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._opened: anyio.Event | None = None
         self._waiting = 0
         self._store_failed = False
         push_configs = PushConfigs(store, self._cache, notifier, lacks_extra=lacks_push_extra)
-        self.handler = RequestHandler(store, self._cache, self._runner, push_configs)
+        self.handler = RequestHandler(
+            store, self._cache, self._runner, push_configs, remote_cancel_seconds=waits.remote_cancel
+        )
 
     @property
     def idle(self) -> bool:

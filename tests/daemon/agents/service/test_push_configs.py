@@ -12,9 +12,9 @@ from discreet.daemon.agents.service.push_configs import MAX_CONFIGS, PushConfigs
 from discreet.daemon.agents.stores.interface import PushTarget, StoreError
 from discreet.daemon.agents.stores.memory import MemoryStore
 from discreet.daemon.agents.tasks.task_cache import TaskCache
-from discreet.daemon.logs import log
 from discreet.errors import FailureError, PushNotificationNotSupported, UnsupportedOperation
 from discreet.errors.redaction.scrubber import scrub
+from support.logged_events import LoggedEvents
 
 pytestmark = pytest.mark.anyio
 
@@ -41,17 +41,13 @@ def cache_of(store: Any) -> TaskCache:
     return cache
 
 
-async def test_the_log_says_once_which_extra_is_missing() -> None:
+async def test_the_log_says_once_which_extra_is_missing(logged: LoggedEvents) -> None:
     configs = PushConfigs(MemoryStore(), cache_of(MemoryStore()), None, lacks_extra=True)
-    log.queue.clear()
     for _ in range(2):
         with pytest.raises(FailureError) as refused:
             await configs.list("t", scope="me")
         assert isinstance(refused.value.failure, PushNotificationNotSupported)
-    event = log.queue.get()
-    assert event is not None
-    assert (event.name, dict(event.fields)) == ("push.unavailable", {"install": "pip install 'discreet[push]'"})
-    assert log.queue.get() is None
+    assert logged() == [("push.unavailable", {"install": "pip install 'discreet[push]'"})]
 
 
 async def test_a_secret_is_redacted_only_if_it_looks_random_and_its_task_is_the_callers() -> None:

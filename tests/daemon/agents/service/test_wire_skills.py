@@ -11,21 +11,15 @@ import pytest
 
 from discreet import Context, OperationError, Service
 from discreet.client import RemoteError
-from discreet.errors.wire import error_object
 from discreet.testing import in_memory
 from support.waits import DEADLINE_SECONDS
+from support.works import code_of
 
 pytestmark = pytest.mark.anyio
 
 
 class Declined(OperationError, code="DECLINED", http_status=409):
     """Not now"""
-
-
-async def code_of(work: Any) -> int:
-    with pytest.raises(RemoteError) as caught:
-        await work
-    return error_object(caught.value.failure).code
 
 
 def service() -> Service:
