@@ -127,11 +127,10 @@ class LogWriter:
 
     def announce(self, version: str) -> None:
         """Log that the daemon has started, and that the log file can't be used, if so."""
-        self._logger.info(
-            "daemon.started", version=version, pid=os.getpid(), log_level=self._logger.level, sink=self.sink_name
-        )
+        logger = self._logger
+        logger.info("daemon.started", version=version, pid=os.getpid(), log_level=logger.level, sink=self.sink_name)
         if self.fault is not None:
-            self._logger.warning("logs.file_unusable", file=self.file, reason=self.fault)
+            logger.warning("logs.file_unusable", file=self.file, reason=self.fault)
 
     def close(self, timeout: float = LOG_FLUSH_SECONDS) -> int:
         """Write what is queued, for at most `timeout` seconds, and end. Later events are dropped.
