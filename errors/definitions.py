@@ -49,8 +49,10 @@ def define_error(
         raise TypeError(f"{name}: http_status {http_status!r} must be a number between 400 and 599")
     if not isinstance(retryable, bool):
         raise TypeError(f"{name}: retryable must be True or False")
-    if not (message is None or (isinstance(message, str) and message.isprintable())):
-        raise TypeError(f"{name}: message must be one line of text")
+    if not (
+        message is None or (isinstance(message, str) and not any("\ud800" <= char <= "\udfff" for char in message))
+    ):
+        raise TypeError(f"{name}: message must be a string of Unicode text")
     description = " ".join((cls.__doc__ or "").split())
     return ErrorDefinition(
         code=code,

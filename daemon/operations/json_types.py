@@ -6,9 +6,10 @@ from typing import Any, Final, get_args
 
 from msgspec import NODEFAULT, UNSET, Struct, UnsetType, ValidationError
 from msgspec import inspect as types  # msgspec has loaded it already
+from msgspec.json import encode
 from msgspec.structs import fields
 
-from ...errors.type_building import convert, type_info
+from ...errors.type_building import convert, decoder_for, type_info
 
 _ADVICE: Final = "use types that msgspec encodes, such as a Struct"
 _EMPTY: Final = (list, dict, set, bytearray)
@@ -121,9 +122,17 @@ def _fits(default: Any, annotation: Any) -> bool:
     try:
         seen = convert(default, annotation)
     except (ValidationError, TypeError, ValueError):
-        return False
+        return _reads_back(default, annotation)
     arrays = isinstance(seen, _ARRAYS) and isinstance(default, _ARRAYS)
     return arrays or type(seen) is type(default) or bool(seen == default)
+
+
+def _reads_back(default: Any, annotation: Any) -> bool:
+    """Whether a caller who sends the default gives the handler the default: flags, which `convert` refuses."""
+    try:
+        return bool(decoder_for(annotation)(encode(default)) == default)
+    except (ValidationError, TypeError, ValueError):
+        return False
 
 
 def _takes_unset(annotation: Any) -> bool:

@@ -29,6 +29,11 @@ class Color(enum.Enum):
     RED = "red"
 
 
+class Rights(enum.Flag):
+    READ = 1
+    WRITE = 2
+
+
 class Item(msgspec.Struct):
     count: int = 1
 
@@ -189,6 +194,7 @@ FIT: dict[str, tuple[Any, Any]] = {
     "unset where it may be": (int | UnsetType, UNSET),
     "a tuple for a list": (list[int], (1, 2)),
     "an enum's member": (Color, Color.RED),
+    "a flag": (Rights, Rights.READ | Rights.WRITE),
     "a struct": (Item, Item(2)),
     "an empty list": (list[Item], []),
     "anything for anything": (Any, object()),
@@ -314,7 +320,7 @@ WRONG_ERRORS: dict[str, dict[str, Any]] = {
     "a number as its code": {"code": 5},
     "a status in words": {"code": "GONE", "http_status": "410"},
     "a retry rule in words": {"code": "GONE", "retryable": "no"},
-    "a message of two lines": {"code": "GONE", "message": "a\nb"},
+    "a message that is no text": {"code": "GONE", "message": 5},
     "a message that is no Unicode": {"code": "GONE", "message": "\ud800"},
 }
 
