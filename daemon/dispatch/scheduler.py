@@ -130,14 +130,14 @@ class Scheduler:
     def submit(self, request: Request) -> None:
         """Run it when its turn comes, and have the outcome delivered to its requester."""
         spec = request.spec
-        self._submit(request, None if spec.concurrency_group is None else execution.group_of(spec, request.call))
+        self._submit(request, None if spec.concurrency_group is None else execution.group_of(request))
 
     def submit_inner(self, request: Request) -> None:
         """The same for a call between operations.
 
         Raises `RuntimeError` for one that would wait in a concurrency group for a caller that waits for it.
         """
-        group = execution.group_of(request.spec, request.call)
+        group = execution.group_of(request)
         if group is not None and request.is_inside(group):
             raise RuntimeError(
                 f"{request.spec.name} is called by a call of its own concurrency group, for which it would wait"

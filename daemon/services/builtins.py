@@ -95,9 +95,17 @@ class MethodDescription(msgspec.Struct, frozen=True):
 def builtins(surface: Surface, life: Life) -> Service:
     """The service without a namespace that speaks for the daemon itself, to one client."""
     service = Service("")
-    listed: IdentityCache[list[Method]] = IdentityCache()
-    described: IdentityCache[list[MethodDescription]] = IdentityCache()
+    _add_handshakes(service, surface, life)
+    _add_controls(service, life)
+    _add_lists(service, surface)
+    service.operations = [
+        msgspec.structs.replace(spec, immediate=True) if spec.name in _IMMEDIATE else spec
+        for spec in service.operations
+    ]
+    return service
 
+
+def _add_handshakes(service: Service, surface: Surface, life: Life) -> None:
     @service.query(inline=True)
     def initialize(**params: Any) -> InitializeResult:  # Any: editors send whatever LSP holds
         """Say who the server is and what it can do. Takes LSP's params; no handshake is required."""
@@ -119,6 +127,8 @@ def builtins(surface: Surface, life: Life) -> Service:
         """Tell the daemon's version (SemVer)."""
         return Version(surface.version)
 
+
+def _add_controls(service: Service, life: Life) -> None:
     @service.mutation(inline=True, name="setLogLevel")
     def set_log_level(level: LogLevel) -> LevelSet:
         """Change how much is logged: debug, info, warn or error, in any case."""
@@ -134,6 +144,11 @@ def builtins(surface: Surface, life: Life) -> Service:
     def exit_() -> None:
         """End the daemon; sent as a notification, after `shutdown` where there is time for it."""
         life.exit()
+
+
+def _add_lists(service: Service, surface: Surface) -> None:
+    listed: IdentityCache[list[Method]] = IdentityCache()
+    described: IdentityCache[list[MethodDescription]] = IdentityCache()
 
     @service.query(inline=True, name="listMethods")
     def list_methods(ctx: Context) -> list[Method]:
@@ -153,9 +168,3 @@ def builtins(surface: Surface, life: Life) -> Service:
                 for spec in surface.methods(ctx.identity)
             ],
         )
-
-    service.operations = [
-        msgspec.structs.replace(spec, immediate=True) if spec.name in _IMMEDIATE else spec
-        for spec in service.operations
-    ]
-    return service

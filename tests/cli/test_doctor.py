@@ -22,7 +22,7 @@ from discreet.cli.doctor.checks import (
     check_log,
     check_settings,
 )
-from discreet.cli.doctor.trial import TrialResult, first_stray_byte, run_trial, trial_findings
+from discreet.cli.doctor.trial import MAX_OUTPUT_BYTES, TrialResult, first_stray_byte, run_trial, trial_findings
 from discreet.cli.main import main
 from discreet.daemon.settings import Resolved, Settings, resolve_settings
 
@@ -195,9 +195,17 @@ def test_what_is_wrong_with_a_daemon_is_found(code: str, found: tuple[str, str])
     assert found in diagnosis(ill(code, reply_seconds=0.5))
 
 
+def test_a_daemon_that_writes_without_end_is_read_and_not_kept() -> None:
+    flood = "[os.write(fd, b'x' * 65536) for _ in range(320) for fd in (1, 2)]"
+    trial = ill(f"{flood}; to_the_end()", reply_seconds=5.0)
+    assert (len(trial.output), len(trial.log)) == (MAX_OUTPUT_BYTES, MAX_OUTPUT_BYTES)
+    assert trial.output_bytes == 320 * 65536
+    assert ("stdout", "fail") in diagnosis(trial)
+
+
 def test_an_end_that_takes_longer_than_the_drain_window_is_named() -> None:
     for ended, status in ((2.4, "ok"), (2.6, "warn")):
-        trial = TrialResult(0.1, ended, 0, b"", b"", output_held=False)
+        trial = TrialResult(0.1, ended, 0, b"", b"", 0, output_held=False)
         assert ("end", status) in statuses(list(trial_findings(trial, "content-length", 2.0)))
 
 

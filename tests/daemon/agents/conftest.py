@@ -39,9 +39,8 @@ def serving() -> Serving:
     async def serve(
         executor: AgentExecutor, store: TaskStore | None = None, **options: Any
     ) -> AsyncIterator[RequestHandler]:
-        runtime = Runtime(store or MemoryStore(), executor, None, lambda live, event, dialect: None, **options)
         async with anyio.create_task_group() as tasks:
-            yield await runtime.ready(tasks.start_soon)
+            yield await Runtime(tasks.start_soon, store or MemoryStore(), executor, None, **options).ready()
             tasks.cancel_scope.cancel()
 
     return serve
@@ -94,9 +93,8 @@ def daemon_on() -> Serving:
         path: Path, executor: AgentExecutor, *, killed: bool = False, **options: Any
     ) -> AsyncIterator[RequestHandler]:
         store = Killable(path)
-        runtime = Runtime(store, executor, None, lambda live, event, dialect: None, **options)
         async with anyio.create_task_group() as tasks:
-            yield await runtime.ready(tasks.start_soon)
+            yield await Runtime(tasks.start_soon, store, executor, None, **options).ready()
             store.killed = killed
             tasks.cancel_scope.cancel()
 

@@ -124,11 +124,9 @@ class Running:
         self.ended = anyio.Event()
 
     async def run(self, executor: Programmed, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        runtime = Runtime(
-            self.store, executor, None, lambda live, event, dialect: None, replies_without_task=self.replies
-        )
         async with anyio.create_task_group() as tasks:
-            self.handler = await runtime.ready(tasks.start_soon)
+            runtime = Runtime(tasks.start_soon, self.store, executor, None, replies_without_task=self.replies)
+            self.handler = await runtime.ready()
             async with anyio.create_task_group() as self.clients:
                 task_status.started()
                 await anyio.sleep_forever()

@@ -165,10 +165,10 @@ class EndlessTiming:
 
 
 def target(
-    url: str, *, config_id: str = "c", task_id: str = "t", dialect: str = "1.0", token: str | None = None,
+    url: str, *, config_id: str = "c", task_id: str = "t", version: str = "1.0", token: str | None = None,
     authentication: Authentication | None = None,
 ) -> PushTarget:  # fmt: skip
-    return PushTarget(PushConfig(url, config_id, task_id, token, authentication), dialect)
+    return PushTarget(PushConfig(url, config_id, task_id, token, authentication), version)
 
 
 def enqueue(notifier: PushNotifier, to: PushTarget, *bodies: bytes) -> None:

@@ -33,11 +33,11 @@ every_card = pytest.mark.parametrize("name", CARDS)
 
 
 @every_card
-@pytest.mark.parametrize("dialect", ["v1", "v03"])
-def test_every_card_matches_the_schema_of_its_version(name: str, dialect: str) -> None:
-    schema = json.loads((HERE / f"card_{dialect}.schema.json").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("version", ["v1", "v03"])
+def test_every_card_matches_the_schema_of_its_version(name: str, version: str) -> None:
+    schema = json.loads((HERE / f"card_{version}.schema.json").read_text(encoding="utf-8"))
     Draft202012Validator.check_schema(schema)
-    card = CARDS[name] if dialect == "v1" else card_to_v03(CARDS[name])
+    card = CARDS[name] if version == "v1" else card_to_v03(CARDS[name])
     faults = [
         f"{fault.json_path}: {fault.message}" for fault in Draft202012Validator(schema).iter_errors(written(card))
     ]

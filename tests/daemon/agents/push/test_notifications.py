@@ -33,7 +33,7 @@ async def test_a_notification_of_1_0_is_sent_with_its_headers() -> None:
 
 async def test_a_notification_of_0_3_is_plain_json_without_a_version() -> None:
     async with hooked() as hook, running(local()) as notifier:
-        enqueue(notifier, target(hook.url, dialect="0.3", authentication=Authentication("Bearer")), b"{}")
+        enqueue(notifier, target(hook.url, version="0.3", authentication=Authentication("Bearer")), b"{}")
         await hook.received(1)
         assert hook.requests[0].headers["content-type"] == "application/json"
         assert not {"a2a-version", "authorization", "x-a2a-notification-token"} & hook.requests[0].headers.keys()

@@ -83,3 +83,26 @@ async def test_what_an_agent_publishes_has_to_be_json(serving, store: TaskStore)
 
     async with serving(Scripted(execute), store) as handler:
         assert isinstance(await failure_of(handler.send(request(), ME)), InvalidAgentResponse)
+
+
+async def test_what_an_executors_check_returns_is_in_the_context_of_that_message_only(
+    serving, store: TaskStore
+) -> None:
+    class Numbers(Scripted):
+        def check(self, context: RequestContext) -> int:
+            return int(context.text)
+
+    seen: list[object] = []
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        seen.append(context.checked)
+        await events.require_input()
+
+    async def cancel(context: RequestContext, events: TaskEvents) -> None:
+        seen.append(context.checked)
+
+    async with serving(Numbers(execute, cancel), store) as handler:
+        task = await task_of(handler, request("1"))
+        await task_of(handler, request("2", task_id=task.id))
+        await handler.cancel(task.id, None, ME)
+    assert seen == [1, 2, None]

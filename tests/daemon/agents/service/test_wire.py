@@ -1,4 +1,4 @@
-"""The agent's methods through a daemon, in both dialects: every result and every error."""
+"""The agent's methods through a daemon, in both versions: every result and every error."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ async def test_the_history_is_as_long_as_requested(length: int | None, messages:
 # -- the errors ----------------------------------------------------------------------------------------------------
 
 
-async def test_each_error_of_a_task_has_its_exact_data_in_both_dialects() -> None:
+async def test_each_error_of_a_task_has_its_exact_data_in_both_versions() -> None:
     async with in_memory(agent(push_notifications=False)) as peer:
         ended = (await peer.call("SendMessage", v1()))["task"]["id"]
         suggestion = "The task may have been removed. Send a new message."
@@ -162,7 +162,7 @@ async def test_data_without_a_media_type_is_json(mode: str, taken: bool) -> None
                 assert (await refused(peer.call(method, params)))["code"] == -32005
 
 
-async def test_each_other_error_has_its_code_in_both_dialects() -> None:
+async def test_each_other_error_has_its_code_in_both_versions() -> None:
     cases: list[tuple[str, Any, int]] = [
         (
             "message/send",

@@ -1,4 +1,4 @@
-"""Push notifications from an agent to a web server of its caller: order, bodies, headers, both dialects."""
+"""Push notifications from an agent to a web server of its caller: order, bodies, headers, both versions."""
 
 from __future__ import annotations
 
