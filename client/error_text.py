@@ -39,7 +39,10 @@ def _facts(failure: failures.Failure) -> str:
         case failures.ParseFailure(reason) | failures.InvalidRequest(reason):
             return reason
         case failures.InvalidParams(param, expected, received, accepted):
-            wanted = f"{expected} {', '.join(accepted)}" if accepted else expected
+            listed = (
+                value if isinstance(value, str) else msgspec.json.encode(value).decode() for value in accepted or ()
+            )
+            wanted = f"{expected} {', '.join(listed)}" if accepted else expected
             return f"{param}: expected {wanted}, received {received}"
         case failures.DomainFailure(details=details) if details is not None:
             return bytes(details).decode(errors="replace")

@@ -27,6 +27,8 @@ RequestReason: TypeAlias = Literal[
     "malformed-envelope",
 ]
 
+JsonScalar: TypeAlias = str | int | float | bool | None
+
 OPERATION_TYPE_REASON = "invalid-operation-type"
 
 
@@ -54,13 +56,13 @@ class InvalidParams(msgspec.Struct, frozen=True):
     """Wrong, missing or surplus params; only the first fault is named.
 
     `param` is the dotted path (`message.parts[0].text`, `$` for the whole), `expected` a type phrase, `received` the JSON
-    type of the value that was sent, `accepted` the closed list of values if there is one.
+    type of the value that was sent, `accepted` the closed list of values if there is one, each as the caller may send it.
     """
 
     param: str
     expected: str
     received: str
-    accepted: tuple[str, ...] | None = None
+    accepted: tuple[JsonScalar, ...] | None = None
 
 
 class Internal(msgspec.Struct, frozen=True):

@@ -34,6 +34,7 @@ from .failures import (
     Internal,
     InvalidParams,
     InvalidRequest,
+    JsonScalar,
     MethodNotFound,
     OperationTypeMismatch,
     Overloaded,
@@ -64,7 +65,7 @@ class _InvalidParamsData(msgspec.Struct, frozen=True, omit_defaults=True):
     param: str
     expected: str
     received: str
-    accepted: tuple[str, ...] | None = None
+    accepted: tuple[JsonScalar, ...] | None = None
 
 
 class _ServerErrorData(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -93,14 +93,14 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
         """The params for people, in the order of the signature: `level: string`, or `limit?: integer` if optional."""
         from msgspec import inspect  # late: only `describeMethods` needs it
 
-        from .type_phrases import describe_type
+        from .type_phrases import describe_for_people
         from .type_shapes import object_members
 
         node = type_info(self.input.type)
         if not isinstance(node, inspect.StructType):
             return []
         return [
-            f"{name}{'' if field.required else '?'}: {describe_type(field.type)}"
+            f"{name}{'' if field.required else '?'}: {describe_for_people(field.type)}"
             for name, field in object_members(node).items()
             if self.input.whole or name in self.input.names
         ]
@@ -108,9 +108,9 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     def describe_result(self) -> str:
         """The result's type for people."""
 
-        from .type_phrases import describe_type
+        from .type_phrases import describe_for_people
 
-        return describe_type(type_info(self.returns))
+        return describe_for_people(type_info(self.returns))
 
     def group_of(self, arguments: Arguments) -> Hashable:
         """The concurrency group of a call with these arguments. Only where `concurrency_group` is a param's name."""

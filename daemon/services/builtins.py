@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable
 from typing import Any, Protocol
 
 import msgspec
 
-from ...errors.exceptions import FailureError
-from ...errors.failures import InvalidParams
 from ...errors.redaction import scrub_known
-from ..logs import log
+from ..logs import log, parse_level
 from ..operations.access import Identity
 from ..operations.context import Context
 from ..operations.service import Service
@@ -20,10 +19,22 @@ from .identity_cache import IdentityCache
 
 SHUTDOWN_MESSAGE = "Shutting down gracefully"
 
-LOG_LEVELS = ("debug", "info", "warn", "error")
-
 _IMMEDIATE = frozenset({"shutdown", "exit"})
 """They run before all requests that wait, and also while the daemon shuts down."""
+
+
+class LogLevel(enum.Enum):
+    """How much is logged. Any case is taken, and `warning` for `warn`."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARN = "warn"
+    ERROR = "error"
+
+    @classmethod
+    def _missing_(cls, value: object) -> LogLevel | None:
+        level = parse_level(value) if isinstance(value, str) else None
+        return None if level is None else cls(level)
 
 
 class Life(Watcher, Protocol):
@@ -99,12 +110,9 @@ def _add_handshakes(service: Service, surface: Surface, life: Life) -> None:
 
 def _add_controls(service: Service, life: Life) -> None:
     @service.mutation(inline=True, name="setLogLevel")
-    def set_log_level(level: str) -> LevelSet:
+    def set_log_level(level: LogLevel) -> LevelSet:
         """Change how much is logged: debug, info, warn or error, in any case."""
-        try:
-            return LevelSet(log.set_level(level), success=True)
-        except ValueError:
-            raise FailureError(InvalidParams("level", "one of", "string", LOG_LEVELS)) from None
+        return LevelSet(log.set_level(level.value), success=True)
 
     @service.mutation(inline=True)
     def shutdown() -> ShutdownResult:

@@ -3,6 +3,8 @@
 import json
 import os
 import sys
+import tomllib
+from importlib import util
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,12 @@ import pytest
 
 from discreet.cli.doctor.checks import (
     CHECKS,
+    EXTRAS,
     KNOWN_CLIENTS,
     CheckContext,
     Finding,
     check_clients,
+    check_extras,
     check_limits,
     check_log,
     check_settings,
@@ -32,6 +36,20 @@ def statuses(findings: list[Finding]) -> set[tuple[str, str]]:
 
 
 # The environment
+
+
+def test_of_every_extra_that_is_missing_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    declared = tomllib.loads(text)["project"]["optional-dependencies"]
+    assert EXTRAS.keys() - {"trio"} == declared.keys() - {"docs", "test", "dev"}
+    for extra, (module, _, _) in EXTRAS.items():
+        assert extra == "trio" or declared[extra][0].startswith(module)
+    monkeypatch.setattr(util, "find_spec", lambda name: None)
+    found = list(check_extras(context()))
+    assert {finding.status for finding in found} == {"ok"}
+    for (extra, (_, _, install)), finding in zip(EXTRAS.items(), found, strict=True):
+        assert finding.message.startswith(f"{extra}: ")
+        assert finding.message.endswith(f"pip install {install}")
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
