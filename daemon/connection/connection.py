@@ -75,7 +75,7 @@ class Connection:
     ) -> None:
         settings = host.settings
         self.version = host.version
-        self._host = host
+        self.host = host
         self._owner = owner
         self._channel = Channel(
             transport,
@@ -115,12 +115,12 @@ class Connection:
     def _speak(self, session: Session) -> Dispatcher:
         """From now on the client speaks this. Only while nothing is owed to it."""
         self._builtins = Registry(session.services())
-        self._responder = Responder(self.writer, self._host.memory, session.dialect)
-        registry = self._host.registry if session.dialect.named else Registry([])
+        self._responder = Responder(self.writer, self.host.memory, session.dialect)
+        registry = self.host.registry if session.dialect.named else Registry([])
         self._dispatcher = Dispatcher(
-            Router(self._builtins, registry, self._host.access),
+            Router(self._builtins, registry, self.host.access),
             self._responder,
-            self._host.scheduler,
+            self.host.scheduler,
             self._backlog,
             self.context_host,
             session.dialect,
@@ -200,7 +200,7 @@ class Connection:
 
     def abandon(self) -> None:
         """Answer everything that still waits or runs with UNAVAILABLE, and tell it to stop."""
-        scheduler = self._host.scheduler
+        scheduler = self.host.scheduler
         scheduler.end(scheduler.requests(self._backlog), Unavailable())
 
     async def send_last(self, seconds: float) -> bool:
@@ -216,7 +216,7 @@ class Connection:
 
     def close(self) -> None:
         """Take no part in the scheduling any more, and free what is queued for the client."""
-        self._host.scheduler.detach(self._client)
+        self.host.scheduler.detach(self._client)
         self.writer.close()
 
     # -- handing the transport on ------------------------------------------------------------------------------
@@ -245,21 +245,21 @@ class Connection:
 
     def _on_room(self) -> None:
         self._notices.give_room()
-        self._host.scheduler.pump()
+        self.host.scheduler.pump()
 
     def methods(self, identity: Identity | None) -> Iterator[OperationSpec]:
         """Everything that this caller may call on this connection."""
-        registry = self._host.registry
+        registry = self.host.registry
         own = (spec for spec in self._builtins if spec.name not in registry.names)
         return (spec for spec in chain(own, registry) if spec.visibility == "external" and spec.access.allows(identity))
 
     @property
     def server_info(self) -> ServerInfo:
-        return ServerInfo(*self._host.server)
+        return ServerInfo(*self.host.server)
 
     @property
     def initializers(self) -> Sequence[OperationSpec]:
-        return self._host.catalogue.initializers
+        return self.host.catalogue.initializers
 
     def meet(self, client: ClientInfo) -> None:
         self.context_host.client = client
@@ -270,6 +270,6 @@ class Connection:
             "cancelRequest": True,
             "progress": True,
             "streams": True,
-            "maxMessageBytes": self._host.settings.max_message_bytes,
-            **self._host.announced(),
+            "maxMessageBytes": self.host.settings.max_message_bytes,
+            **self.host.announced(),
         }

@@ -9,11 +9,26 @@ import msgspec
 
 from ...errors.codes import DialectName
 from ..rpc.dialect import PLAIN, Dialect
-from ..services.builtins import Life, Surface, builtins
+from ..services import builtins
+from ..services.builtins import Life
 
 if TYPE_CHECKING:
+    from ..host import Host
+    from ..operations.context import ContextHost
     from ..operations.service import Service
     from ..rpc.envelope import Call
+
+
+class Surface(builtins.Surface, Protocol):
+    """The connection, as a session sees it."""
+
+    @property
+    def host(self) -> Host: ...
+
+    @property
+    def context_host(self) -> ContextHost:
+        """The way to the client: notifications and requests."""
+        ...
 
 
 class Session(Protocol):
@@ -41,7 +56,7 @@ class PlainSession:
         self.dialect: Dialect = PLAIN
 
     def services(self) -> Iterable[Service]:
-        return [builtins(self._surface, self._life)]
+        return [builtins.builtins(self._surface, self._life)]
 
     def state(self) -> bytes:
         return b""

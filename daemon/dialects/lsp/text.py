@@ -1,7 +1,7 @@
 """Texts addressed as LSP does: by line and character, where a character is a unit of the encoding that was agreed on.
 
-LSP 3.17, sections "Position" and "TextDocumentContentChangeEvent". Knows no messages. Lines end with `\\n`, `\\r\\n` or `\\r`, and
-with nothing else that Python takes for a line end.
+LSP 3.17, sections "Position" and "TextDocumentContentChangeEvent". Knows no messages. Lines end with `\\n`, `\\r\\n` or
+`\\r`, and with nothing else that Python takes for a line end.
 """
 
 from __future__ import annotations
