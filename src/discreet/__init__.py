@@ -1,6 +1,6 @@
 """discreet: a stdio JSON-RPC daemon that answers every request once and lets nothing out that should not leave."""
 
-# Nothing is imported here: `python -m discreet` reads this file before `__main__` has cleaned the module path.
+# Nothing else is imported here: `python -m discreet` reads this file before `__main__` has cleaned the module path.
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .errors.exceptions import OperationError
     from .serving import serve
 
-__version__ = "0.1.0"
+from .version import __version__
 
 __all__ = [
     "CallFailed",
