@@ -2,6 +2,8 @@
 
 # Nothing else is imported here: `python -m discreet` reads this file before `__main__` has cleaned the module path.
 
+from .version import __version__
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -11,8 +13,6 @@ if TYPE_CHECKING:
     from .daemon.operations.service import DeclarationError, Service
     from .errors.exceptions import OperationError
     from .serving import serve
-
-from .version import __version__
 
 __all__ = [
     "CallFailed",
