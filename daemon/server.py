@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final, NoReturn, final
 
-from .. import __version__
 from ..errors.printable import printable
 from ..errors.redaction import load_environment
 from ..framing import stdio_guard
 from ..framing.stray_output import StrayOutputReader
 from ..framing.transports.descriptors import StdoutClosed
 from ..framing.transports.stdio import StdioTransport
+from ..version import __version__
 from .apps import AppError, Hosted, hosted_of
 from .credentials import access_of, credentials_of
 from .daemon import FLUSH_SECONDS, Daemon, log_output_failure, reader_has_gone

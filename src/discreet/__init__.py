@@ -1,6 +1,8 @@
 """discreet: a stdio JSON-RPC daemon that answers every request once and lets nothing out that should not leave."""
 
-# Nothing is imported here: `python -m discreet` reads this file before `__main__` has cleaned the module path.
+# Nothing else is imported here: `python -m discreet` reads this file before `__main__` has cleaned the module path.
+
+from .version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,8 +13,6 @@ if TYPE_CHECKING:
     from .daemon.operations.service import DeclarationError, Service
     from .errors.exceptions import OperationError
     from .serving import serve
-
-__version__ = "0.1.0"
 
 __all__ = [
     "CallFailed",
