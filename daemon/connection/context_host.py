@@ -12,10 +12,11 @@ from ..operations.context import ClientInfo
 from ..rpc import envelope
 
 if TYPE_CHECKING:
+    from ..dialects.session import Session
+    from ..documents.store import Documents
     from ..host import Host
     from ..operations.access import Identity
     from ..operations.context import Caller, CurrentRequest, IncomingCall, Sending
-    from ..rpc.dialect import Dialect
     from .client_requests import ClientRequests
     from .notices import Notices
 
@@ -26,22 +27,26 @@ T = TypeVar("T")
 class ClientContextHost:
     """The `ContextHost` of one client."""
 
-    def __init__(self, host: Host, notices: Notices, client_requests: ClientRequests, dialect: Dialect) -> None:
+    def __init__(self, host: Host, notices: Notices, client_requests: ClientRequests, session: Session) -> None:
         self._host = host
         self._notices = notices
         self._client_requests = client_requests
-        self.dialect = dialect
+        self.session = session
         self.client = ClientInfo()
+
+    @property
+    def documents(self) -> Documents:
+        return self.session.documents
 
     def notify(self, method: str, params: object) -> Sending:
         return self._notices.send(envelope.encode_notification(method, params))
 
     def progress_token(self, call: IncomingCall) -> str | int | None:
         token = call.progress_token
-        return self.dialect.progress_token(call.params) if isinstance(token, msgspec.UnsetType) else token
+        return self.session.dialect.progress_token(call.params) if isinstance(token, msgspec.UnsetType) else token
 
     def progress(self, token: str | int, value: object) -> Sending:
-        return self._notices.send(self.dialect.encode_progress(token, value))
+        return self._notices.send(self.session.dialect.encode_progress(token, value))
 
     async def call(
         self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool

@@ -15,6 +15,7 @@ from ...errors.type_building import decoder_for
 if TYPE_CHECKING:
     import threading
 
+    from ..documents.store import Documents
     from .access import Identity
 
 T = TypeVar("T")
@@ -121,6 +122,9 @@ class ContextHost(Protocol):
     @property
     def client(self) -> ClientInfo: ...
 
+    @property
+    def documents(self) -> Documents: ...
+
     def notify(self, method: str, params: object) -> Sending:
         """Send a notification from any thread."""
         ...
@@ -199,6 +203,11 @@ class Context:
     def client(self) -> ClientInfo:
         """What the client said of itself."""
         return self._host.client
+
+    @property
+    def documents(self) -> Documents:
+        """The documents that the editor has open, by URI, as of what was last read. Empty where clients speak no LSP."""
+        return self._host.documents
 
     @property
     def state(self) -> Any:
