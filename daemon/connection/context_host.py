@@ -33,6 +33,7 @@ class ClientContextHost:
         self._client_requests = client_requests
         self.session = session
         self.client = ClientInfo()
+        self.progress_cancels: dict[str | int, Callable[[], None]] = {}
 
     @property
     def documents(self) -> Documents:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final, overload
@@ -134,6 +135,11 @@ class ContextHost(Protocol):
         ...
 
     def progress(self, token: str | int, value: object) -> Sending: ...
+
+    @property
+    def progress_cancels(self) -> dict[str | int, Callable[[], None]]:
+        """What to call when the client cancels a progress, by its token."""
+        ...
 
     async def call(
         self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
@@ -273,15 +279,29 @@ class Context:
 
         Waits as `notify` does, and may be awaited either way.
         """
-        token = self._progress_token()
+        token = self.progress_token
         if token is None:
             return _NOTHING_SENT
         return self._host.progress(token, value)
 
-    def _progress_token(self) -> str | int | None:
+    @property
+    def progress_token(self) -> str | int | None:
+        """The token with which the caller asks for progress; None where it does not."""
         if self._token is msgspec.UNSET:
             self._token = self._host.progress_token(self._call)
         return self._token
+
+    @contextmanager
+    def cancelled_by(self, token: str | int | None, cancel: Callable[[], None]) -> Iterator[None]:
+        """Have `cancel()` called when the client cancels the progress of this token, during the block. On the loop."""
+        if token is None:
+            yield
+            return
+        self._host.progress_cancels[token] = cancel
+        try:
+            yield
+        finally:
+            self._host.progress_cancels.pop(token, None)
 
     @overload
     async def call(self, name: str, params: object = None, *, type: type[T], continue_running: bool = False) -> T: ...
@@ -358,4 +378,4 @@ class Context:
 
 def keep_progress_token(context: Context) -> None:
     """Read what a context needs of its call's params, which are about to be dropped."""
-    context._progress_token()
+    _ = context.progress_token

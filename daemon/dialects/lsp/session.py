@@ -59,7 +59,7 @@ class LspSession:
             frozenset(spec.name for spec in self._specs),
             surface.host.memory,
             self._register,
-            lambda token: None,
+            self._cancel_progress,
         )
         self._kept = msgspec.msgpack.decode(state, type=_Kept) if state else None
         if self._kept is not None:
@@ -128,6 +128,11 @@ class LspSession:
             **added,
         }
         return {"capabilities": capabilities, "serverInfo": self._surface.server_info}
+
+    def _cancel_progress(self, token: str | int) -> None:
+        cancel = self._surface.context_host.progress_cancels.get(token)
+        if cancel is not None:
+            cancel()
 
     def _register(self) -> None:
         registrations = [
