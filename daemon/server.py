@@ -17,7 +17,7 @@ from ..framing.transports.descriptors import StdoutClosed
 from ..framing.transports.stdio import StdioTransport
 from .apps import AppError, hosted_of
 from .credentials import access_of, credentials_of
-from .daemon import FLUSH_SECONDS, Daemon, log_output_failure, reader_has_gone
+from .daemon import Daemon, log_output_failure, reader_has_gone
 from .host import Host
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import (
@@ -48,8 +48,15 @@ SWITCH_SECONDS: Final = 0.001
 """How long a thread computes before it lets another one go on. Python's 5 ms make every reply wait that long for each
 handler that computes in a thread (measured with 64 of them: 10 to 50 ms, against 5 to 15); apps may set their own."""
 
-STRAY_SECONDS: Final = 0.1
-"""How long the last stray text is waited for on the way out."""
+CHILD_SECONDS: Final = 0.1
+"""How long children that still run may take to end once they were asked to: a child that does not end delays every end."""
+
+STRAY_SECONDS: Final = 2.0
+"""How long the last stray text may take. All of it is in the pipe by then and its reader waits for nobody, so this bounds
+only a machine that gives the reader no time."""
+
+LAST_WORDS_SECONDS: Final = 0.1
+"""How long the logs may take when the drain window has passed already."""
 
 _REFUSALS: Final = (OSError, RuntimeError, MemoryError, ImportError)
 """What is raised where the system has no descriptor, no thread or no memory left. An import needs all three."""
@@ -88,6 +95,8 @@ def serve(settings: Settings, handed: Handover | None = None) -> int:
             log.error("daemon.failed", exc=exc)
     finally:
         all_written = process.leave()
+        with suppress(*_REFUSALS):
+            stdio_guard.discard_output()  # threads may print for as long as the interpreter lives
     return status if all_written else status or EXIT_FAILED
 
 
@@ -233,7 +242,7 @@ class _Process:
     def _last_words(self) -> int:
         end_children(0.0)
         all_written = self._note_unwritten()
-        self._logs.close(FLUSH_SECONDS / 5)
+        self._logs.close(LAST_WORDS_SECONDS)
         stopped = all_written and self._daemon is not None and self._daemon.lifecycle.state == "stopped"
         return self._daemon.lifecycle.status if self._daemon is not None and stopped else EXIT_FAILED
 
@@ -261,10 +270,10 @@ class _Process:
             self._transport.close()  # where a thread writes, it may have to be waited for
         all_written = self._note_unwritten()
         for step in (
-            lambda: end_children(STRAY_SECONDS),
+            lambda: end_children(CHILD_SECONDS),
             stdio_guard.flush_text_streams,
             lambda: self._strays.stop(STRAY_SECONDS),
-            lambda: self._logs.close(FLUSH_SECONDS),
+            self._logs.close,
         ):
             with suppress(*_REFUSALS):
                 step()

@@ -90,6 +90,13 @@ def flood(lines: int) -> int:
         print("x" * 200, number)
     return lines
 
+@app.mutation()
+def shout() -> None:
+    def without_end():
+        while True:
+            print("x" * 200)
+    threading.Thread(target=without_end, daemon=True).start()
+
 @app.query()
 def pid() -> int:
     return os.getpid()

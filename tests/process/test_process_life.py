@@ -93,6 +93,13 @@ def test_a_handler_that_keeps_the_loop_busy_can_not_keep_the_process_alive(spawn
     assert child.wait() == 1
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_thread_that_prints_without_end_does_not_abort_the_process_at_its_end(spawn: Spawn, backend: str) -> None:
+    child = spawn("serve", "./app.py:app", "--backend", backend, stderr=subprocess.DEVNULL)
+    child.call(1, "app/shout")
+    assert child.end() == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_a_signal_that_was_ignored_at_the_start_stays_ignored(spawn: Spawn, number: signal.Signals) -> None:
     child = spawn("serve", "./app.py:app", preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
