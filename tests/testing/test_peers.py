@@ -227,3 +227,12 @@ async def test_an_undeclared_error_is_internal_in_memory_too() -> None:
         with pytest.raises(InternalError) as failed:
             await peer.call("odd/fail")
     assert failed.value.failure.code == "ODD"
+
+
+@pytest.mark.parametrize("settings", [{"framing": "bogus"}, {"max_concurrency": -1}, {"request_timeout": "soon"}])
+async def test_a_wrong_value_of_a_setting_is_refused_before_anything_is_started(
+    opening: Opening, settings: dict[str, object]
+) -> None:
+    with pytest.raises(UsageError):
+        async with opening(**settings):
+            pass

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ..client.validation import StrPath
 from ..daemon.settings import Settings
 from ..daemon.settings.flags import to_argv
 from ..daemon.settings.option import RawValue, parse_value
@@ -24,9 +25,12 @@ def settings_of(arguments: Mapping[str, Any]) -> Settings:
     return Settings(**values)
 
 
-def flags_of(apps: tuple[str, ...], arguments: Mapping[str, Any]) -> list[str]:
-    """Return the arguments of a `discreet serve` that hosts these apps. Raises `TypeError` for an unknown setting."""
-    return to_argv({"apps": RawValue([*apps], "apps"), **_as_text(arguments)})
+def flags_of(apps: tuple[str, ...], arguments: Mapping[str, Any], directory: StrPath) -> list[str]:
+    """Return the arguments of a `discreet serve` that hosts these apps and runs in this directory. Raises as `settings_of`."""
+    values = _as_text(arguments)
+    for field, given in values.items():
+        parse_value(_OPTION_OF_FIELD[field], given, os.path.abspath(directory))
+    return to_argv({"apps": RawValue([*apps], "apps"), **values})
 
 
 def client_framing(setting: str | None) -> Framing:
