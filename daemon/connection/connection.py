@@ -79,7 +79,7 @@ class Connection:
             self._channel, host.memory, on_lost=owner.on_output_lost, on_room=self._on_room, on_sent=self.on_progress
         )
         self._client_requests = ClientRequests(self.writer, self.on_progress, state.asked)
-        self._notices = Notices(self.writer, host.scheduler.threads)
+        self._notices = Notices(self.writer, host.scheduler.threads, host.memory)
         self.context_host = ClientContextHost(host, self._notices, self._client_requests)
         self._builtins = Registry([builtins(self, owner)])
         self._backlog: Backlog[Request] = Backlog(self.writer, host.scheduler.kinds)

@@ -28,7 +28,7 @@ class ClientContextHost:
         self._client_requests = client_requests
 
     def notify(self, method: str, params: object) -> Sending:
-        return self._notices.send(envelope.encode_notification(method, params))
+        return self._notices.send(method, envelope.encode_notification(method, params))
 
     async def call(
         self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
