@@ -110,7 +110,8 @@ def test_a_signal_that_was_ignored_at_the_start_stays_ignored(spawn: Spawn, numb
 
 
 def test_shutdown_answers_drains_and_exits_without_waiting_for_the_client(spawn: Spawn) -> None:
-    child = spawn("serve", "./app.py:app")
+    child = spawn("serve", "./app.py:app", "--drain-timeout", "4")  # for so long it waits for `exit`
+    child.call("warm", "app/sleep", {"seconds": 0})  # loading the event loop is no part of the window
     child.write(request(1, "app/sleep", {"seconds": 0.2}) + request(2, "shutdown") + request(3, "version"))
     answers = {message["id"]: message for message in child.read_all()}
     assert answers[2]["result"] == {"message": "Shutting down gracefully"}

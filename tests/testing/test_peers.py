@@ -166,9 +166,11 @@ async def test_the_traceback_of_a_failed_handler_is_shown_at_the_end(capsys: pyt
 async def test_what_still_runs_at_the_end_has_the_drain_window() -> None:
     service = Service("slow")
     ended: list[str] = []
+    begun = anyio.Event()
 
     @service.mutation()
     async def work() -> None:
+        begun.set()
         try:
             await anyio.sleep_forever()
         finally:
@@ -177,7 +179,7 @@ async def test_what_still_runs_at_the_end_has_the_drain_window() -> None:
     with anyio.fail_after(DEADLINE_SECONDS):
         async with in_memory(service, drain_timeout=0.05) as peer:
             await peer.notify("slow/work")
-            await peer.call("version")
+            await begun.wait()
     assert ended == ["work"]
 
 
