@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from time import monotonic_ns
 from typing import Final, NoReturn, final
 
 from .. import __version__
@@ -133,6 +134,7 @@ class _Process:
         self._streams = streams
         self._daemon: Daemon | None = None
         self._transport: StdioTransport | None = None
+        self._loading = False  # true while the event loop is loaded
         self.serving = False  # true from when the event loop runs: before, a failure is one of the start
         self._watchdog = Watchdog(settings.drain_timeout, self._last_words)
         self._watchdog.start()
@@ -146,7 +148,7 @@ class _Process:
             self._parent,
             streams.stdin,
             grace=settings.drain_timeout,
-            pulse=lambda: 0 if self._daemon is None else self._daemon.connection.pulse,
+            pulse=self._pulse,
             on_parent_gone=self._on_parent_gone,
             on_hung_up=self._on_hung_up,
         )
@@ -206,13 +208,14 @@ class _Process:
             log.warning("parent.unknown", pid=named)
 
     def _serve(self, daemon: Daemon) -> int:
+        self._loading = True
         import anyio  # late: the first replies have left by now
 
         capture_logging()  # the event loops log through it, and have imported it
         return anyio.run(self._main, daemon, backend=self._settings.backend)
 
     async def _main(self, daemon: Daemon) -> int:
-        self.serving = True
+        self.serving, self._loading = True, False
         if self._settings.backend == "asyncio":
             import asyncio
 
@@ -233,6 +236,12 @@ class _Process:
         self._watchdog.arm()
         if self._daemon is not None:
             self._daemon.ask_to_end("parent-gone")
+
+    def _pulse(self) -> int:
+        """Changes while something moves. To load the event loop is slow on a busy machine, but no handler is in its way."""
+        if self._loading:
+            return monotonic_ns()
+        return 0 if self._daemon is None else self._daemon.connection.pulse
 
     def _on_hung_up(self) -> None:
         if self._daemon is not None and not self._daemon.lifecycle.draining:

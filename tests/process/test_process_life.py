@@ -83,6 +83,33 @@ def test_a_second_signal_ends_at_once(spawn: Spawn) -> None:
     assert child.wait() == 1
 
 
+SLOW_LOOP = """
+import sys, time
+from discreet import Service
+
+app = Service("app")
+
+class SlowToLoad:
+    def find_spec(self, name, path=None, target=None):
+        if name == "anyio":
+            sys.meta_path.remove(self)
+            time.sleep(2.5)  # several drain windows
+
+sys.meta_path.insert(0, SlowToLoad())
+"""
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_machine_that_loads_the_event_loop_slowly_is_no_reason_to_give_up_the_client(
+    spawn: Spawn, app_directory: Path, backend: str
+) -> None:
+    (app_directory / "slow.py").write_text(SLOW_LOOP)
+    child = spawn("serve", "./slow.py:app", "--drain-timeout", "0.5", "--backend", backend)
+    assert child.call(1, "version")["id"] == 1
+    assert child.end() == 0
+    assert "client.unresponsive" not in child.stderr()
+
+
 def test_a_handler_that_keeps_the_loop_busy_can_not_keep_the_process_alive(spawn: Spawn, app_directory: Path) -> None:
     child = spawn("serve", "./app.py:app", "--drain-timeout", "0.3")
     child.write(request(1, "version"))
