@@ -86,7 +86,7 @@ class Connection:
             on_sent=self.on_progress,
         )
         self._client_requests = ClientRequests(self.writer, self.on_progress, state.asked)
-        self._notices = Notices(self.writer, host.scheduler.threads)
+        self._notices = Notices(self.writer, host.scheduler.threads, host.memory)
         self.context_host = ClientContextHost(host, self._notices, self._client_requests, PLAIN)
         self._builtins = Registry([builtins(self, owner)])
         self._backlog: Backlog[Request] = Backlog(self.writer, host.scheduler.kinds)

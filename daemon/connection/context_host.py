@@ -34,7 +34,7 @@ class ClientContextHost:
         self.client = ClientInfo()
 
     def notify(self, method: str, params: object) -> Sending:
-        return self._notices.send(envelope.encode_notification(method, params))
+        return self._notices.send(method, envelope.encode_notification(method, params))
 
     def progress_token(self, call: IncomingCall) -> str | int | None:
         token = call.progress_token
