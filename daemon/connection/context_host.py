@@ -41,7 +41,7 @@ class ClientContextHost:
         return self.dialect.progress_token(call.params) if isinstance(token, msgspec.UnsetType) else token
 
     def progress(self, token: str | int, value: object) -> Sending:
-        return self._notices.send(self.dialect.encode_progress(token, value))
+        return self._notices.send(self.dialect.progress_method, self.dialect.encode_progress(token, value))
 
     async def call(
         self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
