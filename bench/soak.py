@@ -1,7 +1,7 @@
 """Runs a daemon under mixed load for a while and checks every answer: python bench/soak.py --seconds 3600 --rate 150
 
 Sends requests of all kinds and sizes (to 2 MB), cancels, streams, agents' messages and broken frames over one pipe.
-Counts wrong, missing and surplus answers, and prints their number and the daemon's memory once a minute. Exit status 1 where anything was
+Counts wrong, missing and surplus answers, and prints their number and the memory once a minute. Exit status 1 where anything was
 wrong.
 """
 
