@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar, final
 
+from ...errors.exceptions import FailureError
+from ...errors.failures import Overloaded
 from ..dispatch.inner_calls import target_of
 from ..rpc import envelope
 
@@ -44,6 +46,12 @@ class ClientContextHost:
 
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:
         return self._host.access.identify(metadata)
+
+    def hold_memory(self, size: int) -> None:
+        memory = self._host.memory
+        if size > 0 and not memory.fits(size):
+            raise FailureError(Overloaded())
+        memory.add("handlers", size)
 
     def credentials_of(self, namespace: str) -> Mapping[str, str]:
         return self._host.catalogue.credentials_of(namespace)
