@@ -129,7 +129,7 @@ class _Process:
         self._watchdog.start()
         self._strays = StrayOutputReader(streams.stray_out, streams.stray_err)
         self._strays.start()
-        self._logs = start_logging(_log_settings(settings, handed), streams.stderr, os.environ, version=__version__)
+        self._logs = start_logging(_log_settings(settings, handed), streams.stderr, os.environ, announce=False)
         self._strays.deliver_to(log_stray_output)
         install_hooks()
         mark_children()
@@ -144,9 +144,6 @@ class _Process:
         self._hangup_watch.start()
 
     def run(self) -> int:
-        hint = stdio_guard.terminal_hint(self._streams.stdin)
-        if hint and self._handed is None:
-            _complain(self._streams.stderr, hint)
         with Signals(self._on_first_signal, self._on_second_signal):
             if self._handed is not None:
                 let_through()
@@ -167,6 +164,7 @@ class _Process:
             on_swap=self._become,
         )
         self._reload_with(daemon)
+        self._announce()
         gc.freeze()  # what is loaded by now stays: no collection needs to look through it again
         daemon.begin()
         if self._orphaned:
@@ -175,6 +173,13 @@ class _Process:
             return daemon.lifecycle.status
         self._watch_processes(daemon)
         return self._serve(daemon)
+
+    def _announce(self) -> None:
+        """Say that the daemon has started, now that nothing can be wrong with its apps: else there is one line, why not."""
+        hint = stdio_guard.terminal_hint(self._streams.stdin)
+        if hint and self._handed is None:
+            _complain(self._streams.stderr, hint)
+        self._logs.announce(__version__)
 
     def _reload_with(self, daemon: Daemon) -> None:
         if self._program is not None:

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from .failures import (
+    AgentFailure,
     AuthenticationRequired,
     Cancelled,
     ContentTypeNotSupported,
@@ -143,9 +144,10 @@ ERROR_TABLE: tuple[ErrorRow, ...] = (
 _ROWS: dict[type, ErrorRow] = {row.failure: row for row in ERROR_TABLE}
 
 RESERVED_CODES: frozenset[str] = frozenset(
-    {"NOT_FOUND", "FORBIDDEN", "INVALID_INPUT", "INVALID_OPERATION_TYPE", "INTERNAL", "TIMEOUT"}
+    row.protocol_code for row in ERROR_TABLE if row.protocol_code and not issubclass(row.failure, AgentFailure)
 )
-"""Protocol codes that no operation may declare: they mean the same for every operation."""
+"""Protocol codes that no operation may declare: they mean the same for every operation. Those of A2A are told apart by
+their numbers."""
 
 _GRPC_OF_HTTP: dict[int, GrpcStatus] = {
     400: "INVALID_ARGUMENT",

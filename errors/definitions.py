@@ -10,6 +10,9 @@ import msgspec
 _CODE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 _RESERVED_FIELDS = frozenset({"args", "add_note", "with_traceback", "details", "definition"})
 
+_UNREADABLE = (TypeError, ValueError, NameError, AttributeError, SyntaxError, RuntimeError)
+"""What resolving annotations raises, and msgspec for defaults that it refuses."""
+
 
 class ErrorDefinition(msgspec.Struct, frozen=True):
     """One declared error; `details` is the struct type of its fields."""
@@ -38,12 +41,18 @@ def define_error(
 ) -> ErrorDefinition:
     """The declaration of an error class. Raises `TypeError` that names the class and the fault of its declaration."""
     name = cls.__name__
-    if not _CODE.fullmatch(code):
+    if not (isinstance(code, str) and _CODE.fullmatch(code)):
         raise TypeError(f"{name}: code {code!r} must be upper-case words such as FILE_NOT_FOUND")
     if code in reserved:
         raise TypeError(f"{name}: code {code} is a protocol code and can't be declared")
-    if not 400 <= http_status <= 599:
-        raise TypeError(f"{name}: http_status {http_status} must be between 400 and 599")
+    if not (isinstance(http_status, int) and 400 <= http_status <= 599):
+        raise TypeError(f"{name}: http_status {http_status!r} must be a number between 400 and 599")
+    if not isinstance(retryable, bool):
+        raise TypeError(f"{name}: retryable must be True or False")
+    if not (
+        message is None or (isinstance(message, str) and not any("\ud800" <= char <= "\udfff" for char in message))
+    ):
+        raise TypeError(f"{name}: message must be a string of Unicode text")
     description = " ".join((cls.__doc__ or "").split())
     return ErrorDefinition(
         code=code,
@@ -51,7 +60,7 @@ def define_error(
         description=description,
         http_status=http_status,
         retryable=retryable,
-        details=_details_type(cls),
+        details=_checked_details_type(cls),
     )
 
 
@@ -59,6 +68,13 @@ def first_line(doc: str | None) -> str:
     """The first line of a docstring without its full stop; empty without a docstring."""
     lines = (doc or "").strip().splitlines()
     return lines[0].strip().rstrip(".") if lines else ""
+
+
+def _checked_details_type(cls: type[Exception]) -> type[msgspec.Struct]:
+    try:
+        return _details_type(cls)
+    except _UNREADABLE as exc:
+        raise TypeError(f"{cls.__name__}: its fields can't be read: {exc}") from exc
 
 
 def _details_type(cls: type[Exception]) -> type[msgspec.Struct]:
@@ -70,7 +86,7 @@ def _details_type(cls: type[Exception]) -> type[msgspec.Struct]:
         if get_origin(annotation) is ClassVar or (field in inherited and field not in cls.__dict__):
             continue
         if field.startswith("_") or field in _RESERVED_FIELDS:
-            raise TypeError(f"{cls.__name__}: a field can't be named {field}")
+            raise TypeError(f"no field can be named {field}")
         if field in cls.__dict__:
             fields.append((field, annotation, cls.__dict__[field]))
             delattr(cls, field)  # a class attribute would hide the instance's field

@@ -37,7 +37,7 @@ class OperationError(Exception):
 
         raise FileNotFound(path=path)
 
-    `code` is the stable, machine-readable name, unique in its operation and none of the six protocol codes. `message` is
+    `code` is the stable, machine-readable name, unique in its operation and none of the protocol's codes. `message` is
     the constant text that callers see; without it, the first line of the docstring. `retryable` tells callers whether
     the same call may succeed later. `http_status` (400-599) is for gateways. The annotated fields become the `details`:
     keyword-only, and checked against their types before they are sent.

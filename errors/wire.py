@@ -25,6 +25,7 @@ from .failures import (
     Internal,
     InvalidParams,
     InvalidRequest,
+    JsonScalar,
     MethodNotFound,
     OperationTypeMismatch,
     Overloaded,
@@ -55,7 +56,7 @@ class _InvalidParamsData(msgspec.Struct, frozen=True, omit_defaults=True):
     param: str
     expected: str
     received: str
-    accepted: tuple[str, ...] | None = None
+    accepted: tuple[JsonScalar, ...] | None = None
 
 
 class _ServerErrorData(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -144,7 +145,7 @@ def _data(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | list
 
 def _agent_data(failure: AgentFailure, code: str) -> _AgentData | list[_ErrorInfo]:
     data = _AgentData(failure.task_id, failure.current_state, failure.reason, failure.suggestion, failure.accepted)
-    if failure.dialect == "0.3":
+    if failure.version == "0.3":
         return data
     metadata = msgspec.to_builtins(data)
     if failure.accepted:
@@ -262,13 +263,13 @@ def _agent_failure(kind: type[Any], data: Raw | UnsetType) -> Failure:
             metadata = dict(decoder_for(list[_ErrorInfo])(data)[0].metadata)
             accepted = tuple(filter(None, metadata.pop("accepted", "").split(",")))
             fields = convert({**metadata, "accepted": accepted}, _AgentData)
-            dialect = "1.0"
+            version = "1.0"
         else:
             fields = decoder_for(_AgentData)(data)
-            dialect = "0.3"
+            version = "0.3"
     except (msgspec.DecodeError, IndexError):  # data of the peer's own
         return built
-    return msgspec.structs.replace(built, dialect=dialect, **msgspec.structs.asdict(fields))
+    return msgspec.structs.replace(built, version=version, **msgspec.structs.asdict(fields))
 
 
 def _server_failure(message: str, data: Raw | UnsetType) -> Failure:

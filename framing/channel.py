@@ -32,9 +32,9 @@ class Channel:
 
     `frame_timeout` is in seconds, from a frame's first byte to its last. `on_timeout(size)` is called for every partial
     frame that a time-out drops, with its size in bytes. `unsent` counts the bytes that were posted and not yet sent;
-    `broken` becomes true when the peer has gone; `activity` changes with every chunk that is received or sent. To take
-    over from another channel on the same transport, pass its `leftover()` as `received` and its `unsent_bytes()` as
-    `waiting`.
+    `congested` is true while these are so many that producers should wait. `broken` becomes true when the peer has gone;
+    `activity` changes with every chunk that is received or sent. To take over from another channel on the same transport,
+    pass its `leftover()` as `received` and its `unsent_bytes()` as `waiting`.
     """
 
     def __init__(
@@ -46,11 +46,13 @@ class Channel:
         on_timeout: Callable[[int], None] = lambda _: None,
         received: bytes = b"",
         waiting: bytes = b"",
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._transport = transport
         self._parser = parser
         self._frame_timeout = frame_timeout
         self._on_timeout = on_timeout
+        self._clock = clock
         self._frame_began: float | None = None
         self._progress = 0
         self._loss: Fault | None = None
@@ -58,6 +60,7 @@ class Channel:
         self._outgoing: list[bytes] = []
         self._sending = memoryview(waiting)
         self.unsent = len(waiting)
+        self.congested = self.unsent >= HIGH_WATER_BYTES
         self.broken = False
         self.activity = 0
         if received:
@@ -148,7 +151,7 @@ class Channel:
         if not parser.mid_frame:
             self._frame_began = None
             return 0.0, None
-        now = monotonic()
+        now = self._clock()
         if self._frame_began is None or parser.progress != self._progress:
             self._frame_began, self._progress = now, parser.progress
         return max(0.0, self._frame_began + self._frame_timeout - now), self._frame_timed_out
@@ -169,11 +172,7 @@ class Channel:
             frame = encode_frame(body, self._parser.framing or "content-length")
             self._outgoing.append(frame)
             self.unsent += len(frame)
-
-    @property
-    def congested(self) -> bool:
-        """True while so many bytes are unsent that producers should wait."""
-        return self.unsent >= HIGH_WATER_BYTES
+            self.congested = self.unsent >= HIGH_WATER_BYTES
 
     def flush(self) -> bool:
         """Send what is queued, in one write if it fits; returns True if nothing is left. Never blocks.
@@ -191,6 +190,7 @@ class Channel:
             self.activity += taken > 0
             self._sending = self._sending[taken:]
             self.unsent -= taken
+            self.congested = self.unsent >= HIGH_WATER_BYTES
             if self._sending:
                 return False
         return True
@@ -212,6 +212,7 @@ class Channel:
         """Drop what is queued and everything that is posted later; the channel is broken from now on."""
         self.broken = True
         self.unsent = 0
+        self.congested = False
         self._sending = memoryview(b"")
         self._outgoing.clear()
 

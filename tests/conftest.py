@@ -1,10 +1,17 @@
 """Every async test runs on both event loops that anyio runs; and no test depends on how fast the machine is."""
 
+import signal
+
 import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
+
+for _name in ("SIGINT", "SIGHUP"):  # nohup and background jobs ignore them, and whatever they start inherits that
+    _number = getattr(signal, _name, None)
+    if _number is not None and signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _name == "SIGINT" else signal.SIG_DFL)
 
 
 @pytest.fixture(params=["asyncio", "trio"])

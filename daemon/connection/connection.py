@@ -118,8 +118,9 @@ class Connection:
     @property
     def full(self) -> bool:
         """True while nothing more should be read."""
-        times = STRETCH if len(self._client_requests) else 1
-        return self.writer.congested or self._backlog.full(times=times)
+        if self.writer.congested:
+            return True
+        return self._backlog.full() and (not self._client_requests or self._backlog.full(times=STRETCH))
 
     def take_reply(self, reply: Any) -> bool:
         return self._client_requests.take(reply)

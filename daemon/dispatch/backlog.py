@@ -73,9 +73,11 @@ class Backlog(Generic[R]):
         self._waiting += 1
         self._bytes += request.size
 
-    def make_ready(self, request: R, kind: int) -> None:
-        """Nothing holds it back any more: it may start behind those of its kind that became ready before it."""
-        self._ready[kind].append(request)
+    def make_ready(self, request: R, kind: int) -> bool:
+        """It may start behind those of its kind that became ready before it. True when it is the first."""
+        ready = self._ready[kind]
+        ready.append(request)
+        return len(ready) == 1
 
     def ready(self, kind: int) -> bool:
         """True while a request of this kind may start."""

@@ -82,6 +82,7 @@ class Request:
         "held",
         "identity",
         "key",
+        "kind",
         "limit",
         "parent",
         "requester",
@@ -118,6 +119,8 @@ class Request:
         self.depth = 0
         self.held = 0
         self.identity: Identity | None = None
+        self.kind = 0
+        """Which of the scheduler's kinds of places it runs in."""
         self.size = call.size
         """Bytes that are held while the request waits."""
         self.heavy = call.size > SMALL

@@ -59,7 +59,7 @@ class Responder:
 
     def in_flight(self, call_id: bytes) -> bool:
         """Whether a request of this id (a JSON text) waits for its answer."""
-        return len(self._inflight) > 0 and id_key(call_id) in self._inflight
+        return self._inflight.holds(call_id)
 
     def find(self, call_id: bytes) -> Request | None:
         """The request of this id (a JSON text) that waits for its answer."""

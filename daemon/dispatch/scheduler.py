@@ -80,6 +80,7 @@ class Scheduler:
         self._present: Counter[str] = Counter()
         self._streams = 0
         self._pumping = False
+        self._progressed = False
         self._deadlines = Deadlines(lambda request: self._end_late(request, TimedOut()))
         self._starvation = StarvationWatch(self._groups, lambda request: self._end_late(request, Overloaded()))
         self._tasks = TaskPool(self._perform_in_task, self.flush)
@@ -129,14 +130,14 @@ class Scheduler:
     def submit(self, request: Request) -> None:
         """Run it when its turn comes, and have the outcome delivered to its requester."""
         spec = request.spec
-        self._submit(request, None if spec.concurrency_group is None else execution.group_of(spec, request.call))
+        self._submit(request, None if spec.concurrency_group is None else execution.group_of(request))
 
     def submit_inner(self, request: Request) -> None:
         """The same for a call between operations.
 
         Raises `RuntimeError` for one that would wait in a concurrency group for a caller that waits for it.
         """
-        group = execution.group_of(request.spec, request.call)
+        group = execution.group_of(request)
         if group is not None and request.is_inside(group):
             raise RuntimeError(
                 f"{request.spec.name} is called by a call of its own concurrency group, for which it would wait"
@@ -149,17 +150,17 @@ class Scheduler:
     def _submit(self, request: Request, group: Hashable) -> None:
         spec, backlog = request.spec, request.backlog
         self._requests[request] = None
+        request.kind = self._kind(spec)
         if spec.limit is not None or spec.mode == "stream":
             self._count(spec, 1)
         request.group = group
         self._memory.add("requests", request.size)
         if backlog is not None:
             backlog.add(request)
-        if group is None or self._groups.enter(request):
-            self._make_ready(request)
         if spec.only_waits:
             self._starvation.watch(request)
-        self.pump()
+        if (group is None or self._groups.enter(request)) and self._make_ready(request):
+            self._start_ready()
 
     def requests(self, backlog: Backlog[Request] | None = None) -> list[Request]:
         """What waits and runs, of one client or of all, calls between operations among them."""
@@ -199,6 +200,10 @@ class Scheduler:
 
     def pump(self) -> None:
         """Start what may start. Called whenever a place or room for replies became free."""
+        self._progressed = True
+        self._start_ready()
+
+    def _start_ready(self) -> None:
         if self._pumping:
             return
         self._pumping = True
@@ -208,8 +213,10 @@ class Scheduler:
             else:
                 self._leave(request)
         self._pumping = False
-        for client in self._clients:
-            client.on_progress()
+        if self._progressed:
+            self._progressed = False
+            for client in self._clients:
+                client.on_progress()
 
     def _next(self) -> Request | None:
         if self._inner:
@@ -242,13 +249,13 @@ class Scheduler:
             request.end(Overloaded())
         return True
 
-    def _make_ready(self, request: Request) -> None:
+    def _make_ready(self, request: Request) -> bool:
+        """Nothing holds it back any more. False when it stands behind another, which can't start yet."""
         if request.backlog is None:
             self._inner.append(request)
-        else:
-            kind = self._kind(request.spec)
-            request.backlog.make_ready(request, kind)
-            self._ready[kind].setdefault(request.backlog)
+            return True
+        self._ready[request.kind].setdefault(request.backlog)
+        return request.backlog.make_ready(request, request.kind)
 
     def _start(self, request: Request) -> None:
         spec = request.spec
@@ -259,7 +266,7 @@ class Scheduler:
         if request.heavy:
             self._memory.add("requests", request.held - request.size)
             self._heavy += _ends_soon(spec)
-        self._running[self._kind(spec)] += request.takes_a_place
+        self._running[request.kind] += request.takes_a_place
         if limit is not None:
             self._deadlines.add(request, limit)
         if spec.mode in ("async", "stream") or self._tasks.waiting:  # what waits for a task was read before
@@ -272,7 +279,7 @@ class Scheduler:
     def _finish(self, request: Request, outcome: Outcome) -> None:
         if request.spec.only_waits:
             self._starvation.on_end(request)
-        self._running[self._kind(request.spec)] -= request.takes_a_place
+        self._running[request.kind] -= request.takes_a_place
         if request.limit is not None:
             self._deadlines.remove(request, request.limit)
         if request.heavy:

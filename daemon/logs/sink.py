@@ -141,7 +141,7 @@ def _is_journal(fd: int, environ: Mapping[str, str]) -> bool:
 
 
 def wants_color(settings: LogSettings, sink: Sink, environ: Mapping[str, str]) -> bool:
-    """The user's choice; by default on a terminal that supports colours, unless NO_COLOR is set (no-color.org)."""
+    """The user's choice; by default on a terminal that supports colours. The settings have read NO_COLOR already."""
     if settings.color is not None:
         return settings.color
-    return sink.kind == "terminal" and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+    return sink.kind == "terminal" and environ.get("TERM") != "dumb"

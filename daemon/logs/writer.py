@@ -33,13 +33,21 @@ LOG_FLUSH_SECONDS: Final = 0.5
 
 
 def start_logging(
-    settings: LogSettings, stderr_fd: int, environ: Mapping[str, str], *, version: str = "", logger: Logger = log
+    settings: LogSettings,
+    stderr_fd: int,
+    environ: Mapping[str, str],
+    *,
+    version: str = "",
+    announce: bool = True,
+    logger: Logger = log,
+    first_line_delay: float = FIRST_LINE_DELAY_SECONDS,
 ) -> LogWriter:
-    """Choose sink, form and level, log `daemon.started`, and begin to write, earlier events first.
+    """Choose sink, form and level, and begin to write, earlier events first. Logs `daemon.started` if `announce` is true;
+    otherwise `LogWriter.announce` does.
 
-    `stderr_fd` is duplicated. `environ` is copied; it holds NO_COLOR, TERM, JOURNAL_STREAM and the secrets to scrub.
-    A file that can't be written causes a warning on stderr. Raises `ValueError` for an unknown level, and `RuntimeError`
-    if logging has been started already.
+    `stderr_fd` is duplicated. `environ` is copied; it holds TERM, JOURNAL_STREAM and the secrets to scrub. A file that
+    can't be written causes a warning on stderr, after `daemon.started`. Raises `ValueError` for an unknown
+    level, and `RuntimeError` if logging has been started already.
     """
     if logger.queue.attached:
         raise RuntimeError("logging has been started already")
@@ -55,10 +63,13 @@ def start_logging(
         form=form if settings.format == "auto" else settings.format,
         color=wants_color(settings, sink, environ),
         environ=dict(environ),
+        first_line_delay=first_line_delay,
     )
-    logger.info("daemon.started", version=version, pid=os.getpid(), log_level=logger.level, sink=sink.name)
-    if fault is not None:
-        logger.warning("logs.file_unusable", file=settings.file, reason=fault)
+    writer.fault, writer.file = fault, settings.file
+    if announce:
+        writer.announce(version)
+    elif logger.is_enabled_for("info"):
+        writer.prepare()
     return writer
 
 
@@ -66,14 +77,29 @@ def start_logging(
 class LogWriter:
     """Writes the events of a logger. Close it last: later events, uncaught exceptions included, are not seen."""
 
-    def __init__(self, logger: Logger, sink: Sink, *, form: Form, color: bool, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        logger: Logger,
+        sink: Sink,
+        *,
+        form: Form,
+        color: bool,
+        environ: Mapping[str, str],
+        first_line_delay: float,
+    ) -> None:
         self.sink_name = sink.name
         """`stderr`, `journal`, or the file's name."""
+        self.fault: str | None = None
+        """Why the file of the settings is not used: the errno's name, such as `EACCES`."""
+        self.file: str | None = None
+        """The file of the settings."""
+        self._logger = logger
         self._queue = logger.queue
         self._sink = sink
         self._form: Form = form
         self._color = color
         self._environ = environ
+        self._first_line_delay = first_line_delay
         self._renderer: Renderer | None = None
         self._closing = False
         self._dropped: int | None = None
@@ -94,6 +120,17 @@ class LogWriter:
         self._wake.acquire()
         self._ended.acquire()
         self._no_delay.acquire()
+
+    def prepare(self) -> None:
+        """Let the thread load what it needs for the lines that will come."""
+        self._wake_thread()
+
+    def announce(self, version: str) -> None:
+        """Log that the daemon has started, and that the log file can't be used, if so."""
+        logger = self._logger
+        logger.info("daemon.started", version=version, pid=os.getpid(), log_level=logger.level, sink=self.sink_name)
+        if self.fault is not None:
+            logger.warning("logs.file_unusable", file=self.file, reason=self.fault)
 
     def close(self, timeout: float = LOG_FLUSH_SECONDS) -> int:
         """Write what is queued, for at most `timeout` seconds, and end. Later events are dropped.
@@ -144,7 +181,9 @@ class LogWriter:
 
     def _run(self) -> None:
         self._queue.writer = _thread.get_ident()
-        self._no_delay.acquire(timeout=FIRST_LINE_DELAY_SECONDS)
+        self._no_delay.acquire(timeout=self._first_line_delay)
+        if not self._closing:
+            safe_call(self._load_renderer, lambda fault: None, BaseException)  # a line that comes says why it failed
         while self._dropped is None:  # else `close` has stopped waiting for this thread
             event = self._queue.get()
             if event is not None:
@@ -184,11 +223,15 @@ class LogWriter:
         )
 
     def _render(self, event: LogEvent) -> bytes:
+        self._load_renderer()
+        assert self._renderer is not None
+        return self._renderer.line(event)
+
+    def _load_renderer(self) -> None:
         if self._renderer is None:
             from .render import Renderer  # late, for structlog and the scrubber's tables
 
             self._renderer = Renderer(self._form, color=self._color, environ=self._environ)
-        return self._renderer.line(event)
 
 
 def _release(lock: _thread.LockType) -> None:

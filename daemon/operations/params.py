@@ -17,9 +17,10 @@ import msgspec
 from ...errors.type_building import build_decoder
 from .context import Context
 from .decoders import Arguments, InputDecoder, extra_decoder, input_struct, named_and_extra_decoder, named_decoder
+from .json_types import require_default
 
 _Parameter: TypeAlias = inspect.Parameter
-_ANNOTATION_ERRORS: Final = (TypeError, NameError, AttributeError, SyntaxError, RuntimeError)
+ANNOTATION_ERRORS: Final = (TypeError, NameError, AttributeError, SyntaxError, RuntimeError)
 """What resolving an annotation raises, and msgspec for a type that it can't decode."""
 
 
@@ -98,8 +99,8 @@ def _takes_context(func: Callable[..., Any], parameters: list[_Parameter]) -> bo
     if not parameters or parameters[0].name == "ctx":
         return bool(parameters)
     try:
-        return _resolved(func, parameters[0]) is Context
-    except _ANNOTATION_ERRORS:  # imported for type checkers only; `_type_of` reports any other error
+        return _resolved(func, parameters[0].name, parameters[0].annotation) is Context
+    except ANNOTATION_ERRORS:  # imported for type checkers only; `_type_of` reports any other error
         return str(parameters[0].annotation).rpartition(".")[2] == Context.__name__
 
 
@@ -119,22 +120,33 @@ def _type_of(where: str, func: Callable[..., Any], parameter: _Parameter) -> Any
     if parameter.annotation is _Parameter.empty:
         raise ValueError(f"{what} has no annotation; annotate it with the type of the param")
     try:
-        hint = _resolved(func, parameter)
+        hint = _resolved(func, parameter.name, parameter.annotation)
         build_decoder(hint)
-    except _ANNOTATION_ERRORS as error:
+    except ANNOTATION_ERRORS as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{what} has an annotation that can't be decoded from JSON: {reason}") from error
     return hint
 
 
-def _resolved(func: Callable[..., Any], parameter: _Parameter) -> Any:
+def return_type(func: Callable[..., Any]) -> Any:
+    """What a handler's result is annotated with; Any without an annotation. Raises `TypeError` for one that can't be read."""
+    annotation = inspect.signature(func).return_annotation
+    if annotation is inspect.Signature.empty:
+        return Any
+    try:
+        return _resolved(func, "return", annotation)
+    except ANNOTATION_ERRORS as error:
+        raise TypeError(f"the result has an annotation that can't be resolved: {error}") from error
+
+
+def _resolved(func: Callable[..., Any], name: str, annotation: Any) -> Any:
     """One annotation, resolved by itself: the context's own is often imported for type checkers only."""
 
     def holder() -> None: ...
 
-    holder.__annotations__ = {parameter.name: parameter.annotation}
+    holder.__annotations__ = {name: annotation}
     namespace = getattr(_source(func), "__globals__", {})
-    return typing.get_type_hints(holder, namespace, include_extras=True)[parameter.name]
+    return typing.get_type_hints(holder, namespace, include_extras=True)[name]
 
 
 def _source(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -146,6 +158,9 @@ def _source(func: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _struct(func: Callable[..., Any], named: list[_Parameter], hints: dict[str, Any]) -> type[msgspec.Struct]:
+    for parameter in named:
+        if parameter.default is not _Parameter.empty:
+            require_default(parameter.default, hints[parameter.name], f"parameter {parameter.name!r}")
     fields: list[Any] = [
         (parameter.name, hints[parameter.name])
         if parameter.default is _Parameter.empty

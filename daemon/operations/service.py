@@ -10,59 +10,37 @@ async def read(ctx: Context, path: str, limit: int = 65536) -> FileContent:
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, final, get_args, get_origin, get_type_hints
+from typing import Any, Final, ParamSpec, TypeVar, Unpack, final, get_args, get_origin
 
+import msgspec
 from msgspec import UNSET
 
-from ...errors.details import hidden_facts
-from ...errors.exceptions import OperationError
 from .access import AccessRule
-from .json_types import require_json_type
-from .params import build_input
-from .spec import HandlerMode, OperationKind, OperationSpec, Timeout, Visibility, output_check
+from .json_types import require_json_members, require_json_type
+from .options import (
+    OperationOptions,
+    check_name,
+    check_names,
+    check_options,
+    check_text,
+    concurrency_group,
+    declared_errors,
+    mode_of,
+    name_of,
+)
+from .params import ANNOTATION_ERRORS, InputModel, build_input, return_type
+from .spec import OperationKind, OperationSpec, output_check
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_NAME = re.compile(r"[$A-Za-z_][\w.$-]*(?:/[\w.$-]+)*", re.ASCII)
-_LIST_RULE = 'must be a list of strings, such as ["files:read"], not one string'
-_NAME_RULE = "a name consists of letters, digits and _ . $ -, with a single / between its parts, such as files/read"
+_WRONG: Final = (TypeError, ValueError, *ANNOTATION_ERRORS)
+"""What the checks raise, and what msgspec and `inspect` raise for types and signatures that they can't read."""
 
 
 class DeclarationError(Exception):
     """A service is declared wrongly. The message is one line: the operation, what is wrong, and what to write instead."""
-
-
-class OperationOptions(TypedDict, total=False):
-    """What the decorators of `Service` take. All of it is optional.
-
-    `name` replaces the function's name, `description` the first paragraph of its docstring. `errors` are the typed
-    errors that the handler may raise, and no others. `timeout` is in seconds, None for no deadline; without it the
-    daemon's setting `request-timeout` applies.
-
-    A plain `def` runs in a worker thread. `inline=True` promises that it never blocks, and runs it on the event loop.
-    `serial=True` runs one call of the operation at a time, in the order of arrival; `keyed="param"` runs one call at a
-    time for each value of that param. `concurrency` lets so many calls run at a time instead of one; others wait, in
-    order, and can be cancelled. `limit` is how many calls may be in the daemon, running or waiting; one more is
-    refused with OVERLOADED.
-
-    A caller needs all of `scopes`, and one of `any_scope`. `visibility="internal"` hides the operation from the wire.
-    """
-
-    name: str
-    errors: Sequence[type[OperationError]]
-    timeout: Timeout
-    inline: bool
-    serial: bool
-    keyed: str
-    concurrency: int
-    visibility: Visibility
-    scopes: Sequence[str]
-    any_scope: Sequence[str]
-    limit: int
-    description: str
 
 
 @final
@@ -87,11 +65,18 @@ class Service:
         capabilities: Sequence[str] = (),
         announces: Mapping[str, Any] | None = None,  # Any: JSON
     ) -> None:
-        if namespace and not _NAME.fullmatch(namespace):
-            raise DeclarationError(f"service {namespace!r}: {_NAME_RULE}")
-        for what, names in (("uses", uses), ("authority", authority), ("capabilities", capabilities)):
-            if isinstance(names, str):
-                raise DeclarationError(f"service {namespace!r}: {what} {_LIST_RULE}")
+        try:
+            if namespace != "":
+                check_name(namespace)
+            check_text("description", description)
+            check_names("uses", uses, "files/read")
+            for used in uses:
+                check_name(used.removeprefix("/"))
+            check_names("authority", authority, "files:read")
+            check_names("capabilities", capabilities, "github")
+            _check_announces(announces or {})
+        except _WRONG as exc:
+            raise DeclarationError(_one_line(f"service {namespace!r}: {exc}")) from exc
         self.namespace = namespace
         self.description = description
         self.uses = frozenset(name.removeprefix("/") for name in uses)
@@ -133,12 +118,13 @@ class Service:
             )
 
         def register(func: Callable[P, R]) -> Callable[P, R]:
-            verb = options.get("name") or func.__name__
-            name = f"{self.namespace}/{verb}" if self.namespace else verb
+            shown = _qualified(self.namespace, getattr(func, "__name__", type(func).__name__))
             try:
+                check_options(options)
+                shown = name = _qualified(self.namespace, name_of(func, options))
                 self.operations.append(self._specify(name, kind, func, options))
-            except (TypeError, ValueError, NameError) as exc:
-                raise DeclarationError(f"operation {name}: {exc}") from exc
+            except _WRONG as exc:
+                raise DeclarationError(_one_line(f"operation {shown}: {exc}")) from exc
             return func
 
         return register
@@ -146,14 +132,14 @@ class Service:
     def _specify(
         self, name: str, kind: OperationKind, func: Callable[..., Any], options: OperationOptions
     ) -> OperationSpec:
-        if not _NAME.fullmatch(name):
-            raise ValueError(_NAME_RULE)
-        mode = _mode_of(kind, func, options)
-        _check_options(options, mode)
+        check_name(name)
+        mode = mode_of(kind, func, options)
         model = build_input(func)
-        require_json_type(model.type, "a param")
+        _check_params(model)
         returns = _returns(func, kind)
         require_json_type(returns, "an event" if kind == "subscription" else "the result")
+        description = options.get("description") or _description(func)
+        check_text("the docstring", description)
         return OperationSpec(
             name=name,
             kind=kind,
@@ -162,10 +148,10 @@ class Service:
             invoke=model.invoker(func),
             returns=returns,
             output=output_check(returns),
-            errors=_check_errors(options.get("errors", ())),
-            description=options.get("description") or _description(func),
+            errors=declared_errors(options),
+            description=description,
             timeout=options.get("timeout", None if kind == "subscription" else UNSET),
-            concurrency_group=_concurrency_group(options, model.names),
+            concurrency_group=concurrency_group(options, model.names),
             concurrency_limit=options.get("concurrency", 1),
             visibility=options.get("visibility", "external"),
             access=AccessRule(frozenset(options.get("scopes", ())), frozenset(options.get("any_scope", ()))),
@@ -175,87 +161,38 @@ class Service:
         )
 
 
-def _mode_of(kind: OperationKind, func: Callable[..., Any], options: OperationOptions) -> HandlerMode:
-    inline = options.get("inline", False)
-    generator = inspect.isasyncgenfunction(func)
-    if generator != (kind == "subscription") or inspect.isgeneratorfunction(func):
-        raise TypeError(f"a {kind} must be {_HANDLERS[kind]}")
-    coroutine = inspect.iscoroutinefunction(func)
-    if inline and (coroutine or generator):
-        raise TypeError("inline=True is for a plain `def`; an `async def` runs on the event loop anyway, so remove it")
-    if generator:
-        return "stream"
-    if coroutine:
-        return "async"
-    return "inline" if inline else "thread"
+def _qualified(namespace: str, verb: str) -> str:
+    return f"{namespace}/{verb}" if namespace else verb
 
 
-def _check_options(options: OperationOptions, mode: HandlerMode) -> None:
-    """Checks the options' names too: a misspelt `scopes` would leave an operation open."""
-    known = OperationOptions.__annotations__
-    unknown = options.keys() - known.keys()
-    if unknown:
-        raise TypeError(f"unknown option {', '.join(sorted(unknown))}; the options are {', '.join(known)}")
-    for name in ("scopes", "any_scope"):
-        if isinstance(options.get(name), str):
-            raise TypeError(f"{name} {_LIST_RULE}")
-    if options.get("visibility", "external") not in get_args(Visibility):
-        raise ValueError(f"visibility must be one of {', '.join(get_args(Visibility))}")
-    for number in (options.get("limit"), options.get("concurrency")):
-        if number is not None and not (isinstance(number, int) and number > 0):
-            raise ValueError("limit and concurrency must be a number of calls, 1 or more")
-    timeout = options.get("timeout")
-    if timeout is not None and timeout is not UNSET:
-        if not (isinstance(timeout, int | float) and timeout > 0):
-            raise ValueError("timeout must be a number of seconds above 0, or None for no deadline")
-        if mode == "inline":
-            raise ValueError("timeout and inline exclude each other, since nothing can interrupt an inline handler")
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
-_HANDLERS: dict[OperationKind, str] = {
-    "query": "a function without `yield`, since it has one result; for a stream of events write @service.subscription()",
-    "mutation": "a function without `yield`, since it has one result; for a stream of events write @service.subscription()",
-    "subscription": "an asynchronous generator: write `async def` with `yield`, annotated AsyncIterator[T]",
-}
+def _check_announces(announces: object) -> None:
+    if not isinstance(announces, Mapping) or not all(isinstance(name, str) for name in announces):
+        raise TypeError('announces must be a mapping with strings as keys, such as {"hoverProvider": True}')
+    try:
+        msgspec.json.encode(announces)
+    except (TypeError, ValueError, RecursionError):
+        raise TypeError("announces must hold values that JSON can represent") from None
+
+
+def _check_params(model: InputModel) -> None:
+    if model.extra is not None:
+        require_json_type(model.extra, "the further params")
+    if model.names:
+        require_json_members(model.type, "parameter '", "'")
 
 
 def _returns(func: Callable[..., Any], kind: OperationKind) -> Any:
     """The type of the result, or of one event; Any without an annotation."""
-    returns = get_type_hints(func, include_extras=True).get("return", Any)
+    returns = return_type(func)
     if kind != "subscription" or returns is Any:
         return returns
     if get_origin(returns) not in (AsyncIterator, AsyncGenerator, AsyncIterable):
         raise TypeError("a subscription must be annotated AsyncIterator[T], where T is the type of its events")
     return get_args(returns)[0]
-
-
-def _concurrency_group(options: OperationOptions, names: tuple[str, ...]) -> Literal[True] | str | None:
-    keyed = options.get("keyed")
-    if options.get("serial"):
-        if keyed is not None or "concurrency" in options:
-            raise ValueError("serial excludes keyed and concurrency; keep one of them")
-        return True
-    if keyed is not None and keyed not in names:
-        raise ValueError(f"keyed={keyed!r} names no param of the handler; its params are: {', '.join(names) or 'none'}")
-    return True if keyed is None and "concurrency" in options else keyed
-
-
-def _check_errors(errors: Sequence[type[OperationError]]) -> tuple[type[OperationError], ...]:
-    if isinstance(errors, type):
-        raise TypeError(f"errors must be a list; write errors=[{errors.__name__}]")
-    codes: set[str] = set()
-    for cls in errors:
-        if not (isinstance(cls, type) and issubclass(cls, OperationError) and hasattr(cls, "definition")):
-            raise TypeError(f"errors must hold subclasses of OperationError that have a code, not {cls!r}")
-        if cls.definition.code in codes:
-            raise ValueError(f"errors holds the code {cls.definition.code} twice; give each class a code of its own")
-        codes.add(cls.definition.code)
-        if hidden := hidden_facts(cls.definition.details):
-            raise ValueError(
-                f"{cls.__name__}.{hidden[0]}: a text of this name is always redacted; rename it,"
-                " or make it a closed list (Literal or Enum)"
-            )
-    return tuple(errors)
 
 
 def _description(func: Callable[..., Any]) -> str:

@@ -33,6 +33,12 @@ class Forward(msgspec.Struct, frozen=True):
     subscribe: bool
 
 
+class ClientGroup(msgspec.Struct, frozen=True):
+    """A concurrency group that every client has for itself, and that all operations of this group's name share."""
+
+    name: str
+
+
 class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     """What the registry knows of an operation.
 
@@ -43,8 +49,9 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     that type; it is None where every JSON text is valid.
 
     `concurrency_group` says which calls exclude each other: None for none, True for all calls of the operation, a
-    param's name for those with an equal value of it. At most `concurrency_limit` calls of one group run at a time; the
-    others wait. `limit` is how many calls may be in the daemon, running or waiting; one more is refused.
+    param's name for those with an equal value of it, a `ClientGroup` for those of one client. At most `concurrency_limit`
+    calls of one group run at a time; the others wait. `limit` is how many calls may be in the daemon, running or waiting;
+    one more is refused.
 
     `uses` are the operations that the handler may call, with the scopes of `authority`.
 
@@ -64,7 +71,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     errors: tuple[type[OperationError], ...]
     description: str
     timeout: Timeout = UNSET
-    concurrency_group: Literal[True] | str | None = None
+    concurrency_group: Literal[True] | str | ClientGroup | None = None
     concurrency_limit: int = 1
     visibility: Visibility = "external"
     access: AccessRule = AccessRule()
@@ -83,14 +90,14 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
         """The params for people, in the order of the signature: `level: string`, or `limit?: integer` if optional."""
         from msgspec import inspect  # late: only `describeMethods` needs it
 
-        from .type_phrases import describe_type
+        from .type_phrases import describe_for_people
         from .type_shapes import object_members
 
         node = type_info(self.input.type)
         if not isinstance(node, inspect.StructType):
             return []
         return [
-            f"{name}{'' if field.required else '?'}: {describe_type(field.type)}"
+            f"{name}{'' if field.required else '?'}: {describe_for_people(field.type)}"
             for name, field in object_members(node).items()
             if name in self.input.names
         ]
@@ -98,14 +105,13 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     def describe_result(self) -> str:
         """The result's type for people."""
 
-        from .type_phrases import describe_type
+        from .type_phrases import describe_for_people
 
-        return describe_type(type_info(self.returns))
+        return describe_for_people(type_info(self.returns))
 
     def group_of(self, arguments: Arguments) -> Hashable:
-        """The concurrency group of a call with these arguments. Only where `concurrency_group` is not None."""
-        if not isinstance(self.concurrency_group, str):
-            return self.name
+        """The concurrency group of a call with these arguments. Only where `concurrency_group` is a param's name."""
+        assert isinstance(self.concurrency_group, str), "the other kinds of groups don't depend on arguments"
         return self.name, _encode(self.input.value(arguments, self.concurrency_group))
 
     def encode_output(self, result: object) -> bytes:

@@ -6,7 +6,7 @@ echoed byte for byte, so it is never decoded; params wait for the one typed deco
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -25,7 +25,8 @@ class Call(msgspec.Struct, gc=False):
 
     `id` and `params` are JSON texts as they came; `params` is None when absent or null. `metadata` holds the string
     members of `serviceParams` under lower-case keys. `prefix` is where in the caller's own params these stand. `size` is
-    that of the whole body in bytes, which lives as long as its params do.
+    that of the whole body in bytes, which lives as long as its params do. `arguments` are the params as the operation's
+    input decodes them, where that was done already.
     """
 
     method: str
@@ -34,6 +35,7 @@ class Call(msgspec.Struct, gc=False):
     metadata: dict[str, str]
     prefix: str = ""
     size: int = 0
+    arguments: tuple[Any, ...] | None = None
 
 
 class Reply(msgspec.Struct, gc=False):

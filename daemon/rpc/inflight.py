@@ -47,8 +47,9 @@ class Inflight(Generic[R]):
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def __contains__(self, key: bytes) -> bool:
-        return key in self._waiting
+    def holds(self, raw: bytes) -> bool:
+        """Whether a request of this id (a JSON text) waits for its answer."""
+        return bool(self._waiting) and id_key(raw) in self._waiting
 
     def __iter__(self) -> Iterator[R]:
         return iter(list(self._waiting.values()))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable
 from typing import Any, Protocol
 
 import msgspec
 
-from ...errors.exceptions import FailureError
-from ...errors.failures import InvalidParams
 from ...errors.redaction import scrub_known
-from ..logs import log
+from ..logs import log, parse_level
 from ..operations.access import Identity
 from ..operations.context import Context
 from ..operations.service import Service
@@ -20,10 +19,22 @@ from .identity_cache import IdentityCache
 PROTOCOL_VERSION = "2.0"
 SHUTDOWN_MESSAGE = "Shutting down gracefully"
 
-LOG_LEVELS = ("debug", "info", "warn", "error")
-
 _IMMEDIATE = frozenset({"shutdown", "exit"})
 """They run before all requests that wait, and also while the daemon shuts down."""
+
+
+class LogLevel(enum.Enum):
+    """How much is logged. Any case is taken, and `warning` for `warn`."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARN = "warn"
+    ERROR = "error"
+
+    @classmethod
+    def _missing_(cls, value: object) -> LogLevel | None:
+        level = parse_level(value) if isinstance(value, str) else None
+        return None if level is None else cls(level)
 
 
 class Life(Protocol):
@@ -84,9 +95,17 @@ class MethodDescription(msgspec.Struct, frozen=True):
 def builtins(surface: Surface, life: Life) -> Service:
     """The service without a namespace that speaks for the daemon itself, to one client."""
     service = Service("")
-    listed: IdentityCache[list[Method]] = IdentityCache()
-    described: IdentityCache[list[MethodDescription]] = IdentityCache()
+    _add_handshakes(service, surface, life)
+    _add_controls(service, life)
+    _add_lists(service, surface)
+    service.operations = [
+        msgspec.structs.replace(spec, immediate=True) if spec.name in _IMMEDIATE else spec
+        for spec in service.operations
+    ]
+    return service
 
+
+def _add_handshakes(service: Service, surface: Surface, life: Life) -> None:
     @service.query(inline=True)
     def initialize(**params: Any) -> InitializeResult:  # Any: editors send whatever LSP holds
         """Say who the server is and what it can do. Takes LSP's params; no handshake is required."""
@@ -108,13 +127,12 @@ def builtins(surface: Surface, life: Life) -> Service:
         """Tell the daemon's version (SemVer)."""
         return Version(surface.version)
 
+
+def _add_controls(service: Service, life: Life) -> None:
     @service.mutation(inline=True, name="setLogLevel")
-    def set_log_level(level: str) -> LevelSet:
+    def set_log_level(level: LogLevel) -> LevelSet:
         """Change how much is logged: debug, info, warn or error, in any case."""
-        try:
-            return LevelSet(log.set_level(level), success=True)
-        except ValueError:
-            raise FailureError(InvalidParams("level", "one of", "string", LOG_LEVELS)) from None
+        return LevelSet(log.set_level(level.value), success=True)
 
     @service.mutation(inline=True)
     def shutdown() -> ShutdownResult:
@@ -126,6 +144,11 @@ def builtins(surface: Surface, life: Life) -> Service:
     def exit_() -> None:
         """End the daemon; sent as a notification, after `shutdown` where there is time for it."""
         life.exit()
+
+
+def _add_lists(service: Service, surface: Surface) -> None:
+    listed: IdentityCache[list[Method]] = IdentityCache()
+    described: IdentityCache[list[MethodDescription]] = IdentityCache()
 
     @service.query(inline=True, name="listMethods")
     def list_methods(ctx: Context) -> list[Method]:
@@ -145,9 +168,3 @@ def builtins(surface: Surface, life: Life) -> Service:
                 for spec in surface.methods(ctx.identity)
             ],
         )
-
-    service.operations = [
-        msgspec.structs.replace(spec, immediate=True) if spec.name in _IMMEDIATE else spec
-        for spec in service.operations
-    ]
-    return service
