@@ -330,7 +330,9 @@ def scenario_list(opts) -> list[tuple]:
             *((f"rss_{part}_mb", f"RSS after {part}/4, MB", 1) for part in range(5)),
             *((f"cpu_us_{part}", f"server CPU per request in {part}/4, us", 2) for part in range(1, 5)),
         ]
-        out.append(("long", f"8 {opts.long} requests in one process, window 256", run_long, {}, min(3, opts.rounds), cols))
+        out.append(
+            ("long", f"8 {opts.long} requests in one process, window 256", run_long, {}, min(3, opts.rounds), cols)
+        )
     if "sleepers" in want:
         cols = [
             (f"{key}_{what}_us", f"{key}, {text}, us", 1)
