@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar, get_origin, get_type_hints
+from typing import ClassVar, Final, get_origin, get_type_hints
 
 import msgspec
 
 _CODE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+JSON_RPC_CODES: Final = frozenset({-32700, -32600, -32601, -32602, -32603})
+"""The codes that JSON-RPC 2.0 defines (section 5.1). An error that is declared can't mean what they mean."""
 _RESERVED_FIELDS = frozenset({"args", "add_note", "with_traceback", "details", "definition"})
 
 _UNREADABLE = (TypeError, ValueError, NameError, AttributeError, SyntaxError, RuntimeError)
@@ -15,7 +17,7 @@ _UNREADABLE = (TypeError, ValueError, NameError, AttributeError, SyntaxError, Ru
 
 
 class ErrorDefinition(msgspec.Struct, frozen=True):
-    """One declared error; `details` is the struct type of its fields."""
+    """One declared error; `details` is the struct type of its fields, `number` the JSON-RPC code, None for that of all."""
 
     code: str
     message: str
@@ -23,6 +25,7 @@ class ErrorDefinition(msgspec.Struct, frozen=True):
     http_status: int
     retryable: bool
     details: type[msgspec.Struct]
+    number: int | None = None
 
     @property
     def has_details(self) -> bool:
@@ -37,6 +40,7 @@ def define_error(
     message: str | None,
     http_status: int,
     retryable: bool,
+    number: int | None,
     reserved: frozenset[str],
 ) -> ErrorDefinition:
     """The declaration of an error class. Raises `TypeError` that names the class and the fault of its declaration."""
@@ -53,6 +57,11 @@ def define_error(
         message is None or (isinstance(message, str) and not any("\ud800" <= char <= "\udfff" for char in message))
     ):
         raise TypeError(f"{name}: message must be a string of Unicode text")
+    if number is not None and not _may_be_declared(number):
+        raise TypeError(
+            f"{name}: number {number!r} must be an integer of 32 bits that JSON-RPC does not define itself"
+            f" ({', '.join(map(str, sorted(JSON_RPC_CODES)))})"
+        )
     description = " ".join((cls.__doc__ or "").split())
     return ErrorDefinition(
         code=code,
@@ -61,7 +70,12 @@ def define_error(
         http_status=http_status,
         retryable=retryable,
         details=_checked_details_type(cls),
+        number=number,
     )
+
+
+def _may_be_declared(number: object) -> bool:
+    return type(number) is int and -(2**31) <= number < 2**31 and number not in JSON_RPC_CODES
 
 
 def first_line(doc: str | None) -> str:

@@ -72,13 +72,17 @@ class Internal(msgspec.Struct, frozen=True):
 
 
 class DomainFailure(msgspec.Struct, frozen=True):
-    """A declared error of an operation; `details` is its JSON, already checked against the declared schema."""
+    """A declared error of an operation; `details` is its JSON, already checked against the declared schema.
+
+    `number` is the JSON-RPC code that it declares; None for that of all declared errors.
+    """
 
     code: str
     message: str
     retryable: bool = False
     details: msgspec.Raw | None = None
     http_status: int = 500
+    number: int | None = None
 
 
 class AuthenticationRequired(msgspec.Struct, frozen=True):

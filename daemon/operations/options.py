@@ -26,9 +26,10 @@ _TEXTS: Final = ("name", "description", "keyed")
 
 
 class OperationOptions(TypedDict, total=False):
-    """What the decorators of `Service` take. All of it is optional.
+    """What the decorators of `Service` take. All of it is optional, and so are the parentheses.
 
-    `name` replaces the function's name, `description` the first paragraph of its docstring. `errors` are the typed
+    `name` replaces the function's name, `description` the first paragraph of its docstring. A first positional argument is
+    the whole method, outside the service's namespace: `@service.query("textDocument/hover")`. `errors` are the typed
     errors that the handler may raise, and no others. `timeout` is in seconds, None for no deadline; without it the
     daemon's setting `request-timeout` applies.
 
@@ -144,6 +145,7 @@ _HANDLERS: Final[dict[OperationKind, str]] = {
     "query": "a function without `yield`, since it has one result; for a stream of events write @service.subscription()",
     "mutation": "a function without `yield`, since it has one result; for a stream of events write @service.subscription()",
     "subscription": "an asynchronous generator: write `async def` with `yield`, annotated AsyncIterator[T]",
+    "notification": "a function without `yield`; it returns nothing",
 }
 
 
@@ -154,9 +156,13 @@ def _with_code(func: Any) -> Any:  # Any: whatever can be called
     return func if inspect.isroutine(func) else type(func).__call__
 
 
-def concurrency_group(options: OperationOptions, names: tuple[str, ...]) -> Literal[True] | str | None:
+def concurrency_group(
+    options: OperationOptions, names: tuple[str, ...], kind: OperationKind
+) -> Literal[True] | str | None:
     """Which calls exclude each other, as `OperationSpec.concurrency_group` says it. `names` are those of the params."""
     keyed = options.get("keyed")
+    if kind == "notification" and options.keys() & {"serial", "keyed", "concurrency"}:
+        raise ValueError("notifications run one at a time in any case; remove serial, keyed or concurrency")
     if options.get("serial"):
         if keyed is not None or "concurrency" in options:
             raise ValueError("serial excludes keyed and concurrency; keep one of them")

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Final, ParamSpec, TypeVar, Unpack, final, get_args, get_origin
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, TypeAlias, TypeVar, Unpack, final, get_args, get_origin, overload
 
 import msgspec
 from msgspec import UNSET
 
+from ...errors.exceptions import OperationError
 from .access import AccessRule
 from .json_types import require_json_members, require_json_type
 from .options import (
@@ -32,8 +34,13 @@ from .options import (
 from .params import ANNOTATION_ERRORS, InputModel, build_input, return_type
 from .spec import OperationKind, OperationSpec, output_check
 
-P = ParamSpec("P")
-R = TypeVar("R")
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
+"""Called once, before the first request is read; what it yields is the `ctx.state` of the service's handlers."""
+
+INITIALIZE: Final = "$initialize"
+"""The name of the internal operation that `Service.initialize` declares."""
 
 _WRONG: Final = (TypeError, ValueError, *ANNOTATION_ERRORS)
 """What the checks raise, and what msgspec and `inspect` raise for types and signatures that they can't read."""
@@ -48,22 +55,26 @@ class Service:
     """A namespace of operations: those of `Service("files")` are called `files/<function>`, of `Service("")` `<function>`.
 
     `uses` names the operations, of any service in the daemon, that its handlers may call with `ctx.call`. These calls
-    are checked against `authority`, the service's own scopes, never against the caller's. `capabilities` names the
-    credentials that its handlers find in `ctx.capabilities`. `announces` is added to the capabilities that `initialize`
-    answers with, which LSP's clients read before they use a method (`{"hoverProvider": True}`).
+    are checked against `authority`, the service's own scopes, never against the caller's. `credentials` names those that
+    its handlers find in `ctx.credentials`. `capabilities` is added to what `initialize` answers with, which LSP's clients
+    read before they use a method (`{"hoverProvider": True}`). `version` is told to clients as that of the server, where one
+    service alone is hosted. `lifespan()` is entered before the first request is read and left when the last one is
+    answered; its value is the `ctx.state` of the service's handlers.
 
     Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
     """
 
     def __init__(
         self,
-        namespace: str,
+        namespace: str = "",
         *,
         description: str = "",
+        version: str = "",
         uses: Sequence[str] = (),
         authority: Sequence[str] = (),
-        capabilities: Sequence[str] = (),
-        announces: Mapping[str, Any] | None = None,  # Any: JSON
+        credentials: Sequence[str] = (),
+        capabilities: Mapping[str, Any] | None = None,  # Any: JSON
+        lifespan: Lifespan | None = None,
     ) -> None:
         try:
             if namespace != "":
@@ -73,61 +84,104 @@ class Service:
             for used in uses:
                 check_name(used.removeprefix("/"))
             check_names("authority", authority, "files:read")
-            check_names("capabilities", capabilities, "github")
-            _check_announces(announces or {})
+            check_names("credentials", credentials, "github")
+            check_text("version", version)
+            _check_capabilities(capabilities or {})
         except _WRONG as exc:
             raise DeclarationError(_one_line(f"service {namespace!r}: {exc}")) from exc
         self.namespace = namespace
         self.description = description
+        self.version = version
         self.uses = frozenset(name.removeprefix("/") for name in uses)
         self.authority = frozenset(authority)
-        self.capabilities = frozenset(capabilities)
-        self.announces = dict(announces or {})
+        self.credentials = frozenset(credentials)
+        self.capabilities = dict(capabilities or {})
+        self.lifespan = lifespan
         self.operations: list[OperationSpec] = []
 
-    def query(
-        self, *misplaced: object, **options: Unpack[OperationOptions]
-    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    @overload
+    def query(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def query(self, method: str = "", /, **options: Unpack[OperationOptions]) -> Callable[[Handler], Handler]: ...
+    def query(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
         """Declare an operation that only reads and may be repeated. See `OperationOptions`.
 
         Returns the function unchanged.
         """
-        return self._declare("query", misplaced, options)
+        return self._declare("query", given, options)
 
-    def mutation(
-        self, *misplaced: object, **options: Unpack[OperationOptions]
-    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    @overload
+    def mutation(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def mutation(self, method: str = "", /, **options: Unpack[OperationOptions]) -> Callable[[Handler], Handler]: ...
+    def mutation(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
         """Declare an operation that changes something. See `OperationOptions`. Returns the function unchanged."""
-        return self._declare("mutation", misplaced, options)
+        return self._declare("mutation", given, options)
 
+    @overload
+    def subscription(self, handler: Handler, /) -> Handler: ...
+    @overload
     def subscription(
-        self, *misplaced: object, **options: Unpack[OperationOptions]
-    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        self, method: str = "", /, **options: Unpack[OperationOptions]
+    ) -> Callable[[Handler], Handler]: ...
+    def subscription(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
         """Declare an operation that sends events: an asynchronous generator, annotated `AsyncIterator[T]`.
 
         See `OperationOptions`; without `timeout` it has no deadline. Returns the function unchanged.
         """
-        return self._declare("subscription", misplaced, options)
+        return self._declare("subscription", given, options)
 
-    def _declare(
-        self, kind: OperationKind, misplaced: tuple[object, ...], options: OperationOptions
-    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-        if misplaced:
-            raise DeclarationError(
-                f"service {self.namespace!r}: @service.{kind} has no parentheses; write @service.{kind}()"
-            )
+    @overload
+    def notification(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def notification(
+        self, method: str = "", /, **options: Unpack[OperationOptions]
+    ) -> Callable[[Handler], Handler]: ...
+    def notification(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
+        """Declare what takes a notification. It returns nothing; sent as a request, it is answered with null.
 
-        def register(func: Callable[P, R]) -> Callable[P, R]:
-            shown = _qualified(self.namespace, getattr(func, "__name__", type(func).__name__))
+        All notifications of one client are handled one at a time, in the order of arrival, and a request that comes behind
+        those of plain `def` handlers waits for them. See `OperationOptions`; `serial`, `keyed` and `concurrency` don't
+        apply. Returns the function unchanged.
+        """
+        return self._declare("notification", given, options)
+
+    @overload
+    def initialize(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def initialize(self, /, *, errors: Sequence[type[OperationError]] = ()) -> Callable[[Handler], Handler]: ...
+    def initialize(self, handler: Any = None, /, *, errors: Sequence[type[OperationError]] = ()) -> Any:
+        """Declare what runs when a client says hello, before it is answered. Returns the function unchanged.
+
+        Its params are those of the client's `initialize`; `ctx.client` says the same in brief. It may return an object (a
+        dict or a struct), whose members are added to the capabilities that the client is told. What it raises refuses the
+        client, with one of the `errors` or as an internal error.
+        """
+        name = f"{self.namespace}/{INITIALIZE}".lstrip("/")
+        declare = self._declare("query", name, {"visibility": "internal", "errors": errors})
+        return declare if handler is None else declare(handler)
+
+    def _declare(self, kind: OperationKind, given: object, options: OperationOptions) -> Any:
+        def register(func: Handler) -> Handler:
+            shown = method or _qualified(self.namespace, getattr(func, "__name__", type(func).__name__))
             try:
                 check_options(options)
-                shown = name = _qualified(self.namespace, name_of(func, options))
+                if method and "name" in options:
+                    raise TypeError("it is named twice: keep the method or name=, not both")
+                shown = name = method or _qualified(self.namespace, name_of(func, options))
                 self.operations.append(self._specify(name, kind, func, options))
             except _WRONG as exc:
                 raise DeclarationError(_one_line(f"operation {shown}: {exc}")) from exc
             return func
 
-        return register
+        method = given if isinstance(given, str) else ""
+        if given is method:
+            return register
+        if not options and (callable(given) or isinstance(given, staticmethod)):
+            return register(given)
+        raise DeclarationError(
+            f"service {self.namespace!r}: @service.{kind} takes a method (a string) and options by keyword, not {given!r}"
+        )
 
     def _specify(
         self, name: str, kind: OperationKind, func: Callable[..., Any], options: OperationOptions
@@ -151,10 +205,11 @@ class Service:
             errors=declared_errors(options),
             description=description,
             timeout=options.get("timeout", None if kind == "subscription" else UNSET),
-            concurrency_group=concurrency_group(options, model.names),
+            concurrency_group=concurrency_group(options, model.names, kind),
             concurrency_limit=options.get("concurrency", 1),
             visibility=options.get("visibility", "external"),
             access=AccessRule(frozenset(options.get("scopes", ())), frozenset(options.get("any_scope", ()))),
+            namespace=self.namespace,
             limit=options.get("limit"),
             uses=self.uses,
             authority=self.authority,
@@ -169,25 +224,29 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _check_announces(announces: object) -> None:
-    if not isinstance(announces, Mapping) or not all(isinstance(name, str) for name in announces):
-        raise TypeError('announces must be a mapping with strings as keys, such as {"hoverProvider": True}')
+def _check_capabilities(capabilities: object) -> None:
+    if not isinstance(capabilities, Mapping) or not all(isinstance(name, str) for name in capabilities):
+        raise TypeError('capabilities must be a mapping with strings as keys, such as {"hoverProvider": True}')
     try:
-        msgspec.json.encode(announces)
+        msgspec.json.encode(capabilities)
     except (TypeError, ValueError, RecursionError):
-        raise TypeError("announces must hold values that JSON can represent") from None
+        raise TypeError("capabilities must hold values that JSON can represent") from None
 
 
 def _check_params(model: InputModel) -> None:
     if model.extra is not None:
         require_json_type(model.extra, "the further params")
-    if model.names:
+    if model.whole:
+        require_json_type(model.type, "the params")
+    elif model.names:
         require_json_members(model.type, "parameter '", "'")
 
 
 def _returns(func: Callable[..., Any], kind: OperationKind) -> Any:
     """The type of the result, or of one event; Any without an annotation."""
     returns = return_type(func)
+    if kind == "notification" and returns not in (Any, None, type(None)):
+        raise TypeError("a notification has no result; annotate the handler `-> None`")
     if kind != "subscription" or returns is Any:
         return returns
     if get_origin(returns) not in (AsyncIterator, AsyncGenerator, AsyncIterable):

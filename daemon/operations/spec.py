@@ -14,7 +14,7 @@ from .access import AccessRule
 from .decoders import Arguments
 from .params import InputModel
 
-OperationKind: TypeAlias = Literal["query", "mutation", "subscription"]
+OperationKind: TypeAlias = Literal["query", "mutation", "subscription", "notification"]
 HandlerMode: TypeAlias = Literal["inline", "async", "thread", "stream", "forward"]
 Visibility: TypeAlias = Literal["external", "internal"]
 
@@ -25,12 +25,18 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Forward(msgspec.Struct, frozen=True):
-    """Another operation that a call is meant for: its method, its params as JSON text, and whether it must be a
-    subscription."""
+    """Another operation that a call is meant for: its method, its params as JSON text, where in the call's own params
+    these stand, and whether it must be a subscription (None: it may be one).
+
+    `rendering` writes its outcome; `progress_token` is the one that stood beside the params.
+    """
 
     method: str
     params: msgspec.Raw
-    subscribe: bool
+    subscribe: bool | None
+    prefix: str = "input"
+    rendering: Any = None  # Any: a `rpc.envelope.Rendering`, which operations know nothing of
+    progress_token: str | int | UnsetType | None = UNSET
 
 
 class ClientGroup(msgspec.Struct, frozen=True):
@@ -53,7 +59,8 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     calls of one group run at a time; the others wait. `limit` is how many calls may be in the daemon, running or waiting;
     one more is refused.
 
-    `uses` are the operations that the handler may call, with the scopes of `authority`.
+    `namespace` is that of the service that declares it. `uses` are the operations that the handler may call, with the scopes
+    of `authority`.
 
     Two fields are for operations of the daemon itself. `immediate` runs an inline handler as soon as its request is
     read, before all that waits and also while the daemon shuts down. `only_waits` marks a handler that does nothing but
@@ -75,16 +82,12 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     concurrency_limit: int = 1
     visibility: Visibility = "external"
     access: AccessRule = AccessRule()
+    namespace: str = ""
     limit: int | None = None
     uses: frozenset[str] = frozenset()
     authority: frozenset[str] = frozenset()
     immediate: bool = False
     only_waits: bool = False
-
-    @property
-    def namespace(self) -> str:
-        """The name without its last part; empty for a name of one part."""
-        return self.name.rpartition("/")[0]
 
     def describe_params(self) -> list[str]:
         """The params for people, in the order of the signature: `level: string`, or `limit?: integer` if optional."""
@@ -99,7 +102,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
         return [
             f"{name}{'' if field.required else '?'}: {describe_for_people(field.type)}"
             for name, field in object_members(node).items()
-            if name in self.input.names
+            if self.input.whole or name in self.input.names
         ]
 
     def describe_result(self) -> str:

@@ -14,9 +14,9 @@ from ..operations.access import Identity
 from ..operations.context import Context
 from ..operations.service import Service
 from ..operations.spec import OperationSpec
+from .handshake import Hello, Watcher, add_initialize
 from .identity_cache import IdentityCache
 
-PROTOCOL_VERSION = "2.0"
 SHUTDOWN_MESSAGE = "Shutting down gracefully"
 
 _IMMEDIATE = frozenset({"shutdown", "exit"})
@@ -37,15 +37,14 @@ class LogLevel(enum.Enum):
         return None if level is None else cls(level)
 
 
-class Life(Protocol):
+class Life(Watcher, Protocol):
     """What a client may do to the daemon that it speaks to."""
 
     def begin_shutdown(self) -> None: ...
     def exit(self) -> None: ...
-    def watch_client(self, pid: int) -> None: ...
 
 
-class Surface(Protocol):
+class Surface(Hello, Protocol):
     """What a client sees of the daemon."""
 
     version: str
@@ -53,19 +52,6 @@ class Surface(Protocol):
     def methods(self, identity: Identity | None) -> Iterable[OperationSpec]:
         """Everything that this caller may call."""
         ...
-
-    def capabilities(self) -> dict[str, Any]: ...
-
-
-class ServerInfo(msgspec.Struct, frozen=True):
-    name: str
-    version: str
-
-
-class InitializeResult(msgspec.Struct, frozen=True, rename="camel"):
-    server_info: ServerInfo
-    protocol_version: str
-    capabilities: dict[str, Any]  # the daemon's own and what the services announce
 
 
 class Version(msgspec.Struct, frozen=True):
@@ -106,13 +92,7 @@ def builtins(surface: Surface, life: Life) -> Service:
 
 
 def _add_handshakes(service: Service, surface: Surface, life: Life) -> None:
-    @service.query(inline=True)
-    def initialize(**params: Any) -> InitializeResult:  # Any: editors send whatever LSP holds
-        """Say who the server is and what it can do. Takes LSP's params; no handshake is required."""
-        pid = params.get("processId")
-        if type(pid) is int:
-            life.watch_client(pid)
-        return InitializeResult(ServerInfo("discreet", surface.version), PROTOCOL_VERSION, surface.capabilities())
+    add_initialize(service, surface, life)
 
     @service.query(inline=True)
     def initialized(**params: Any) -> None:

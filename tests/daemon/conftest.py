@@ -85,12 +85,12 @@ Serving = Callable[..., AbstractAsyncContextManager[Wire]]
 async def _serving(
     *services: Service,
     access: Access | None = None,
-    capabilities: Mapping[str, str] | None = None,
+    credentials: Mapping[str, str] | None = None,
     agent: Agent | None = None,
     **settings: Any,
 ) -> AsyncIterator[Wire]:
     ours, theirs = memory_pair()
-    host = Host(services, Settings(**settings), version="1.2.3", access=access, credentials=capabilities, agent=agent)
+    host = Host(services, Settings(**settings), version="1.2.3", access=access, credentials=credentials, agent=agent)
     daemon = Daemon(host, ours)
     wire = Wire(theirs, daemon)
 

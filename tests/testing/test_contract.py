@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,10 @@ DECLARED = {
     "description": "Books.",
     "uses": ["library/read"],
     "authority": ["books:read"],
-    "capabilities": ["CATALOGUE_TOKEN"],
-    "announces": {"bookProvider": True},
+    "version": "1.2.3",
+    "credentials": ["CATALOGUE_TOKEN"],
+    "capabilities": {"bookProvider": True},
+    "lifespan": nullcontext,
 }
 """A value for each thing that a service declares beside its operations."""
 
@@ -59,7 +62,7 @@ def test_a_service_that_is_observed_declares_all_that_it_declared() -> None:
 
 @pytest.mark.anyio
 async def test_a_service_in_memory_announces_what_it_declared() -> None:
-    async with in_memory(OperationObserver().observed(Service("shelf", announces={"bookProvider": True}))) as peer:
+    async with in_memory(OperationObserver().observed(Service("shelf", capabilities={"bookProvider": True}))) as peer:
         assert (await peer.call("initialize", {}))["capabilities"]["bookProvider"] is True
 
 
@@ -295,7 +298,7 @@ def test_a_snapshot_that_is_missing_or_is_none_is_found(tmp_path: Path) -> None:
 
 
 def test_what_a_service_announces_is_announced_while_it_is_checked() -> None:
-    service = Service("hints", announces={"hoverProvider": True})
+    service = Service("hints", capabilities={"hoverProvider": True})
 
     async def initializing(peer: Peer) -> None:
         result: Any = await peer.call("initialize", {"processId": None, "capabilities": {}})

@@ -24,16 +24,16 @@ class Admission:
 
     def caller(self, ctx: Context, version: ProtocolVersion) -> Caller:
         """Who makes this call of a method of `version`. Raises `FailureError` where it is refused."""
-        metadata = ctx.metadata
-        wanted = metadata.get("a2a-version")
+        params = ctx.service_params
+        wanted = params.get("a2a-version")
         if wanted and wanted.strip() and not version.covers(wanted.strip()):
             raise FailureError(VersionNotSupported(accepted=(version.name,)))
         identity = ctx.identity
         self._authorization.check(identity)
-        named = metadata.get("a2a-extensions")
+        named = params.get("a2a-extensions")
         extensions = tuple(filter(None, (uri.strip() for uri in named.split(",")))) if named else ()
         missing = self._required.difference(extensions)
         if missing:
             raise FailureError(ExtensionSupportRequired(accepted=tuple(sorted(missing))))
         scope = "" if identity is None else identity.subject
-        return Caller(scope, version.name, identity, extensions, metadata)
+        return Caller(scope, version.name, identity, extensions, params)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from .... import __version__
+from ....version import __version__
 from ...memory import MemoryBudget
 from ...operations.access import Access
 from ...operations.service import Service

@@ -16,6 +16,7 @@ from discreet.daemon.connection.reader import Reader
 from discreet.daemon.connection.writer import Writer
 from discreet.daemon.dispatch.responder import Responder
 from discreet.daemon.host import Host
+from discreet.daemon.rpc.dialect import PLAIN
 from discreet.daemon.rpc.envelope import Call
 from discreet.daemon.services.builtins import builtins
 from discreet.daemon.services.discovery import discovery, rpc_discovery
@@ -45,7 +46,7 @@ METHODS = sorted(
     {
         "$/cancelRequest",
         "$/progress",
-        *(spec.name for spec in builtins(Any, Any).operations),
+        *(spec.name for spec in builtins(Connection(_host, memory_pair()[0], Alone()), Alone()).operations),
         *(spec.name for spec in discovery(_host).operations),
         *(spec.name for spec in rpc_discovery(_host).operations),
     }
@@ -127,7 +128,7 @@ def test_a_fault_of_the_daemon_itself_costs_one_request() -> None:
     ours, theirs = memory_pair()
     channel = Channel(ours, parser_for("newline", FrameLimits()))
     writer = Writer(channel, _host.memory, on_lost=lambda cause: None, on_room=lambda: None, on_sent=lambda: None)
-    responder = Responder(writer, _host.memory)
+    responder = Responder(writer, _host.memory, PLAIN)
     dispatcher: Any = Broken(responder)
     intake: Any = Anything()
     theirs.send_nowait(

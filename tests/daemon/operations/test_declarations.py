@@ -285,10 +285,14 @@ WRONG_SERVICES: dict[str, tuple[object, dict[str, Any], str]] = {
     "a use that is no text": ("shop", {"uses": [5]}, "service 'shop': uses must hold strings"),
     "uses that are no list": ("shop", {"uses": 5}, "service 'shop': uses must be a list"),
     "a blank authority": ("shop", {"authority": [" "]}, "service 'shop': authority holds"),
-    "an empty credential": ("shop", {"capabilities": [""]}, "service 'shop': capabilities holds"),
-    "announces in a list": ("shop", {"announces": ["x"]}, "service 'shop': announces must be a mapping"),
-    "announces under a number": ("shop", {"announces": {5: 1}}, "service 'shop': announces must be a mapping"),
-    "announces an object": ("shop", {"announces": {"x": Plain()}}, "service 'shop': announces must hold values"),
+    "an empty credential": ("shop", {"credentials": [""]}, "service 'shop': credentials holds"),
+    "capabilities in a list": ("shop", {"capabilities": ["x"]}, "service 'shop': capabilities must be a mapping"),
+    "capabilities under a number": ("shop", {"capabilities": {5: 1}}, "service 'shop': capabilities must be a mapping"),
+    "capabilities an object": (
+        "shop",
+        {"capabilities": {"x": Plain()}},
+        "service 'shop': capabilities must hold values",
+    ),
     "a description that is no text": ("shop", {"description": 5}, "service 'shop': description must be a string"),
 }
 

@@ -147,7 +147,7 @@ def test_a_namespace_that_is_no_name_is_refused(namespace: str) -> None:
         Service(namespace)
 
 
-@pytest.mark.parametrize("option", ["uses", "authority", "capabilities"])
+@pytest.mark.parametrize("option", ["uses", "authority", "credentials"])
 def test_names_in_one_string_are_refused(option: str) -> None:
     with pytest.raises(DeclarationError):
         Service("shop", **{option: "shop/call"})  # type: ignore[arg-type]

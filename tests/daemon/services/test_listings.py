@@ -21,6 +21,7 @@ class Catalogue:
     """What there is to list, which is nothing, and how often it was asked for."""
 
     version = "1"
+    initializers = ()
 
     def __init__(self) -> None:
         self.asked = 0

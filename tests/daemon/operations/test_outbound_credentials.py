@@ -24,16 +24,16 @@ async def test_a_service_finds_the_credentials_that_it_declares_and_no_others(se
         (tmp_path / name).write_text(f"  {SECRET}-{name}\n")
     services = []
     for name in ("one", "two"):
-        service = Service(name, capabilities=[name])
+        service = Service(name, credentials=[name])
 
         @service.query(inline=True)
         def lengths(ctx: Context) -> dict[str, int]:
-            return {key: len(value) for key, value in ctx.capabilities.items()}
+            return {key: len(value) for key, value in ctx.credentials.items()}
 
         services.append(service)
-    settings = Settings(capabilities=tuple(f"{name}={tmp_path / name}" for name in ("one", "two")))
-    capabilities = credentials_of(settings, services)
-    async with serving(*services, capabilities=capabilities) as wire:
+    settings = Settings(credentials=tuple(f"{name}={tmp_path / name}" for name in ("one", "two")))
+    credentials = credentials_of(settings, services)
+    async with serving(*services, credentials=credentials) as wire:
         for name in ("one", "two"):
             assert (await wire.call(f"{name}/lengths"))["result"] == {name: len(SECRET) + 4}
 
@@ -41,5 +41,5 @@ async def test_a_service_finds_the_credentials_that_it_declares_and_no_others(se
 @pytest.mark.parametrize("given", [(), ("other=x",), ("one",), ("=x",), ("one=",), ("one=/no/such/file-of-mine",)])
 def test_a_missing_credential_is_told_at_the_start_without_its_path(given: tuple[str, ...]) -> None:
     with pytest.raises(AppError) as caught:
-        credentials_of(Settings(capabilities=given), [Service("one", capabilities=["one"])])
+        credentials_of(Settings(credentials=given), [Service("one", credentials=["one"])])
     assert "file-of-mine" not in str(caught.value)
