@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 import msgspec
 
+from ...errors.exceptions import FailureError
+from ...errors.failures import Overloaded
 from ..dispatch.inner_calls import target_of
 from ..operations.context import ClientInfo
 from ..rpc import envelope
@@ -57,6 +59,12 @@ class ClientContextHost:
 
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:
         return self._host.access.identify(metadata)
+
+    def hold_memory(self, size: int) -> None:
+        memory = self._host.memory
+        if size > 0 and not memory.fits(size):
+            raise FailureError(Overloaded())
+        memory.add("handlers", size)
 
     def state_of(self, namespace: str) -> Any:
         return self._host.lifespans.state_of(namespace)
