@@ -60,7 +60,7 @@ class ClientInfo(msgspec.Struct, frozen=True):
 
 
 class Sending(Protocol):
-    """Something on its way out: awaiting it waits until the reader keeps up."""
+    """Something on its way out: awaiting it waits until the reader keeps up, and for room if there was none."""
 
     def __await__(self) -> Generator[Any, Any, None]: ...
 
@@ -154,6 +154,10 @@ class ContextHost(Protocol):
     def identify(self, metadata: Mapping[str, str]) -> Identity | None: ...
 
     def credentials_of(self, namespace: str) -> Mapping[str, str]: ...
+
+    def hold_memory(self, size: int) -> None:
+        """Count what a handler keeps. Raises `FailureError(Overloaded)` where there is no room."""
+        ...
 
     def state_of(self, namespace: str) -> Any: ...
 
@@ -265,11 +269,20 @@ class Context:
             raise RuntimeError("an inline handler must not wait")
         return request.stop_event().wait(seconds)
 
+    def hold_memory(self, size: int) -> None:
+        """Count so many bytes more against the daemon's memory budget: what a coroutine keeps. Negative to give back all of it.
+
+        Raises `FailureError(Overloaded)`, and counts nothing, where the budget has no room.
+        """
+        self._host.hold_memory(size)
+
     def notify(self, method: str, params: object = None) -> Sending:
         """Send the client a notification; `params` is anything that encodes to a JSON object or array.
 
-        In an async handler it is on its way when this returns, and awaiting the result waits until the client keeps
-        up. In a worker thread the call itself waits for that.
+        In an async or inline handler it is on its way when this returns, unless 4 MiB of notifications are unread or the
+        memory budget is used up. Awaiting the result waits until the client keeps up, and nothing is lost. Without `await`, a
+        notification that has no room is dropped, and the log says so (`notification.dropped`). In a worker thread the
+        call itself waits, and nothing is lost.
         """
         return self._host.notify(method, {} if params is None else params)
 
