@@ -304,18 +304,6 @@ class Context:
             self._token = self._host.progress_token(self._call)
         return self._token
 
-    @contextmanager
-    def cancelled_by(self, token: str | int | None, cancel: Callable[[], None]) -> Iterator[None]:
-        """Have `cancel()` called when the client cancels the progress of this token, during the block. On the loop."""
-        if token is None:
-            yield
-            return
-        self._host.progress_cancels[token] = cancel
-        try:
-            yield
-        finally:
-            self._host.progress_cancels.pop(token, None)
-
     @overload
     async def call(self, name: str, params: object = None, *, type: type[T], continue_running: bool = False) -> T: ...
 
@@ -392,3 +380,16 @@ class Context:
 def keep_progress_token(context: Context) -> None:
     """Read what a context needs of its call's params, which are about to be dropped."""
     _ = context.progress_token
+
+
+@contextmanager
+def cancelled_by(context: Context, token: str | int | None, cancel: Callable[[], None]) -> Iterator[None]:
+    """Have `cancel()` called when the client cancels the progress of this token, during the block. On the loop."""
+    cancels = context._host.progress_cancels
+    if token is not None:
+        cancels[token] = cancel
+    try:
+        yield
+    finally:
+        if token is not None:
+            cancels.pop(token, None)
