@@ -15,7 +15,7 @@ from .policies.restart import RestartPolicy, restarting
 from .policies.retry import RetryPolicy
 from .process.process import EndBounds, spawn
 from .process.stderr import StderrMode
-from .validation import StrPath, check_command
+from .validation import StrPath, check_command, check_instance
 
 
 @asynccontextmanager
@@ -50,6 +50,7 @@ async def connect(  # noqa: PLR0913 - the options of a process and those of call
     later. Raises `TypeError` and `ValueError` for wrong arguments, before anything is started.
     """
     check_command(command)
+    check_instance("restart", restart, RestartPolicy, or_none=True)
     endpoint = Endpoint(dialect, framing=framing, timeout=timeout, errors=errors, retry=retry)
 
     @asynccontextmanager

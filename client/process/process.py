@@ -20,8 +20,8 @@ import msgspec
 from ...framing.transports.stdio import StdioTransport
 from ..errors import ConnectionFailed, ConnectionLoss
 from ..task_group import background_tasks
-from ..validation import StrPath, check_command
-from .stderr import StderrLines, StderrMode, StderrSink, StderrTail, drain
+from ..validation import StrPath, check_command, check_instance, check_seconds, check_strings
+from .stderr import StderrLines, StderrMode, StderrSink, StderrTail, check_stderr, drain
 
 REAP_SECONDS: Final = 0.5
 """How long to wait for a child that was killed without the event loop, to leave no zombie. Everything blocks meanwhile."""
@@ -34,12 +34,17 @@ class EndBounds(msgspec.Struct, frozen=True):
     """How long each way of ending a child may take, in seconds.
 
     `eof`: after closing its stdin; longer than a daemon's drain window of 2 s. `terminate`: after SIGTERM. `kill`: after
-    SIGKILL. A process that outlasts this hangs in the kernel and is left behind.
+    SIGKILL. A process that outlasts this hangs in the kernel and is left behind. Raises `TypeError` and `ValueError` for
+    what is no number of seconds, 0 or more.
     """
 
     eof: float = 3.0
     terminate: float = 2.0
     kill: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            check_seconds(name, getattr(self, name))
 
 
 @asynccontextmanager
@@ -60,6 +65,7 @@ async def spawn(
 
     Raises `ConnectionFailed` when the command can't be run, and `TypeError` or `ValueError` when `command` is no command.
     """
+    check_instance("bounds", bounds, EndBounds)
     process = ServerProcess(command, cwd=cwd, env=env, stderr=stderr)
     try:
         async with background_tasks() as tasks:
@@ -81,6 +87,8 @@ class ServerProcess:
         self, command: Sequence[StrPath], *, cwd: StrPath | None, env: Mapping[str, str] | None, stderr: StderrMode
     ) -> None:
         check_command(command)
+        check_stderr(stderr)
+        check_strings("env", env)
         self._pipes, self._stderr, self._popen = _start_child(command, cwd, env, pipe_stderr=stderr != "inherit")
         self._stderr_sink: StderrSink = StderrLines(stderr) if callable(stderr) else StderrTail()
         self._receiving = anyio.CancelScope()

@@ -46,7 +46,7 @@ while request := read():
             write({"id": request["id"], "result": lives})
         case "lives":
             write({"id": request["id"], "result": lives})
-        case "stream":
+        case "services/subscribe":
             for seq in (1, 2, 3):
                 params = {"id": request["id"], "seq": seq, "value": seq}
                 write({"method": "stream/event", "params": params})
