@@ -243,7 +243,9 @@ def _start_child(
                 start_new_session=True,
             )
         except OSError as exc:
-            reason = f"can't run {os.fspath(command[0])}: {exc.strerror}: {exc.filename}"
+            program = os.fspath(command[0])
+            place = "" if exc.filename in (None, program) else f": {exc.filename}"
+            reason = f"can't run {program}: {exc.strerror}{place}"
             raise ConnectionFailed(ConnectionLoss(reason), sent=False) from exc
         ours.pop_all()
     stderr = None if our_err is None else StdioTransport(our_err, os.open(os.devnull, os.O_WRONLY))

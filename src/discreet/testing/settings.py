@@ -9,10 +9,14 @@ from typing import Any, Final
 from ..daemon.settings import Settings
 from ..daemon.settings.flags import to_argv
 from ..daemon.settings.option import RawValue, parse_value
+from ..daemon.settings.sources import closest_match
 from ..daemon.settings.table import OPTIONS
 from ..framing.events import Framing
 
 _OPTION_OF_FIELD: Final = {option.field: option for option in OPTIONS}
+_NEAREST: Final = {option.key: option.field for option in OPTIONS}
+"""The names of flags, for those who write them here."""
+_LISTS: Final = ("words", "tokens", "files", "apps")
 
 
 def settings_of(arguments: Mapping[str, Any]) -> Settings:
@@ -38,7 +42,10 @@ def _as_text(arguments: Mapping[str, Any]) -> dict[str, RawValue]:
     """Return the values as the text of flags. A switch that is off, and None where there is no word for it, are left out."""
     for field in arguments:
         if field not in _OPTION_OF_FIELD:
-            raise TypeError(f"there is no setting {field}")
+            nearest = _NEAREST.get(field) or closest_match(field, _OPTION_OF_FIELD)
+            raise TypeError(f"there is no setting {field}; nearest: {nearest}")
+        if _OPTION_OF_FIELD[field].kind in _LISTS and isinstance(arguments[field], str):
+            raise TypeError(f"{field} is a list of strings, not one string")
     return {
         field: RawValue(_text(field, value), field, typed=isinstance(value, bool))
         for field, value in arguments.items()
