@@ -20,7 +20,10 @@ def access_of(settings: Settings) -> Access:
         return Access(parent, _provider(settings.identity, settings.app_dir))
     if settings.tokens is None:
         return Access(parent)
-    return Access(parent, StaticTokens([parse_token(text) for text in settings.tokens]))
+    try:
+        return Access(parent, StaticTokens([parse_token(text) for text in settings.tokens]))
+    except ValueError as exc:
+        raise AppError(f"--token: {exc}") from None
 
 
 def _provider(path: str, app_dir: str | None) -> IdentityProvider:

@@ -17,6 +17,8 @@ from discreet.daemon.settings.flags import FlagParser, add_setting_flags, from_f
 HERE = "/"
 """A directory without a settings file."""
 
+ADA, BOB = f"ada:{'0' * 64}", f"bob:{'a' * 64}:read"
+
 NAMED = ["--config=discreet.toml"]
 """A file that somebody named may set everything."""
 
@@ -41,7 +43,7 @@ SAMPLES = {
     "root": Sample(["--root", "/"], "/", '"/"', "/"),
     "allow_write": Sample(["--allow-write"], "yes", "true", True),
     "scopes": Sample(["--scope", "a:r", "--scope=b:w"], "a:r b:w", '["a:r", "b:w"]', ("a:r", "b:w")),
-    "tokens": Sample(["--token", "a:0", "--token=b:1:r"], "a:0 b:1:r", '["a:0", "b:1:r"]', ("a:0", "b:1:r")),
+    "tokens": Sample(["--token", ADA, f"--token={BOB}"], f"{ADA} {BOB}", f'["{ADA}", "{BOB}"]', (ADA, BOB)),
     "identity": Sample(["--identity", "app:who"], "app:who", '"app:who"', "app:who"),
     "store": Sample(["--store", "sqlite:/t.db"], "sqlite:/t.db", '"sqlite:/t.db"', "sqlite:/t.db"),
     "push_private": Sample(["--push-private"], "1", "true", True),
@@ -378,3 +380,27 @@ def test_loading_imports_nothing_that_only_errors_and_files_need(tmp_path: Path)
         "json",
     }
     assert late.isdisjoint(done.stdout.split())
+
+
+@pytest.mark.parametrize("word", ["warning", "WARN", "Warning"])
+def test_warning_means_warn(word: str) -> None:
+    assert load_settings([f"--log-level={word}"], {}, HERE).log_level == "warn"
+    assert load_settings([], {"DISCREET_LOG_LEVEL": word}, HERE).log_level == "warn"
+
+
+def test_a_token_of_another_form_is_refused_with_its_source_and_not_repeated() -> None:
+    for argv, environ, source in (
+        (["--token=ada:secret"], {}, "--token"),
+        ([], {"DISCREET_TOKEN": "ada:secret"}, "DISCREET_TOKEN"),
+    ):
+        with pytest.raises(UsageError) as refused:
+            load_settings(argv, environ, HERE)
+        assert str(refused.value).startswith(f"{source}: expected SUBJECT:SHA256")
+        assert "secret" not in str(refused.value)
+
+
+def test_a_flag_of_serve_is_known_where_another_verb_is_parsed() -> None:
+    parser = FlagParser("discreet call", "METHOD")
+    parser.add_argument("--server")
+    with pytest.raises(UsageError, match="^--max-threads: a flag of serve: put it into --server$"):
+        parser.read(["--max-threads=3"])
