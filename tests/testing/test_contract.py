@@ -322,7 +322,7 @@ def test_a_scenario_that_fails_is_found_with_its_line() -> None:
         raise AssertionError
 
     line = counting.__code__.co_firstlineno + 2
-    [(where, what)] = [found for found in violations(library(), examples=[*WHOLE, counting])]
+    [(where, what)] = violations(library(), examples=[*WHOLE, counting])
     assert (where, what) == ("counting", f"test_contract.py:{line}: AssertionError: raise AssertionError")
 
 
