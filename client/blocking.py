@@ -16,7 +16,6 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Generic,
-    Literal,
     NoReturn,
     Self,
     TypeAlias,
@@ -24,7 +23,6 @@ from typing import (
     TypeVar,
     Unpack,
     final,
-    get_args,
     overload,
 )
 
@@ -44,11 +42,9 @@ from .policies.retry import RetryPolicy
 from .process.process import EndBounds
 from .process.stderr import StderrMode
 from .subscription import Subscription
-from .validation import StrPath, check_callback
+from .validation import Backend, StrPath, check_backend, check_callback
 
 T = TypeVar("T")
-
-Backend: TypeAlias = Literal["asyncio", "trio"]
 
 Handler: TypeAlias = Callable[[Any], Any]  # JSON values in, anything that msgspec encodes out
 
@@ -95,10 +91,11 @@ def connect(
             content = peer.call("files/read", {"path": "README.md"}, type=FileContent)
 
     `backend` is the event loop that the thread runs. Callbacks in the options, handlers of notifications and `on_progress`
-    run in that thread. They must return at once and must not use the peer. Raises `ValueError` for another backend.
+    run in that thread. They must return at once and must not use the peer.
+
+    Raises `ValueError` for another `backend`.
     """
-    if backend not in get_args(Backend):
-        raise ValueError(f"backend must be {' or '.join(get_args(Backend))}, not {backend!r}")
+    check_backend(backend)
     return ConnectContext(_connected(command, backend, options))
 
 

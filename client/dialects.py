@@ -10,8 +10,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from .. import __version__
 from ..framing.events import Framing
+from ..version import __version__
 from .messages import encode_request
 from .peer import Peer
 

@@ -40,11 +40,12 @@ class Endpoint:
         errors: DeclaredErrors,
         retry: RetryPolicy | None,
     ) -> None:
+        check_instance("dialect", dialect, Dialect)
         check_framing(framing)
+        check_framing(dialect.framing, "dialect.framing")
         check_timeout(timeout)
         check_errors(errors)
-        check_instance("dialect", dialect, Dialect)
-        check_instance("retry", retry, RetryPolicy, or_none=True)
+        check_instance("retry", retry, RetryPolicy, optional=True)
         self._dialect = dialect
         self._framing: Framing = framing or dialect.framing
         self._handlers = Handlers(dialect)

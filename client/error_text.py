@@ -9,20 +9,21 @@ from msgspec import Raw, UnsetType
 
 from ..errors import failures
 from ..errors.codes import row_of
+from ..errors.printable import cut
 from ..errors.wire import NO_CODE, ErrorObject, error_object
 
 SHOWN_CHARACTERS: Final = 1000
-"""How much of a foreign error's data is shown; `RemoteError.data` has all of it."""
+"""How much of each text of a server's error is shown; `RemoteError` has all of it."""
 
 
 def describe(failure: failures.Failure, error: ErrorObject) -> str:
     """The facts of one of the daemon's errors; the number and the data of any other. Empty when there is nothing to say."""
     own = error_object(failure)
     if own.code == error.code and decode_json(own.data) == decode_json(error.data):
-        return _facts(failure)
+        return cut(_facts(failure), SHOWN_CHARACTERS)
     number = "" if error.code in (row_of(failure).code, NO_CODE) else str(error.code)
     data = "" if isinstance(error.data, UnsetType) else bytes(error.data).decode(errors="replace")
-    return ", ".join(filter(None, (number, data if len(data) <= SHOWN_CHARACTERS else f"{data[:SHOWN_CHARACTERS]}…")))
+    return ", ".join(filter(None, (number, cut(data, SHOWN_CHARACTERS))))
 
 
 def decode_json(raw: Raw | UnsetType | None) -> Any:  # JSON
@@ -38,7 +39,10 @@ def _facts(failure: failures.Failure) -> str:
         case failures.ParseFailure(reason) | failures.InvalidRequest(reason):
             return reason
         case failures.InvalidParams(param, expected, received, accepted):
-            wanted = f"{expected} {', '.join(accepted)}" if accepted else expected
+            listed = (
+                value if isinstance(value, str) else msgspec.json.encode(value).decode() for value in accepted or ()
+            )
+            wanted = f"{expected} {', '.join(listed)}" if accepted else expected
             return f"{param}: expected {wanted}, received {received}"
         case failures.DomainFailure(details=details) if details is not None:
             return bytes(details).decode(errors="replace")

@@ -42,8 +42,9 @@ import msgspec
 from ..errors import failures
 from ..errors.codes import row_of
 from ..errors.exceptions import OperationError
+from ..errors.printable import cut
 from ..errors.wire import ErrorObject
-from .error_text import decode_json, describe
+from .error_text import SHOWN_CHARACTERS, decode_json, describe
 
 DeclaredErrors: TypeAlias = Sequence[type[OperationError]]
 
@@ -164,7 +165,8 @@ class RemoteError(ClientError):
 
     def __str__(self) -> str:
         facts = describe(self.failure, self.error)
-        return f"{self.code}: {self.message} ({facts})" if facts else f"{self.code}: {self.message}"
+        text = f"{cut(self.code, SHOWN_CHARACTERS)}: {cut(self.message, SHOWN_CHARACTERS)}"
+        return f"{text} ({facts})" if facts else text
 
 
 @final

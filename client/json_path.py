@@ -105,6 +105,13 @@ def _format_step(step: str | int) -> str:
     return f".{step}" if _WORD.fullmatch(step) else f"[{msgspec.json.encode(step).decode()}]"
 
 
+def _unquoted(text: str) -> str:
+    try:
+        return decoder_for(str)(text)
+    except (msgspec.DecodeError, UnicodeError) as exc:
+        raise ValueError(f"{text}: not a JSON string") from exc
+
+
 def _parse_step(match: re.Match[str]) -> str | int | Wildcard:
     match match.lastgroup:
         case "wild" | "any":
@@ -112,6 +119,6 @@ def _parse_step(match: re.Match[str]) -> str | int | Wildcard:
         case "index":
             return int(match["index"])
         case "quoted":
-            return decoder_for(str)(match["quoted"])
+            return _unquoted(match["quoted"])
         case _:
             return match["word"]

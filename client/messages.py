@@ -18,6 +18,9 @@ MAX_MESSAGE_BYTES: Final = 256 * 1024 * 1024
 UNKNOWN_ID: Final = 0
 """The id of a reply to a request that was never sent. This side's ids start at 1."""
 
+MAX_ID_BYTES: Final = 1024
+"""The longest id of a server's request: the reply repeats it. A UUID has 36 characters."""
+
 _ID_DIGITS: Final = 18
 """A longer number is no id of this side, and a huge one is not worth converting."""
 
@@ -34,11 +37,12 @@ class Response(msgspec.Struct):
 
 
 class ServerRequest(msgspec.Struct):
-    """A request from the server. `id` is its JSON text; the reply repeats it unchanged."""
+    """A request from the server. `id` is its JSON text; the reply repeats it unchanged. `size` is in bytes, of the message."""
 
     id: bytes
     method: str
     params: Raw | None
+    size: int
 
 
 class ServerNotification(msgspec.Struct):
@@ -95,7 +99,9 @@ def decode_message(body: bytes) -> ServerMessage:
         params = _none_if_null(members.params)
         if raw_id is None:
             return ServerNotification(members.method, params)
-        return ServerRequest(raw_id, members.method, params)
+        if len(raw_id) > MAX_ID_BYTES:
+            return InvalidMessage(None)
+        return ServerRequest(raw_id, members.method, params, len(body))
     result = None if isinstance(members.result, UnsetType) else members.result
     error = _none_if_null(members.error)
     own_id = _own_id(raw_id or b"null")

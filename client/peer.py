@@ -23,7 +23,15 @@ from .messages import encode_request
 from .policies.operation_kinds import ListedOperation, OperationKinds
 from .policies.retry import RetryPolicy, call_with_retries, outcome_is_unknown
 from .subscription import StreamRequest, Subscription, as_declared, decode_as, prepare_type
-from .validation import check_callback, check_errors, check_method, check_strings, check_timeout, encode_params
+from .validation import (
+    check_callback,
+    check_errors,
+    check_method,
+    check_plain_function,
+    check_strings,
+    check_timeout,
+    encode_params,
+)
 
 T = TypeVar("T")
 
@@ -141,7 +149,7 @@ class Peer:
         _check_options(method, seconds, service_params, errors)
         prepare_type(type)
         if on_progress is not None:
-            check_callback("on_progress", on_progress)
+            check_plain_function("on_progress", on_progress)
         request = _Request(method, params, service_params, (*errors, *self._defaults.errors), on_progress)
 
         async def attempt(left: float | None) -> Any:
@@ -255,8 +263,7 @@ class Peer:
         this peer miss no request.
         """
         check_method(method)
-        if not callable(handler):
-            raise TypeError("handler must be a function")
+        check_callback("handler", handler)
         self._handlers.requests[method] = handler
 
     def on_notification(self, method: str, handler: NotificationHandler) -> None:
@@ -266,7 +273,7 @@ class Peer:
         exceptions are logged. Raises `TypeError` for a coroutine function, which nobody would await.
         """
         check_method(method)
-        check_callback("handler", handler)
+        check_plain_function("handler", handler)
         self._handlers.notifications[method] = handler
 
     def on_unidentified_error(self, handler: Callable[[RemoteError], object]) -> None:
@@ -275,7 +282,7 @@ class Peer:
         Without a handler they are logged as warnings of the logger `discreet.client`. If the server refuses a call for its
         size, that call fails instead.
         """
-        check_callback("handler", handler)
+        check_plain_function("handler", handler)
         self._handlers.unidentified_error = handler
 
     async def send_raw(self, data: bytes) -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import iscoroutinefunction
-from typing import Final, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
 from ..errors.exceptions import OperationError
 from ..framing.events import Framing
 from .json_path import Path, format_path
+from .process.stderr import StderrChoice
 
 StrPath: TypeAlias = "str | os.PathLike[str]"
+
+Backend: TypeAlias = Literal["asyncio", "trio"]
 
 _encode = msgspec.json.Encoder().encode
 _NULL: Final = b"null"
@@ -29,51 +32,30 @@ def check_command(command: Sequence[StrPath]) -> None:
         raise ValueError("command must not be empty")
     for word in command:
         if not isinstance(word, str | bytes | os.PathLike):
-            raise TypeError(f"command must be a list of words, and {_kind(word)} is none")
+            raise TypeError(f"command must be a list of words, not of {type(word).__name__}")
 
 
-def check_framing(framing: object) -> None:
+def check_framing(framing: object, name: str = "framing") -> None:
     """Raises `ValueError` for anything but a framing or None."""
-    known = get_args(Framing)
-    if framing is not None and framing not in known:
-        raise ValueError(f"framing must be {' or '.join(known)}, not {framing!r}")
+    if framing is not None:
+        check_choice(name, framing, get_args(Framing))
 
 
-def check_timeout(timeout: object) -> None:
-    """Raises for anything but None or a number of seconds, 0 or more."""
-    if timeout is not None:
-        check_seconds("timeout", timeout)
+def check_backend(backend: object) -> None:
+    """Raises `ValueError` for anything but an event loop that the client runs on."""
+    check_choice("backend", backend, get_args(Backend))
 
 
-def check_seconds(name: str, value: object) -> None:
-    """Raises `TypeError` for what is no number, and `ValueError` for one that is not 0 or more."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} must be a number of seconds, not {_kind(value)}")
-    if not value >= 0:
-        raise ValueError(f"{name} must be a number of seconds, 0 or more, not {value!r}")
-
-
-def check_count(name: str, value: object, minimum: int) -> None:
-    """Raises `TypeError` for what is no whole number, and `ValueError` for one below the minimum."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be a whole number, not {_kind(value)}")
-    if value < minimum:
-        raise ValueError(f"{name} must be {minimum} or more, not {value}")
-
-
-def check_instance(name: str, value: object, kind: type, *, or_none: bool = False) -> None:
-    """Raises `TypeError` for anything but an instance of `kind`."""
-    if not (isinstance(value, kind) or (or_none and value is None)):
-        raise TypeError(f"{name} must be {_article(kind.__name__)} {kind.__name__}, not {_kind(value)}")
+def check_stderr(stderr: object) -> None:
+    """Raises `ValueError` for anything but a mode or a callback."""
+    if not callable(stderr):
+        check_choice("stderr", stderr, get_args(StderrChoice), otherwise="a function that takes a line")
 
 
 def check_errors(errors: object, name: str = "errors") -> None:
-    """Raises `TypeError` for anything but a list of classes that declare errors."""
-    if isinstance(errors, type) or not isinstance(errors, Iterable):
-        raise TypeError(f"{name} must be a list of classes, not {_kind(errors)}")
-    for cls in errors:
-        if not is_declared(cls):
-            raise TypeError(f"{name} must be subclasses of OperationError, not {_kind(cls)}")
+    """Raises `TypeError` for anything but a sequence of classes that declare errors."""
+    if not isinstance(errors, Sequence) or not all(map(is_declared, errors)):
+        raise TypeError(f"{name} must be a list of subclasses of OperationError, not {errors!r}")
 
 
 def is_declared(cls: object) -> bool:
@@ -83,8 +65,7 @@ def is_declared(cls: object) -> bool:
 
 def check_method(method: object) -> None:
     """Raises `TypeError` for anything but a text."""
-    if not isinstance(method, str):
-        raise TypeError(f"method must be a string, not {_kind(method)}")
+    check_instance("method", method, str)
 
 
 def check_strings(name: str, value: object) -> None:
@@ -95,31 +76,59 @@ def check_strings(name: str, value: object) -> None:
         raise TypeError(f"{name} must map strings to strings")
 
 
-def check_callback(name: str, handler: object) -> None:
-    """Raises `TypeError` for anything but a plain function: what it returns is not awaited."""
-    if not callable(handler):
-        raise TypeError(f"{name} must be a function, not {_kind(handler)}")
-    if is_async(handler):
+def check_choice(name: str, value: object, known: Sequence[str], *, otherwise: str = "") -> None:
+    """Raises `ValueError` for anything but one of these words."""
+    if value not in known:
+        expected = ", ".join(map(repr, known)) + (f" or {otherwise}" if otherwise else "")
+        raise ValueError(f"{name} must be one of {expected}, not {value!r}")
+
+
+def check_instance(name: str, value: object, expected: type, *, optional: bool = False) -> None:
+    """Raises `TypeError` for anything but an instance of this class, or None if it is optional."""
+    if not (isinstance(value, expected) or (optional and value is None)):
+        or_none = " or None" if optional else ""
+        raise TypeError(f"{name} must be an instance of {expected.__name__}{or_none}, not {value!r}")
+
+
+def check_callback(name: str, value: object) -> None:
+    """Raises `TypeError` for what can't be called."""
+    if not callable(value):
+        raise TypeError(f"{name} must be a function, not {value!r}")
+
+
+def check_plain_function(name: str, value: object) -> None:
+    """Raises `TypeError` for what can't be called, and for a coroutine function: nobody awaits what it returns."""
+    check_callback(name, value)
+    if is_async(value):
         raise TypeError(f"{name} must be a plain function: it is called while nothing else is read, and not awaited")
 
 
-def is_async(handler: object) -> bool:
+def is_async(value: object) -> bool:
     """Whether calling this gives a coroutine."""
-    return iscoroutinefunction(handler) or iscoroutinefunction(getattr(type(handler), "__call__", None))  # noqa: B004 - asks for its kind
+    return iscoroutinefunction(value) or iscoroutinefunction(getattr(type(value), "__call__", None))  # noqa: B004 - asks for its kind
 
 
-def _kind(value: object) -> str:
-    """What was given instead, in a word: a class by its name, anything else by its type."""
-    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+def check_count(name: str, value: object, minimum: int) -> None:
+    """Raises `ValueError` for anything but a whole number from this one on."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise ValueError(f"{name} must be a whole number, {minimum} or more, not {value!r}")
 
 
-def _article(name: str) -> str:
-    return "an" if name[0] in "AEIOU" else "a"
+def check_timeout(timeout: object) -> None:
+    """Raises `ValueError` for anything but None or a number of seconds, 0 or more."""
+    if timeout is not None:
+        check_seconds("timeout", timeout, or_else="None or ")
+
+
+def check_seconds(name: str, value: object, *, or_else: str = "") -> None:
+    """Raises `ValueError` for anything but a number of seconds, 0 or more."""
+    if isinstance(value, bool) or not (isinstance(value, int | float) and value >= 0):
+        raise ValueError(f"{name} must be {or_else}a number of seconds, 0 or more, not {value!r}")
 
 
 def encode_params(params: object) -> bytes:
-    """The JSON text of params. Raises `TypeError` for a type that JSON does not have, and for text, numbers and the like:
-    JSON-RPC 2.0 section 4.2 allows objects and arrays only.
+    """The JSON text of params. Raises `TypeError` for a type that JSON does not have, and for what is neither an object nor
+    an array: JSON-RPC 2.0 section 4.2 allows no other params.
 
     Raises `ValueError` for numbers and texts that it does not have (NaN, infinity, lone surrogates), and names the place.
     """
@@ -130,7 +139,7 @@ def encode_params(params: object) -> bytes:
     except RecursionError as exc:
         raise ValueError("params are nested too deeply") from exc
     if text.lstrip()[:1] not in _STARTS_CONTAINER:
-        raise TypeError(f"params must be an object or an array in JSON, not {_kind(params)}")
+        raise TypeError(f"params must be an object or an array in JSON, not {type(params).__name__}")
     if _NULL in text and (place := _first(params, _is_not_finite)):  # msgspec writes these numbers as null
         raise ValueError(f"{place} is NaN or infinite, which JSON can't hold")
     return text

@@ -83,6 +83,17 @@ def load(apps: Sequence[str], app_dir: str | None = None) -> Hosted:
     return Hosted(services, agent)
 
 
+def hosted_objects(objects: Sequence[object]) -> Hosted:
+    """These services and at most one agent. Raises `AppError`, one line for what can't be hosted."""
+    services = [found for found in objects if isinstance(found, Service)]
+    agents = [found for found in objects if is_agent(found)]
+    if others := [found for found in objects if not (isinstance(found, Service) or is_agent(found))]:
+        raise AppError(f"neither a Service nor an Agent but a {type(others[0]).__name__}")
+    if not objects or len(agents) > 1:
+        raise AppError("a daemon hosts one service or more, and at most one agent")
+    return Hosted(services, agents[0] if agents else None)
+
+
 def load_object(text: str, app_dir: str | None) -> object:
     """Whatever a reference (`settings.reference`, an absolute path) refers to. Raises `AppError`."""
     return _load_object(text, app_dir)[0]
@@ -182,6 +193,11 @@ def _shown(text: str) -> str:
     except OSError:
         here = ""
     return repr(f".{os.sep}{text.removeprefix(here)}" if here and text.startswith(here) else text)
+
+
+def lifespan_failed(namespace: str, exc: BaseException) -> AppError:
+    """Why nothing can be served, in one line, where a service's lifespan raised this."""
+    return AppError(f"service {namespace!r}: its lifespan failed: {_scrubbed(exc)}")
 
 
 def _scrubbed(exc: BaseException) -> str:

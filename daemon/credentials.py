@@ -54,11 +54,11 @@ def credentials_of(settings: Settings, services: Iterable[Service]) -> dict[str,
 
     Raises `AppError` for a file that can't be read, and for a declared credential that nobody gave.
     """
-    given = {name: path for name, _, path in (text.partition("=") for text in settings.capabilities or ())}
-    wanted = sorted(frozenset[str]().union(*(service.capabilities for service in services)))
+    given = {name: path for name, _, path in (text.partition("=") for text in settings.credentials or ())}
+    wanted = sorted(frozenset[str]().union(*(service.credentials for service in services)))
     missing = [name for name in wanted if name not in given]
     if missing:
-        add = " ".join(f"--capability {name}=FILE" for name in missing)
+        add = " ".join(f"--credential {name}=FILE" for name in missing)
         raise AppError(f"{', '.join(missing)} {'has' if len(missing) == 1 else 'have'} no value; add {add}")
     return {name: _read(name, given[name]) for name in wanted}
 
@@ -70,6 +70,6 @@ def _read(name: str, path: str) -> str:
         with open(path, encoding="utf-8") as file:
             value = file.read().strip()
     except (OSError, ValueError):
-        raise AppError(f"--capability {name}: its file can't be read") from None
+        raise AppError(f"--credential {name}: its file can't be read") from None
     register(value)
     return value

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ..errors.failures import Unavailable
 from ..framing.transports.interface import ByteTransport
+from .apps import lifespan_failed
 from .connection.connection import Connection
 from .host import Host
 from .lifecycle import EXIT_FAILED, Event, Lifecycle, State
@@ -84,7 +85,8 @@ class Daemon:
     def begin(self) -> None:
         """Answer what can be answered before any event loop is loaded."""
         self.lifecycle.apply("ready")
-        self.connection.begin()
+        if not self.host.lifespans:
+            self.connection.begin()
 
     def finished(self) -> bool:
         """True when the input has ended and all of it is answered: `run` would have nothing to do."""
@@ -95,7 +97,7 @@ class Daemon:
         return True
 
     async def run(self) -> int:
-        """Serve until the end; the exit status. Call `begin` before."""
+        """Serve until the end; the exit status. Call `begin` before. Raises `AppError` where a lifespan fails at the start."""
         import anyio  # late: `begin` has answered by now
 
         self._changed = anyio.Event()
@@ -115,8 +117,11 @@ class Daemon:
                 serving.cancel_scope.cancel()
             if not await self.connection.send_last(self._flush_seconds):
                 self.lifecycle.status = EXIT_FAILED
+            await self._leave_lifespans()
             tasks.cancel_scope.cancel()
         self.host.close()
+        if self.host.lifespans.fault is not None:
+            raise lifespan_failed(self.host.lifespans.entering, self.host.lifespans.fault)
         return self.lifecycle.status
 
     def beside(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -127,6 +132,8 @@ class Daemon:
         """Read until the input has ended or need not be awaited, or another program is to go on from here."""
         import anyio  # late, as above
 
+        if not await self.host.lifespans.entered():
+            return self._end("failed")
         while not (self.lifecycle.state == "stopped" or self.lifecycle.reason in IGNORING):
             with anyio.CancelScope() as self._reading:
                 await self.connection.read()
@@ -142,8 +149,17 @@ class Daemon:
         if not await self._let_finish():
             with anyio.move_on_after(self._flush_seconds):  # for their clean-up
                 await self._until(lambda: self.host.scheduler.idle or self.lifecycle.draining)
+        await self._leave_lifespans()
         if self.lifecycle.apply("swap"):
             self._on_swap(replace(self.connection.state(), watched=self.watches.pids))
+
+    async def _leave_lifespans(self) -> None:
+        import anyio  # late, as above
+
+        with anyio.move_on_after(self.host.settings.drain_timeout) as scope:
+            await self.host.lifespans.leave()
+        if scope.cancelled_caught:
+            log.error("lifespan.not_left")
 
     async def _drain(self) -> None:
         """Let what runs finish, within the window; then answer for it."""

@@ -12,6 +12,7 @@ from .agents.host import AgentHost
 from .dispatch.from_thread import LoopPortal
 from .dispatch.inner_calls import InnerCalls
 from .dispatch.scheduler import Scheduler
+from .lifespans import Lifespans
 from .memory import MemoryBudget
 from .operations.access import PARENT, Access
 from .operations.catalogue import Catalogue
@@ -65,6 +66,7 @@ class Host:
         )
         self.inner_calls: Final = InnerCalls(self.scheduler, settings.max_call_depth)
         self.agent: Final = AgentHost(self.catalogue, agent, self.access, settings, self.inner_calls, self.memory)
+        self.lifespans: Final = Lifespans(services)
         self.registry: Final = Registry([discovery(self), rpc_discovery(self), *services], self.agent.lazy_operations)
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -77,6 +79,7 @@ class Host:
         self._tasks = tasks
         self.scheduler.start(tasks)
         tasks.start_soon(self._listen, on_wakeup)
+        self.lifespans.start(tasks)
         self.agent.begin(tasks, self.registry.load, context_host)
 
     def close(self) -> None:
@@ -106,6 +109,14 @@ class Host:
     def offered(self, context: Context) -> Iterator[OperationSpec]:
         """The external operations that this caller may call, in the order of declaration."""
         return self.catalogue.visible_to(context.identity)
+
+    @property
+    def server(self) -> tuple[str, str]:
+        """Name and version: of the service where one alone is hosted and says its version, else of the daemon."""
+        services = self.catalogue.services
+        if len(services) == 1 and services[0].version:
+            return services[0].namespace or "discreet", services[0].version
+        return "discreet", self.version
 
     def announced(self) -> dict[str, Any]:  # JSON
         """What the services add to the capabilities of the daemon."""

@@ -7,17 +7,19 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from time import monotonic_ns
 from typing import Final, NoReturn, final
 
-from .. import __version__
 from ..errors.printable import printable
+from ..errors.redaction import load_environment
 from ..framing import stdio_guard
 from ..framing.stray_output import StrayOutputReader
 from ..framing.transports.descriptors import StdoutClosed
 from ..framing.transports.stdio import StdioTransport
-from .apps import AppError, hosted_of
+from ..version import __version__
+from .apps import AppError, Hosted, hosted_of
 from .credentials import access_of, credentials_of
-from .daemon import FLUSH_SECONDS, Daemon, log_output_failure, reader_has_gone
+from .daemon import Daemon, log_output_failure, reader_has_gone
 from .host import Host
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import (
@@ -48,17 +50,25 @@ SWITCH_SECONDS: Final = 0.001
 """How long a thread computes before it lets another one go on. Python's 5 ms make every reply wait that long for each
 handler that computes in a thread (measured with 64 of them: 10 to 50 ms, against 5 to 15); apps may set their own."""
 
-STRAY_SECONDS: Final = 0.1
-"""How long the last stray text is waited for on the way out."""
+CHILD_SECONDS: Final = 0.1
+"""How long children that still run may take to end once they were asked to: a child that does not end delays every end."""
+
+STRAY_SECONDS: Final = 2.0
+"""How long the last stray text may take. All of it is in the pipe by then and its reader waits for nobody, so this bounds
+only a machine that gives the reader no time."""
+
+LAST_WORDS_SECONDS: Final = 0.1
+"""How long the logs may take when the drain window has passed already."""
 
 _REFUSALS: Final = (OSError, RuntimeError, MemoryError, ImportError)
 """What is raised where the system has no descriptor, no thread or no memory left. An import needs all three."""
 
 
-def serve(settings: Settings, handed: Handover | None = None) -> int:
+def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | None = None) -> int:
     """Serve stdin and stdout until the end; returns the exit status (section 12 of docs/protocol.md).
 
-    `handed` is what the program before this one left, whose place this one has taken.
+    `handed` is what the program before this one left, whose place this one has taken. `hosted` is served instead of what
+    the settings name.
 
     Takes the standard descriptors before any user code is imported, and keeps them: what prints at the interpreter's
     end must not reach the stream either. What is wrong with the apps is one line on stderr and status 2.
@@ -70,7 +80,7 @@ def serve(settings: Settings, handed: Handover | None = None) -> int:
     try:
         streams = stdio_guard.redirect()
         stderr = streams.stderr
-        process = _Process(settings, streams, handed)
+        process = _Process(settings, streams, handed, hosted)
     except StdoutClosed as exc:
         return _complain(stderr, str(exc))
     except _REFUSALS as exc:
@@ -89,6 +99,8 @@ def serve(settings: Settings, handed: Handover | None = None) -> int:
             log.error("daemon.failed", exc=exc)
     finally:
         all_written = process.leave()
+        with suppress(*_REFUSALS):
+            stdio_guard.discard_output()  # threads may print for as long as the interpreter lives
     return status if all_written else status or EXIT_FAILED
 
 
@@ -115,22 +127,30 @@ def check(settings: Settings) -> NoReturn:
 class _Process:
     """What surrounds the daemon from the first descriptor to the last log line."""
 
-    def __init__(self, settings: Settings, streams: stdio_guard.StandardStreams, handed: Handover | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        streams: stdio_guard.StandardStreams,
+        handed: Handover | None,
+        hosted: Hosted | None,
+    ) -> None:
         # First: it may die while we start, and then its number tells nothing any more.
         self._parent = watch_parent() if handed is None else _same_parent(handed)
         self._orphaned = handed is None and parent_has_gone()
         self._program = program() if settings.reload else None
         self._handed = handed
+        self._hosted = hosted
         self._settings = settings
         self._streams = streams
         self._daemon: Daemon | None = None
         self._transport: StdioTransport | None = None
+        self._loading = False  # true while the event loop is loaded
         self.serving = False  # true from when the event loop runs: before, a failure is one of the start
         self._watchdog = Watchdog(settings.drain_timeout, self._last_words)
         self._watchdog.start()
         self._strays = StrayOutputReader(streams.stray_out, streams.stray_err)
         self._strays.start()
-        self._logs = start_logging(_log_settings(settings, handed), streams.stderr, os.environ, version=__version__)
+        self._logs = start_logging(_log_settings(settings, handed), streams.stderr, os.environ, announce=False)
         self._strays.deliver_to(log_stray_output)
         install_hooks()
         mark_children()
@@ -138,22 +158,19 @@ class _Process:
             self._parent,
             streams.stdin,
             grace=settings.drain_timeout,
-            pulse=lambda: 0 if self._daemon is None else self._daemon.connection.pulse,
+            pulse=self._pulse,
             on_parent_gone=self._on_parent_gone,
             on_hung_up=self._on_hung_up,
         )
         self._hangup_watch.start()
 
     def run(self) -> int:
-        hint = stdio_guard.terminal_hint(self._streams.stdin)
-        if hint and self._handed is None:
-            _complain(self._streams.stderr, hint)
         with Signals(self._on_first_signal, self._on_second_signal):
             if self._handed is not None:
                 let_through()
             if self._program is not None:
                 sys.dont_write_bytecode = True  # it would be taken for that of a file edited within the same second
-            host = _host(self._settings)
+            host = _host(self._settings, self._hosted)
             install_hooks()  # once more: the apps may have imported what has hooks of its own
             with _opened_store(host):
                 return self._run(host)
@@ -168,6 +185,7 @@ class _Process:
             on_swap=self._become,
         )
         self._reload_with(daemon)
+        self._announce()
         gc.freeze()  # what is loaded by now stays: no collection needs to look through it again
         daemon.begin()
         if self._orphaned:
@@ -176,6 +194,13 @@ class _Process:
             return daemon.lifecycle.status
         self._watch_processes(daemon)
         return self._serve(daemon)
+
+    def _announce(self) -> None:
+        """Say that the daemon has started, now that nothing can be wrong with its apps: else there is one line, why not."""
+        hint = stdio_guard.terminal_hint(self._streams.stdin)
+        if hint and self._handed is None:
+            _complain(self._streams.stderr, hint)
+        self._logs.announce(__version__)
 
     def _reload_with(self, daemon: Daemon) -> None:
         if self._program is not None:
@@ -193,13 +218,14 @@ class _Process:
             log.warning("parent.unknown", pid=named)
 
     def _serve(self, daemon: Daemon) -> int:
+        self._loading = True
         import anyio  # late: the first replies have left by now
 
         capture_logging()  # the event loops log through it, and have imported it
         return anyio.run(self._main, daemon, backend=self._settings.backend)
 
     async def _main(self, daemon: Daemon) -> int:
-        self.serving = True
+        self.serving, self._loading = True, False
         if self._settings.backend == "asyncio":
             import asyncio
 
@@ -221,6 +247,12 @@ class _Process:
         if self._daemon is not None:
             self._daemon.ask_to_end("parent-gone")
 
+    def _pulse(self) -> int:
+        """Changes while something moves. To load the event loop is slow on a busy machine, but no handler is in its way."""
+        if self._loading:
+            return monotonic_ns()
+        return 0 if self._daemon is None else self._daemon.connection.pulse
+
     def _on_hung_up(self) -> None:
         if self._daemon is not None and not self._daemon.lifecycle.draining:
             log.warning("client.unresponsive")
@@ -234,7 +266,7 @@ class _Process:
     def _last_words(self) -> int:
         end_children(0.0)
         all_written = self._note_unwritten()
-        self._logs.close(FLUSH_SECONDS / 5)
+        self._logs.close(LAST_WORDS_SECONDS)
         stopped = all_written and self._daemon is not None and self._daemon.lifecycle.state == "stopped"
         return self._daemon.lifecycle.status if self._daemon is not None and stopped else EXIT_FAILED
 
@@ -262,10 +294,10 @@ class _Process:
             self._transport.close()  # where a thread writes, it may have to be waited for
         all_written = self._note_unwritten()
         for step in (
-            lambda: end_children(STRAY_SECONDS),
+            lambda: end_children(CHILD_SECONDS),
             stdio_guard.flush_text_streams,
             lambda: self._strays.stop(STRAY_SECONDS),
-            lambda: self._logs.close(FLUSH_SECONDS),
+            self._logs.close,
         ):
             with suppress(*_REFUSALS):
                 step()
@@ -283,9 +315,12 @@ class _Process:
         return cause is not None and reader_has_gone(cause)  # who reads no more after the end was asked for may do so
 
 
-def _host(settings: Settings) -> Host:
-    """Load what these settings host. Raises `AppError` or `DeclarationError`, one line for all that is wrong."""
-    hosted = hosted_of(settings)
+def _host(settings: Settings, hosted: Hosted | None = None) -> Host:
+    """Host this, or what these settings name. Raises `AppError` or `DeclarationError`, one line for all that is wrong."""
+    if hosted is None:
+        hosted = hosted_of(settings)
+    else:
+        load_environment(os.environ)
     return Host(
         hosted.services,
         settings,

@@ -6,11 +6,13 @@ follow JSON-RPC 2.0 section 5.1, for cancellation LSP 3.17 (`RequestCancelled`),
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from .failures import (
+    AgentFailure,
     AuthenticationRequired,
     Cancelled,
     ContentTypeNotSupported,
@@ -67,8 +69,18 @@ BATCH_MESSAGE = "Batch requests not supported"
 """Replaces the message of the INVALID_REQUEST row for a JSON array."""
 
 
+DialectName: TypeAlias = Literal["plain", "lsp", "mcp", "acp"]
+"""What a client may speak."""
+
+LSP_REQUEST_FAILED = -32803
+"""LSP's code for a request that was right and failed (LSP 3.17, `LSPErrorCodes.RequestFailed`). New codes between −32099
+and −32000 are not allowed there."""
+
+
 class ErrorRow(msgspec.Struct, frozen=True):
-    """One row of the table; `data` describes the shape of `error.data` for readers."""
+    """One row of the table; `data` describes the shape of `error.data` for readers. `codes` are those of dialects where
+    they are not `code`.
+    """
 
     failure: type
     code: int
@@ -80,8 +92,14 @@ class ErrorRow(msgspec.Struct, frozen=True):
     http_status: int
     grpc_status: GrpcStatus
     log_level: LogLevel
+    codes: Mapping[DialectName, int] = {}
+
+    def code_in(self, dialect: DialectName) -> int:
+        """The JSON-RPC code in this dialect."""
+        return self.codes.get(dialect, self.code)
 
 
+_FAILED: dict[DialectName, int] = {"lsp": LSP_REQUEST_FAILED}
 _AGENT_DATA = "{taskId?, currentState?, reason?, suggestion?, accepted?}"
 
 ERROR_TABLE: tuple[ErrorRow, ...] = (
@@ -101,20 +119,20 @@ ERROR_TABLE: tuple[ErrorRow, ...] = (
         False, 500, "INTERNAL", "error"),
     ErrorRow(DomainFailure, SERVER_ERROR, "", "",
         "a declared error of an operation: its own text, code, retry flag and status",
-        "{code, retryable, details?}", False, 500, "INTERNAL", "info"),
+        "{code, retryable, details?}", False, 500, "INTERNAL", "info", _FAILED),
     ErrorRow(AuthenticationRequired, SERVER_ERROR, "Authentication required", "FORBIDDEN",
         "no identity where one is needed", "{code, retryable, details: {authSchemes, realm}}",
-        False, 401, "UNAUTHENTICATED", "warning"),
+        False, 401, "UNAUTHENTICATED", "warning", _FAILED),
     ErrorRow(InsufficientPermissions, SERVER_ERROR, "Insufficient permissions", "FORBIDDEN",
-        "scopes missing", "{code, retryable}", False, 403, "PERMISSION_DENIED", "warning"),
+        "scopes missing", "{code, retryable}", False, 403, "PERMISSION_DENIED", "warning", _FAILED),
     ErrorRow(TimedOut, SERVER_ERROR, "Request timed out", "TIMEOUT",
-        "the operation's deadline passed", "{code, retryable}", True, 504, "DEADLINE_EXCEEDED", "warning"),
+        "the operation's deadline passed", "{code, retryable}", True, 504, "DEADLINE_EXCEEDED", "warning", _FAILED),
     ErrorRow(Overloaded, SERVER_ERROR, "Server overloaded", "OVERLOADED",
         "a limit that the operation declares is reached", "{code, retryable, details?: {retryAfterMs}}",
-        True, 429, "RESOURCE_EXHAUSTED", "warning"),
+        True, 429, "RESOURCE_EXHAUSTED", "warning", _FAILED),
     ErrorRow(Unavailable, SERVER_ERROR, "Shutting down", "UNAVAILABLE",
         "a request read while draining, or still running when the drain window closed", "{code, retryable}",
-        True, 503, "UNAVAILABLE", "info"),
+        True, 503, "UNAVAILABLE", "info", {"lsp": INVALID_REQUEST}),
     ErrorRow(Cancelled, REQUEST_CANCELLED, "Request cancelled", "CANCELLED",
         "`$/cancelRequest` took effect", "", False, 499, "CANCELLED", "info"),
     ErrorRow(TaskNotFound, -32001, "Task not found", "TASK_NOT_FOUND",
@@ -143,9 +161,10 @@ ERROR_TABLE: tuple[ErrorRow, ...] = (
 _ROWS: dict[type, ErrorRow] = {row.failure: row for row in ERROR_TABLE}
 
 RESERVED_CODES: frozenset[str] = frozenset(
-    {"NOT_FOUND", "FORBIDDEN", "INVALID_INPUT", "INVALID_OPERATION_TYPE", "INTERNAL", "TIMEOUT"}
+    row.protocol_code for row in ERROR_TABLE if row.protocol_code and not issubclass(row.failure, AgentFailure)
 )
-"""Protocol codes that no operation may declare: they mean the same for every operation."""
+"""Protocol codes that no operation may declare: they mean the same for every operation. Those of A2A are told apart by
+their numbers."""
 
 _GRPC_OF_HTTP: dict[int, GrpcStatus] = {
     400: "INVALID_ARGUMENT",
@@ -176,7 +195,7 @@ def grpc_of_http(status: int) -> GrpcStatus:
 
 
 def domain_row(failure: DomainFailure) -> ErrorRow:
-    """The row of declared errors, with the message, code, retry rule and status of this one."""
+    """The row of declared errors, with the message, codes, retry rule and status of this one."""
     return msgspec.structs.replace(
         _ROWS[DomainFailure],
         message=failure.message,
@@ -184,6 +203,8 @@ def domain_row(failure: DomainFailure) -> ErrorRow:
         retryable=failure.retryable,
         http_status=failure.http_status,
         grpc_status=grpc_of_http(failure.http_status),
+        code=SERVER_ERROR if failure.number is None else failure.number,
+        codes=_ROWS[DomainFailure].codes if failure.number is None else {},
     )
 
 

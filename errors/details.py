@@ -22,6 +22,7 @@ _CLOSED: Final = (
     types.UUIDType, types.DateTimeType, types.DateType, types.TimeType, types.TimeDeltaType,
 )  # fmt: skip
 """Types whose values are numbers, members of a closed list, or texts of a format that no secret has."""
+_ANY_TEXT: Final = (types.StrType, types.AnyType, types.RawType, types.CustomType)
 _BYTES: Final = (types.BytesType, types.ByteArrayType, types.MemoryViewType)
 _OBJECTS: Final = (types.StructType, types.DataclassType, types.TypedDictType)
 _ARRAYS: Final = (types.ListType, types.VarTupleType, types.SetType, types.FrozenSetType, types.CollectionType)
@@ -140,15 +141,26 @@ def _hidden(node: types.Type, name: str, above: frozenset[type]) -> Iterator[str
     if isinstance(node, types.UnionType):
         for member in node.types:
             yield from _hidden(member, name, above)
-    elif isinstance(node, _OBJECTS) and node.cls not in above:
-        for field, of in _fields(node).items():
-            yield from _hidden(of, f"{name}.{field}" if name else field, above | {node.cls})
+    elif isinstance(node, (*_OBJECTS, types.NamedTupleType)):
+        if node.cls not in above:
+            for field, of in _fields(node).items():
+                yield from _hidden(of, name if _is_positional(node) else _dotted(name, field), above | {node.cls})
     elif isinstance(node, _ARRAYS):
         yield from _hidden(node.item_type, name, above)
     elif isinstance(node, types.DictType):
-        yield from _hidden(node.value_type, f"{name}.*", above)
+        for key in _values(_plain(node.key_type)) or ("*",):
+            yield from _hidden(node.value_type, _dotted(name, str(key)), above)
     elif isinstance(node, types.TupleType):
         for item in node.item_types:
             yield from _hidden(item, name, above)
-    elif isinstance(node, types.StrType) and name_sensitivity(name.rpartition(".")[2]) is Sensitivity.CERTAIN:
+    elif isinstance(node, _ANY_TEXT) and name_sensitivity(name.rpartition(".")[2]) is Sensitivity.CERTAIN:
         yield name
+
+
+def _is_positional(node: types.Type) -> bool:
+    """Whether it is an array in JSON, so that its fields have no names there."""
+    return isinstance(node, types.NamedTupleType) or (isinstance(node, types.StructType) and node.array_like)
+
+
+def _dotted(name: str, field: str) -> str:
+    return f"{name}.{field}" if name else field

@@ -37,14 +37,15 @@ class OperationError(Exception):
 
         raise FileNotFound(path=path)
 
-    `code` is the stable, machine-readable name, unique in its operation and none of the six protocol codes. `message` is
+    `code` is the stable, machine-readable name, unique in its operation and none of the protocol's codes. `message` is
     the constant text that callers see; without it, the first line of the docstring. `retryable` tells callers whether
-    the same call may succeed later. `http_status` (400-599) is for gateways. The annotated fields become the `details`:
-    keyword-only, and checked against their types before they are sent.
+    the same call may succeed later. `number` is the JSON-RPC code, for protocols that give errors numbers of their own;
+    without it, all declared errors share −32000. `http_status` (400-599) is for gateways. The annotated fields become the
+    `details`: keyword-only, and checked against their types before they are sent.
 
     The class statement raises `TypeError` if there is no code, if the code is reserved or no upper-case word, or if the
-    status is out of range. The constructor raises `TypeError` for a missing or unknown field. A field of the wrong type
-    is found when the error is encoded: the caller then gets INTERNAL, and the log tells why.
+    number or the status is out of range. The constructor raises `TypeError` for a missing or unknown field. A field of
+    the wrong type is found when the error is encoded: the caller then gets INTERNAL, and the log tells why.
     """
 
     definition: ClassVar[ErrorDefinition]
@@ -56,6 +57,7 @@ class OperationError(Exception):
         message: str | None = None,
         http_status: int = 500,
         retryable: bool = False,
+        number: int | None = None,
         **kwargs: Any,  # passed on unchanged, for other base classes
     ) -> None:
         super().__init_subclass__(**kwargs)
@@ -68,6 +70,7 @@ class OperationError(Exception):
             message=message,
             http_status=http_status,
             retryable=retryable,
+            number=number if number is not None or inherited is None else inherited.number,
             reserved=RESERVED_CODES,
         )
 

@@ -27,6 +27,8 @@ RequestReason: TypeAlias = Literal[
     "malformed-envelope",
 ]
 
+JsonScalar: TypeAlias = str | int | float | bool | None
+
 OPERATION_TYPE_REASON = "invalid-operation-type"
 
 
@@ -54,13 +56,13 @@ class InvalidParams(msgspec.Struct, frozen=True):
     """Wrong, missing or surplus params; only the first fault is named.
 
     `param` is the dotted path (`message.parts[0].text`, `$` for the whole), `expected` a type phrase, `received` the JSON
-    type of the value that was sent, `accepted` the closed list of values if there is one.
+    type of the value that was sent, `accepted` the closed list of values if there is one, each as the caller may send it.
     """
 
     param: str
     expected: str
     received: str
-    accepted: tuple[str, ...] | None = None
+    accepted: tuple[JsonScalar, ...] | None = None
 
 
 class Internal(msgspec.Struct, frozen=True):
@@ -70,13 +72,17 @@ class Internal(msgspec.Struct, frozen=True):
 
 
 class DomainFailure(msgspec.Struct, frozen=True):
-    """A declared error of an operation; `details` is its JSON, already checked against the declared schema."""
+    """A declared error of an operation; `details` is its JSON, already checked against the declared schema.
+
+    `number` is the JSON-RPC code that it declares; None for that of all declared errors.
+    """
 
     code: str
     message: str
     retryable: bool = False
     details: msgspec.Raw | None = None
     http_status: int = 500
+    number: int | None = None
 
 
 class AuthenticationRequired(msgspec.Struct, frozen=True):
@@ -115,12 +121,12 @@ A2AVersion: TypeAlias = Literal["0.3", "1.0"]
 class AgentFailure(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of every A2A failure: declared facts, never text that the caller made up.
 
-    `task_id` is that of a task that exists or could have existed, `current_state` its state in the notation of `dialect`,
+    `task_id` is that of a task that exists or could have existed, `current_state` its state in the notation of `version`,
     `accepted` what would have been accepted (versions, extensions, media types). `reason` and `suggestion` are fixed
     sentences of this program.
     """
 
-    dialect: A2AVersion = "1.0"
+    version: A2AVersion = "1.0"
     task_id: str | None = None
     current_state: str | None = None
     reason: str | None = None

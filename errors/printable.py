@@ -1,4 +1,4 @@
-"""Escapes what must not reach a terminal: characters that move a cursor, colour, ring, or end a line. Never removes any."""
+"""Text for a terminal. Escapes characters that move a cursor, colour, ring, or end a line; cuts what is too long, and says so."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+def cut(text: str, characters: int) -> str:
+    """The text; if it has more characters than that, its beginning and a note of its length."""
+    return text if len(text) <= characters else f"{text[:characters]}… ({len(text)} characters)"
 
 
 def printable_json(document: str) -> str:

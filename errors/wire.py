@@ -12,7 +12,16 @@ from typing import Any, Final, assert_never
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from .codes import BATCH_MESSAGE, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, SERVER_ERROR, row_of, rows_of_code
+from .codes import (
+    BATCH_MESSAGE,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    SERVER_ERROR,
+    DialectName,
+    row_of,
+    rows_of_code,
+)
 from .exceptions import OperationError
 from .failures import (
     OPERATION_TYPE_REASON,
@@ -25,6 +34,7 @@ from .failures import (
     Internal,
     InvalidParams,
     InvalidRequest,
+    JsonScalar,
     MethodNotFound,
     OperationTypeMismatch,
     Overloaded,
@@ -55,7 +65,7 @@ class _InvalidParamsData(msgspec.Struct, frozen=True, omit_defaults=True):
     param: str
     expected: str
     received: str
-    accepted: tuple[str, ...] | None = None
+    accepted: tuple[JsonScalar, ...] | None = None
 
 
 class _ServerErrorData(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -97,22 +107,22 @@ class _RetryAfter(msgspec.Struct, frozen=True, rename="camel"):
 _encode = msgspec.json.Encoder().encode
 
 
-def error_object(failure: Failure) -> ErrorObject:
-    """The error object of a failure: the code and message of the table, and minimal data."""
+def error_object(failure: Failure, dialect: DialectName = "plain") -> ErrorObject:
+    """The error object of a failure: the code of the table in this dialect, its message, and minimal data."""
     row = row_of(failure)
     message = BATCH_MESSAGE if failure == InvalidRequest("batch-not-supported") else row.message
     data = _data(failure, row.protocol_code, row.retryable)
-    return ErrorObject(row.code, message, UNSET if data is None else _raw(data))
+    return ErrorObject(row.code_in(dialect), message, UNSET if data is None else _raw(data))
 
 
-def encode_error(failure: Failure) -> bytes:
+def encode_error(failure: Failure, dialect: DialectName = "plain") -> bytes:
     """The error object of a failure, as JSON text."""
-    return _encode(error_object(failure))
+    return _encode(error_object(failure, dialect))
 
 
-def encode_error_response(request_id: bytes, failure: Failure) -> bytes:
+def encode_error_response(request_id: bytes, failure: Failure, dialect: DialectName = "plain") -> bytes:
     """The JSON-RPC response that answers a request with a failure. `request_id` is the JSON text of the request's id."""
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request_id, encode_error(failure))
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request_id, encode_error(failure, dialect))
 
 
 def _data(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | list[_ErrorInfo] | None:
@@ -144,7 +154,7 @@ def _data(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | list
 
 def _agent_data(failure: AgentFailure, code: str) -> _AgentData | list[_ErrorInfo]:
     data = _AgentData(failure.task_id, failure.current_state, failure.reason, failure.suggestion, failure.accepted)
-    if failure.dialect == "0.3":
+    if failure.version == "0.3":
         return data
     metadata = msgspec.to_builtins(data)
     if failure.accepted:
@@ -172,7 +182,14 @@ def failure_of(exc: OperationError, declared: Sequence[type[OperationError]]) ->
         encoded = _encode(exc.details)
         decoder_for(definition.details)(encoded)
         details = _without_secrets(encoded, definition.details)
-    return DomainFailure(definition.code, definition.message, definition.retryable, details, definition.http_status)
+    return DomainFailure(
+        definition.code,
+        definition.message,
+        definition.retryable,
+        details,
+        definition.http_status,
+        definition.number,
+    )
 
 
 def _without_secrets(encoded: bytes, tp: type[msgspec.Struct]) -> Raw:
@@ -217,6 +234,8 @@ def _malformed_error(raw: bytes | Raw) -> ErrorObject:
 def _failure_from(error: ErrorObject) -> Failure:
     if error.code == SERVER_ERROR:
         return _server_failure(error.message, error.data)
+    if not rows_of_code(error.code):
+        return _numbered_failure(error)
     for row in rows_of_code(error.code):
         try:
             built = _from_data(row.failure, error.data)
@@ -262,13 +281,19 @@ def _agent_failure(kind: type[Any], data: Raw | UnsetType) -> Failure:
             metadata = dict(decoder_for(list[_ErrorInfo])(data)[0].metadata)
             accepted = tuple(filter(None, metadata.pop("accepted", "").split(",")))
             fields = convert({**metadata, "accepted": accepted}, _AgentData)
-            dialect = "1.0"
+            version = "1.0"
         else:
             fields = decoder_for(_AgentData)(data)
-            dialect = "0.3"
+            version = "0.3"
     except (msgspec.DecodeError, IndexError):  # data of the peer's own
         return built
-    return msgspec.structs.replace(built, dialect=dialect, **msgspec.structs.asdict(fields))
+    return msgspec.structs.replace(built, version=version, **msgspec.structs.asdict(fields))
+
+
+def _numbered_failure(error: ErrorObject) -> Failure:
+    """A declared error with a number of its own; `Internal` for a number of the peer's own."""
+    failure = _server_failure(error.message, error.data)
+    return msgspec.structs.replace(failure, number=error.code) if isinstance(failure, DomainFailure) else Internal()
 
 
 def _server_failure(message: str, data: Raw | UnsetType) -> Failure:

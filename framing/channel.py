@@ -46,11 +46,13 @@ class Channel:
         on_timeout: Callable[[int], None] = lambda _: None,
         received: bytes = b"",
         waiting: bytes = b"",
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._transport = transport
         self._parser = parser
         self._frame_timeout = frame_timeout
         self._on_timeout = on_timeout
+        self._clock = clock
         self._frame_began: float | None = None
         self._progress = 0
         self._loss: Fault | None = None
@@ -149,7 +151,7 @@ class Channel:
         if not parser.mid_frame:
             self._frame_began = None
             return 0.0, None
-        now = monotonic()
+        now = self._clock()
         if self._frame_began is None or parser.progress != self._progress:
             self._frame_began, self._progress = now, parser.progress
         return max(0.0, self._frame_began + self._frame_timeout - now), self._frame_timed_out

@@ -20,7 +20,8 @@ from ...framing.events import EndOfInput, Fault, Frame, FrameLimits, Framing, Ne
 from ...framing.parser import parser_for
 from ...framing.transports.interface import ByteTransport, PeerGone
 from ..errors import ConnectionFailed, ConnectionLoss
-from ..messages import MAX_MESSAGE_BYTES, ServerRequest
+from ..messages import MAX_MESSAGE_BYTES
+from .answers import Answers
 from .handlers import Handlers
 from .incoming import IncomingMessages
 from .pending import PendingRequest, PendingRequests
@@ -30,9 +31,6 @@ FLUSH_SECONDS: Final = 1.0
 
 DRAIN_SECONDS: Final = 5.0
 """How long replies are still read after the server stopped reading: the daemon's drain window of 2 s, and a margin."""
-
-MAX_SERVER_REQUESTS: Final = 1024
-"""Requests of the server that may run at once. A server that sends more is broken."""
 
 STALL_SECONDS: Final = 30.0
 """How long the server may be silent within a frame. The daemon allows its clients the same."""
@@ -71,14 +69,13 @@ class Connection:
         # No deadline for a whole frame, which may be late because the reading paused; see `_receive`.
         self._channel = Channel(transport, self._parser, frame_timeout=math.inf)
         self._transport = transport
-        self._tasks = tasks
         self._explain = explain
         self._handlers = handlers
         self.pending = PendingRequests()
-        self._incoming = IncomingMessages(self.pending, handlers, post=self._post, start_answer=self._start_answer)
+        answers = Answers(tasks, handlers, post=self._post, wait_for_space=self._wait_for_space, overrun=self._end)
+        self._incoming = IncomingMessages(self.pending, handlers, post=self._post, start_answer=answers.start)
         self.loss: ConnectionLoss | None = None
         self._write_loss: ConnectionLoss | None = None  # the server reads no more, but may still write
-        self._answering = 0  # requests of the server
         self._posted = 0  # bytes, ever
         self._raw: list[bytes] = []
         self._to_write = anyio.Event()
@@ -248,23 +245,6 @@ class Connection:
                     return True
                 case _:
                     assert_never(event)
-
-    def _start_answer(self, request: ServerRequest) -> None:
-        if self._answering >= MAX_SERVER_REQUESTS:
-            self._end(ConnectionLoss(f"the server sent more than {MAX_SERVER_REQUESTS} requests at once"))
-            return
-        self._answering += 1
-        self._tasks.start_soon(self._answer, request, self._handlers.register(request))
-
-    async def _answer(self, request: ServerRequest, scope: anyio.CancelScope) -> None:
-        try:
-            reply = await self._handlers.answer(request, scope)
-            await self._wait_for_space()
-            self._post(reply)
-        except ConnectionFailed:
-            return  # the server no longer reads
-        finally:
-            self._answering -= 1
 
     # -- ending ------------------------------------------------------------------------------------------------
 

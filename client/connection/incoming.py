@@ -21,6 +21,9 @@ from .pending import PendingCall, PendingRequest, PendingRequests, PendingStream
 _TYPE_MISMATCH: Final = encode_error(failures.OperationTypeMismatch())
 """The daemon's own error for a wrong operation type. Used when an event answers a call, or a result answers a stream."""
 
+MAX_WARNINGS: Final = 10
+"""How many errors that name no request are logged for one connection. A server may write them without end."""
+
 
 @final
 class IncomingMessages:
@@ -41,6 +44,7 @@ class IncomingMessages:
         self._handlers = handlers
         self._post = post
         self._start_answer = start_answer
+        self._warnings = 0
 
     def handle(self, body: bytes) -> bool:
         """Act on one message. False when it is no JSON text."""
@@ -103,7 +107,8 @@ class IncomingMessages:
             largest.fail(partial(remote_error, error))
         elif self._handlers.unidentified_error is not None and isinstance(exc, RemoteError):
             call_logged("the handler of unidentified errors", partial(self._handlers.unidentified_error, exc))
-        else:
+        elif self._warnings < MAX_WARNINGS:
+            self._warnings += 1
             log.warning(f"the server sent an error that names no request: {exc}")
 
     def _handle_event(self, params: Raw | None) -> None:

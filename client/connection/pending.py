@@ -26,6 +26,9 @@ MAX_BUFFERED_EVENTS: Final = 32
 MAX_BUFFERED_BYTES: Final = 16 * 1024 * 1024
 """Bytes of events that one stream may buffer while others wait for the connection."""
 
+EVENT_OVERHEAD: Final = 128
+"""Bytes that an event takes in memory beside its JSON text. Without them, the smallest events would cost the most."""
+
 ErrorFactory: TypeAlias = Callable[[], ClientError]
 """Makes the exception when it is raised. One instance raised in two tasks would collect both tracebacks."""
 
@@ -97,7 +100,7 @@ class PendingStream:
 
     def push(self, seq: int, value: Raw) -> None:
         """Add one event. A gap in `seq`, or more bytes than may be buffered, ends the stream."""
-        size = memoryview(value).nbytes
+        size = _size(value)
         if seq != self._received + 1:
             self.fail(lambda: InvalidReply(f"event {seq} came after event {seq - 1} was lost or repeated"))
         elif self._bytes + size > MAX_BUFFERED_BYTES and self._events:
@@ -107,7 +110,7 @@ class PendingStream:
         else:
             self._received = seq
             self.consumer_waits = False  # no longer at an empty stream, although the consumer has not run yet
-            self._events.append(value)
+            self._events.append(value.copy())  # otherwise it would keep the whole message in memory
             self._bytes += size
             self._notify()
 
@@ -144,7 +147,7 @@ class PendingStream:
             finally:
                 self.consumer_waits = False
         event = self._events.popleft()
-        self._bytes -= memoryview(event).nbytes
+        self._bytes -= _size(event)
         resume_reading()
         return event
 
@@ -157,6 +160,10 @@ class PendingStream:
     def _notify(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
+
+
+def _size(event: Raw) -> int:
+    return memoryview(event).nbytes + EVENT_OVERHEAD
 
 
 PendingRequest: TypeAlias = PendingCall | PendingStream

@@ -26,8 +26,8 @@ class RestartPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     At most `limit` restarts within any `within` seconds. A call that would need one more fails, and so does every later
     call. The first restart is immediate. While earlier restarts count, each further one doubles the delay since the last
-    death, from `initial` to at most `cap` seconds. A restart that fails counts too. Raises `TypeError` for what is no number,
-    and `ValueError` for numbers out of range.
+    death, from `initial` to at most `cap` seconds. A restart that fails counts too. Raises `ValueError` for other
+    numbers.
     """
 
     limit: int = 5

@@ -18,7 +18,7 @@ import msgspec
 
 from ...errors.backoff import Timing, exponential_backoff
 from ..errors import ClientError, ConnectionFailed, OperationTimedOut, Overloaded, RequestTimeout, Unavailable
-from ..validation import check_callback, check_count, check_seconds
+from ..validation import check_count, check_plain_function, check_seconds
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     `attempts` includes the first one. `initial` and `cap` are seconds of back-off. `deadline` is in seconds for the call with
     all its attempts and delays, None for no limit. An attempt that could not begin before the deadline is not made; one that
-    runs then is cut off. Raises `TypeError` for what is no number or no hook, and `ValueError` for numbers out of range.
+    runs then is cut off. Raises `TypeError` for what is no hook, and `ValueError` for other numbers.
     """
 
     attempts: int = 3
@@ -71,7 +71,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
         if not isinstance(self.hooks, tuple | list):
             raise TypeError("hooks must be a tuple of objects with a method on_attempt")
         for hook in self.hooks:
-            check_callback("on_attempt of hooks", getattr(hook, "on_attempt", None))
+            check_plain_function("on_attempt of hooks", getattr(hook, "on_attempt", None))
 
     def max_backoff(self, failures: int) -> float:
         """The longest back-off after so many failures, in seconds."""

@@ -6,28 +6,20 @@ from collections.abc import Callable
 from typing import Final, Literal, Protocol, TypeAlias, final
 
 from ...framing.transports.interface import ByteTransport
-from ..validation import check_callback
 
-StderrMode: TypeAlias = Literal["inherit", "collect"] | Callable[[str], object]
+StderrChoice: TypeAlias = Literal["inherit", "collect"]
+
+StderrMode: TypeAlias = StderrChoice | Callable[[str], object]
 """What happens to a child's stderr: it is this process's own, its end is kept in memory, or a callback gets each line.
 
 The callback gets lines without their line ends and must return at once. An exception of the callback ends the connection.
 """
-
 
 TAIL_BYTES: Final = 64 * 1024
 """How much of the end is kept: enough for several tracebacks."""
 
 LINE_BYTES: Final = 64 * 1024
 """The callback gets a longer line in pieces."""
-
-
-def check_stderr(stderr: object) -> None:
-    """Raises `TypeError` or `ValueError` for anything but a `StderrMode`."""
-    if not isinstance(stderr, str):
-        check_callback("stderr", stderr)
-    elif stderr not in ("inherit", "collect"):
-        raise ValueError(f'stderr must be "inherit", "collect" or a function, not {stderr!r}')
 
 
 class StderrSink(Protocol):

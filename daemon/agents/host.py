@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..operations.context import ContextHost
     from .agent import Agent
     from .service.runtime import Runtime
+    from .skills import SkillCall
     from .stores.interface import TaskStore
 
 
@@ -77,7 +78,7 @@ class AgentHost:
         if self._settings.store != MEMORY:
             load()
             if self._runtime is not None:
-                self._runtime.start(self.spawn)
+                self._runtime.start()
 
     @property
     def idle(self) -> bool:
@@ -90,13 +91,18 @@ class AgentHost:
             self._runtime.on_idle(look)
 
     def _methods(self) -> Iterable[OperationSpec]:
-        from .service.methods import agent_methods  # late: most daemons are never asked for their agent
+        from .service.composition import AgentParts, compose  # late: most daemons are never asked for their agent
         from .stores.factory import create_store
 
-        store = self._store or create_store(self._settings.store, self._memory)
-        self._runtime, methods = agent_methods(
-            self, self._agent, self._catalogue.services, self._access, self._settings, self._memory, store=store
+        parts = AgentParts(
+            agent=self._agent,
+            services=self._catalogue.services,
+            access=self._access,
+            settings=self._settings,
+            store=self._store or create_store(self._settings.store, self._memory),
+            budget=self._memory,
         )
+        self._runtime, methods = compose(self, parts)
         return methods
 
     # -- what the agent asks for -------------------------------------------------------------------------------
@@ -110,9 +116,9 @@ class AgentHost:
     def skill(self, name: str, identity: Identity | None) -> OperationSpec | None:
         return self._catalogue.find(name, identity)
 
-    async def run_skill(
-        self, spec: OperationSpec, params: bytes, metadata: Mapping[str, str], sink: EventSink | None
-    ) -> Outcome:
+    async def run_skill(self, call: SkillCall, metadata: Mapping[str, str], sink: EventSink | None) -> Outcome:
         if self._context_host is None:
             raise RuntimeError("the daemon does not run")
-        return await self._inner_calls.run(spec, params, metadata, sink, self._context_host)
+        return await self._inner_calls.run(
+            call.spec, call.params, call.arguments, metadata=metadata, sink=sink, context_host=self._context_host
+        )

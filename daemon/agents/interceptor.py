@@ -18,7 +18,7 @@ class AgentCall(msgspec.Struct, frozen=True):
     """
 
     method: str
-    dialect: str
+    version: str
     identity: Identity | None
     service_params: Mapping[str, str]
     task_id: str | None = None

@@ -12,10 +12,10 @@ from .model.types import JsonObject, Message, SendConfiguration, Task, TaskEvent
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who calls, and how. A caller sees the tasks of its own `scope` only; its push notifications are in its `dialect`."""
+    """Who calls, and how. A caller sees the tasks of its own `scope` only; its push notifications are in its `version`."""
 
     scope: str
-    dialect: str
+    version: str
     identity: Identity | None = None
     extensions: tuple[str, ...] = ()
     service_params: Mapping[str, str] = {}

@@ -17,6 +17,7 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import ContentTypeNotSupported, Failure, InvalidParams
 from ...errors.type_building import convert
 from ..operations.access import Identity
+from ..operations.decoders import Arguments
 from ..operations.spec import OperationSpec
 from .errors import UnknownSkill
 from .model.types import Message, Part
@@ -42,18 +43,24 @@ class SkillHost(Protocol):
         """The hosted operation of this name, if this caller may call it."""
         ...
 
-    async def run_skill(
-        self, spec: OperationSpec, params: bytes, metadata: Mapping[str, str], sink: EventSink | None
-    ) -> Outcome:
-        """Run the operation with these JSON params. The events of a subscription go to the sink."""
+    async def run_skill(self, call: SkillCall, metadata: Mapping[str, str], sink: EventSink | None) -> Outcome:
+        """Run the operation. The events of a subscription go to the sink."""
         ...
 
 
-class SkillCall(msgspec.Struct, frozen=True):
+class _SkillData(msgspec.Struct, frozen=True):
     """The data part of a message that calls a skill."""
 
     skill: str
     input: Any = UNSET  # JSON, which the operation's own decoder checks
+
+
+class SkillCall(msgspec.Struct, frozen=True):
+    """An operation with its input, as JSON text and in decoded form."""
+
+    spec: OperationSpec
+    params: bytes
+    arguments: Arguments
 
 
 @final
@@ -63,18 +70,26 @@ class SkillExecutor:
     def __init__(self, host: SkillHost) -> None:
         self._host = host
 
-    def check(self, context: RequestContext) -> None:
+    def check(self, context: RequestContext) -> SkillCall:
         """Raises `UnknownSkill`, or `FailureError` for a message without a skill or with input that the skill refuses."""
-        spec, params, path = self._parse(context)
-        spec.input.decode(msgspec.Raw(params), f"{path}.input")
+        path, data = _first_data(context.message)
+        try:
+            wanted = convert(data, _SkillData)
+        except msgspec.ValidationError:
+            raise FailureError(InvalidParams(f"{path}.skill", "name of a skill", "another")) from None
+        spec = self._host.skill(wanted.skill, context.identity)
+        if spec is None:
+            raise UnknownSkill
+        params = b"{}" if wanted.input is UNSET else msgspec.json.encode(wanted.input)
+        return SkillCall(spec, params, spec.input.decode(params, f"{path}.input"))
 
     async def execute(self, context: RequestContext, events: TaskEvents) -> None:
-        spec, params, _ = self._parse(context)
+        call: SkillCall = context.checked
         await events.working()
-        if spec.kind == "subscription":
-            failure = await self._run_subscription(spec, params, context, events)
+        if call.spec.kind == "subscription":
+            failure = await self._run_subscription(call, context, events)
         else:
-            failure = await self._run_call(spec, params, context, events)
+            failure = await self._run_call(call, context, events)
         if failure is None:
             await events.complete()
         else:
@@ -83,37 +98,21 @@ class SkillExecutor:
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
         """There is nothing to prepare: the operation is cancelled with the execution."""
 
-    def _parse(self, context: RequestContext) -> tuple[OperationSpec, bytes, str]:
-        """The operation, its params as JSON, and the path of the data part in the caller's params."""
-        path, data = _first_data(context.message)
-        try:
-            call = convert(data, SkillCall)
-        except msgspec.ValidationError:
-            raise FailureError(InvalidParams(f"{path}.skill", "name of a skill", "another")) from None
-        spec = self._host.skill(call.skill, context.identity)
-        if spec is None:
-            raise UnknownSkill
-        return spec, b"{}" if call.input is UNSET else msgspec.json.encode(call.input), path
-
-    async def _run_call(
-        self, spec: OperationSpec, params: bytes, context: RequestContext, events: TaskEvents
-    ) -> Failure | None:
-        outcome = await self._host.run_skill(spec, params, context.service_params, None)
+    async def _run_call(self, call: SkillCall, context: RequestContext, events: TaskEvents) -> Failure | None:
+        outcome = await self._host.run_skill(call, context.service_params, None)
         if not isinstance(outcome, bytes):
             return outcome
-        await events.artifact(_data_part(outcome), name=spec.name)
+        await events.artifact(_data_part(outcome), name=call.spec.name)
         return None
 
-    async def _run_subscription(
-        self, spec: OperationSpec, params: bytes, context: RequestContext, events: TaskEvents
-    ) -> Failure | None:
+    async def _run_subscription(self, call: SkillCall, context: RequestContext, events: TaskEvents) -> Failure | None:
         import anyio  # late: the first replies leave without an event loop
 
         queue = EventQueue()
         outcomes: list[Outcome] = []
 
         async def run() -> None:
-            outcomes.append(await self._host.run_skill(spec, params, context.service_params, queue))
+            outcomes.append(await self._host.run_skill(call, context.service_params, queue))
             queue.close()
 
         async with anyio.create_task_group() as tasks:
@@ -121,7 +120,7 @@ class SkillExecutor:
             artifact_id: str | None = None
             while (event := await queue.get()) is not None:
                 artifact_id = await events.artifact(
-                    _data_part(event), artifact_id=artifact_id, name=spec.name, append=artifact_id is not None
+                    _data_part(event), artifact_id=artifact_id, name=call.spec.name, append=artifact_id is not None
                 )
         outcome = outcomes[0]
         return None if isinstance(outcome, bytes) else outcome

@@ -5,7 +5,7 @@ Knows nothing of the process (descriptors, signals, log sinks), and nothing of o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, final
 
@@ -22,8 +22,10 @@ from ..dispatch.scheduler import Client
 from ..logs import log
 from ..operations.registry import Registry
 from ..process.reexec import NEW_CONNECTION, ConnectionState
+from ..rpc.dialect import PLAIN
 from ..rpc.request_log import note_timeout
 from ..services.builtins import Life, builtins
+from ..services.handshake import ServerInfo
 from .client_requests import ClientRequests
 from .context_host import ClientContextHost
 from .notices import Notices
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from ...framing.transports.interface import ByteTransport
     from ..host import Host
     from ..operations.access import Identity
+    from ..operations.context import ClientInfo
     from ..operations.spec import OperationSpec
 
 
@@ -76,20 +79,25 @@ class Connection:
             waiting=state.unsent,
         )
         self.writer = Writer(
-            self._channel, host.memory, on_lost=owner.on_output_lost, on_room=self._on_room, on_sent=self.on_progress
+            self._channel,
+            host.memory,
+            on_lost=owner.on_output_lost,
+            on_room=self._on_room,
+            on_sent=self.on_progress,
         )
         self._client_requests = ClientRequests(self.writer, self.on_progress, state.asked)
-        self._notices = Notices(self.writer, host.scheduler.threads)
-        self.context_host = ClientContextHost(host, self._notices, self._client_requests)
+        self._notices = Notices(self.writer, host.scheduler.threads, host.memory)
+        self.context_host = ClientContextHost(host, self._notices, self._client_requests, PLAIN)
         self._builtins = Registry([builtins(self, owner)])
         self._backlog: Backlog[Request] = Backlog(self.writer, host.scheduler.kinds)
-        self._responder = Responder(self.writer, host.memory)
+        self._responder = Responder(self.writer, host.memory, PLAIN)
         self._dispatcher = Dispatcher(
             Router(self._builtins, host.registry, host.access),
             self._responder,
             host.scheduler,
             self._backlog,
             self.context_host,
+            PLAIN,
         )
         self._reader = Reader(self._channel, self._dispatcher, self._responder, self.writer, self)
         self._client = Client(self.writer.flush, self.on_progress)
@@ -206,8 +214,20 @@ class Connection:
 
     def methods(self, identity: Identity | None) -> Iterator[OperationSpec]:
         """Everything that this caller may call on this connection."""
-        everything = chain(self._builtins, self._host.registry)
-        return (spec for spec in everything if spec.visibility == "external" and spec.access.allows(identity))
+        registry = self._host.registry
+        own = (spec for spec in self._builtins if spec.name not in registry.names)
+        return (spec for spec in chain(own, registry) if spec.visibility == "external" and spec.access.allows(identity))
+
+    @property
+    def server_info(self) -> ServerInfo:
+        return ServerInfo(*self._host.server)
+
+    @property
+    def initializers(self) -> Sequence[OperationSpec]:
+        return self._host.catalogue.initializers
+
+    def meet(self, client: ClientInfo) -> None:
+        self.context_host.client = client
 
     def capabilities(self) -> dict[str, Any]:  # JSON
         """What `initialize` answers with."""

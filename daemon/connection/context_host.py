@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+
+import msgspec
 
 from ..dispatch.inner_calls import target_of
+from ..operations.context import ClientInfo
 from ..rpc import envelope
 
 if TYPE_CHECKING:
     from ..host import Host
     from ..operations.access import Identity
-    from ..operations.context import Caller, CurrentRequest, Sending
+    from ..operations.context import Caller, CurrentRequest, IncomingCall, Sending
+    from ..rpc.dialect import Dialect
     from .client_requests import ClientRequests
     from .notices import Notices
 
@@ -22,13 +26,22 @@ T = TypeVar("T")
 class ClientContextHost:
     """The `ContextHost` of one client."""
 
-    def __init__(self, host: Host, notices: Notices, client_requests: ClientRequests) -> None:
+    def __init__(self, host: Host, notices: Notices, client_requests: ClientRequests, dialect: Dialect) -> None:
         self._host = host
         self._notices = notices
         self._client_requests = client_requests
+        self.dialect: Final = dialect
+        self.client = ClientInfo()
 
     def notify(self, method: str, params: object) -> Sending:
-        return self._notices.send(envelope.encode_notification(method, params))
+        return self._notices.send(method, envelope.encode_notification(method, params))
+
+    def progress_token(self, call: IncomingCall) -> str | int | None:
+        token = call.progress_token
+        return self.dialect.progress_token(call.params) if isinstance(token, msgspec.UnsetType) else token
+
+    def progress(self, token: str | int, value: object) -> Sending:
+        return self._notices.send("$/progress", self.dialect.encode_progress(token, value))
 
     async def call(
         self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
@@ -44,6 +57,9 @@ class ClientContextHost:
 
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:
         return self._host.access.identify(metadata)
+
+    def state_of(self, namespace: str) -> Any:
+        return self._host.lifespans.state_of(namespace)
 
     def credentials_of(self, namespace: str) -> Mapping[str, str]:
         return self._host.catalogue.credentials_of(namespace)

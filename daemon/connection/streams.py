@@ -14,7 +14,6 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import Overloaded
 from ..memory import SMALL, MemoryBudget
 from ..process.allocator import map_large_blocks
-from ..rpc import envelope
 
 if TYPE_CHECKING:
     import anyio
@@ -33,11 +32,11 @@ class Stream:
     `events` counts those that were put. What has left the queue is undelivered until the reader has taken it.
     """
 
-    __slots__ = ("_call_id", "_messages", "_on_answer", "_room", "_streams", "_undelivered", "discarded", "events")
+    __slots__ = ("_encode", "_messages", "_on_answer", "_room", "_streams", "_undelivered", "discarded", "events")
 
-    def __init__(self, streams: Streams, call_id: bytes) -> None:
+    def __init__(self, streams: Streams, encode: Callable[[int, bytes], bytes | None]) -> None:
         self._streams = streams
-        self._call_id = call_id
+        self._encode = encode
         self._messages: deque[bytes] = deque()
         self._room: anyio.Event | None = None
         self._on_answer: Callable[[], None] | None = None
@@ -61,7 +60,9 @@ class Stream:
                 if not self._streams.memory.fits(len(value)):
                     raise FailureError(Overloaded())
             self.events += 1
-            self._queue(envelope.encode_event(self._call_id, self.events, value))
+            message = self._encode(self.events, value)
+            if message is not None:
+                self._queue(message)
 
     def finish(self, response: bytes, on_answer: Callable[[], None]) -> None:
         """Queue the response behind all events; `on_answer()` is called when it is taken to be written."""
@@ -132,8 +133,8 @@ class Streams:
         """Messages that `take_turn` gave and the reader has not taken yet."""
         return len(self._on_the_way)
 
-    def open(self, call_id: bytes) -> Stream:
-        return Stream(self, call_id)
+    def open(self, encode: Callable[[int, bytes], bytes | None]) -> Stream:
+        return Stream(self, encode)
 
     def close(self) -> None:
         """Nothing more is sent: free what is queued."""

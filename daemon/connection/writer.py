@@ -58,9 +58,9 @@ class Writer:
         """Streams with messages that wait, and messages of streams that the reader has not taken yet."""
         return {"streams_ready": len(self._streams.ready), "streams_sending": self._streams.sending}
 
-    def open_stream(self, call_id: bytes) -> Stream:
-        """A stream whose messages leave when no posted message waits."""
-        return self._streams.open(call_id)
+    def open_stream(self, encode: Callable[[int, bytes], bytes | None]) -> Stream:
+        """A stream whose messages leave when no posted message waits. `encode(number, value)` writes one event, or None."""
+        return self._streams.open(encode)
 
     def flush(self) -> None:
         """Send what the client takes now; `run` sends the rest as it reads. Never blocks, never raises."""
@@ -116,6 +116,11 @@ class Writer:
     def unsent(self) -> bool:
         """True while the client has not taken everything."""
         return bool(self._channel.unsent or self._streams.ready)
+
+    @property
+    def unsent_bytes(self) -> int:
+        """How many posted bytes the client has not taken."""
+        return self._channel.unsent
 
     async def wait_for_room(self) -> None:
         """Return when no longer congested, or at once when the client has gone."""

@@ -45,12 +45,16 @@ class Backlog(Generic[R]):
     While `output` is congested nothing of it may start, because the client does not read.
     """
 
-    __slots__ = ("_bytes", "_ready", "_waiting", "open", "output")
+    __slots__ = ("_bytes", "_ready", "_waiting", "last_notification", "notifications", "open", "output")
 
     def __init__(self, output: Congestible, kinds: int) -> None:
         self.output = output
         self.open = 0
         """Requests that were added and have not ended, running ones among them. The scheduler counts it down."""
+        self.notifications = 0
+        """How many of them are notifications, which are handled one at a time."""
+        self.last_notification: R | None = None
+        """The last one of a plain `def` that has not ended: requests that come now wait for it."""
         self._ready: tuple[deque[R], ...] = tuple(deque() for _ in range(kinds))
         self._waiting = 0
         self._bytes = 0

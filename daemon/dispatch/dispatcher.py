@@ -13,17 +13,14 @@ from ...errors.failures import Cancelled, Failure, Overloaded, Unavailable
 from ...errors.type_building import decoder_for
 from ..operations.context import Context, ContextHost
 from ..operations.spec import OperationSpec
-from ..rpc.envelope import CANCEL_REQUEST, Call
+from ..rpc.dialect import Dialect, Ignored
+from ..rpc.envelope import Call
 from . import execution
 from .backlog import Backlog
 from .request import Request
 from .responder import Responder
 from .router import Router
 from .scheduler import Scheduler
-
-
-class _CancelParams(msgspec.Struct):
-    id: msgspec.Raw
 
 
 @final
@@ -37,12 +34,14 @@ class Dispatcher:
         scheduler: Scheduler,
         backlog: Backlog[Request],
         context_host: ContextHost,
+        dialect: Dialect,
     ) -> None:
         self._router = router
         self._responder = responder
         self._scheduler = scheduler
         self._backlog = backlog
         self._context_host = context_host
+        self._dialect = dialect
         self._closed = False
 
     def close(self) -> None:
@@ -53,8 +52,10 @@ class Dispatcher:
         """Take a call: run it, queue it, or refuse it."""
         if call.id is not None and self._responder.in_flight(call.id):
             return self._responder.refuse_duplicate(call.id)
-        if call.method == CANCEL_REQUEST:
+        if call.method in self._dialect.cancellations:
             return self._take_cancel(call)
+        if self._dialect.guarded and not self._pass(call):
+            return None
         route = self._router.route(call)
         if not isinstance(route, tuple):
             return self._responder.fail(call, Unavailable() if self._closed else route)
@@ -63,9 +64,14 @@ class Dispatcher:
             return self._run_inline(call, spec)
         if self._closed:
             return self._responder.fail(call, Unavailable())
-        if spec.mode == "inline" and spec.concurrency_group is None and self._scheduler.may_start_now(self._backlog):
+        if spec.mode == "inline" and spec.concurrency_group is None and self._may_start_now(spec):
             return self._run_inline(call, spec)
         self._enqueue(call, spec)
+
+    def _may_start_now(self, spec: OperationSpec) -> bool:
+        if spec.kind == "notification" and self._backlog.notifications:
+            return False
+        return self._scheduler.may_start_now(self._backlog)
 
     def _enqueue(self, call: Call, spec: OperationSpec) -> None:
         refusal = self._refusal(call, spec)
@@ -93,11 +99,22 @@ class Dispatcher:
         self._cancel(call)
         self._responder.result(call, b"null")
 
+    def _pass(self, call: Call) -> bool:
+        """Whether the dialect lets the call pass; what it refuses is answered here."""
+        verdict = self._dialect.receive(call)
+        if verdict is not None and not isinstance(verdict, Ignored):
+            self._responder.fail(call, verdict)
+        return verdict is None
+
     def _cancel(self, call: Call) -> None:
-        """LSP's `$/cancelRequest`: unknown ids and params of any other shape are ignored."""
+        """Unknown ids and params of any other shape are ignored."""
         try:
-            wanted = bytes(decoder_for(_CancelParams)(call.params or b"").id)
-            request = self._responder.find(wanted)
+            wanted = decoder_for(dict[str, msgspec.Raw])(call.params or b"").get(
+                self._dialect.cancellations[call.method]
+            )
+            if wanted is None:
+                return
+            request = self._responder.find(bytes(wanted))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return
         if request is not None:

@@ -19,11 +19,13 @@ from ...errors.wire import failure_of
 from ..logs import log
 from ..memory import MemoryBudget, reserve, values_size
 from ..operations.context import CallFailed, keep_progress_token
+from ..operations.spec import ClientGroup
 from .request import Outcome
 from .task_pool import in_context
 
 if TYPE_CHECKING:
     from ..operations.context import Context
+    from ..operations.decoders import Arguments
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
     from .request import EventSink, Request
@@ -41,17 +43,24 @@ class Completed(msgspec.Struct, frozen=True, kw_only=True):
     events: int
 
 
-def group_of(spec: OperationSpec, call: Call) -> Hashable:
+def group_of(request: Request) -> Hashable:
     """Which calls must not run beside this one: those with an equal key; None where all may. Never raises: a call whose
     params can't be decoded has no key, and is told why when its turn comes."""
+    spec = request.spec
     if spec.concurrency_group is None:
         return None
     if spec.concurrency_group is True:
         return spec.name
+    if isinstance(spec.concurrency_group, ClientGroup):
+        return spec.concurrency_group, request.backlog
     try:
-        return spec.group_of(spec.input.decode(call.params))
+        return spec.group_of(_arguments(spec, request.call))
     except BaseException:  # noqa: BLE001 - the boundary: decoding may run the app's own `__post_init__`
         return None
+
+
+def _arguments(spec: OperationSpec, call: Call) -> Arguments:
+    return spec.input.decode(call.params, call.prefix) if call.arguments is None else call.arguments
 
 
 def run(spec: OperationSpec, call: Call, context: Context) -> Outcome:
@@ -60,8 +69,7 @@ def run(spec: OperationSpec, call: Call, context: Context) -> Outcome:
     The handler runs in context variables of its own.
     """
     try:
-        args = spec.input.decode(call.params, call.prefix)
-        return spec.encode_output(copy_context().run(spec.invoke, context, args))
+        return spec.encode_output(copy_context().run(spec.invoke, context, _arguments(spec, call)))
     except BaseException as exc:  # noqa: BLE001 - the boundary: a SystemExit of a handler is a fault like any other
         return context.ended_by or outcome_of(exc, spec, call)
 
@@ -96,7 +104,7 @@ def _decoded(
 ) -> Any:  # Any: the values of the handler's params
     """The params in decoded form. Of a large body nothing else is kept, or counted, while the handler runs."""
     call = request.call
-    values = request.spec.input.decode(call.params, call.prefix)
+    values = _arguments(request.spec, call)
     if request.heavy:
         keep_progress_token(context)
         call.params = None

@@ -31,6 +31,7 @@ from .request import EventSink, Outcome, Request
 if TYPE_CHECKING:
     import anyio
 
+    from ..operations.decoders import Arguments
     from ..operations.registry import Registry
     from ..operations.spec import OperationSpec
     from .scheduler import Scheduler
@@ -88,16 +89,20 @@ class InnerCalls:
         self,
         spec: OperationSpec,
         params: bytes,
+        arguments: Arguments,
+        *,
         metadata: Mapping[str, str],
         sink: EventSink | None,
         context_host: ContextHost,
     ) -> Outcome:
-        """The outcome of an operation that an agent runs for its caller, whose metadata travel with it.
+        """The outcome of an operation that an agent runs for its caller, whose metadata travel with it. `params` is the JSON
+        text of which the operation's input has made the `arguments`.
 
         Access is the agent's to check. The events of a subscription go to `sink`. Cancelling it ends the operation.
         """
         waiter = _Waiter(sink)
-        request = Request(Call(spec.name, None, Raw(params), dict(metadata)), spec, waiter, context_host)
+        call = Call(spec.name, None, Raw(params), dict(metadata), arguments=arguments)
+        request = Request(call, spec, waiter, context_host)
         return await self._outcome(request, waiter, continue_running=False)
 
     async def _outcome(self, request: Request, waiter: _Waiter, *, continue_running: bool) -> Outcome:

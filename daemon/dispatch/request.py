@@ -71,6 +71,7 @@ class Request:
     __slots__ = (
         "answered",
         "backlog",
+        "behind",
         "call",
         "children",
         "context_host",
@@ -82,9 +83,9 @@ class Request:
         "held",
         "identity",
         "key",
-        "kind",
         "limit",
         "parent",
+        "place",
         "requester",
         "scope",
         "size",
@@ -119,8 +120,10 @@ class Request:
         self.depth = 0
         self.held = 0
         self.identity: Identity | None = None
-        self.kind = 0
-        """Which of the scheduler's kinds of places it runs in."""
+        self.place = 0
+        """The kind of place in which the scheduler runs it."""
+        self.behind: list[Request] | None = None
+        """For a notification: the requests that wait until it was handled."""
         self.size = call.size
         """Bytes that are held while the request waits."""
         self.heavy = call.size > SMALL

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Protocol, final
 
 from ...errors.failures import Failure, Internal, InvalidRequest, Overloaded
-from ...errors.wire import encode_error_response
+from ..logs import log
 from ..memory import SMALL, MemoryBudget, reserve
 from ..process.allocator import map_large_blocks
 from ..rpc import envelope
+from ..rpc.dialect import Dialect, Events
 from ..rpc.envelope import Call
 from ..rpc.inflight import Inflight, id_key
 from ..rpc.request_log import note_failure
@@ -35,18 +36,21 @@ class Output(Protocol):
         """Queue one message. Never blocks."""
         ...
 
-    def open_stream(self, call_id: bytes) -> ReplyStream: ...
+    def open_stream(self, encode: Callable[[int, bytes], bytes | None]) -> ReplyStream:
+        """A way for the events of one subscription; `encode(number, value)` writes one as a message, None sends none."""
+        ...
 
 
 @final
 class Responder:
     """One per client. The `Requester` of all requests that it sends."""
 
-    def __init__(self, output: Output, memory: MemoryBudget) -> None:
+    def __init__(self, output: Output, memory: MemoryBudget, dialect: Dialect) -> None:
         self._output = output
         self._memory = memory
+        self._dialect = dialect
         self._inflight: Inflight[Request] = Inflight()
-        self._streams: dict[Request, ReplyStream] = {}
+        self._streams: dict[Request, tuple[ReplyStream, Events]] = {}
 
     @property
     def unanswered(self) -> int:
@@ -69,7 +73,7 @@ class Responder:
 
     def deliver(self, request: Request, outcome: Outcome) -> None:
         """Answer the request, at once or behind the events of its subscription."""
-        call, stream = request.call, self._streams.pop(request, None)
+        call, events = request.call, self._streams.pop(request, None)
         if call.id is None:
             if not isinstance(outcome, bytes):
                 note_failure(call.method, None, outcome)
@@ -79,30 +83,39 @@ class Responder:
             if not self._has_memory(request, outcome):
                 outcome = Overloaded()
         ended = request.ended_by is not None
-        if not self._inflight.settle(request, hold=stream is not None and not ended):
+        if not self._inflight.settle(request, hold=events is not None and not ended):
             return
-        if isinstance(outcome, bytes) and stream is None:
-            return self.result(call, outcome)
+        if events is not None and not ended:
+            return self._finish_stream(request, call.id, *events, outcome)
+        if events is not None:
+            events[0].discard()
         if isinstance(outcome, bytes):
-            response = envelope.encode_result(call.id, outcome)
+            self.result(call, outcome)
         else:
-            note_failure(call.method, call.id, outcome)
-            response = encode_error_response(call.id, outcome)
-        if stream is None:
-            self._output.post(response)
-        elif ended:
-            stream.discard()
-            self._output.post(response)
+            self.fail(call, outcome)
+
+    def _finish_stream(
+        self, request: Request, call_id: bytes, stream: ReplyStream, events: Events, outcome: Outcome
+    ) -> None:
+        if isinstance(outcome, bytes):
+            outcome = events.result(outcome)
         else:
-            stream.finish(response, lambda: self._inflight.release(request))
+            note_failure(request.call.method, call_id, outcome)
+        shown = _rendered(request.call, outcome)
+        if isinstance(shown, bytes):
+            response = envelope.encode_result(call_id, shown)
+        else:
+            response = self._dialect.encode_failure(call_id, shown)
+        stream.finish(response, lambda: self._inflight.release(request))
 
     def _has_memory(self, request: Request, result: bytes) -> bool:
         """Whether a large result may wait for the client. That of a mutation always may: refused, it would be tried again."""
         return self._memory.fits(len(result)) or request.spec.kind != "query"
 
     def sink_of(self, request: Request) -> EventSink:
-        stream = self._output.open_stream(request.call.id or envelope.NULL_ID)
-        self._streams[request] = stream
+        events = self._dialect.events_of(request.call)
+        stream = self._output.open_stream(events.encode)
+        self._streams[request] = stream, events
         return stream
 
     # -- answers to everything else ----------------------------------------------------------------------------
@@ -112,7 +125,11 @@ class Responder:
         if call.id is None:
             return
         try:
-            self._output.post(envelope.encode_result(call.id, result))
+            shown = result if call.rendering is None else _rendered(call, result)
+            if isinstance(shown, bytes):
+                self._output.post(envelope.encode_result(call.id, shown))
+            else:
+                self.error(call.id, shown)
         except MemoryError:
             reserve.free()
             note_failure(call.method, call.id, Internal())
@@ -121,8 +138,13 @@ class Responder:
     def fail(self, call: Call, failure: Failure) -> None:
         """Answer a call that was never admitted with an error, and log it. Notifications are only logged."""
         note_failure(call.method, call.id, failure)
-        if call.id is not None:
-            self.error(call.id, failure)
+        if call.id is None:
+            return
+        shown = _rendered(call, failure)
+        if isinstance(shown, bytes):
+            self._output.post(envelope.encode_result(call.id, shown))
+        else:
+            self.error(call.id, shown)
 
     def refuse_duplicate(self, call_id: bytes) -> None:
         """Answer a call whose id is still in flight."""
@@ -143,4 +165,20 @@ class Responder:
 
     def error(self, call_id: bytes, failure: Failure) -> None:
         """Send an error for something that is in the log already."""
-        self._output.post(encode_error_response(call_id, failure))
+        if not isinstance(failure, self._dialect.unanswered):
+            self._output.post(self._dialect.encode_failure(call_id, failure))
+
+
+def _rendered(call: Call, outcome: Outcome) -> Outcome:
+    """The outcome as the dialect's method writes it, where it stands in for the operation."""
+    if call.rendering is None:
+        return outcome
+    try:
+        if isinstance(outcome, bytes):
+            return call.rendering.result(outcome)
+        return call.rendering.failure(outcome) or outcome
+    except MemoryError:
+        raise
+    except Exception as exc:  # noqa: BLE001 - a fault of our own must cost one answer, not the scheduler
+        log.error("daemon.fault", id=call.id, exc=exc)
+        return Internal()

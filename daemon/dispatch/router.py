@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import Failure, Internal, MethodNotFound, OperationTypeMismatch
@@ -13,6 +13,9 @@ from ..operations.service import DeclarationError
 from ..operations.spec import Forward, OperationSpec
 from ..rpc.envelope import Call
 
+REPLACEABLE: Final = frozenset({"initialize", "initialized", "shutdown"})
+"""Methods of the daemon in whose place a service may put its own."""
+
 Route: TypeAlias = tuple[Call, OperationSpec]
 
 
@@ -20,11 +23,12 @@ Route: TypeAlias = tuple[Call, OperationSpec]
 class Router:
     """Lookup and visibility, then access: the checks before input, in that order (section 6 of docs/protocol.md).
 
-    `builtins` are the methods of this connection alone. Raises `DeclarationError` where `registry` declares one of them too.
+    `builtins` are the methods of this connection alone. Raises `DeclarationError` where `registry` declares one of them too
+    that is not `REPLACEABLE`.
     """
 
     def __init__(self, builtins: Registry, registry: Registry, access: Access) -> None:
-        twice = [name for name in builtins.names if name in registry.names]
+        twice = [name for name in builtins.names - REPLACEABLE if name in registry.names]
         if twice:
             raise DeclarationError(f"declared more than once: {', '.join(twice)}")
         self._builtins = builtins
@@ -45,9 +49,8 @@ class Router:
             spec = self._find(target.method)
             if spec is None or spec.mode == "forward":
                 return MethodNotFound()
-            mismatch = (spec.kind == "subscription") != target.subscribe
-            params = None if bytes(target.params) == b"null" else target.params
-            call = Call(spec.name, call.id, params, call.metadata, "input", call.size)
+            mismatch = target.subscribe is not None and (spec.kind == "subscription") != target.subscribe
+            call = _forwarded(call, spec, target)
         if not self._access.unrestricted:
             refusal = self._refusal(call, spec)
             if refusal is not None:
@@ -63,3 +66,10 @@ class Router:
         except BaseException as exc:  # noqa: BLE001 - a provider is the app's own code; its exception may hold the credential
             log.error("identity.failed", method=call.method, id=call.id, error=type(exc).__name__)
             return Internal()
+
+
+def _forwarded(call: Call, spec: OperationSpec, target: Forward) -> Call:
+    params = None if bytes(target.params) == b"null" else target.params
+    return Call(
+        spec.name, call.id, params, call.metadata, target.prefix, call.size, target.rendering, target.progress_token
+    )

@@ -108,7 +108,10 @@ class Scheduler:
 
     def may_start_now(self, backlog: Backlog[Request]) -> bool:
         """True when a request that started at once would overtake none that this client sent before."""
-        return not (backlog.ready(LOOP) or self._tasks.waiting) and self._running[LOOP] < self._limits[LOOP]
+        return (
+            not (backlog.ready(LOOP) or self._tasks.waiting or backlog.last_notification)
+            and self._running[LOOP] < self._limits[LOOP]
+        )
 
     @property
     def kinds(self) -> int:
@@ -130,14 +133,17 @@ class Scheduler:
     def submit(self, request: Request) -> None:
         """Run it when its turn comes, and have the outcome delivered to its requester."""
         spec = request.spec
-        self._submit(request, None if spec.concurrency_group is None else execution.group_of(spec, request.call))
+        if spec.kind == "notification":
+            self._submit(request, request.backlog)  # one group for all notifications of the client
+        else:
+            self._submit(request, None if spec.concurrency_group is None else execution.group_of(request))
 
     def submit_inner(self, request: Request) -> None:
         """The same for a call between operations.
 
         Raises `RuntimeError` for one that would wait in a concurrency group for a caller that waits for it.
         """
-        group = execution.group_of(request.spec, request.call)
+        group = execution.group_of(request)
         if group is not None and request.is_inside(group):
             raise RuntimeError(
                 f"{request.spec.name} is called by a call of its own concurrency group, for which it would wait"
@@ -150,17 +156,25 @@ class Scheduler:
     def _submit(self, request: Request, group: Hashable) -> None:
         spec, backlog = request.spec, request.backlog
         self._requests[request] = None
-        request.kind = self._kind(spec)
+        request.place = self._kind(spec)
         if spec.limit is not None or spec.mode == "stream":
             self._count(spec, 1)
         request.group = group
         self._memory.add("requests", request.size)
-        if backlog is not None:
-            backlog.add(request)
         if spec.only_waits:
             self._starvation.watch(request)
-        if (group is None or self._groups.enter(request)) and self._make_ready(request):
+        if backlog is not None:
+            backlog.add(request)
+            if spec.kind == "notification":
+                _expect_notification(request, backlog)
+            elif backlog.last_notification is not None:
+                return _wait_behind(request, backlog.last_notification)
+        if self._line_up(request):
             self._start_ready()
+
+    def _line_up(self, request: Request) -> bool:
+        """Take a place in its group, if it has one. False when others stand before it, there or in the queue."""
+        return (request.group is None or self._groups.enter(request)) and self._make_ready(request)
 
     def requests(self, backlog: Backlog[Request] | None = None) -> list[Request]:
         """What waits and runs, of one client or of all, calls between operations among them."""
@@ -254,8 +268,8 @@ class Scheduler:
         if request.backlog is None:
             self._inner.append(request)
             return True
-        self._ready[request.kind].setdefault(request.backlog)
-        return request.backlog.make_ready(request, request.kind)
+        self._ready[request.place].setdefault(request.backlog)
+        return request.backlog.make_ready(request, request.place)
 
     def _start(self, request: Request) -> None:
         spec = request.spec
@@ -266,7 +280,7 @@ class Scheduler:
         if request.heavy:
             self._memory.add("requests", request.held - request.size)
             self._heavy += _ends_soon(spec)
-        self._running[request.kind] += request.takes_a_place
+        self._running[request.place] += request.takes_a_place
         if limit is not None:
             self._deadlines.add(request, limit)
         if spec.mode in ("async", "stream") or self._tasks.waiting:  # what waits for a task was read before
@@ -279,7 +293,7 @@ class Scheduler:
     def _finish(self, request: Request, outcome: Outcome) -> None:
         if request.spec.only_waits:
             self._starvation.on_end(request)
-        self._running[request.kind] -= request.takes_a_place
+        self._running[request.place] -= request.takes_a_place
         if request.limit is not None:
             self._deadlines.remove(request, request.limit)
         if request.heavy:
@@ -301,10 +315,19 @@ class Scheduler:
             self._count(spec, -1)
         if backlog is not None:
             backlog.open -= 1
+            if spec.kind == "notification":
+                self._end_notification(request, backlog)
         if request.group is not None:
             following = self._groups.leave(request)
             if following is not None:
                 self._make_ready(following)
+
+    def _end_notification(self, request: Request, backlog: Backlog[Request]) -> None:
+        backlog.notifications -= 1
+        if backlog.last_notification is request:
+            backlog.last_notification = None
+        for waiting in request.behind or ():
+            self._line_up(waiting)
 
     def _count(self, spec: OperationSpec, change: int) -> None:
         if spec.limit is not None:
@@ -353,6 +376,18 @@ class Scheduler:
                 self.threads.submit(request)
             case "inline" | "forward":
                 self._finish(request, self._perform(request))
+
+
+def _expect_notification(request: Request, backlog: Backlog[Request]) -> None:
+    backlog.notifications += 1
+    if request.spec.mode != "async":  # a coroutine may wait for the client, and so for the requests behind it
+        backlog.last_notification = request
+
+
+def _wait_behind(request: Request, notification: Request) -> None:
+    if notification.behind is None:
+        notification.behind = []
+    notification.behind.append(request)
 
 
 def _ends_soon(spec: OperationSpec) -> bool:

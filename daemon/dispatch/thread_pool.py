@@ -45,6 +45,8 @@ class ThreadPool:
         self._notify = notify
         self._waiting: SimpleQueue[Request | None] = SimpleQueue()
         self._done: deque[tuple[Callable[..., None], *tuple[Any, ...]]] = deque()
+        self.start_thread: Callable[[threading.Thread], None] = threading.Thread.start
+        """How the threads of handlers are started. Raises `RuntimeError` where the system has none left."""
         self._starter = _Starter()
         self._number = 0
         self._started = 0  # those that are being started among them
@@ -89,7 +91,7 @@ class ThreadPool:
         thread = threading.Thread(target=self._work, name=f"discreet-handler-{number}", daemon=True)
         try:
             with starting:
-                thread.start()
+                self.start_thread(thread)
         except (RuntimeError, MemoryError):  # the system has none left
             self.call_on_loop(self._not_started)
 

@@ -17,7 +17,7 @@ LEVELS: Final[dict[int, Level]] = {10: "debug", 20: "info", 30: "warn", 40: "err
 
 def parse_level(text: str) -> Level | None:
     """The level that a user names, in any case; None for an unknown name."""
-    return LEVELS.get(RANK.get(text.strip().lower(), 0))
+    return LEVELS.get(RANK.get(text.lower(), 0))
 
 
 def level_of_number(number: int) -> Level:

@@ -13,7 +13,7 @@ import _thread
 import atexit
 import os
 from collections.abc import Mapping
-from time import time
+from time import monotonic, time
 from typing import TYPE_CHECKING, Final, final
 
 from .levels import RANK
@@ -28,18 +28,30 @@ if TYPE_CHECKING:
 FIRST_LINE_DELAY_SECONDS: Final = 0.1
 """The delay of the first line: loading the renderers competes with what the daemon loads for its first reply."""
 
-LOG_FLUSH_SECONDS: Final = 0.5
-"""How long `close` waits for lines to be written: part of the drain window of 2 s."""
+READER_SECONDS: Final = 0.5
+"""How long `close` waits for a reader that takes nothing: part of the drain window of 2 s."""
+
+CLOSE_SECONDS: Final = 10.0
+"""How long `close` waits in all while lines are rendered and taken: a busy machine needs seconds to load the renderers. In a
+daemon that ends, the watchdog comes first."""
 
 
 def start_logging(
-    settings: LogSettings, stderr_fd: int, environ: Mapping[str, str], *, version: str = "", logger: Logger = log
+    settings: LogSettings,
+    stderr_fd: int,
+    environ: Mapping[str, str],
+    *,
+    version: str = "",
+    announce: bool = True,
+    logger: Logger = log,
+    first_line_delay: float = FIRST_LINE_DELAY_SECONDS,
 ) -> LogWriter:
-    """Choose sink, form and level, log `daemon.started`, and begin to write, earlier events first.
+    """Choose sink, form and level, and begin to write, earlier events first. Logs `daemon.started` if `announce` is true;
+    otherwise `LogWriter.announce` does.
 
-    `stderr_fd` is duplicated. `environ` is copied; it holds NO_COLOR, TERM, JOURNAL_STREAM and the secrets to scrub.
-    A file that can't be written causes a warning on stderr. Raises `ValueError` for an unknown level, and `RuntimeError`
-    if logging has been started already.
+    `stderr_fd` is duplicated. `environ` is copied; it holds TERM, JOURNAL_STREAM and the secrets to scrub. A file that
+    can't be written causes a warning on stderr, after `daemon.started`. Raises `ValueError` for an unknown
+    level, and `RuntimeError` if logging has been started already.
     """
     if logger.queue.attached:
         raise RuntimeError("logging has been started already")
@@ -55,10 +67,13 @@ def start_logging(
         form=form if settings.format == "auto" else settings.format,
         color=wants_color(settings, sink, environ),
         environ=dict(environ),
+        first_line_delay=first_line_delay,
     )
-    logger.info("daemon.started", version=version, pid=os.getpid(), log_level=logger.level, sink=sink.name)
-    if fault is not None:
-        logger.warning("logs.file_unusable", file=settings.file, reason=fault)
+    writer.fault, writer.file = fault, settings.file
+    if announce:
+        writer.announce(version)
+    elif logger.is_enabled_for("info"):
+        writer.prepare()
     return writer
 
 
@@ -66,14 +81,29 @@ def start_logging(
 class LogWriter:
     """Writes the events of a logger. Close it last: later events, uncaught exceptions included, are not seen."""
 
-    def __init__(self, logger: Logger, sink: Sink, *, form: Form, color: bool, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        logger: Logger,
+        sink: Sink,
+        *,
+        form: Form,
+        color: bool,
+        environ: Mapping[str, str],
+        first_line_delay: float,
+    ) -> None:
         self.sink_name = sink.name
         """`stderr`, `journal`, or the file's name."""
+        self.fault: str | None = None
+        """Why the file of the settings is not used: the errno's name, such as `EACCES`."""
+        self.file: str | None = None
+        """The file of the settings."""
+        self._logger = logger
         self._queue = logger.queue
         self._sink = sink
         self._form: Form = form
         self._color = color
         self._environ = environ
+        self._first_line_delay = first_line_delay
         self._renderer: Renderer | None = None
         self._closing = False
         self._dropped: int | None = None
@@ -95,11 +125,23 @@ class LogWriter:
         self._ended.acquire()
         self._no_delay.acquire()
 
-    def close(self, timeout: float = LOG_FLUSH_SECONDS) -> int:
-        """Write what is queued, for at most `timeout` seconds, and end. Later events are dropped.
+    def prepare(self) -> None:
+        """Let the thread load what it needs for the lines that will come."""
+        self._wake_thread()
 
-        Returns how many events were dropped: refused by a full queue, not taken by the sink, or left over. A second
-        call changes nothing and returns the same.
+    def announce(self, version: str) -> None:
+        """Log that the daemon has started, and that the log file can't be used, if so."""
+        logger = self._logger
+        logger.info("daemon.started", version=version, pid=os.getpid(), log_level=logger.level, sink=self.sink_name)
+        if self.fault is not None:
+            logger.warning("logs.file_unusable", file=self.file, reason=self.fault)
+
+    def close(self, timeout: float = CLOSE_SECONDS, *, reader_timeout: float = READER_SECONDS) -> int:
+        """Write what is queued, and end. Later events are dropped.
+
+        It takes at most `timeout` seconds, and less if the reader takes nothing for `reader_timeout` seconds. Returns how
+        many events were dropped: refused by a full queue, not taken by the sink, or left over. A second call changes
+        nothing and returns the same.
         """
         if self._dropped is not None:
             return self._dropped
@@ -112,10 +154,18 @@ class LogWriter:
         else:
             _release(self._no_delay)
             _release(self._wake)
-        if self._ended.acquire(timeout=max(timeout, 0.0)):
-            self._ended.release()  # for another thread that closes at the same time
+        self._wait_ended(monotonic() + timeout, reader_timeout)
         self._dropped = self._lost + self._writing + self._queue.detach()
         return self._dropped
+
+    def _wait_ended(self, deadline: float, reader_timeout: float) -> None:
+        before = self._sink.position
+        while not self._ended.acquire(timeout=max(0.0, min(reader_timeout, deadline - monotonic()))):
+            now = self._sink.position
+            if monotonic() >= deadline or (now is not None and now == before):
+                return
+            before = now
+        self._ended.release()  # for another thread that closes at the same time
 
     def _wake_thread(self) -> None:
         """Wake the thread, or start it. Called in the thread that logs."""
@@ -144,7 +194,9 @@ class LogWriter:
 
     def _run(self) -> None:
         self._queue.writer = _thread.get_ident()
-        self._no_delay.acquire(timeout=FIRST_LINE_DELAY_SECONDS)
+        self._no_delay.acquire(timeout=self._first_line_delay)
+        if not self._closing:
+            safe_call(self._load_renderer, lambda fault: None, BaseException)  # a line that comes says why it failed
         while self._dropped is None:  # else `close` has stopped waiting for this thread
             event = self._queue.get()
             if event is not None:
@@ -184,11 +236,15 @@ class LogWriter:
         )
 
     def _render(self, event: LogEvent) -> bytes:
+        self._load_renderer()
+        assert self._renderer is not None
+        return self._renderer.line(event)
+
+    def _load_renderer(self) -> None:
         if self._renderer is None:
             from .render import Renderer  # late, for structlog and the scrubber's tables
 
             self._renderer = Renderer(self._form, color=self._color, environ=self._environ)
-        return self._renderer.line(event)
 
 
 def _release(lock: _thread.LockType) -> None:

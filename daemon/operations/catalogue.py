@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, final
 
 from .access import Identity
-from .service import Service
+from .service import INITIALIZE, Service
 from .spec import OperationSpec
 
 
@@ -33,9 +33,19 @@ class Catalogue:
 
     def announced_capabilities(self) -> dict[str, Any]:  # JSON
         """What the services add to the capabilities that `initialize` answers with."""
-        return {name: value for service in self.services for name, value in service.announces.items()}
+        return {name: value for service in self.services for name, value in service.capabilities.items()}
+
+    @property
+    def initializers(self) -> list[OperationSpec]:
+        """What the services run when a client says hello, in the order of declaration."""
+        return [
+            spec
+            for service in self.services
+            for spec in service.operations
+            if spec.name.rpartition("/")[2] == INITIALIZE
+        ]
 
     def credentials_of(self, namespace: str) -> Mapping[str, str]:
         """The configured credentials that the services of this namespace declare."""
-        declared = frozenset[str]().union(*(s.capabilities for s in self.services if s.namespace == namespace))
+        declared = frozenset[str]().union(*(s.credentials for s in self.services if s.namespace == namespace))
         return {name: value for name, value in self._credentials.items() if name in declared}

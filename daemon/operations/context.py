@@ -45,8 +45,20 @@ class ClientRefused(Exception):
         self.failure = failure
 
 
+class ClientInfo(msgspec.Struct, frozen=True):
+    """What the client said of itself in `initialize`; all of it is empty where it said nothing.
+
+    `protocol_version` is that of its protocol which is spoken. `capabilities` are as they came.
+    """
+
+    name: str = ""
+    version: str = ""
+    protocol_version: str | int | None = None
+    capabilities: Mapping[str, Any] = {}  # Any: JSON
+
+
 class Sending(Protocol):
-    """Something on its way out: awaiting it waits until the reader keeps up."""
+    """Something on its way out: awaiting it waits until the reader keeps up, and for room if there was none."""
 
     def __await__(self) -> Generator[Any, Any, None]: ...
 
@@ -65,12 +77,16 @@ class Caller(Protocol):
 
 
 class IncomingCall(Protocol):
-    """What the caller sent: `id` and `params` are JSON texts, None where there are none."""
+    """What the caller sent: `id` and `params` are JSON texts, None where there are none. `progress_token` is UNSET where it
+    stands in the params.
+    """
 
     @property
     def id(self) -> bytes | None: ...
     @property
     def params(self) -> msgspec.Raw | None: ...
+    @property
+    def progress_token(self) -> str | int | None | msgspec.UnsetType: ...
     @property
     def metadata(self) -> dict[str, str]: ...
 
@@ -102,9 +118,18 @@ class CurrentRequest(Protocol):
 class ContextHost(Protocol):
     """What a context needs of the daemon, on behalf of one client."""
 
+    @property
+    def client(self) -> ClientInfo: ...
+
     def notify(self, method: str, params: object) -> Sending:
         """Send a notification from any thread."""
         ...
+
+    def progress_token(self, call: IncomingCall) -> str | int | None:
+        """The token with which the call asks for progress; None where it does not."""
+        ...
+
+    def progress(self, token: str | int, value: object) -> Sending: ...
 
     async def call(
         self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
@@ -120,6 +145,8 @@ class ContextHost(Protocol):
 
     def credentials_of(self, namespace: str) -> Mapping[str, str]: ...
 
+    def state_of(self, namespace: str) -> Any: ...
+
 
 @final
 class _NothingSent:
@@ -131,21 +158,6 @@ class _NothingSent:
 
 
 _NOTHING_SENT: Final = _NothingSent()
-
-
-class _Tokens(msgspec.Struct):
-    """Where a request may carry a progress token: MCP's `_meta`, or LSP's own member."""
-
-    class Meta(msgspec.Struct, rename="camel"):
-        progress_token: str | int | None = None
-
-    meta: Meta | None = msgspec.field(name="_meta", default=None)
-    work_done_token: str | int | None = msgspec.field(name="workDoneToken", default=None)
-
-
-class _Progress(msgspec.Struct):
-    token: str | int
-    value: object
 
 
 @final
@@ -184,7 +196,17 @@ class Context:
         return self._host.identify(self._call.metadata)
 
     @property
-    def capabilities(self) -> Mapping[str, str]:
+    def client(self) -> ClientInfo:
+        """What the client said of itself."""
+        return self._host.client
+
+    @property
+    def state(self) -> Any:
+        """What the service's `lifespan` yielded; None without one."""
+        return self._host.state_of(self._caller.namespace)
+
+    @property
+    def credentials(self) -> Mapping[str, str]:
         """Credentials for outbound calls, by the names that the service declares. The logs scrub their values."""
         return self._host.credentials_of(self._caller.namespace)
 
@@ -194,7 +216,7 @@ class Context:
         return None if self._call.id is None else self._call.id.decode()
 
     @property
-    def metadata(self) -> Mapping[str, str]:
+    def service_params(self) -> Mapping[str, str]:
         """`serviceParams` of this request, keys in lower case. May hold credentials: don't log it."""
         return MappingProxyType(self._call.metadata)
 
@@ -231,24 +253,27 @@ class Context:
     def notify(self, method: str, params: object = None) -> Sending:
         """Send the client a notification; `params` is anything that encodes to a JSON object or array.
 
-        In an async handler it is on its way when this returns, and awaiting the result waits until the client keeps
-        up. In a worker thread the call itself waits for that.
+        In an async or inline handler it is on its way when this returns, unless 4 MiB of notifications are unread or the
+        memory budget is used up. Awaiting the result waits until the client keeps up, and nothing is lost. Without `await`, a
+        notification that has no room is dropped, and the log says so (`notification.dropped`). In a worker thread the
+        call itself waits, and nothing is lost.
         """
         return self._host.notify(method, {} if params is None else params)
 
     def progress(self, value: object) -> Sending:
-        """Tell how far the work is, if the caller asked to know: sends `$/progress {token, value}`, or does nothing.
+        """Tell how far the work is, if the caller asked to know: sends `$/progress {token, value}`, or what the client's
+        dialect has instead. Does nothing if it did not ask.
 
         Waits as `notify` does, and may be awaited either way.
         """
         token = self._progress_token()
         if token is None:
             return _NOTHING_SENT
-        return self._host.notify("$/progress", _Progress(token, value))
+        return self._host.progress(token, value)
 
     def _progress_token(self) -> str | int | None:
         if self._token is msgspec.UNSET:
-            self._token = _progress_token(self._call)
+            self._token = self._host.progress_token(self._call)
         return self._token
 
     @overload
@@ -327,14 +352,3 @@ class Context:
 def keep_progress_token(context: Context) -> None:
     """Read what a context needs of its call's params, which are about to be dropped."""
     context._progress_token()
-
-
-def _progress_token(call: IncomingCall) -> str | int | None:
-    if call.params is None:
-        return None
-    try:
-        tokens = decoder_for(_Tokens)(call.params)
-    except msgspec.DecodeError:  # positional params, or a member of another meaning
-        return None
-    from_meta = None if tokens.meta is None else tokens.meta.progress_token
-    return tokens.work_done_token if from_meta is None else from_meta

@@ -105,6 +105,32 @@ def named_and_extra_decoder(struct: type[msgspec.Struct], names: tuple[str, ...]
     return decode
 
 
+def whole_decoder(tp: Any) -> InputDecoder:
+    """For a handler that takes the whole params as one value of type `tp`. Absent params are null where `tp` takes null,
+    else an empty object."""
+    read = build_decoder(tp)
+    try:
+        read(b"null")
+        absent = b"null"
+    except DECODE_ERRORS:
+        absent = b"{}"
+
+    def decode(raw: Raw | bytes | None, prefix: str = "") -> Arguments:
+        text = absent if raw is None else raw
+        try:
+            return (read(text),)
+        except DECODE_ERRORS:
+            pass  # as in `named_decoder`
+        raise _input_error(tp, text, prefix)
+
+    return decode
+
+
+def whole_value(params: object, member: str) -> Any:
+    """The value of one member of whole params; None where they have no such member."""
+    return params.get(member) if isinstance(params, dict) else getattr(params, member, None)
+
+
 def _read_again(
     read: Callable[[bytes], Any], tp: Any, names: tuple[str, ...], raw: Raw | bytes | None, prefix: str
 ) -> Any:

@@ -16,10 +16,10 @@ import msgspec
 from msgspec import Raw
 from msgspec import inspect as types
 
-from ...errors.failures import InvalidParams
+from ...errors.failures import InvalidParams, JsonScalar
 from ...errors.type_building import build_decoder, decoder_for, type_info
 from .msgspec_errors import DECODE_ERRORS
-from .type_phrases import accepted_values, describe_type
+from .type_phrases import accepted_values, describe_type, json_text
 from .type_shapes import ObjectLike, TupleLike, json_kinds, object_members, to_annotation, tuple_items, without_metadata
 
 _WORK: Final = 64 * 1024 * 1024
@@ -180,11 +180,17 @@ def _in_entries(mismatch: _Mismatch, node: types.DictType) -> _Finding:
     for key, text in _named_values(mismatch).items():
         if refuses_key(msgspec.json.encode({key: None})):
             return InvalidParams(
-                mismatch.path or "$", describe_type(node), "unknown field", accepted_values(node.key_type)
+                mismatch.path or "$", describe_type(node), "unknown field", _accepted_keys(node.key_type)
             )
         if refuses(text):
             return mismatch.member("*", node.value_type, text)
     return None
+
+
+def _accepted_keys(node: types.Type) -> tuple[str, ...] | None:
+    """The closed list of keys, which are strings in JSON whatever they are decoded to."""
+    closed = accepted_values(node)
+    return None if closed is None else tuple(map(json_text, closed))
 
 
 def _in_members(mismatch: _Mismatch, node: ObjectLike) -> _Finding:
@@ -253,7 +259,7 @@ def _type_error(mismatch: _Mismatch) -> InvalidParams:
     return InvalidParams(mismatch.path or "$", describe_type(mismatch.type), _received(mismatch.text, closed), closed)
 
 
-def _received(text: bytes, closed: tuple[str, ...] | None) -> str:
+def _received(text: bytes, closed: tuple[JsonScalar, ...] | None) -> str:
     kind = _kind(text)
     if closed is not None and kind == "string":
         try:

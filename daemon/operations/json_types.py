@@ -1,39 +1,139 @@
-"""Finds types that JSON can't represent, before a request meets them. Looks at types, never at values."""
+"""Finds types that JSON can't represent, and defaults that are not of their type, before a request meets them."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, get_args
 
-from msgspec import Struct
+from msgspec import NODEFAULT, UNSET, Struct, UnsetType, ValidationError
 from msgspec import inspect as types  # msgspec has loaded it already
+from msgspec.json import encode
+from msgspec.structs import fields
 
-from ...errors.type_building import type_info
+from ...errors.type_building import convert, decoder_for, type_info
+
+_ADVICE: Final = "use types that msgspec encodes, such as a Struct"
+_EMPTY: Final = (list, dict, set, bytearray)
+_PLAIN: Final = (bool, int, float, str)
+_ARRAYS: Final = (list, tuple, set, frozenset)
+_NEVER_HASHABLE: Final = (
+    types.ListType, types.SetType, types.DictType, types.TypedDictType, types.ByteArrayType, types.RawType,
+)  # fmt: skip
+_NO_KEYS: Final = (
+    types.NoneType, types.BoolType, types.RawType, types.CollectionType, types.TupleType, types.NamedTupleType,
+    types.DictType, types.TypedDictType, types.StructType, types.DataclassType,
+)  # fmt: skip
+"""Types whose values are never JSON strings, which keys of objects are."""
 
 
 def require_json_type(annotation: Any, what: str) -> None:  # Any: whatever a handler is annotated with
-    """Raises `TypeError` that names the first type in `annotation`, nested ones included, that JSON can't represent.
+    """Raises `TypeError` for the first type in `annotation`, nested ones included, that JSON can't represent.
 
     `what` begins the message: what the annotation is for.
     """
-    found = _find_foreign(type_info(annotation), set())
-    if found is not None:
+    try:
+        fault = _find_fault(type_info(annotation), set())
+    except (TypeError, RuntimeError) as exc:  # msgspec's own words, which name types only
+        raise TypeError(f"{what}: {exc}") from exc
+    if fault is not None:
+        raise TypeError(f"{what}: {fault}")
+
+
+def require_json_members(struct: type[Struct], prefix: str, suffix: str = "") -> None:
+    """Raises `TypeError` for a member that JSON can't represent; `prefix` and `suffix` stand around its name."""
+    for field in fields(struct):
+        require_json_type(field.type, f"{prefix}{field.name}{suffix}")
+
+
+def require_defaults(struct: type[Struct], prefix: str) -> None:
+    """Raises `TypeError` for a member whose default does not fit its type."""
+    for field in fields(struct):
+        factory = field.default_factory
+        default = factory() if factory in _EMPTY else field.default
+        if default is not NODEFAULT:
+            require_default(default, field.type, f"{prefix}{field.name}")
+
+
+def require_default(default: Any, annotation: Any, what: str) -> None:
+    """Raises `TypeError` for a default that is not one of the values that a caller may send, as the handler would see it."""
+    if not _fits(default, annotation):
+        from .type_phrases import describe_for_people  # late: only a wrong declaration needs it
+
+        expected = describe_for_people(type_info(annotation))
+        advice = "; annotate it with | None as well" if default is None else ""
         raise TypeError(
-            f"{what}: JSON can't represent the type {found.__name__}; use types that msgspec encodes, such as a Struct"
+            f"{what}: its default, a value of {type(default).__name__}, does not fit its annotation: {expected}{advice}"
         )
 
 
-def _find_foreign(node: object, seen: set[int]) -> type | None:
-    if isinstance(node, types.CustomType) and node.cls is not object:
-        return node.cls
+def _find_fault(node: object, seen: set[int]) -> str | None:
+    """What JSON can't represent in a type, in a few words."""
     if id(node) in seen:  # recursive types
         return None
     seen.add(id(node))
+    match node:
+        case types.CustomType() if node.cls is not object:
+            return f"JSON can't represent the type {node.cls.__name__}; {_ADVICE}"
+        case types.SetType() | types.FrozenSetType() if not _is_hashable(node.item_type):
+            return "a set can't hold items that have no hash, such as lists; use a list"
+        case types.DictType() if isinstance(_plain(node.key_type), _NO_KEYS):
+            return "the keys of a JSON object are strings; use a dict with keys that are"
+        case _:
+            pass
     if isinstance(node, types.Type | types.Field):
         parts = [getattr(node, name) for name in _fields(node)]
     else:
         parts = list(node) if isinstance(node, tuple) else []
-    return next((found for part in parts if (found := _find_foreign(part, seen)) is not None), None)
+    return next((found for part in parts if (found := _find_fault(part, seen)) is not None), None)
 
 
 def _fields(node: Struct) -> tuple[str, ...]:
     return () if isinstance(node, types.LiteralType) else node.__struct_fields__
+
+
+def _plain(node: types.Type) -> types.Type:
+    while isinstance(node, types.Metadata):
+        node = node.type
+    return node
+
+
+def _is_hashable(node: types.Type) -> bool:
+    match _plain(node):
+        case types.UnionType(types=parts) | types.TupleType(item_types=parts):
+            return all(map(_is_hashable, parts))
+        case types.VarTupleType(item_type=item):
+            return _is_hashable(item)
+        case types.StructType(cls=cls):
+            return cls.__struct_config__.frozen or not cls.__struct_config__.eq or "__hash__" in vars(cls)
+        case types.DataclassType(cls=cls):
+            return cls.__hash__ is not None
+        case plain:
+            return not isinstance(plain, _NEVER_HASHABLE)
+
+
+def _fits(default: Any, annotation: Any) -> bool:
+    if default is UNSET:
+        return _takes_unset(annotation)
+    if isinstance(default, str) and any("\ud800" <= char <= "\udfff" for char in default):
+        return False
+    if type(default) is annotation and annotation in _PLAIN:
+        return True
+    if isinstance(_plain(type_info(annotation)), types.AnyType | types.CustomType | types.RawType):
+        return True
+    try:
+        seen = convert(default, annotation)
+    except (ValidationError, TypeError, ValueError):
+        return _reads_back(default, annotation)
+    arrays = isinstance(seen, _ARRAYS) and isinstance(default, _ARRAYS)
+    return arrays or type(seen) is type(default) or bool(seen == default)
+
+
+def _reads_back(default: Any, annotation: Any) -> bool:
+    """Whether a caller who sends the default gives the handler the default: flags, which `convert` refuses."""
+    try:
+        return bool(decoder_for(annotation)(encode(default)) == default)
+    except (ValidationError, TypeError, ValueError):
+        return False
+
+
+def _takes_unset(annotation: Any) -> bool:
+    return annotation is UnsetType or any(map(_takes_unset, get_args(annotation)))

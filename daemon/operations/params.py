@@ -14,12 +14,22 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from ...errors.type_building import build_decoder
+from ...errors.type_building import build_decoder, type_info
 from .context import Context
-from .decoders import Arguments, InputDecoder, extra_decoder, input_struct, named_and_extra_decoder, named_decoder
+from .decoders import (
+    Arguments,
+    InputDecoder,
+    extra_decoder,
+    input_struct,
+    named_and_extra_decoder,
+    named_decoder,
+    whole_decoder,
+    whole_value,
+)
+from .json_types import require_default
 
 _Parameter: TypeAlias = inspect.Parameter
-_ANNOTATION_ERRORS: Final = (TypeError, NameError, AttributeError, SyntaxError, RuntimeError)
+ANNOTATION_ERRORS: Final = (TypeError, NameError, AttributeError, SyntaxError, RuntimeError)
 """What resolving an annotation raises, and msgspec for a type that it can't decode."""
 
 
@@ -29,7 +39,8 @@ class InputModel(msgspec.Struct, frozen=True):
     `names` are the named parameters in the order of the signature, and `type` is their struct type (for JSON Schema).
     `extra` is the type of further members where the handler has `**params: T`, else None; for a handler with nothing
     but `**params`, `type` is `dict[str, T]`. `takes_context` says that the handler's first parameter is its context.
-    `keyword_only` are the names that it takes by keyword only.
+    `keyword_only` are the names that it takes by keyword only. With `whole` the handler takes the params as they are, as one
+    value of `type`, and `names` are the attributes of that type where it is a struct.
     """
 
     type: Any
@@ -38,9 +49,12 @@ class InputModel(msgspec.Struct, frozen=True):
     takes_context: bool
     keyword_only: tuple[str, ...]
     decode: InputDecoder
+    whole: bool = False
 
     def value(self, arguments: Arguments, name: str) -> Any:
         """The value of one named parameter in what `decode` returned. Raises `ValueError` for a name not in `names`."""
+        if self.whole:
+            return whole_value(arguments[0], name)
         return arguments[self.names.index(name)]
 
     def invoker(self, func: Callable[..., Any]) -> Callable[[Any, Arguments], Any]:
@@ -68,11 +82,12 @@ def build_input(func: Callable[..., Any], *, skip_context: bool | None = None) -
     """The input that the signature of `func` describes.
 
     With `skip_context` the first parameter is the context and no input. None means: if it is named `ctx` or annotated
-    `Context`. `**params: Any` (or `object`) takes every further member; with any other type, the members of
-    `META_MEMBERS` are left out.
+    `Context`. A positional-only parameter (`def f(params: T, /)`) takes the whole params; it must be the only one.
+    `**params: Any` (or `object`) takes every further member; with any other type, the members of `META_MEMBERS` are left
+    out.
 
     Raises `ValueError` with one line that names the handler, the parameter and the remedy, for an annotation that is
-    missing, can't be resolved or can't be decoded from JSON, for a positional-only parameter, and for `*args`.
+    missing, can't be resolved or can't be decoded from JSON, and for `*args`.
     """
     where = getattr(func, "__qualname__", type(func).__name__)
     parameters = list(inspect.signature(func).parameters.values())
@@ -80,6 +95,8 @@ def build_input(func: Callable[..., Any], *, skip_context: bool | None = None) -
     if context:
         _check_context(where, parameters[:1])
     inputs = parameters[context:]
+    if inputs and inputs[0].kind is _Parameter.POSITIONAL_ONLY:
+        return _whole_input(where, func, inputs, takes_context=context)
     hints = {parameter.name: _type_of(where, func, parameter) for parameter in inputs}
     named = [parameter for parameter in inputs if parameter.kind is not _Parameter.VAR_KEYWORD]
     names = tuple(parameter.name for parameter in named)
@@ -94,12 +111,30 @@ def build_input(func: Callable[..., Any], *, skip_context: bool | None = None) -
     return InputModel(struct, names, extra, context, keywords, named_and_extra_decoder(struct, names, extras))
 
 
+def _whole_input(where: str, func: Callable[..., Any], inputs: list[_Parameter], *, takes_context: bool) -> InputModel:
+    from .type_shapes import json_kinds  # late: few signatures need it
+
+    parameter = inputs[0]
+    what = f"{where}: parameter {parameter.name!r}"
+    if len(inputs) > 1:
+        raise ValueError(
+            f"{what} is positional-only and so takes the whole params, beside which no other parameter can stand;"
+            " remove the others, or the /"
+        )
+    hint = _type_of(where, func, parameter)
+    if json_kinds(type_info(hint)).isdisjoint({"object", "array"}):
+        raise ValueError(f"{what} takes the whole params, which are an object or an array; remove the / for one param")
+    return InputModel(
+        hint, getattr(hint, "__struct_fields__", ()), None, takes_context, (), whole_decoder(hint), whole=True
+    )
+
+
 def _takes_context(func: Callable[..., Any], parameters: list[_Parameter]) -> bool:
     if not parameters or parameters[0].name == "ctx":
         return bool(parameters)
     try:
-        return _resolved(func, parameters[0]) is Context
-    except _ANNOTATION_ERRORS:  # imported for type checkers only; `_type_of` reports any other error
+        return _resolved(func, parameters[0].name, parameters[0].annotation) is Context
+    except ANNOTATION_ERRORS:  # imported for type checkers only; `_type_of` reports any other error
         return str(parameters[0].annotation).rpartition(".")[2] == Context.__name__
 
 
@@ -110,8 +145,6 @@ def _check_context(where: str, first: list[_Parameter]) -> None:
 
 def _type_of(where: str, func: Callable[..., Any], parameter: _Parameter) -> Any:
     what = f"{where}: parameter {parameter.name!r}"
-    if parameter.kind is _Parameter.POSITIONAL_ONLY:
-        raise ValueError(f"{what} is positional-only, but params come by name; remove the / behind it")
     if parameter.kind is _Parameter.VAR_POSITIONAL:
         raise ValueError(f"{what} takes any number of values, but params come by name; annotate a list instead")
     if parameter.name.startswith("__"):
@@ -119,22 +152,33 @@ def _type_of(where: str, func: Callable[..., Any], parameter: _Parameter) -> Any
     if parameter.annotation is _Parameter.empty:
         raise ValueError(f"{what} has no annotation; annotate it with the type of the param")
     try:
-        hint = _resolved(func, parameter)
+        hint = _resolved(func, parameter.name, parameter.annotation)
         build_decoder(hint)
-    except _ANNOTATION_ERRORS as error:
+    except ANNOTATION_ERRORS as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{what} has an annotation that can't be decoded from JSON: {reason}") from error
     return hint
 
 
-def _resolved(func: Callable[..., Any], parameter: _Parameter) -> Any:
+def return_type(func: Callable[..., Any]) -> Any:
+    """What a handler's result is annotated with; Any without an annotation. Raises `TypeError` for one that can't be read."""
+    annotation = inspect.signature(func).return_annotation
+    if annotation is inspect.Signature.empty:
+        return Any
+    try:
+        return _resolved(func, "return", annotation)
+    except ANNOTATION_ERRORS as error:
+        raise TypeError(f"the result has an annotation that can't be resolved: {error}") from error
+
+
+def _resolved(func: Callable[..., Any], name: str, annotation: Any) -> Any:
     """One annotation, resolved by itself: the context's own is often imported for type checkers only."""
 
     def holder() -> None: ...
 
-    holder.__annotations__ = {parameter.name: parameter.annotation}
+    holder.__annotations__ = {name: annotation}
     namespace = getattr(_source(func), "__globals__", {})
-    return typing.get_type_hints(holder, namespace, include_extras=True)[parameter.name]
+    return typing.get_type_hints(holder, namespace, include_extras=True)[name]
 
 
 def _source(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -146,6 +190,9 @@ def _source(func: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _struct(func: Callable[..., Any], named: list[_Parameter], hints: dict[str, Any]) -> type[msgspec.Struct]:
+    for parameter in named:
+        if parameter.default is not _Parameter.empty:
+            require_default(parameter.default, hints[parameter.name], f"parameter {parameter.name!r}")
     fields: list[Any] = [
         (parameter.name, hints[parameter.name])
         if parameter.default is _Parameter.empty

@@ -10,59 +10,44 @@ async def read(ctx: Context, path: str, limit: int = 65536) -> FileContent:
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, final, get_args, get_origin, get_type_hints
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, TypeAlias, TypeVar, Unpack, final, get_args, get_origin, overload
 
+import msgspec
 from msgspec import UNSET
 
-from ...errors.details import hidden_facts
 from ...errors.exceptions import OperationError
 from .access import AccessRule
-from .json_types import require_json_type
-from .params import build_input
-from .spec import HandlerMode, OperationKind, OperationSpec, Timeout, Visibility, output_check
+from .json_types import require_json_members, require_json_type
+from .options import (
+    OperationOptions,
+    check_name,
+    check_names,
+    check_options,
+    check_text,
+    concurrency_group,
+    declared_errors,
+    mode_of,
+    name_of,
+)
+from .params import ANNOTATION_ERRORS, InputModel, build_input, return_type
+from .spec import OperationKind, OperationSpec, output_check
 
-P = ParamSpec("P")
-R = TypeVar("R")
+Handler = TypeVar("Handler", bound=Callable[..., Any])
 
-_NAME = re.compile(r"[$A-Za-z_][\w.$-]*(?:/[\w.$-]+)*", re.ASCII)
-_LIST_RULE = 'must be a list of strings, such as ["files:read"], not one string'
-_NAME_RULE = "a name consists of letters, digits and _ . $ -, with a single / between its parts, such as files/read"
+Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
+"""Called once, before the first request is read; what it yields is the `ctx.state` of the service's handlers."""
+
+INITIALIZE: Final = "$initialize"
+"""The name of the internal operation that `Service.initialize` declares."""
+
+_WRONG: Final = (TypeError, ValueError, *ANNOTATION_ERRORS)
+"""What the checks raise, and what msgspec and `inspect` raise for types and signatures that they can't read."""
 
 
 class DeclarationError(Exception):
     """A service is declared wrongly. The message is one line: the operation, what is wrong, and what to write instead."""
-
-
-class OperationOptions(TypedDict, total=False):
-    """What the decorators of `Service` take. All of it is optional.
-
-    `name` replaces the function's name, `description` the first paragraph of its docstring. `errors` are the typed
-    errors that the handler may raise, and no others. `timeout` is in seconds, None for no deadline; without it the
-    daemon's setting `request-timeout` applies.
-
-    A plain `def` runs in a worker thread. `inline=True` promises that it never blocks, and runs it on the event loop.
-    `serial=True` runs one call of the operation at a time, in the order of arrival; `keyed="param"` runs one call at a
-    time for each value of that param. `concurrency` lets so many calls run at a time instead of one; others wait, in
-    order, and can be cancelled. `limit` is how many calls may be in the daemon, running or waiting; one more is
-    refused with OVERLOADED.
-
-    A caller needs all of `scopes`, and one of `any_scope`. `visibility="internal"` hides the operation from the wire.
-    """
-
-    name: str
-    errors: Sequence[type[OperationError]]
-    timeout: Timeout
-    inline: bool
-    serial: bool
-    keyed: str
-    concurrency: int
-    visibility: Visibility
-    scopes: Sequence[str]
-    any_scope: Sequence[str]
-    limit: int
-    description: str
 
 
 @final
@@ -70,90 +55,145 @@ class Service:
     """A namespace of operations: those of `Service("files")` are called `files/<function>`, of `Service("")` `<function>`.
 
     `uses` names the operations, of any service in the daemon, that its handlers may call with `ctx.call`. These calls
-    are checked against `authority`, the service's own scopes, never against the caller's. `capabilities` names the
-    credentials that its handlers find in `ctx.capabilities`. `announces` is added to the capabilities that `initialize`
-    answers with, which LSP's clients read before they use a method (`{"hoverProvider": True}`).
+    are checked against `authority`, the service's own scopes, never against the caller's. `credentials` names those that
+    its handlers find in `ctx.credentials`. `capabilities` is added to what `initialize` answers with, which LSP's clients
+    read before they use a method (`{"hoverProvider": True}`). `version` is told to clients as that of the server, where one
+    service alone is hosted. `lifespan()` is entered before the first request is read and left when the last one is
+    answered; its value is the `ctx.state` of the service's handlers.
 
     Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
     """
 
     def __init__(
         self,
-        namespace: str,
+        namespace: str = "",
         *,
         description: str = "",
+        version: str = "",
         uses: Sequence[str] = (),
         authority: Sequence[str] = (),
-        capabilities: Sequence[str] = (),
-        announces: Mapping[str, Any] | None = None,  # Any: JSON
+        credentials: Sequence[str] = (),
+        capabilities: Mapping[str, Any] | None = None,  # Any: JSON
+        lifespan: Lifespan | None = None,
     ) -> None:
-        if namespace and not _NAME.fullmatch(namespace):
-            raise DeclarationError(f"service {namespace!r}: {_NAME_RULE}")
-        for what, names in (("uses", uses), ("authority", authority), ("capabilities", capabilities)):
-            if isinstance(names, str):
-                raise DeclarationError(f"service {namespace!r}: {what} {_LIST_RULE}")
+        try:
+            if namespace != "":
+                check_name(namespace)
+            check_text("description", description)
+            check_names("uses", uses, "files/read")
+            for used in uses:
+                check_name(used.removeprefix("/"))
+            check_names("authority", authority, "files:read")
+            check_names("credentials", credentials, "github")
+            check_text("version", version)
+            _check_capabilities(capabilities or {})
+        except _WRONG as exc:
+            raise DeclarationError(_one_line(f"service {namespace!r}: {exc}")) from exc
         self.namespace = namespace
         self.description = description
+        self.version = version
         self.uses = frozenset(name.removeprefix("/") for name in uses)
         self.authority = frozenset(authority)
-        self.capabilities = frozenset(capabilities)
-        self.announces = dict(announces or {})
+        self.credentials = frozenset(credentials)
+        self.capabilities = dict(capabilities or {})
+        self.lifespan = lifespan
         self.operations: list[OperationSpec] = []
 
-    def query(
-        self, *misplaced: object, **options: Unpack[OperationOptions]
-    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    @overload
+    def query(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def query(self, method: str = "", /, **options: Unpack[OperationOptions]) -> Callable[[Handler], Handler]: ...
+    def query(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
         """Declare an operation that only reads and may be repeated. See `OperationOptions`.
 
         Returns the function unchanged.
         """
-        return self._declare("query", misplaced, options)
+        return self._declare("query", given, options)
 
-    def mutation(
-        self, *misplaced: object, **options: Unpack[OperationOptions]
-    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    @overload
+    def mutation(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def mutation(self, method: str = "", /, **options: Unpack[OperationOptions]) -> Callable[[Handler], Handler]: ...
+    def mutation(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
         """Declare an operation that changes something. See `OperationOptions`. Returns the function unchanged."""
-        return self._declare("mutation", misplaced, options)
+        return self._declare("mutation", given, options)
 
+    @overload
+    def subscription(self, handler: Handler, /) -> Handler: ...
+    @overload
     def subscription(
-        self, *misplaced: object, **options: Unpack[OperationOptions]
-    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        self, method: str = "", /, **options: Unpack[OperationOptions]
+    ) -> Callable[[Handler], Handler]: ...
+    def subscription(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
         """Declare an operation that sends events: an asynchronous generator, annotated `AsyncIterator[T]`.
 
         See `OperationOptions`; without `timeout` it has no deadline. Returns the function unchanged.
         """
-        return self._declare("subscription", misplaced, options)
+        return self._declare("subscription", given, options)
 
-    def _declare(
-        self, kind: OperationKind, misplaced: tuple[object, ...], options: OperationOptions
-    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-        if misplaced:
-            raise DeclarationError(
-                f"service {self.namespace!r}: @service.{kind} has no parentheses; write @service.{kind}()"
-            )
+    @overload
+    def notification(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def notification(
+        self, method: str = "", /, **options: Unpack[OperationOptions]
+    ) -> Callable[[Handler], Handler]: ...
+    def notification(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
+        """Declare what takes a notification. It returns nothing; sent as a request, it is answered with null.
 
-        def register(func: Callable[P, R]) -> Callable[P, R]:
-            verb = options.get("name") or func.__name__
-            name = f"{self.namespace}/{verb}" if self.namespace else verb
+        All notifications of one client are handled one at a time, in the order of arrival, and a request that comes behind
+        those of plain `def` handlers waits for them. See `OperationOptions`; `serial`, `keyed` and `concurrency` don't
+        apply. Returns the function unchanged.
+        """
+        return self._declare("notification", given, options)
+
+    @overload
+    def initialize(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def initialize(self, /, *, errors: Sequence[type[OperationError]] = ()) -> Callable[[Handler], Handler]: ...
+    def initialize(self, handler: Any = None, /, *, errors: Sequence[type[OperationError]] = ()) -> Any:
+        """Declare what runs when a client says hello, before it is answered. Returns the function unchanged.
+
+        Its params are those of the client's `initialize`; `ctx.client` says the same in brief. It may return an object (a
+        dict or a struct), whose members are added to the capabilities that the client is told. What it raises refuses the
+        client, with one of the `errors` or as an internal error.
+        """
+        name = f"{self.namespace}/{INITIALIZE}".lstrip("/")
+        declare = self._declare("query", name, {"visibility": "internal", "errors": errors})
+        return declare if handler is None else declare(handler)
+
+    def _declare(self, kind: OperationKind, given: object, options: OperationOptions) -> Any:
+        def register(func: Handler) -> Handler:
+            shown = method or _qualified(self.namespace, getattr(func, "__name__", type(func).__name__))
             try:
+                check_options(options)
+                if method and "name" in options:
+                    raise TypeError("it is named twice: keep the method or name=, not both")
+                shown = name = method or _qualified(self.namespace, name_of(func, options))
                 self.operations.append(self._specify(name, kind, func, options))
-            except (TypeError, ValueError, NameError) as exc:
-                raise DeclarationError(f"operation {name}: {exc}") from exc
+            except _WRONG as exc:
+                raise DeclarationError(_one_line(f"operation {shown}: {exc}")) from exc
             return func
 
-        return register
+        method = given if isinstance(given, str) else ""
+        if given is method:
+            return register
+        if not options and (callable(given) or isinstance(given, staticmethod)):
+            return register(given)
+        raise DeclarationError(
+            f"service {self.namespace!r}: @service.{kind} takes a method (a string) and options by keyword, not {given!r}"
+        )
 
     def _specify(
         self, name: str, kind: OperationKind, func: Callable[..., Any], options: OperationOptions
     ) -> OperationSpec:
-        if not _NAME.fullmatch(name):
-            raise ValueError(_NAME_RULE)
-        mode = _mode_of(kind, func, options)
-        _check_options(options, mode)
+        check_name(name)
+        mode = mode_of(kind, func, options)
         model = build_input(func)
-        require_json_type(model.type, "a param")
+        _check_params(model)
         returns = _returns(func, kind)
         require_json_type(returns, "an event" if kind == "subscription" else "the result")
+        description = options.get("description") or _description(func)
+        check_text("the docstring", description)
         return OperationSpec(
             name=name,
             kind=kind,
@@ -162,100 +202,56 @@ class Service:
             invoke=model.invoker(func),
             returns=returns,
             output=output_check(returns),
-            errors=_check_errors(options.get("errors", ())),
-            description=options.get("description") or _description(func),
+            errors=declared_errors(options),
+            description=description,
             timeout=options.get("timeout", None if kind == "subscription" else UNSET),
-            concurrency_group=_concurrency_group(options, model.names),
+            concurrency_group=concurrency_group(options, model.names, kind),
             concurrency_limit=options.get("concurrency", 1),
             visibility=options.get("visibility", "external"),
             access=AccessRule(frozenset(options.get("scopes", ())), frozenset(options.get("any_scope", ()))),
+            namespace=self.namespace,
             limit=options.get("limit"),
             uses=self.uses,
             authority=self.authority,
         )
 
 
-def _mode_of(kind: OperationKind, func: Callable[..., Any], options: OperationOptions) -> HandlerMode:
-    inline = options.get("inline", False)
-    generator = inspect.isasyncgenfunction(func)
-    if generator != (kind == "subscription") or inspect.isgeneratorfunction(func):
-        raise TypeError(f"a {kind} must be {_HANDLERS[kind]}")
-    coroutine = inspect.iscoroutinefunction(func)
-    if inline and (coroutine or generator):
-        raise TypeError("inline=True is for a plain `def`; an `async def` runs on the event loop anyway, so remove it")
-    if generator:
-        return "stream"
-    if coroutine:
-        return "async"
-    return "inline" if inline else "thread"
+def _qualified(namespace: str, verb: str) -> str:
+    return f"{namespace}/{verb}" if namespace else verb
 
 
-def _check_options(options: OperationOptions, mode: HandlerMode) -> None:
-    """Checks the options' names too: a misspelt `scopes` would leave an operation open."""
-    known = OperationOptions.__annotations__
-    unknown = options.keys() - known.keys()
-    if unknown:
-        raise TypeError(f"unknown option {', '.join(sorted(unknown))}; the options are {', '.join(known)}")
-    for name in ("scopes", "any_scope"):
-        if isinstance(options.get(name), str):
-            raise TypeError(f"{name} {_LIST_RULE}")
-    if options.get("visibility", "external") not in get_args(Visibility):
-        raise ValueError(f"visibility must be one of {', '.join(get_args(Visibility))}")
-    for number in (options.get("limit"), options.get("concurrency")):
-        if number is not None and not (isinstance(number, int) and number > 0):
-            raise ValueError("limit and concurrency must be a number of calls, 1 or more")
-    timeout = options.get("timeout")
-    if timeout is not None and timeout is not UNSET:
-        if not (isinstance(timeout, int | float) and timeout > 0):
-            raise ValueError("timeout must be a number of seconds above 0, or None for no deadline")
-        if mode == "inline":
-            raise ValueError("timeout and inline exclude each other, since nothing can interrupt an inline handler")
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
-_HANDLERS: dict[OperationKind, str] = {
-    "query": "a function without `yield`, since it has one result; for a stream of events write @service.subscription()",
-    "mutation": "a function without `yield`, since it has one result; for a stream of events write @service.subscription()",
-    "subscription": "an asynchronous generator: write `async def` with `yield`, annotated AsyncIterator[T]",
-}
+def _check_capabilities(capabilities: object) -> None:
+    if not isinstance(capabilities, Mapping) or not all(isinstance(name, str) for name in capabilities):
+        raise TypeError('capabilities must be a mapping with strings as keys, such as {"hoverProvider": True}')
+    try:
+        msgspec.json.encode(capabilities)
+    except (TypeError, ValueError, RecursionError):
+        raise TypeError("capabilities must hold values that JSON can represent") from None
+
+
+def _check_params(model: InputModel) -> None:
+    if model.extra is not None:
+        require_json_type(model.extra, "the further params")
+    if model.whole:
+        require_json_type(model.type, "the params")
+    elif model.names:
+        require_json_members(model.type, "parameter '", "'")
 
 
 def _returns(func: Callable[..., Any], kind: OperationKind) -> Any:
     """The type of the result, or of one event; Any without an annotation."""
-    returns = get_type_hints(func, include_extras=True).get("return", Any)
+    returns = return_type(func)
+    if kind == "notification" and returns not in (Any, None, type(None)):
+        raise TypeError("a notification has no result; annotate the handler `-> None`")
     if kind != "subscription" or returns is Any:
         return returns
     if get_origin(returns) not in (AsyncIterator, AsyncGenerator, AsyncIterable):
         raise TypeError("a subscription must be annotated AsyncIterator[T], where T is the type of its events")
     return get_args(returns)[0]
-
-
-def _concurrency_group(options: OperationOptions, names: tuple[str, ...]) -> Literal[True] | str | None:
-    keyed = options.get("keyed")
-    if options.get("serial"):
-        if keyed is not None or "concurrency" in options:
-            raise ValueError("serial excludes keyed and concurrency; keep one of them")
-        return True
-    if keyed is not None and keyed not in names:
-        raise ValueError(f"keyed={keyed!r} names no param of the handler; its params are: {', '.join(names) or 'none'}")
-    return True if keyed is None and "concurrency" in options else keyed
-
-
-def _check_errors(errors: Sequence[type[OperationError]]) -> tuple[type[OperationError], ...]:
-    if isinstance(errors, type):
-        raise TypeError(f"errors must be a list; write errors=[{errors.__name__}]")
-    codes: set[str] = set()
-    for cls in errors:
-        if not (isinstance(cls, type) and issubclass(cls, OperationError) and hasattr(cls, "definition")):
-            raise TypeError(f"errors must hold subclasses of OperationError that have a code, not {cls!r}")
-        if cls.definition.code in codes:
-            raise ValueError(f"errors holds the code {cls.definition.code} twice; give each class a code of its own")
-        codes.add(cls.definition.code)
-        if hidden := hidden_facts(cls.definition.details):
-            raise ValueError(
-                f"{cls.__name__}.{hidden[0]}: a text of this name is always redacted; rename it,"
-                " or make it a closed list (Literal or Enum)"
-            )
-    return tuple(errors)
 
 
 def _description(func: Callable[..., Any]) -> str:

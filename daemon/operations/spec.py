@@ -14,7 +14,7 @@ from .access import AccessRule
 from .decoders import Arguments
 from .params import InputModel
 
-OperationKind: TypeAlias = Literal["query", "mutation", "subscription"]
+OperationKind: TypeAlias = Literal["query", "mutation", "subscription", "notification"]
 HandlerMode: TypeAlias = Literal["inline", "async", "thread", "stream", "forward"]
 Visibility: TypeAlias = Literal["external", "internal"]
 
@@ -25,12 +25,24 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Forward(msgspec.Struct, frozen=True):
-    """Another operation that a call is meant for: its method, its params as JSON text, and whether it must be a
-    subscription."""
+    """Another operation that a call is meant for: its method, its params as JSON text, where in the call's own params
+    these stand, and whether it must be a subscription (None: it may be one).
+
+    `rendering` writes its outcome; `progress_token` is the one that stood beside the params.
+    """
 
     method: str
     params: msgspec.Raw
-    subscribe: bool
+    subscribe: bool | None
+    prefix: str = "input"
+    rendering: Any = None  # Any: a `rpc.envelope.Rendering`, which operations know nothing of
+    progress_token: str | int | UnsetType | None = UNSET
+
+
+class ClientGroup(msgspec.Struct, frozen=True):
+    """A concurrency group that every client has for itself, and that all operations of this group's name share."""
+
+    name: str
 
 
 class OperationSpec(msgspec.Struct, frozen=True, eq=False):
@@ -43,10 +55,12 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     that type; it is None where every JSON text is valid.
 
     `concurrency_group` says which calls exclude each other: None for none, True for all calls of the operation, a
-    param's name for those with an equal value of it. At most `concurrency_limit` calls of one group run at a time; the
-    others wait. `limit` is how many calls may be in the daemon, running or waiting; one more is refused.
+    param's name for those with an equal value of it, a `ClientGroup` for those of one client. At most `concurrency_limit`
+    calls of one group run at a time; the others wait. `limit` is how many calls may be in the daemon, running or waiting;
+    one more is refused.
 
-    `uses` are the operations that the handler may call, with the scopes of `authority`.
+    `namespace` is that of the service that declares it. `uses` are the operations that the handler may call, with the scopes
+    of `authority`.
 
     Two fields are for operations of the daemon itself. `immediate` runs an inline handler as soon as its request is
     read, before all that waits and also while the daemon shuts down. `only_waits` marks a handler that does nothing but
@@ -64,48 +78,43 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     errors: tuple[type[OperationError], ...]
     description: str
     timeout: Timeout = UNSET
-    concurrency_group: Literal[True] | str | None = None
+    concurrency_group: Literal[True] | str | ClientGroup | None = None
     concurrency_limit: int = 1
     visibility: Visibility = "external"
     access: AccessRule = AccessRule()
+    namespace: str = ""
     limit: int | None = None
     uses: frozenset[str] = frozenset()
     authority: frozenset[str] = frozenset()
     immediate: bool = False
     only_waits: bool = False
 
-    @property
-    def namespace(self) -> str:
-        """The name without its last part; empty for a name of one part."""
-        return self.name.rpartition("/")[0]
-
     def describe_params(self) -> list[str]:
         """The params for people, in the order of the signature: `level: string`, or `limit?: integer` if optional."""
         from msgspec import inspect  # late: only `describeMethods` needs it
 
-        from .type_phrases import describe_type
+        from .type_phrases import describe_for_people
         from .type_shapes import object_members
 
         node = type_info(self.input.type)
         if not isinstance(node, inspect.StructType):
             return []
         return [
-            f"{name}{'' if field.required else '?'}: {describe_type(field.type)}"
+            f"{name}{'' if field.required else '?'}: {describe_for_people(field.type)}"
             for name, field in object_members(node).items()
-            if name in self.input.names
+            if self.input.whole or name in self.input.names
         ]
 
     def describe_result(self) -> str:
         """The result's type for people."""
 
-        from .type_phrases import describe_type
+        from .type_phrases import describe_for_people
 
-        return describe_type(type_info(self.returns))
+        return describe_for_people(type_info(self.returns))
 
     def group_of(self, arguments: Arguments) -> Hashable:
-        """The concurrency group of a call with these arguments. Only where `concurrency_group` is not None."""
-        if not isinstance(self.concurrency_group, str):
-            return self.name
+        """The concurrency group of a call with these arguments. Only where `concurrency_group` is a param's name."""
+        assert isinstance(self.concurrency_group, str), "the other kinds of groups don't depend on arguments"
         return self.name, _encode(self.input.value(arguments, self.concurrency_group))
 
     def encode_output(self, result: object) -> bytes:

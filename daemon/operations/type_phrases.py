@@ -8,41 +8,35 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect as types
 
+from ...errors.failures import JsonScalar
 from .type_shapes import TupleLike, json_kinds, required_length, scalar, tuple_items
 
 _SIGNS: Final = {"gt": ">", "ge": ">=", "lt": "<", "le": "<=", "multiple_of": "a multiple of"}
 
 
-def accepted_values(node: types.Type) -> tuple[str, ...] | None:
-    """The closed list of values of a literal, an enum or a union of such; None for other types.
-
-    Strings are listed as they are, other values as JSON.
-    """
+def accepted_values(node: types.Type) -> tuple[JsonScalar, ...] | None:
+    """The closed list of values of a literal, an enum or a union of such, as a caller may send them; None for other types."""
     match node:
         case types.Metadata():
             return accepted_values(node.type)
         case types.LiteralType():
-            return tuple(map(_value_text, node.values))
+            return tuple(node.values)
         case types.EnumType():
-            return tuple(_value_text(member.value) for member in node.cls)
+            return tuple(member.value for member in node.cls)
         case types.UnionType():
             return _accepted_by_all(node.types)
         case _:
             return None
 
 
-def _accepted_by_all(members: Iterable[types.Type]) -> tuple[str, ...] | None:
-    values: list[str] = []
+def _accepted_by_all(members: Iterable[types.Type]) -> tuple[JsonScalar, ...] | None:
+    values: list[JsonScalar] = []
     for member in members:
-        closed = ("null",) if isinstance(member, types.NoneType) else accepted_values(member)
+        closed = (None,) if isinstance(member, types.NoneType) else accepted_values(member)
         if closed is None:
             return None
         values += closed
-    return tuple(dict.fromkeys(values))
-
-
-def _value_text(value: object) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return tuple({(type(value), value): value for value in values}.values())  # True is equal to 1
 
 
 def describe_type(node: types.Type) -> str:
@@ -76,6 +70,21 @@ def describe_type(node: types.Type) -> str:
             return _joined("object", _keys(node.key_type), _span("of", node, "member"))
         case _:
             return _word(node)
+
+
+def describe_for_people(node: types.Type) -> str:
+    """As `describe_type`, with the closed list where there is one. An enum that takes more than it lists has none."""
+    closed = accepted_values(node)
+    if closed is None:
+        return describe_type(node)
+    if isinstance(node, types.EnumType) and "_missing_" in vars(node.cls):
+        return _word(node)
+    return f"one of {', '.join(map(json_text, closed))}"
+
+
+def json_text(value: JsonScalar) -> str:
+    """A value as messages list it: a string as it is, any other as JSON."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _word(node: types.Type) -> str:

@@ -6,12 +6,12 @@ echoed byte for byte, so it is never decoded; params wait for the one typed deco
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from ...errors.failures import InvalidRequest, ParseFailure
+from ...errors.failures import Failure, InvalidRequest, ParseFailure
 from .text import encoding_failure, parse_failure, scan_envelope
 
 NULL_ID: Final = b"null"
@@ -25,7 +25,9 @@ class Call(msgspec.Struct, gc=False):
 
     `id` and `params` are JSON texts as they came; `params` is None when absent or null. `metadata` holds the string
     members of `serviceParams` under lower-case keys. `prefix` is where in the caller's own params these stand. `size` is
-    that of the whole body in bytes, which lives as long as its params do.
+    that of the whole body in bytes, which lives as long as its params do. A call that was forwarded may have a `rendering`
+    of its outcome, and a `progress_token` that stood beside its params. `arguments` are the params as
+    the operation's input decodes them, where that was done already.
     """
 
     method: str
@@ -34,6 +36,9 @@ class Call(msgspec.Struct, gc=False):
     metadata: dict[str, str]
     prefix: str = ""
     size: int = 0
+    rendering: Rendering | None = None
+    progress_token: str | int | UnsetType | None = UNSET
+    arguments: tuple[Any, ...] | None = None
 
 
 class Reply(msgspec.Struct, gc=False):
@@ -59,6 +64,18 @@ class NoJson(msgspec.Struct):
     """Not a JSON text at all: whether the stream is still in step is the parser's to find out."""
 
     failure: ParseFailure
+
+
+class Rendering(Protocol):
+    """How the outcome of a forwarded call is written, where a method of a dialect wraps that of an operation."""
+
+    def result(self, result: bytes) -> bytes:
+        """The result of the dialect's method, for this result of the operation. Both are JSON texts."""
+        ...
+
+    def failure(self, failure: Failure) -> bytes | None:
+        """The result that tells this failure; None where it is told as an error."""
+        ...
 
 
 Message: TypeAlias = Call | Reply | Refused | Dropped | NoJson

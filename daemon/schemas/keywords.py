@@ -5,8 +5,10 @@ Knows the keywords that `json_schema` writes. Keywords that it can't combine are
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +19,10 @@ _ALL_TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string",
 ANNOTATIONS: Final = frozenset(
     {"$schema", "$id", "$comment", "$defs", "title", "description", "default", "examples", "deprecated"}
 )
+_FEW: Final[dict[str, tuple[Any, ...]]] = {"null": (None,), "boolean": (False, True)}
+_SIDES: Final = (("min", -1), ("max", 1))
+_MOST_LISTED: Final = 256
+"""Integers of a range that are compared one by one with a closed list."""
 NUMERIC: Final = frozenset({"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf"})
 
 
@@ -25,13 +31,19 @@ def dereference(schema: Any, document: JsonSchema) -> JsonSchema:  # Any: a sche
     if isinstance(schema, bool):
         return {} if schema else {"enum": []}
     if "$ref" not in schema:
-        return dict(schema)
+        return _without_const(schema)
     name = schema["$ref"].removeprefix("#/$defs/")
     target = document.get("$defs", {}).get(name)
     rest = {keyword: value for keyword, value in schema.items() if keyword not in ANNOTATIONS | {"$ref"}}
     if target is None:
         return {"$ref": schema["$ref"], **rest}  # `$ref` then counts as an unknown keyword
     return intersect(dereference(target, document), rest)
+
+
+def _without_const(schema: JsonSchema) -> JsonSchema:
+    """`const` written as the `enum` of one value that it means."""
+    plain = {keyword: value for keyword, value in schema.items() if keyword != "const"}
+    return intersect(plain, {"enum": [schema["const"]]}) if "const" in schema else plain
 
 
 def intersect(one: JsonSchema, other: Any) -> JsonSchema:  # Any: a schema may be a boolean
@@ -73,9 +85,32 @@ def json_types(schema: JsonSchema) -> frozenset[str]:
 
 
 def tightest_bound(schema: JsonSchema, keyword: str, strict: str, sign: int) -> tuple[float, int] | None:
-    """The tighter of the two bounds on one side; None without one. It compares greater the more the schema accepts."""
+    """The tighter of the two bounds on one side; None without one. It compares greater the more the schema accepts.
+
+    Of integers it is the last one that is accepted, so that `> 0` and `>= 1` are equal.
+    """
     stated = [(sign * schema[name], weight) for name, weight in ((keyword, 1), (strict, 0)) if name in schema]
-    return min(stated, default=None)
+    if not stated or "number" in json_types(schema):
+        return min(stated, default=None)
+    step = schema.get("multipleOf", 1)
+    last = min(math.floor(limit) if weight else math.ceil(limit) - 1 for limit, weight in stated)
+    return (last // step * step if isinstance(step, int) else last), 1
+
+
+def listed(schema: JsonSchema, kind: str) -> tuple[Any, ...] | None:
+    """All values of a type that the schema accepts; None where they are too many to list."""
+    if kind in _FEW:
+        return _FEW[kind]
+    low, high = (tightest_bound(schema, f"{side}imum", f"exclusive{side.title()}imum", sign) for side, sign in _SIDES)
+    if kind != "integer" or "number" in json_types(schema) or low is None or high is None:
+        return None
+    first, last = int(-low[0]), int(high[0])  # whole already, for integers
+    return tuple(range(first, last + 1)) if last - first < _MOST_LISTED else None
+
+
+def is_multiple(step: float, of: float) -> bool:
+    """Whether every multiple of `step` is one of `of`, as the numbers are written in decimals."""
+    return (Fraction(repr(step)) / Fraction(repr(of))).denominator == 1
 
 
 def accepts(schema: JsonSchema, value: Any) -> bool:  # Any: a value of an enum

@@ -6,6 +6,7 @@ reported as incompatible. Never sees a value except those of `enum`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Literal, TypeAlias, final
 
@@ -20,15 +21,15 @@ from .keywords import (
     dereference,
     expand_any_of,
     intersect,
+    is_multiple,
     json_types,
+    listed,
     tightest_bound,
     to_json,
 )
 
 Direction: TypeAlias = Literal["sent", "received"]
 """How callers rely on the old schema: by the values that they send, or by those that they receive."""
-
-_CLOSED: Final[dict[str, tuple[Any, ...]]] = {"null": (None,), "boolean": (False, True)}
 
 _LEAST: Final = {"minLength": "string", "minItems": "array", "minProperties": "object"}
 _MOST: Final = {"maxLength": "string", "maxItems": "array", "maxProperties": "object"}
@@ -133,9 +134,12 @@ class _Comparison:
 
     def _compare_types(self, inner: JsonSchema, outer: JsonSchema, path: str) -> Iterator[Incompatibility]:
         kinds = json_types(inner)
+        if inner.get("items") is False:  # then there are no more items than `prefixItems` lists
+            inner = inner | {"maxItems": min(len(inner.get("prefixItems", [])), inner.get("maxItems", math.inf))}
         if "enum" in outer:
-            closed = [value for kind in kinds for value in _CLOSED.get(kind, (NotImplemented,))]
-            if NotImplemented in closed:
+            found = [listed(inner, kind) for kind in sorted(kinds)]
+            closed = [value for values in found for value in values or () if accepts(inner, value)]
+            if None in found:
                 yield Incompatibility(
                     path, f"another value than {to_json(outer['enum'])} {_NOT_ACCEPTED[self._direction]}"
                 )
@@ -176,8 +180,7 @@ class _Comparison:
                 yield self._differs(keyword if keyword in outer else strict, inner, outer, path)
         step = outer.get("multipleOf")
         ours_step = inner.get("multipleOf", 1 if inner.get("type") == "integer" else None)
-        whole = isinstance(step, int) and isinstance(ours_step, int)
-        if step is not None and not (ours_step == step or (whole and ours_step % step == 0)):
+        if step is not None and (ours_step is None or not is_multiple(ours_step, step)):
             yield self._differs("multipleOf", inner, outer, path)
 
     def _unknown(self, inner: JsonSchema, outer: JsonSchema, path: str) -> Iterator[Incompatibility]:

@@ -2,39 +2,49 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable
 from typing import Any, Protocol
 
 import msgspec
 
-from ...errors.exceptions import FailureError
-from ...errors.failures import InvalidParams
 from ...errors.redaction import scrub_known
-from ..logs import log
+from ..logs import log, parse_level
 from ..operations.access import Identity
 from ..operations.context import Context
 from ..operations.service import Service
 from ..operations.spec import OperationSpec
+from .handshake import Hello, Watcher, add_initialize
 from .identity_cache import IdentityCache
 
-PROTOCOL_VERSION = "2.0"
 SHUTDOWN_MESSAGE = "Shutting down gracefully"
-
-LOG_LEVELS = ("debug", "info", "warn", "error")
 
 _IMMEDIATE = frozenset({"shutdown", "exit"})
 """They run before all requests that wait, and also while the daemon shuts down."""
 
 
-class Life(Protocol):
+class LogLevel(enum.Enum):
+    """How much is logged. Any case is taken, and `warning` for `warn`."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARN = "warn"
+    ERROR = "error"
+
+    @classmethod
+    def _missing_(cls, value: object) -> LogLevel | None:
+        level = parse_level(value) if isinstance(value, str) else None
+        return None if level is None else cls(level)
+
+
+class Life(Watcher, Protocol):
     """What a client may do to the daemon that it speaks to."""
 
     def begin_shutdown(self) -> None: ...
     def exit(self) -> None: ...
-    def watch_client(self, pid: int) -> None: ...
 
 
-class Surface(Protocol):
+class Surface(Hello, Protocol):
     """What a client sees of the daemon."""
 
     version: str
@@ -42,19 +52,6 @@ class Surface(Protocol):
     def methods(self, identity: Identity | None) -> Iterable[OperationSpec]:
         """Everything that this caller may call."""
         ...
-
-    def capabilities(self) -> dict[str, Any]: ...
-
-
-class ServerInfo(msgspec.Struct, frozen=True):
-    name: str
-    version: str
-
-
-class InitializeResult(msgspec.Struct, frozen=True, rename="camel"):
-    server_info: ServerInfo
-    protocol_version: str
-    capabilities: dict[str, Any]  # the daemon's own and what the services announce
 
 
 class Version(msgspec.Struct, frozen=True):
@@ -84,16 +81,18 @@ class MethodDescription(msgspec.Struct, frozen=True):
 def builtins(surface: Surface, life: Life) -> Service:
     """The service without a namespace that speaks for the daemon itself, to one client."""
     service = Service("")
-    listed: IdentityCache[list[Method]] = IdentityCache()
-    described: IdentityCache[list[MethodDescription]] = IdentityCache()
+    _add_handshakes(service, surface, life)
+    _add_controls(service, life)
+    _add_lists(service, surface)
+    service.operations = [
+        msgspec.structs.replace(spec, immediate=True) if spec.name in _IMMEDIATE else spec
+        for spec in service.operations
+    ]
+    return service
 
-    @service.query(inline=True)
-    def initialize(**params: Any) -> InitializeResult:  # Any: editors send whatever LSP holds
-        """Say who the server is and what it can do. Takes LSP's params; no handshake is required."""
-        pid = params.get("processId")
-        if type(pid) is int:
-            life.watch_client(pid)
-        return InitializeResult(ServerInfo("discreet", surface.version), PROTOCOL_VERSION, surface.capabilities())
+
+def _add_handshakes(service: Service, surface: Surface, life: Life) -> None:
+    add_initialize(service, surface, life)
 
     @service.query(inline=True)
     def initialized(**params: Any) -> None:
@@ -108,13 +107,12 @@ def builtins(surface: Surface, life: Life) -> Service:
         """Tell the daemon's version (SemVer)."""
         return Version(surface.version)
 
+
+def _add_controls(service: Service, life: Life) -> None:
     @service.mutation(inline=True, name="setLogLevel")
-    def set_log_level(level: str) -> LevelSet:
+    def set_log_level(level: LogLevel) -> LevelSet:
         """Change how much is logged: debug, info, warn or error, in any case."""
-        try:
-            return LevelSet(log.set_level(level), success=True)
-        except ValueError:
-            raise FailureError(InvalidParams("level", "one of", "string", LOG_LEVELS)) from None
+        return LevelSet(log.set_level(level.value), success=True)
 
     @service.mutation(inline=True)
     def shutdown() -> ShutdownResult:
@@ -126,6 +124,11 @@ def builtins(surface: Surface, life: Life) -> Service:
     def exit_() -> None:
         """End the daemon; sent as a notification, after `shutdown` where there is time for it."""
         life.exit()
+
+
+def _add_lists(service: Service, surface: Surface) -> None:
+    listed: IdentityCache[list[Method]] = IdentityCache()
+    described: IdentityCache[list[MethodDescription]] = IdentityCache()
 
     @service.query(inline=True, name="listMethods")
     def list_methods(ctx: Context) -> list[Method]:
@@ -145,9 +148,3 @@ def builtins(surface: Surface, life: Life) -> Service:
                 for spec in surface.methods(ctx.identity)
             ],
         )
-
-    service.operations = [
-        msgspec.structs.replace(spec, immediate=True) if spec.name in _IMMEDIATE else spec
-        for spec in service.operations
-    ]
-    return service

@@ -90,13 +90,13 @@ class Settings(Struct, frozen=True, kw_only=True):
             default_text="none",
         ),
     ] = None
-    capabilities: Annotated[
+    credentials: Annotated[
         tuple[str, ...] | None,
         OptionInfo(
             group=_SERVICES,
             found_file="no",
             kind="files",
-            key="capability",
+            key="credential",
             help="a credential for handlers that declare it, in a file; may be repeated",
             default_text="none",
         ),

@@ -1,6 +1,8 @@
 """discreet: a stdio JSON-RPC daemon that answers every request once and lets nothing out that should not leave."""
 
-# Nothing is imported here: `python -m discreet` reads this file before `__main__` has cleaned the module path.
+# Nothing else is imported here: `python -m discreet` reads this file before `__main__` has cleaned the module path.
+
+from .version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,8 +12,7 @@ if TYPE_CHECKING:
     from .daemon.operations.context import CallFailed, ClientRefused, Context, Stopped
     from .daemon.operations.service import DeclarationError, Service
     from .errors.exceptions import OperationError
-
-__version__ = "0.1.0"
+    from .serving import serve
 
 __all__ = [
     "CallFailed",
@@ -24,6 +25,7 @@ __all__ = [
     "Service",
     "Stopped",
     "__version__",
+    "serve",
 ]
 
 _HOMES = {
@@ -36,6 +38,7 @@ _HOMES = {
     "OperationError": ".errors.exceptions",
     "Service": ".daemon.operations.service",
     "Stopped": ".daemon.operations.context",
+    "serve": ".serving",
 }
 
 

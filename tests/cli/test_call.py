@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from support.programs import environment
+from support.programs import environment, finished
 from support.waits import DEADLINE_SECONDS
 
 SERVER = r"""
@@ -81,15 +81,7 @@ def fake(tmp_path: Path) -> str:
 
 
 def call(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*words),
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env=environment(),
-        timeout=DEADLINE_SECONDS,
-    )
+    return finished(command(*words), cwd)
 
 
 def test_a_result_is_one_line_of_json_when_piped(fake: str) -> None:

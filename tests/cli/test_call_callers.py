@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import re
 import shlex
 import subprocess
 import sys
@@ -18,8 +19,7 @@ from discreet.cli.verbs.call import add_arguments, remote_call_of
 from discreet.client import MCP, PLAIN
 from discreet.client.dialects import DIALECTS
 from discreet.daemon.settings import UsageError
-from support.programs import environment
-from support.waits import DEADLINE_SECONDS
+from support.programs import finished
 
 PAGE = (Path(__file__).parents[2] / "docs" / "call.md").read_text(encoding="utf-8")
 
@@ -35,7 +35,7 @@ desk = Service("desk")
 async def who(ctx: Context, name: str = "") -> list[str]:
     '''Tell who asks.'''
     assert ctx.identity is not None
-    return [ctx.identity.subject, *sorted(f"{name}={value}" for name, value in ctx.metadata.items())]
+    return [ctx.identity.subject, *sorted(f"{name}={value}" for name, value in ctx.service_params.items())]
 
 @desk.subscription(scopes=["desk:reader"])
 async def whoever(ctx: Context) -> AsyncIterator[str]:
@@ -57,16 +57,7 @@ sys.exit(main(sys.argv[1:]))
 def run(
     *words: str, cwd: Path, stdin: str = "", program: Sequence[str] = ("-m", "discreet"), **more: str
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-P", *program, *words],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=cwd,
-        env=environment(**more),
-        timeout=DEADLINE_SECONDS,
-    )
+    return finished([sys.executable, "-P", *program, *words], cwd, stdin=stdin, **more)
 
 
 def parsed(*words: str) -> argparse.Namespace:
@@ -259,8 +250,9 @@ def test_the_daemon_itself_speaks_every_dialects_framing(folder: Path) -> None:
 
 
 def test_the_page_names_every_flag() -> None:
-    parser = argparse.ArgumentParser(add_help=False)
+    parser = argparse.ArgumentParser(prog="call", add_help=False)
     add_arguments(parser)
-    flags = {name for action in parser._actions for name in action.option_strings}
+    flags = set(re.findall(r"(?<=[ [])--?[a-z][a-z-]*", parser.format_usage()))
+    assert "--dialect" in flags
     assert {flag for flag in flags if f"`{flag}" not in PAGE} == set()
     assert {name for name in DIALECTS if f"`{name}`" not in PAGE} == set()

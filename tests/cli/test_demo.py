@@ -17,7 +17,7 @@ from discreet.cli.demo.capture import CapturedMessages, CapturingTransport
 from discreet.cli.demo.steps import APP_STEPS, FILE_SERVICE_STEPS, DemoDaemon, DemoStep, ServerOutput, StepFailed
 from discreet.cli.verbs.demo import run_step
 from discreet.client import attach, spawn
-from support.programs import environment
+from support.programs import DISCREET, environment, finished
 from support.waits import DEADLINE_SECONDS
 
 SAYS_YES = r"""
@@ -34,15 +34,7 @@ while line := sys.stdin.buffer.readline():
 
 
 def demo(cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "discreet", "demo"],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env=environment(**more),
-        timeout=DEADLINE_SECONDS,
-    )
+    return finished((*DISCREET, "demo"), cwd, **more)
 
 
 def test_every_step_behaves_and_nothing_is_left_behind(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 import json
 import os
 import sys
+import tomllib
+from importlib import util
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +12,17 @@ import pytest
 
 from discreet.cli.doctor.checks import (
     CHECKS,
+    EXTRAS,
     KNOWN_CLIENTS,
     CheckContext,
     Finding,
     check_clients,
+    check_extras,
     check_limits,
     check_log,
     check_settings,
 )
-from discreet.cli.doctor.trial import TrialResult, first_stray_byte, run_trial, trial_findings
+from discreet.cli.doctor.trial import MAX_OUTPUT_BYTES, TrialResult, first_stray_byte, run_trial, trial_findings
 from discreet.cli.main import main
 from discreet.daemon.settings import Resolved, Settings, resolve_settings
 
@@ -32,6 +36,20 @@ def statuses(findings: list[Finding]) -> set[tuple[str, str]]:
 
 
 # The environment
+
+
+def test_of_every_extra_that_is_missing_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    declared = tomllib.loads(text)["project"]["optional-dependencies"]
+    assert EXTRAS.keys() - {"trio"} == declared.keys() - {"docs", "test", "dev"}
+    for extra, (module, _, _) in EXTRAS.items():
+        assert extra == "trio" or declared[extra][0].startswith(module)
+    monkeypatch.setattr(util, "find_spec", lambda name: None)
+    found = list(check_extras(context()))
+    assert {finding.status for finding in found} == {"ok"}
+    for (extra, (_, _, install)), finding in zip(EXTRAS.items(), found, strict=True):
+        assert finding.message.startswith(f"{extra}: ")
+        assert finding.message.endswith(f"pip install {install}")
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -177,9 +195,17 @@ def test_what_is_wrong_with_a_daemon_is_found(code: str, found: tuple[str, str])
     assert found in diagnosis(ill(code, reply_seconds=0.5))
 
 
+def test_a_daemon_that_writes_without_end_is_read_and_not_kept() -> None:
+    flood = "[os.write(fd, b'x' * 65536) for _ in range(320) for fd in (1, 2)]"
+    trial = ill(f"{flood}; to_the_end()", reply_seconds=5.0)
+    assert (len(trial.output), len(trial.log)) == (MAX_OUTPUT_BYTES, MAX_OUTPUT_BYTES)
+    assert trial.output_bytes == 320 * 65536
+    assert ("stdout", "fail") in diagnosis(trial)
+
+
 def test_an_end_that_takes_longer_than_the_drain_window_is_named() -> None:
     for ended, status in ((2.4, "ok"), (2.6, "warn")):
-        trial = TrialResult(0.1, ended, 0, b"", b"", output_held=False)
+        trial = TrialResult(0.1, ended, 0, b"", b"", 0, output_held=False)
         assert ("end", status) in statuses(list(trial_findings(trial, "content-length", 2.0)))
 
 

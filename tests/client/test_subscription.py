@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import tracemalloc
 from typing import Any
 
 import anyio
@@ -382,3 +383,32 @@ async def test_a_stream_that_grows_past_its_bound_while_others_wait_ends_with_an
                 assert event == megabyte
                 held += 1
         assert 0 < held < 17
+
+
+async def test_tiny_events_do_not_cost_more_than_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_BUFFERED_BYTES", 10_000)
+    stream = limits.PendingStream(1, 0)
+    pushed = 0
+    while not stream.done:
+        pushed += 1
+        stream.push(pushed, msgspec.Raw(b"1"))
+    assert pushed <= 10_000 / limits.EVENT_OVERHEAD + 1
+
+
+async def test_a_waiting_event_keeps_nothing_else_of_its_message() -> None:
+    stream = limits.PendingStream(1, 0)
+    tracemalloc.start()
+    try:
+        for seq in range(1, 101):
+            body = msgspec.json.encode({"value": seq, "pad": "x" * 100_000})
+            stream.push(seq, msgspec.json.decode(body, type=Padded).value)
+        del body
+        assert tracemalloc.get_traced_memory()[0] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+class Padded(msgspec.Struct):
+    """The part of a message that is kept."""
+
+    value: msgspec.Raw

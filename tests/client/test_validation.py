@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from discreet.client import EndBounds, RestartPolicy, RetryPolicy, attach, blocking, connect, spawn
+from discreet.client import Dialect, EndBounds, RestartPolicy, RetryPolicy, attach, blocking, connect, spawn
 from discreet.client.validation import check_timeout, encode_params
 from discreet.errors import OperationError
 
@@ -56,7 +56,7 @@ def test_the_text_of_params_may_begin_with_blanks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("timeout", "error"), [(-1, ValueError), (float("nan"), ValueError), ("5", TypeError), (True, TypeError)]
+    ("timeout", "error"), [(-1, ValueError), (float("nan"), ValueError), ("5", ValueError), (True, ValueError)]
 )
 def test_a_timeout_that_is_no_number_of_seconds_is_refused(timeout: object, error: type[Exception]) -> None:
     with pytest.raises(error, match="timeout"):
@@ -70,25 +70,25 @@ class NoHook:
 @pytest.mark.parametrize(
     ("make", "values", "error"),
     [
-        (RetryPolicy, {"attempts": "x"}, TypeError),
-        (RetryPolicy, {"attempts": 2.5}, TypeError),
-        (RetryPolicy, {"attempts": True}, TypeError),
+        (RetryPolicy, {"attempts": "x"}, ValueError),
+        (RetryPolicy, {"attempts": 2.5}, ValueError),
+        (RetryPolicy, {"attempts": True}, ValueError),
         (RetryPolicy, {"attempts": 0}, ValueError),
-        (RetryPolicy, {"initial": None}, TypeError),
+        (RetryPolicy, {"initial": None}, ValueError),
         (RetryPolicy, {"cap": float("nan")}, ValueError),
         (RetryPolicy, {"deadline": 0}, ValueError),
-        (RetryPolicy, {"deadline": "60"}, TypeError),
+        (RetryPolicy, {"deadline": "60"}, ValueError),
         (RetryPolicy, {"hooks": [5]}, TypeError),
         (RetryPolicy, {"hooks": (NoHook(),)}, TypeError),
         (RetryPolicy, {"hooks": NoHook()}, TypeError),
-        (RestartPolicy, {"limit": "x"}, TypeError),
+        (RestartPolicy, {"limit": "x"}, ValueError),
         (RestartPolicy, {"limit": -1}, ValueError),
         (RestartPolicy, {"within": 0}, ValueError),
-        (RestartPolicy, {"initial": "x"}, TypeError),
+        (RestartPolicy, {"initial": "x"}, ValueError),
         (RestartPolicy, {"cap": -1}, ValueError),
         (EndBounds, {"eof": -1}, ValueError),
-        (EndBounds, {"terminate": "x"}, TypeError),
-        (EndBounds, {"kill": None}, TypeError),
+        (EndBounds, {"terminate": "x"}, ValueError),
+        (EndBounds, {"kill": None}, ValueError),
     ],
 )
 def test_a_policy_refuses_what_it_could_not_apply(make: Any, values: dict[str, Any], error: type[Exception]) -> None:
@@ -109,28 +109,58 @@ class NoOrder(OperationError, code="NO_ORDER"):
         ([], {}, ValueError),
         (["touch", "started"], {"framing": "bogus"}, ValueError),
         (["touch", "started"], {"timeout": -1}, ValueError),
-        (["touch", "started"], {"timeout": "5"}, TypeError),
+        (["touch", "started"], {"timeout": "5"}, ValueError),
         (["touch", "started"], {"errors": NoOrder}, TypeError),
-        (["touch", "started"], {"errors": [ValueError]}, TypeError),
         (["touch", "started"], {"errors": [OperationError]}, TypeError),
         (["touch", "started"], {"errors": 5}, TypeError),
-        (["touch", "started"], {"dialect": "lsp"}, TypeError),
-        (["touch", "started"], {"retry": 3}, TypeError),
-        (["touch", "started"], {"restart": 3}, TypeError),
-        (["touch", "started"], {"bounds": 3}, TypeError),
-        (["touch", "started"], {"stderr": 3}, TypeError),
-        (["touch", "started"], {"stderr": "quiet"}, ValueError),
         (["touch", "started"], {"env": {"A": 1}}, TypeError),
         (["touch", 5], {}, TypeError),
+        (["touch", "started"], {"stderr": "nul"}, ValueError),
+        (["touch", "started"], {"stderr": None}, ValueError),
+        (["touch", "started"], {"bounds": 3}, TypeError),
+        (["touch", "started"], {"dialect": "lsp"}, TypeError),
+        (["touch", "started"], {"dialect": Dialect(framing="bogus")}, ValueError),  # type: ignore[arg-type]
+        (["touch", "started"], {"errors": OperationError}, TypeError),
+        (["touch", "started"], {"errors": [ValueError]}, TypeError),
+        (["touch", "started"], {"retry": True}, TypeError),
+        (["touch", "started"], {"restart": True}, TypeError),
     ],
 )
 async def test_wrong_arguments_are_refused_before_anything_is_started(
     command: Any, options: dict[str, Any], error: type[Exception], tmp_path: Path
 ) -> None:
-    with pytest.raises(error):
+    with pytest.raises(error, match=next(iter(options), "command")):
         async with connect(command, cwd=tmp_path, **options):
             pass
     assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.anyio
+async def test_a_mode_of_stderr_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(ValueError, match="stderr must be one of 'inherit', 'collect' or .*, not 'nul'"):
+        async with spawn(["cat"], stderr="nul"):  # type: ignore[arg-type]
+            pass
+
+
+@pytest.mark.parametrize("bounds", [{"eof": -1}, {"terminate": "2"}, {"kill": float("nan")}, {"eof": None}])
+def test_a_bound_that_is_no_number_of_seconds_is_refused(bounds: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(bounds))} must be a number of seconds"):
+        EndBounds(**bounds)
+
+
+def test_an_event_loop_that_there_is_not_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="backend must be one of 'asyncio', 'trio', not 'curio'"):
+        blocking.connect(["cat"], backend="curio")  # type: ignore[arg-type]
+
+
+@pytest.mark.anyio
+async def test_a_handler_that_can_not_be_called_is_refused(wired: Any) -> None:
+    async with wired() as (peer, _):
+        for register in (peer.on_request, peer.on_notification):
+            with pytest.raises(TypeError, match="handler must be a function"):
+                register("m", "print")
+        with pytest.raises(TypeError, match="handler must be a function"):
+            peer.on_unidentified_error(None)
 
 
 @pytest.mark.anyio

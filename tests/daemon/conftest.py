@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -20,6 +20,7 @@ from discreet.framing.encoder import encode_frame
 from discreet.framing.events import NEED_DATA, Fault, Frame, FrameLimits
 from discreet.framing.parser import parser_for
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
+from support.logged_events import LoggedEvents, logged_events
 from support.waits import DEADLINE_SECONDS
 
 
@@ -84,12 +85,12 @@ Serving = Callable[..., AbstractAsyncContextManager[Wire]]
 async def _serving(
     *services: Service,
     access: Access | None = None,
-    capabilities: Mapping[str, str] | None = None,
+    credentials: Mapping[str, str] | None = None,
     agent: Agent | None = None,
     **settings: Any,
 ) -> AsyncIterator[Wire]:
     ours, theirs = memory_pair()
-    host = Host(services, Settings(**settings), version="1.2.3", access=access, credentials=capabilities, agent=agent)
+    host = Host(services, Settings(**settings), version="1.2.3", access=access, credentials=credentials, agent=agent)
     daemon = Daemon(host, ours)
     wire = Wire(theirs, daemon)
 
@@ -110,6 +111,13 @@ async def _serving(
 def serving() -> Serving:
     """`async with serving(service, …, setting=…) as wire:` runs a daemon over a pair in memory."""
     return _serving
+
+
+@pytest.fixture
+def logged() -> Iterator[LoggedEvents]:
+    """`logged()` is what the daemon has logged, from info on, since the last call."""
+    with logged_events("info") as events:
+        yield events
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ import pytest
 from discreet import Context, Identity, OperationError, Service
 from discreet.agents import Agent, RequestContext, TaskEvents
 from discreet.daemon.agents.interceptor import AgentCall
-from discreet.daemon.logs import log
 from discreet.daemon.operations.access import PARENT, Access
 from discreet.errors.failures import Failure
+from support.logged_events import LoggedEvents
 
 pytestmark = pytest.mark.anyio
 
@@ -340,12 +340,8 @@ PLACES: dict[str, Callable[[Fault], Place]] = {
 
 @pytest.mark.parametrize(("where", "raised"), [*itertools.product(PLACES, EXCEPTIONS)])
 async def test_whatever_an_apps_code_raises_is_one_answer_and_a_log_line(
-    serving: Serving, monkeypatch: pytest.MonkeyPatch, where: str, raised: str
+    serving: Serving, logged: LoggedEvents, where: str, raised: str
 ) -> None:
-    lines: list[str] = []
-    monkeypatch.setattr(type(log), "error", lambda self, event, **fields: lines.append(event))
-    monkeypatch.setattr(type(log), "record", lambda self, level, event, *_, **fields: lines.append(event))
-
     def fault() -> None:
         raise EXCEPTIONS[raised]("secret")
 
@@ -362,6 +358,6 @@ async def test_whatever_an_apps_code_raises_is_one_answer_and_a_log_line(
         else:
             assert error == place.error
         assert "secret" not in str(replies)
-        assert lines
+        assert set(logged.names()) - {"daemon.serving"}
         await wire.nothing_more()
         assert await wire.end() == 0

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from discreet.client import ConnectionFailed, UnsupportedOperation, connect
-from discreet.daemon.agents import task_memory
+from discreet.daemon.agents import executor_calls, task_memory
 from discreet.daemon.agents.model import content
 from discreet.daemon.agents.push import queue
 from discreet.daemon.agents.service import interceptor_chain, methods, push_configs
@@ -187,9 +187,14 @@ def test_the_limits_are_those_of_the_code() -> None:
             f"{'three quarters' if task_memory.TASKS_SHARE == 0.75 else task_memory.TASKS_SHARE} of `--max-memory`; then messages are OVERLOADED, "
             "and what the executor publishes raises `FailureError(Overloaded)`"
         ),
+        "calls of one client that read tasks at the same time (`GetTask`, `ListTasks`, `tasks/get`)": (
+            f"{methods.MAX_READING}; more wait for their turn, and while the client has not taken the replies"
+        ),
+        "a reply that holds a task": "as large as the task; one that does not fit into what is left of `--max-memory` is OVERLOADED, "
+        "that of a message or of `CancelTask` never",
         "tasks on a page": f"1 to {checks.MAX_PAGE_SIZE}, {TaskQuery(scope='').page_size} by default; "
         f"fewer where they take more than {checks.MAX_PAGE_BYTES // 1024**2} MiB",
-        "seconds for an executor's `cancel`, and for another daemon to cancel a task of its own": f"{runner.CANCEL_SECONDS:.0f}",
+        "seconds for an executor's `cancel`, and for another daemon to cancel a task of its own": f"{executor_calls.CANCEL_SECONDS:.0f}",
         "seconds for interceptors": "`--request-timeout` before the call, and again after it; "
         f"{interceptor_chain.AFTER_CANCEL_SECONDS:.0f} after a call that was cancelled",
         "push configs of one task": f"{push_configs.MAX_CONFIGS}; then −32004",

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from discreet.daemon.agents import method_names
+from discreet.daemon.agents.executor_calls import CANCEL_SECONDS
 from discreet.daemon.agents.model.types import Authentication, PushConfig
 from discreet.daemon.agents.push import delivery, notifier
 from discreet.daemon.agents.service import methods
@@ -20,7 +21,6 @@ from discreet.daemon.agents.service.card_builder import stdio_interfaces
 from discreet.daemon.agents.stores.checks import MAX_PAGE_SIZE
 from discreet.daemon.agents.stores.interface import PushTarget, TaskQuery
 from discreet.daemon.agents.tasks import event_buffer
-from discreet.daemon.agents.tasks.runner import CANCEL_SECONDS
 from discreet.daemon.connection.streams import MAX_UNDELIVERED
 from discreet.daemon.settings import Settings
 from discreet.errors import AuthenticationRequired, failures
@@ -164,7 +164,7 @@ def test_the_transcripts_show_what_they_are_for() -> None:
 # -- tables --------------------------------------------------------------------------------------------------------
 
 
-def test_the_methods_are_those_of_both_dialects() -> None:
+def test_the_methods_are_those_of_both_versions() -> None:
     shown = rows("4. Methods")[2:]
     assert tuple(row[1] for row in shown) == method_names.V10_METHODS
     assert tuple(row[2] for row in shown if row[2]) == method_names.V03_METHODS
@@ -221,8 +221,8 @@ def test_the_challenge_is_the_daemons() -> None:
 
 def test_the_headers_of_push_notifications_are_those_that_are_sent() -> None:
     config = PushConfig("https://example.com/", "c", "t", "token", Authentication("Bearer", "secret"))
-    for column, dialect in enumerate(("1.0", "0.3"), start=1):
-        sent = dict(delivery.request_headers(PushTarget(config, dialect)))
+    for column, version in enumerate(("1.0", "0.3"), start=1):
+        sent = dict(delivery.request_headers(PushTarget(config, version)))
         shown = {row[0]: row[column] for row in rows("11. Push notifications") if row[0] in {*sent, "A2A-Version"}}
         assert {name for name, cell in shown.items() if cell} == sent.keys() - {"User-Agent"}
         assert shown["Content-Type"] == sent["Content-Type"]

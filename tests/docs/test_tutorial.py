@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from support.programs import environment, install_commands
-from support.waits import DEADLINE_SECONDS
+from support.programs import finished, install_commands
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -23,14 +21,12 @@ BLOCKS = [(match[1], match[2]) for match in FENCED.finditer(PAGE.read_text(encod
 
 def run(command: str, folder: Path) -> str:
     """stdout, and what the programs themselves said on stderr, without the log."""
-    variables = environment(
-        PATH=os.pathsep.join((str(folder / "bin"), os.environ["PATH"])),
-        PYTHONDONTWRITEBYTECODE="1",  # files are continued within the second that their time tells
-        COLUMNS="80",
-    )
-    done = subprocess.run(
-        ["sh", "-c", command], cwd=folder, env=variables, capture_output=True, text=True, timeout=DEADLINE_SECONDS
-    )
+    variables = {
+        "PATH": os.pathsep.join((str(folder / "bin"), os.environ["PATH"])),
+        "PYTHONDONTWRITEBYTECODE": "1",  # files are continued within the second that their time tells
+        "COLUMNS": "80",
+    }
+    done = finished(["sh", "-c", command], folder, **variables)
     said = "".join(line for line in done.stderr.splitlines(keepends=True) if line.startswith("discreet: "))
     return DURATION.sub("in 1.23s", done.stdout + said).strip()
 

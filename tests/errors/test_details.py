@@ -6,7 +6,7 @@ import datetime
 import enum
 import uuid
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import pytest
@@ -162,7 +162,31 @@ class Deep(msgspec.Struct):
     below: list[Deep] = []
 
 
-@pytest.mark.parametrize("kind", [str, list[str], str | None, dict[str, Deep], tuple[int, str]])
+class Slots(msgspec.Struct, array_like=True):
+    text: str
+
+
+class Named(NamedTuple):
+    text: str
+
+
+@pytest.mark.parametrize(
+    ("tp", "named"),
+    [
+        (Deep, "fact.api_key"),
+        (list[Deep], "fact.api_key"),
+        (dict[str, Deep | None], "fact.*.api_key"),
+        (dict[Literal["password"], str], "fact.password"),
+        (dict[str, dict[Literal["size", "password"], str]], "fact.*.password"),
+    ],
+)
+def test_a_text_inside_a_fact_that_would_never_be_seen_is_named_by_its_place(tp: Any, named: str) -> None:
+    assert hidden_facts(msgspec.defstruct("Details", [("fact", tp)])) == [named]
+
+
+@pytest.mark.parametrize(
+    "kind", [str, list[str], str | None, dict[str, Deep], tuple[int, str], Any, object, msgspec.Raw, Slots, Named]
+)
 def test_a_text_that_would_never_be_seen_is_refused_when_it_is_declared(kind: Any) -> None:
     class Refused(OperationError, code="REFUSED"):
         """No."""

@@ -129,7 +129,7 @@ EXPECTED: list[tuple[Failure, int, str, Any]] = [
     (Unavailable(), -32000, "Shutting down", {"code": "UNAVAILABLE", "retryable": True}),
     (Cancelled(), -32800, "Request cancelled", None),
     *(
-        (kind(dialect=dialect), code, message, data)
+        (kind(version=version), code, message, data)
         for kind, code, message, name in (
             (TaskNotFound, -32001, "Task not found", "TASK_NOT_FOUND"),
             (TaskNotCancelable, -32002, "Task cannot be canceled", "TASK_NOT_CANCELABLE"),
@@ -151,11 +151,11 @@ EXPECTED: list[tuple[Failure, int, str, Any]] = [
             (ExtensionSupportRequired, -32008, "Extension support required", "EXTENSION_SUPPORT_REQUIRED"),
             (VersionNotSupported, -32009, "Version not supported", "VERSION_NOT_SUPPORTED"),
         )
-        for dialect, data in (("0.3", {}), ("1.0", [error_info(name)]))
+        for version, data in (("0.3", {}), ("1.0", [error_info(name)]))
     ),
     (
         TaskNotCancelable(
-            dialect="0.3", task_id="t-1", current_state="completed", reason="It has ended.", suggestion="Get it."
+            version="0.3", task_id="t-1", current_state="completed", reason="It has ended.", suggestion="Get it."
         ),
         -32002,
         "Task cannot be canceled",

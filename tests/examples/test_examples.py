@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from support.programs import environment
-from support.waits import DEADLINE_SECONDS
+from support.programs import finished
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 APPS = {"notes": "./notes.py:notes", "editor": "./editor.py:text_document"}
@@ -25,14 +23,7 @@ def example(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def run(arguments: list[str], folder: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_SECONDS,
-    )
+    done = finished([sys.executable, *arguments], folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from time import monotonic
+
 import anyio
 import pytest
 
@@ -12,6 +15,7 @@ from discreet.framing.events import END_OF_INPUT, NEED_DATA, Fault, Frame, Frame
 from discreet.framing.parser import parser_for
 from discreet.framing.transports.interface import PeerGone
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
+from support.timing import Clock
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -19,11 +23,14 @@ pytestmark = pytest.mark.anyio
 GOOD = encode_frame(b"{}", "content-length")
 
 
-def channel(frame_timeout: float = 30.0, capacity: int = 1 << 16) -> tuple[Channel, MemoryTransport, list[int]]:
+def channel(
+    frame_timeout: float = 30.0, capacity: int = 1 << 16, clock: Callable[[], float] = monotonic
+) -> tuple[Channel, MemoryTransport, list[int]]:
     ours, theirs = memory_pair(capacity)
     timeouts: list[int] = []
     parser = parser_for("content-length", FrameLimits())
-    return Channel(ours, parser, frame_timeout=frame_timeout, on_timeout=timeouts.append), theirs, timeouts
+    wire = Channel(ours, parser, frame_timeout=frame_timeout, on_timeout=timeouts.append, clock=clock)
+    return wire, theirs, timeouts
 
 
 async def events(wire: Channel, count: int) -> list[object]:
@@ -91,24 +98,6 @@ async def test_a_frame_that_takes_too_long_is_dropped_and_told() -> None:
     assert len(timeouts) == 1
 
 
-class Clock:
-    """Stands still until a test moves it on."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The clock by which frames are timed."""
-    clock = Clock()
-    monkeypatch.setattr("discreet.framing.channel.monotonic", clock)
-    return clock
-
-
 async def take_in(wire: Channel) -> None:
     """Takes in what has been sent, finds no frame in it, and goes on waiting for a moment, which starts the frame's clock."""
     assert wire.next_event() is NEED_DATA
@@ -118,8 +107,9 @@ async def take_in(wire: Channel) -> None:
         await wire.receive_more()
 
 
-async def test_a_frame_is_timed_from_its_first_byte_not_from_that_of_an_earlier_one(clock: Clock) -> None:
-    wire, peer, timeouts = channel(frame_timeout=30)
+async def test_a_frame_is_timed_from_its_first_byte_not_from_that_of_an_earlier_one() -> None:
+    clock = Clock()
+    wire, peer, timeouts = channel(frame_timeout=30, clock=clock)
     for _ in range(4):
         await peer.send(GOOD[:-1])
         await take_in(wire)
@@ -130,8 +120,9 @@ async def test_a_frame_is_timed_from_its_first_byte_not_from_that_of_an_earlier_
     assert timeouts == []
 
 
-async def test_reading_that_paused_for_longer_than_the_deadline_takes_what_came_meanwhile(clock: Clock) -> None:
-    wire, peer, timeouts = channel(frame_timeout=30)
+async def test_reading_that_paused_for_longer_than_the_deadline_takes_what_came_meanwhile() -> None:
+    clock = Clock()
+    wire, peer, timeouts = channel(frame_timeout=30, clock=clock)
     await peer.send(GOOD[:10])
     await take_in(wire)
     await peer.send(GOOD[10:])

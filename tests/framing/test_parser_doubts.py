@@ -12,24 +12,7 @@ from typing import Any
 import pytest
 
 from discreet.framing.content_length import ContentLengthParser
-from discreet.framing.encoder import encode_frame
-from discreet.framing.parser import FrameLimits
-
-LIMITS = FrameLimits(max_body=200, max_header=128)
-
-
-def f(body: bytes) -> bytes:
-    return encode_frame(body, "content-length")
-
-
-ONE = b'{"id":1}'
-TWO = b'{"id":2}'
-EVIL = b'{"id":666}'
-A, B, EVIL_FRAME = f(ONE), f(TWO), f(EVIL)
-BIG = b'{"text":"' + b"x" * 200 + b'"}'
-CUT = b'{"text":"one two'
-TAIL = b' three"}'
-BAD = b'{"id":}'
+from support.frames import BAD, BIG, CUT, EVIL, EVIL_FRAME, LIMITS, ONE, TAIL, TWO, A, B, f
 
 
 def doubts() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:

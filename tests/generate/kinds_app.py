@@ -250,12 +250,12 @@ async def forever() -> AsyncIterator[int]:
 @app.query()
 def traced(ctx: Context) -> dict[str, str]:
     """What travelled beside the params."""
-    return dict(ctx.metadata)
+    return dict(ctx.service_params)
 
 
 @app.subscription()
 async def traces(ctx: Context) -> AsyncIterator[dict[str, str]]:
-    yield dict(ctx.metadata)
+    yield dict(ctx.service_params)
 
 
 bare = Service("")

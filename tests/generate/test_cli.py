@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import discreet
-from support.programs import environment
+from support.programs import finished
 
 HERE = Path(__file__).parent
 SOURCES = Path(discreet.__file__).parents[1]
@@ -20,16 +20,7 @@ APPS = ("--app", "./kinds_app.py:app", "--app", "./kinds_app.py:bare")
 
 def generate(*argv: str, cwd: Path = HERE) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-P", "-B", "-m", "discreet", "generate", *argv]
-    return subprocess.run(
-        command,
-        cwd=cwd,
-        env=environment(),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+    return finished(command, cwd)
 
 
 @pytest.mark.parametrize(

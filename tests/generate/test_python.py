@@ -193,11 +193,11 @@ async def test_service_params_of_a_client_travel_with_calls_and_subscriptions(tm
 
     @probe.query()
     def trace(ctx: Context) -> Mapping[str, str]:
-        return dict(ctx.metadata)
+        return dict(ctx.service_params)
 
     @probe.subscription()
     async def traces(ctx: Context) -> AsyncIterator[Mapping[str, str]]:
-        yield dict(ctx.metadata)
+        yield dict(ctx.service_params)
 
     (tmp_path / "probe_client.py").write_text(python_client(map(operation_schema, probe.operations)), encoding="utf-8")
     module: Any = _imported("probe_client", tmp_path)

@@ -14,8 +14,7 @@ import pytest
 import discreet
 from discreet.daemon.schemas.documents import OperationSchema
 from discreet.generate import typescript_client
-from support.programs import environment
-from support.waits import DEADLINE_SECONDS
+from support.programs import finished
 
 HERE = Path(__file__).parent
 SOURCES = Path(discreet.__file__).parents[1]
@@ -62,15 +61,7 @@ def compile_usage(folder: Path, text: str, node_modules: Path) -> None:
 
 
 def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command,
-        cwd=cwd,
-        env=environment(),
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=DEADLINE_SECONDS,
-    )
+    return finished(command, cwd)
 
 
 def test_every_kind_of_type_has_its_typescript_form(text: str) -> None:

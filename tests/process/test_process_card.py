@@ -94,8 +94,8 @@ def test_without_an_app_the_file_service_is_described(folder: Path) -> None:
     assert "fs/write" in skills(printed(folder, "--allow-write"))
 
 
-def test_the_older_dialect_has_its_own_form(folder: Path) -> None:
-    document = printed(folder, "./app.py:app", "--dialect", "0.3")
+def test_the_older_version_has_its_own_form(folder: Path) -> None:
+    document = printed(folder, "./app.py:app", "--a2a-version", "0.3")
     assert document["protocolVersion"] == "0.3.0"
     assert document["url"] == "stdio:discreet%20serve%20./app.py:app"
     assert "supportedInterfaces" not in document
@@ -129,7 +129,7 @@ def test_an_agents_own_extended_card_is_printed(folder: Path) -> None:
         ["./app.py:agent", "--extended"],
         ["./app.py:app", "--extended"],
         ["./app.py:broken", "--extended"],
-        ["./app.py:agent", "--dialect", "2.0"],
+        ["./app.py:agent", "--a2a-version", "2.0"],
         ["./app.py:app", "--token", "me"],
         ["./app.py:app", "--identity", "./app.py:agent"],
         ["./app.py:app", "--no-such-flag"],

@@ -32,7 +32,7 @@ UNSAFE = {
     "allow-write": "true",
     "token": '["a:0"]',
     "identity": '"evil:obj"',
-    "capability": '["key=shop.py"]',
+    "credential": '["key=shop.py"]',
     "store": '"sqlite:stolen.db"',
     "push-private": "true",
     "framing": '"newline"',

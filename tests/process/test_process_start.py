@@ -46,7 +46,7 @@ BROKEN = {
     "a syntax error": ("def (:\n", ["SyntaxError"]),
     "a name that is missing": ("del app\n", ["app"]),
     "no service": ("app = 3\n", ["int"]),
-    "a credential that is missing": ("app = Service('bad', capabilities=['key'])\n", ["key"]),
+    "a credential that is missing": ("app = Service('bad', credentials=['key'])\n", ["key"]),
 }
 
 
@@ -96,12 +96,12 @@ def test_the_same_app_twice_is_refused(spawn: Spawn, app_directory: Path, backen
         ("--identity", "no_such:thing"),
         ("--identity", "./needs.py:app"),
         ("--identity", "nothing"),
-        ("--capability", "key"),
-        ("--capability", "key=/no/such/file"),
+        ("--credential", "key"),
+        ("--credential", "key=/no/such/file"),
     ],
 )
 def test_settings_that_let_nobody_in_are_refused(spawn: Spawn, app_directory: Path, flags: tuple[str, str]) -> None:
-    (app_directory / "needs.py").write_text(HEAD + "app = Service('bad', capabilities=['key'])\n")
+    (app_directory / "needs.py").write_text(HEAD + "app = Service('bad', credentials=['key'])\n")
     refused(spawn("serve", "./needs.py:app", *flags))
 
 
@@ -124,7 +124,7 @@ async def who(ctx: Context) -> str | None:
 
 @app.query(scopes=["read"])
 async def fail(ctx: Context) -> None:
-    raise ValueError(f"header {ctx.metadata['authorization']}")
+    raise ValueError(f"header {ctx.service_params['authorization']}")
 
 class Provider:
     schemes = ["custom"]

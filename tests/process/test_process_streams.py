@@ -15,6 +15,7 @@ import pytest
 
 from discreet.framing.events import END_OF_INPUT, Fault, Frame, FrameLimits
 from discreet.framing.parser import parser_for
+from support.programs import DISCREET, environment
 from support.waits import DEADLINE_SECONDS
 from support.wire import request
 
@@ -151,6 +152,59 @@ def test_on_a_terminal_a_hint_says_what_this_program_speaks(app_directory: Path,
         os.write(ours, b"\x04")
         assert child.wait(DEADLINE_SECONDS) == 0
     os.close(ours)
+
+
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [
+        ({}, True),
+        ({"NO_COLOR": "1"}, False),
+        ({"NO_COLOR": ""}, True),  # no-color.org: when present and not an empty string
+        ({"DISCREET_NO_COLOR": "true"}, False),
+        ({"NO_COLOR": "1", "DISCREET_NO_COLOR": "false"}, True),
+    ],
+)
+def test_the_variable_of_this_program_decides_about_colours_before_that_of_all(
+    app_directory: Path, variables: dict[str, str], coloured: bool
+) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*DISCREET, "serve"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        cwd=app_directory,
+        env=environment(TERM="xterm") | variables,
+    ) as child:
+        assert child.stdin is not None
+        line = os.read(ours, 1 << 16)
+        child.stdin.close()
+        assert child.wait(DEADLINE_SECONDS) == 0
+    os.close(ours)
+    os.close(theirs)
+    assert (b"\x1b[" in line) is coloured
+
+
+@pytest.mark.parametrize("more", [[], ["--log-level", "debug"], ["--log-file", "/nowhere/log"]])
+def test_a_start_that_fails_says_one_line_on_a_terminal_too(app_directory: Path, more: list[str]) -> None:
+    text = "from discreet import Service\ns = Service('')\n@s.query()\ndef version(): ...\n"
+    (app_directory / "wrong.py").write_text(text)
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*DISCREET, "serve", "./wrong.py:s", *more],
+        stdin=theirs,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        cwd=app_directory,
+        env=environment(),
+    ) as child:
+        assert child.stderr is not None
+        lines = child.stderr.read().decode().splitlines()
+        assert child.wait(DEADLINE_SECONDS) == 2
+    os.close(ours)
+    os.close(theirs)
+    assert len(lines) == 1
+    assert lines[0].startswith("discreet: ")
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

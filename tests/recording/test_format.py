@@ -18,6 +18,7 @@ from discreet.recording.format import (
     ClosedEntry,
     EndEntry,
     Entry,
+    ForeignFile,
     MessageEntry,
     OmittedEntry,
     RecordingError,
@@ -25,6 +26,7 @@ from discreet.recording.format import (
     StartEntry,
     StderrEntry,
     create_file,
+    create_new_file,
     read_recording,
 )
 
@@ -65,6 +67,38 @@ def test_every_entry_is_one_line(tmp_path: Path) -> None:
 def test_a_new_file_is_its_owners_only(tmp_path: Path) -> None:
     path = written(tmp_path / "a.jsonl", START)
     assert stat.S_IMODE(os.stat(path).st_mode) & 0o077 == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes are POSIX's")
+@pytest.mark.parametrize(("before", "after"), [(0o644, 0o600), (0o666, 0o600), (0o640, 0o600), (0o400 | 0o200, 0o600)])
+def test_an_existing_file_becomes_its_owners_only(tmp_path: Path, before: int, after: int) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"x")
+    path.chmod(before)
+    os.close(create_file(path))
+    assert stat.S_IMODE(path.stat().st_mode) == after
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="gives a file away, as only root can")
+def test_another_users_file_that_others_may_read_is_refused_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"x")
+    path.chmod(0o644)
+    os.chown(path, 12345, 12345)
+    with pytest.raises(ForeignFile):
+        create_file(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+@pytest.mark.parametrize("target", ["there", "nowhere"])
+def test_a_file_that_nobody_named_is_never_a_link(tmp_path: Path, target: str) -> None:
+    (tmp_path / "there").write_bytes(b"x")
+    (tmp_path / "a.jsonl").symlink_to(tmp_path / target)
+    with pytest.raises(FileExistsError):
+        create_new_file(tmp_path / "a.jsonl")
+    assert (tmp_path / "there").read_bytes() == b"x"
+    assert not (tmp_path / "nowhere").exists()
 
 
 def test_an_existing_file_keeps_its_content_until_something_is_written(tmp_path: Path) -> None:

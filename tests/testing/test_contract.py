@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ from msgspec import Struct
 from discreet import CallFailed, Context, OperationError, Service
 from discreet.client import OperationFailed, Peer
 from discreet.daemon.schemas.documents import snapshot, snapshot_text
-from discreet.testing import ContractBroken, Example, Violation, check_contract
+from discreet.testing import ContractBroken, Example, Violation, check_contract, in_memory
+from discreet.testing.observer import OperationObserver
 
 
 class Book(Struct):
@@ -30,6 +33,42 @@ class Burnt(OperationError, code="BURNT"):
     """It is burnt."""
 
     title: str
+
+
+DECLARED = {
+    "namespace": "shelf",
+    "description": "Books.",
+    "uses": ["library/read"],
+    "authority": ["books:read"],
+    "version": "1.2.3",
+    "credentials": ["CATALOGUE_TOKEN"],
+    "capabilities": {"bookProvider": True},
+    "lifespan": nullcontext,
+}
+"""A value for each thing that a service declares beside its operations."""
+
+
+def test_a_service_that_is_observed_declares_all_that_it_declared() -> None:
+    assert set(DECLARED) == set(inspect.signature(Service).parameters)
+    service, bare = Service(**DECLARED), Service("")  # type: ignore[arg-type]
+    service.query()(found)
+    twin = OperationObserver().observed(service)
+    for name, value in vars(service).items():
+        assert value != vars(bare)[name], f"{name} is declared in this test"
+        assert name == "operations" or vars(twin)[name] == value
+    for spec, other in zip(service.operations, twin.operations, strict=True):
+        assert {name for name in spec.__struct_fields__ if getattr(spec, name) != getattr(other, name)} == {"invoke"}
+
+
+@pytest.mark.anyio
+async def test_a_service_in_memory_announces_what_it_declared() -> None:
+    async with in_memory(OperationObserver().observed(Service("shelf", capabilities={"bookProvider": True}))) as peer:
+        assert (await peer.call("initialize", {}))["capabilities"]["bookProvider"] is True
+
+
+def found(title: str) -> bool:
+    """Whether there is such a book."""
+    return bool(title)
 
 
 def library() -> Service:
@@ -259,7 +298,7 @@ def test_a_snapshot_that_is_missing_or_is_none_is_found(tmp_path: Path) -> None:
 
 
 def test_what_a_service_announces_is_announced_while_it_is_checked() -> None:
-    service = Service("hints", announces={"hoverProvider": True})
+    service = Service("hints", capabilities={"hoverProvider": True})
 
     async def initializing(peer: Peer) -> None:
         result: Any = await peer.call("initialize", {"processId": None, "capabilities": {}})

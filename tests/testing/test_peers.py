@@ -135,12 +135,12 @@ class Passes:
 
 
 async def test_a_provider_and_credentials_are_given_as_objects() -> None:
-    service = Service("who", capabilities=["token"])
+    service = Service("who", credentials=["token"])
 
     @service.query(scopes=["go"])
     async def am_i(ctx: Context) -> str:
         assert ctx.identity is not None
-        return f"{ctx.identity.subject} {ctx.capabilities['token']}"
+        return f"{ctx.identity.subject} {ctx.credentials['token']}"
 
     async with in_memory(service, provider=Passes(), credentials={"token": "t-123"}) as peer:
         assert await peer.call("who/am_i", service_params={"authorization": "pass ann"}) == "ann t-123"
@@ -166,9 +166,11 @@ async def test_the_traceback_of_a_failed_handler_is_shown_at_the_end(capsys: pyt
 async def test_what_still_runs_at_the_end_has_the_drain_window() -> None:
     service = Service("slow")
     ended: list[str] = []
+    begun = anyio.Event()
 
     @service.mutation()
     async def work() -> None:
+        begun.set()
         try:
             await anyio.sleep_forever()
         finally:
@@ -177,7 +179,7 @@ async def test_what_still_runs_at_the_end_has_the_drain_window() -> None:
     with anyio.fail_after(DEADLINE_SECONDS):
         async with in_memory(service, drain_timeout=0.05) as peer:
             await peer.notify("slow/work")
-            await peer.call("version")
+            await begun.wait()
     assert ended == ["work"]
 
 
@@ -260,7 +262,7 @@ async def test_wrong_settings_are_refused_with_what_is_meant(settings: dict[str,
                 pass
 
 
-@pytest.mark.parametrize("options", [{"provider": 5}, {"credentials": {"A": 1}}, {"timeout": "x"}])
+@pytest.mark.parametrize("options", [{"provider": 5}, {"credentials": {"A": 1}}])
 async def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(TypeError):
         async with in_memory(**options):
@@ -312,3 +314,12 @@ async def test_an_error_that_is_not_declared_is_logged_with_its_code_class_and_l
     assert "undeclared=UNDECLARED" in shown
     assert "Undeclared" in shown
     assert "test_peers.py" in shown
+
+
+@pytest.mark.parametrize("settings", [{"framing": "bogus"}, {"max_concurrency": -1}, {"request_timeout": "soon"}])
+async def test_a_wrong_value_of_a_setting_is_refused_before_anything_is_started(
+    opening: Opening, settings: dict[str, object]
+) -> None:
+    with pytest.raises(UsageError):
+        async with opening(**settings):
+            pass

@@ -1,4 +1,7 @@
-"""Applies events to a task and freezes the result. Its cost is linear in what the events append. Checks no transition."""
+"""Makes a task of its first message, applies events to it and freezes the result. Checks no transition.
+
+The cost is linear in what the events append.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,21 @@ from typing import assert_never, final
 
 import msgspec
 
-from .types import Artifact, ArtifactChanged, Message, MessageAdded, Part, StatusChanged, Task, TaskCreated, TaskEvent
+from .ids import new_id
+from .timestamps import now
+from .types import (
+    Artifact,
+    ArtifactChanged,
+    Message,
+    MessageAdded,
+    Part,
+    StatusChanged,
+    Task,
+    TaskCreated,
+    TaskEvent,
+    TaskState,
+    TaskStatus,
+)
 
 
 @final
@@ -78,3 +95,15 @@ def apply_events(task: Task, events: Iterable[TaskEvent]) -> Task:
     for event in events:
         draft.apply(event)
     return draft.freeze()
+
+
+def new_task(message: Message) -> Task:
+    """The task that begins with this message."""
+    task_id, context_id = new_id(), message.context_id or new_id()
+    history = (addressed(message, task_id, context_id),)
+    return Task(task_id, context_id, TaskStatus(TaskState.SUBMITTED, timestamp=now()), history=history)
+
+
+def addressed(message: Message, task_id: str, context_id: str) -> Message:
+    """The message with the ids of its task."""
+    return msgspec.structs.replace(message, task_id=task_id, context_id=context_id)

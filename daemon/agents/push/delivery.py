@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final  # Any: 
 
 import msgspec
 
-from .... import __version__
+from ....version import __version__
 from ..model.types import PushConfig
 from ..stores.interface import PushTarget
 from .network import CheckedBackend, Network, load_httpcore

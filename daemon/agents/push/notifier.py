@@ -83,6 +83,10 @@ class PushNotifier:
         self._close_scheduled = False
         self._draining = False
 
+    def counts(self) -> dict[str, int]:
+        """Targets that have a queue, or failed last, and notifications that wait or are being delivered."""
+        return {"targets": len(self._queues), "notifications": sum(map(_unsent, self._queues.values()))}
+
     def check_config(self, config: PushConfig, *, param: str) -> None:
         """Raises `FailureError(InvalidParams)` for a config to which nothing can be sent.
 
@@ -163,9 +167,7 @@ class PushNotifier:
         if self._active:
             with anyio.move_on_after(seconds):
                 await self._drained.wait()
-        unsent = [
-            count for queue in self._queues.values() if (count := len(queue) + (queue.delivery_scope is not None))
-        ]
+        unsent = [count for queue in self._queues.values() if (count := _unsent(queue))]
         if unsent:
             log.warning("push.unsent", targets=len(unsent), notifications=sum(unsent))
 
@@ -269,6 +271,11 @@ class PushNotifier:
         for secret in (config.token, authentication.credentials if authentication is not None else None):
             if secret:
                 register_caller_secret(secret)
+
+
+def _unsent(queue: DeliveryQueue) -> int:
+    """How many of its notifications wait or are being delivered."""
+    return len(queue) + (queue.delivery_scope is not None)
 
 
 def _key(target: PushTarget) -> QueueKey:

@@ -16,7 +16,7 @@ from .card_builder import CardBuilder
 
 @final
 class ExtendedCard:
-    """One per daemon, for all dialects."""
+    """One per daemon, for all versions."""
 
     def __init__(self, cards: CardBuilder, authorization: Authorization) -> None:
         self._cards = cards

@@ -1,4 +1,4 @@
-"""What each of the agent's methods does, in one dialect: requests go to the request handler, its results become JSON.
+"""What each of the agent's methods does, in one version: requests go to the request handler, its results become JSON.
 
 Decides nothing about tasks.
 """
@@ -29,16 +29,16 @@ from .request_handler import RequestHandler
 
 @final
 class JsonRpcHandler:
-    """The methods of one dialect.
+    """The methods of one version.
 
     `input_modes` are the media types that the agent accepts, None for any. A subscription ends with one of the states
-    `subscribe_until`. `write_card` makes the dialect's JSON type of a card.
+    `subscribe_until`. `write_card` makes the version's JSON type of a card.
     """
 
     def __init__(
         self,
         pipeline: CallPipeline,
-        dialect: ProtocolVersion,
+        version: ProtocolVersion,
         notifier: PushNotifier | None,
         extended_card: ExtendedCard,
         *,
@@ -46,7 +46,7 @@ class JsonRpcHandler:
         subscribe_until: frozenset[TaskState],
         write_card: Callable[[AgentCard], object],
     ) -> None:
-        self.dialect = dialect
+        self.version = version
         self._pipeline = pipeline
         self._notifier = notifier
         self._extended_card = extended_card
@@ -60,7 +60,7 @@ class JsonRpcHandler:
         """Send a message to the agent, and wait for its task or its reply."""
         async with self._call(ctx, request.message.task_id) as (handler, caller):
             result = await handler.send(self._checked(request), caller)
-        return self.dialect.encode_send_result(result, history_length=request.configuration.history_length)
+        return self.version.encode_send_result(result, history_length=request.configuration.history_length)
 
     async def stream(self, ctx: Context, request: SendRequest) -> AsyncGenerator[Raw, None]:
         """Send a message to the agent, and get everything that happens to its task."""
@@ -70,7 +70,7 @@ class JsonRpcHandler:
             aclosing(handler.stream(self._checked(request), caller)) as items,
         ):
             async for item in items:
-                written = self.dialect.encode_stream_item(item, history_length=history_length)
+                written = self.version.encode_stream_item(item, history_length=history_length)
                 if written is not None:
                     yield written
 
@@ -83,7 +83,7 @@ class JsonRpcHandler:
             aclosing(handler.subscribe(request.task_id, caller, until=self._subscribe_until)) as items,
         ):
             async for item in items:
-                written = self.dialect.encode_stream_item(item)
+                written = self.version.encode_stream_item(item)
                 if written is not None:
                     yield written
 
@@ -91,7 +91,7 @@ class JsonRpcHandler:
         """Get a task as it is."""
         async with self._call(ctx, request.task_id) as (handler, caller):
             task = await handler.get(request.task_id, caller)
-        return self.dialect.encode_task(task, history_length=request.history_length)
+        return self.version.encode_task(task, history_length=request.history_length)
 
     async def list(self, ctx: Context, request: ListRequest) -> Raw:
         """List the caller's tasks, the last changed first. A page has at most `MAX_PAGE_BYTES`."""
@@ -109,43 +109,43 @@ class JsonRpcHandler:
         """Cancel a task."""
         async with self._call(ctx, request.task_id) as (handler, caller):
             task = await handler.cancel(request.task_id, request.metadata, caller)
-        return self.dialect.encode_task(task)
+        return self.version.encode_task(task)
 
     # -- push configs ------------------------------------------------------------------------------------------
 
     async def put_config(self, ctx: Context, config: PushConfig) -> Raw:
         """Have the updates of a task sent to a URL."""
-        task_id, dialect = config.task_id or "", self.dialect
+        task_id, version = config.task_id or "", self.version
         async with self._call(ctx, task_id) as (handler, caller):
             if self._notifier is not None:
-                self._notifier.check_config(config, param=dialect.push_config_path)
-            stored = await handler.push_configs.put(task_id, config, scope=caller.scope, dialect=dialect.name)
-        return dialect.encode_push_config(stored)
+                self._notifier.check_config(config, param=version.push_config_path)
+            stored = await handler.push_configs.put(task_id, config, scope=caller.scope, version=version.name)
+        return version.encode_push_config(stored)
 
     async def get_config(self, ctx: Context, request: PushConfigRequest) -> Raw:
         """Get one of a task's push configs."""
         async with self._call(ctx, request.task_id) as (handler, caller):
             config = await handler.push_configs.get(request.task_id, request.config_id, scope=caller.scope)
-        return self.dialect.encode_push_config(config)
+        return self.version.encode_push_config(config)
 
     async def list_configs(self, ctx: Context, request: PushConfigRequest) -> Raw:
         """List a task's push configs."""
         async with self._call(ctx, request.task_id) as (handler, caller):
             configs = await handler.push_configs.list(request.task_id, scope=caller.scope)
-        return self.dialect.encode_push_configs(configs)
+        return self.version.encode_push_configs(configs)
 
     async def delete_config(self, ctx: Context, request: PushConfigRequest) -> Raw:
         """Delete one of a task's push configs."""
         async with self._call(ctx, request.task_id) as (handler, caller):
             await handler.push_configs.delete(request.task_id, request.config_id or "", scope=caller.scope)
-        return self.dialect.empty_result
+        return self.version.empty_result
 
     # -- the card ----------------------------------------------------------------------------------------------
 
     async def extended_card(self, ctx: Context) -> Raw:
         """Get the agent's card for authenticated callers."""
         async with self._call(ctx):
-            card = self._extended_card.of(ctx.identity, unsupported=self.dialect.no_extended_card)
+            card = self._extended_card.of(ctx.identity, unsupported=self.version.no_extended_card)
             return Raw(msgspec.json.encode(self._write_card(card)))
 
     # -- steps -------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ class JsonRpcHandler:
     def _call(
         self, ctx: Context, task_id: str | None = None, *, streaming: bool = False
     ) -> AbstractAsyncContextManager[tuple[RequestHandler, Caller]]:
-        return self._pipeline.call(ctx, self.dialect, task_id=task_id, streaming=streaming)
+        return self._pipeline.call(ctx, self.version, task_id=task_id, streaming=streaming)
 
     def _checked(self, request: SendRequest) -> SendRequest:
         """The request, if the agent accepts its message and its push config. Raises `FailureError`."""
@@ -162,5 +162,5 @@ class JsonRpcHandler:
             check_media_types(request.message, self._input_modes)
         config = request.configuration.task_push_notification_config
         if config is not None and self._notifier is not None:
-            self._notifier.check_config(config, param=self.dialect.message_push_config_path)
+            self._notifier.check_config(config, param=self.version.message_push_config_path)
         return request

@@ -44,11 +44,11 @@ class PushConfigs:
         self._notifier = notifier
         self._lacks_extra = lacks_extra
 
-    async def put(self, task_id: str, config: PushConfig, *, scope: str, dialect: str) -> PushConfig:
+    async def put(self, task_id: str, config: PushConfig, *, scope: str, version: str) -> PushConfig:
         """Add a config, or replace the one of the same id; returns it with its id."""
         self._check_supported()
         async with self._cache.pinned(task_id, scope) as live:
-            target = self._target(live, config, dialect)
+            target = self._target(live, config, version)
             await self._store.put_push_target(task_id, target)  # first: nothing is sent to a config that is not stored
             self._activate(live, target)
             await self._notify_remote_owner(live)
@@ -85,9 +85,9 @@ class PushConfigs:
         if len(live.push_targets) >= MAX_CONFIGS:
             raise FailureError(UnsupportedOperation(task_id=live.id, reason=_TOO_MANY))
 
-    def attach(self, live: LiveTask, config: PushConfig, dialect: str) -> None:
+    def attach(self, live: LiveTask, config: PushConfig, version: str) -> None:
         """Send the task's events by this config from now on. `save` it when the store has the task."""
-        self._activate(live, self._target(live, config, dialect))
+        self._activate(live, self._target(live, config, version))
 
     async def save(self, live: LiveTask) -> None:
         """Store the configs that were attached."""
@@ -103,12 +103,12 @@ class PushConfigs:
                 log.warning("push.unavailable", install="pip install 'discreet[push]'")
             raise FailureError(PushNotificationNotSupported())
 
-    def _target(self, live: LiveTask, config: PushConfig, dialect: str) -> PushTarget:
+    def _target(self, live: LiveTask, config: PushConfig, version: str) -> PushTarget:
         self._check_supported()
         config = msgspec.structs.replace(config, id=config.id or new_id(), task_id=live.id)
         if len(_without(live, config.id)) >= MAX_CONFIGS:
             raise FailureError(UnsupportedOperation(task_id=live.id, reason=_TOO_MANY))
-        return PushTarget(config, dialect)
+        return PushTarget(config, version)
 
     def _activate(self, live: LiveTask, target: PushTarget) -> None:
         live.push_targets = (*_without(live, target.config.id), target)

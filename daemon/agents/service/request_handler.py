@@ -1,4 +1,4 @@
-"""What an agent does for its callers, in every dialect (A2A 1.0 section 3). Knows no JSON and no transport."""
+"""What an agent does for its callers, in every version (A2A 1.0 section 3). Knows no JSON and no transport."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from contextlib import closing
 from typing import Final, final
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import InvalidParams, TaskNotCancelable, TimedOut
+from ....errors.failures import InvalidParams
 from ..errors import task_has_ended
 from ..model.states import INACTIVE, TERMINAL
 from ..model.types import JsonObject, Message, StatusChanged, Task, TaskEvent, TaskState
 from ..requests import Caller, SendRequest, StreamItem, TaskUpdate
-from ..stores.interface import CANCEL, TaskPage, TaskQuery, TaskStore
+from ..stores.interface import TaskPage, TaskQuery, TaskStore
 from ..tasks.event_reader import EventReader
-from ..tasks.executor import RequestContext
-from ..tasks.live_task import LiveTask, raise_if_lost, wait_committed
-from ..tasks.runner import CANCEL_SECONDS, Runner
+from ..tasks.live_task import wait_committed
 from ..tasks.task_cache import TaskCache
+from .cancellation import Cancellation
 from .push_configs import PushConfigs
 from .submission import Submission
 
@@ -29,11 +28,18 @@ class RequestHandler:
     Cancelling a method stops its waiting. The task goes on.
     """
 
-    def __init__(self, store: TaskStore, cache: TaskCache, runner: Runner, push_configs: PushConfigs) -> None:
+    def __init__(
+        self,
+        store: TaskStore,
+        cache: TaskCache,
+        submission: Submission,
+        cancellation: Cancellation,
+        push_configs: PushConfigs,
+    ) -> None:
         self._store = store
         self._cache = cache
-        self._runner = runner
-        self._submission = Submission(cache, runner, push_configs)
+        self._submission = submission
+        self._cancellation = cancellation
         self.push_configs: Final = push_configs
 
     # -- messages ----------------------------------------------------------------------------------------------
@@ -100,34 +106,7 @@ class RequestHandler:
 
     async def cancel(self, task_id: str, metadata: JsonObject | None, caller: Caller) -> Task:
         """Cancel a task; returns it as it is then."""
-        async with self._cache.pinned(task_id, caller.scope) as live:
-            if live.ended:
-                raise FailureError(
-                    TaskNotCancelable(task_id=live.id, current_state=live.state.value, reason="The task has ended.")
-                )
-            if live.remote:
-                return await self._cancel_remotely(live)
-            context = RequestContext(
-                live.task(), None, metadata, None, caller.extensions, caller.identity, caller.service_params
-            )
-            return await self._runner.cancel(live, context)
-
-    async def _cancel_remotely(self, live: LiveTask) -> Task:
-        """Ask the daemon that works on the task to cancel it; returns the task when it has ended.
-
-        Raises `FailureError(TimedOut)` where it has not after `CANCEL_SECONDS`: that daemon refuses, is busy, or is stopped
-        and will do it later. The request stays in the store. Raises what `raise_if_lost` raises.
-        """
-        import anyio  # late: the first replies leave without an event loop
-
-        await self._store.send_owner_request(live.id, CANCEL)
-        with anyio.move_on_after(CANCEL_SECONDS):
-            while not live.ended and live.remote and live.lost is None:
-                await live.wait_for_change()
-        if not live.ended:
-            raise_if_lost(live)
-            raise FailureError(TimedOut())
-        return live.task()
+        return await self._cancellation.cancel(task_id, metadata, caller)
 
     async def subscribe(
         self, task_id: str, caller: Caller, *, until: frozenset[TaskState] = TERMINAL

@@ -1,4 +1,5 @@
-"""The agent's lifetime in a daemon: opens the store, runs what moves its tasks, and closes both. Makes those parts.
+"""The agent's lifetime in a daemon: opens the store, runs what moves its tasks, and closes both. The composition root of
+those parts.
 
 It begins with the agent's first call, or with the daemon where the store is durable.
 """
@@ -10,30 +11,33 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
 
+import msgspec
+
 from ....errors.exceptions import FailureError
 from ....errors.failures import Internal
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
+from ..executor_calls import CANCEL_SECONDS, ExecutorCalls
 from ..model.types import TaskEvent
+from ..push.publisher import PushPublisher
 from ..stores.failures import log_failure
 from ..stores.interface import StoreError, TaskStore
 from ..task_memory import TaskMemory
-from ..tasks.cluster import Cluster
+from ..tasks.cluster import SHARED_POLL_SECONDS, Cluster
 from ..tasks.committer import Committer
 from ..tasks.executor import AgentExecutor
 from ..tasks.live_task import LiveTask
 from ..tasks.lost_tasks import LostTasks
 from ..tasks.runner import Runner
 from ..tasks.task_cache import TaskCache
+from .cancellation import Cancellation
 from .push_configs import PushConfigs
-from .push_publisher import PushPublisher, WriteBody
 from .request_handler import RequestHandler
+from .submission import Submission
 
 if TYPE_CHECKING:
     import anyio
     import anyio.abc
-
-    from ..push.notifier import PushNotifier
 
 PUSH_DRAIN_SECONDS: Final = 0.3
 """How long push notifications that still wait are tried at the end."""
@@ -42,35 +46,56 @@ CLOSE_SECONDS: Final = 1.0
 """How long closing the store may take."""
 
 
+class Waits(msgspec.Struct, frozen=True):
+    """How long a daemon waits for others on the same store, in seconds."""
+
+    remote_cancel: float = CANCEL_SECONDS
+    """Until another daemon has cancelled a task that it works on."""
+    shared_poll: float = SHARED_POLL_SECONDS
+    """Between two looks at a task that another daemon may change."""
+
+
 @final
 class Runtime:
-    """One per daemon."""
+    """One per daemon, in whose task group `spawn` starts it."""
 
     def __init__(
         self,
+        spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object],
         store: TaskStore,
         executor: AgentExecutor,
-        notifier: PushNotifier | None,
-        write_body: WriteBody,
+        publisher: PushPublisher | None,
         *,
         replies_without_task: bool = False,
         memory: TaskMemory | None = None,
         lacks_push_extra: bool = False,
+        waits: Waits = Waits(),  # noqa: B008 - immutable
     ) -> None:
+        self._spawn_in_daemon = spawn
         self._store = store
-        self._notifier = notifier
-        self._publisher = PushPublisher(notifier, write_body)
+        self._publisher = publisher
         self._committer = Committer(store, self._on_committed, self._on_lost)
         self._cache = TaskCache(store, self._committer.schedule, memory)
-        self._runner = Runner(executor, self._cache, self._spawn, replies_without_task=replies_without_task)
-        self._cluster = Cluster(store, self._cache, self._runner, self._spawn, self._on_lost)
+        self._runner = Runner(
+            ExecutorCalls(executor), self._cache, self._spawn, replies_without_task=replies_without_task
+        )
+        self._cluster = Cluster(
+            store, self._cache, self._runner, self._spawn, self._on_lost, shared_poll_seconds=waits.shared_poll
+        )
         self._lost_tasks = LostTasks(self._cache, self._spawn)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._opened: anyio.Event | None = None
         self._waiting = 0
         self._store_failed = False
-        push_configs = PushConfigs(store, self._cache, notifier, lacks_extra=lacks_push_extra)
-        self.handler = RequestHandler(store, self._cache, self._runner, push_configs)
+        self._notifier = None if publisher is None else publisher.notifier
+        push_configs = PushConfigs(store, self._cache, self._notifier, lacks_extra=lacks_push_extra)
+        self.handler = RequestHandler(
+            store,
+            self._cache,
+            Submission(self._cache, self._runner, push_configs),
+            Cancellation(store, self._cache, self._runner, remote_seconds=waits.remote_cancel),
+            push_configs,
+        )
 
     @property
     def idle(self) -> bool:
@@ -81,21 +106,21 @@ class Runtime:
         """Have `check()` called whenever `idle` may have become true."""
         self._runner.on_idle = self._committer.on_idle = check
 
-    def start(self, spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object]) -> anyio.Event:
-        """Start in the daemon's task group, by `spawn`, unless that was done. The event is set when the store is open."""
+    def start(self) -> anyio.Event:
+        """Start unless that was done. The event is set when the store is open."""
         import anyio  # late: the first replies leave without an event loop
 
         if self._opened is None:
             self._opened = anyio.Event()
-            spawn(partial(self._run, self._opened))
+            self._spawn_in_daemon(partial(self._run, self._opened))
         return self._opened
 
-    async def ready(self, spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object]) -> RequestHandler:
+    async def ready(self) -> RequestHandler:
         """The handler, once the store is open; starts the runtime if need be.
 
         Raises `FailureError(Internal)` where the store can't be opened; the log says why.
         """
-        opened = self.start(spawn)
+        opened = self.start()
         if self._waiting or not opened.is_set():  # a call does not overtake those that wait
             self._waiting += 1
             try:
@@ -173,7 +198,8 @@ class Runtime:
             log.error("agent.failed", exc=done.exc)
 
     def _on_committed(self, live: LiveTask, events: Sequence[TaskEvent]) -> None:
-        self._publisher.publish(live, events)
+        if self._publisher is not None:
+            self._publisher.publish(live, events)
         self._cache.evict_unused(live)
 
     def _on_lost(self, live: LiveTask) -> None:

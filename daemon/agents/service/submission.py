@@ -6,14 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import final
 
-import msgspec
-
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
 from ..errors import task_has_ended
-from ..model.ids import new_id
-from ..model.timestamps import now
-from ..model.types import Message, Task, TaskState, TaskStatus
+from ..model.draft import addressed, new_task
+from ..model.types import Task
 from ..requests import Caller, SendRequest
 from ..tasks.execution import Execution
 from ..tasks.executor import RequestContext
@@ -42,7 +39,7 @@ class Submission:
         if task_id:
             live = await self._cache.pin(task_id, caller.scope)
         else:
-            live = self._cache.create(_new_task(request.message), caller.scope)
+            live = self._cache.create(new_task(request.message), caller.scope)
         try:
             yield self._submit(live, request, caller)
         finally:
@@ -59,7 +56,7 @@ class Submission:
             self._push_configs.check_capacity(live)
         context = RequestContext(
             live.task(),
-            _addressed(message, live.id, live.context_id),
+            addressed(message, live.id, live.context_id),
             request.metadata,
             configuration.accepted_output_modes,
             caller.extensions,
@@ -68,7 +65,7 @@ class Submission:
         )
         execution = self._runner.submit(live, context)
         if config is not None:
-            self._push_configs.attach(live, config, caller.dialect)
+            self._push_configs.attach(live, config, caller.version)
         return execution
 
     async def wait_stored(self, request: SendRequest, live: LiveTask) -> Task:
@@ -77,14 +74,3 @@ class Submission:
         if request.configuration.task_push_notification_config is not None:
             await self._push_configs.save(live)
         return task
-
-
-def _new_task(message: Message) -> Task:
-    """The task that begins with this message."""
-    task_id, context_id = new_id(), message.context_id or new_id()
-    history = (_addressed(message, task_id, context_id),)
-    return Task(task_id, context_id, TaskStatus(TaskState.SUBMITTED, timestamp=now()), history=history)
-
-
-def _addressed(message: Message, task_id: str, context_id: str) -> Message:
-    return msgspec.structs.replace(message, task_id=task_id, context_id=context_id)

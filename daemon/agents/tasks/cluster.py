@@ -44,12 +44,15 @@ class Cluster:
         runner: Runner,
         spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
         on_lost: Callable[[LiveTask], None],
+        *,
+        shared_poll_seconds: float,
     ) -> None:
         self._store = store
         self._cache = cache
         self._runner = runner
         self._spawn = spawn
         self._on_lost = on_lost
+        self._shared_poll_seconds = shared_poll_seconds
         self._seen = (-1, -1)
         self._poll_sooner: anyio.Event | None = None
         cache.on_load = self._request_poll
@@ -73,9 +76,10 @@ class Cluster:
             self._poll_sooner = anyio.Event()
             shared = any(live.shared for live in self._cache)
             began = anyio.current_time()
-            with anyio.move_on_after(SHARED_POLL_SECONDS if shared else IDLE_POLL_SECONDS):
+            with anyio.move_on_after(self._shared_poll_seconds if shared else IDLE_POLL_SECONDS):
                 await self._poll_sooner.wait()
-                await anyio.sleep(SHARED_POLL_SECONDS)  # one poll for all tasks that are loaded at about the same time
+                # One poll for all tasks that are loaded at about the same time.
+                await anyio.sleep(self._shared_poll_seconds)
             since_adoption += anyio.current_time() - began
 
     async def _poll(self, *, adopt: bool) -> None:

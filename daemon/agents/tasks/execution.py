@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Failure
-from ..model.states import INTERRUPTED
-from ..model.timestamps import now
-from ..model.types import Message, MessageAdded, StatusChanged, Task, TaskState, TaskStatus
+from ...logs import log
+from ..faults import declared_failure
+from ..model.states import INACTIVE, INTERRUPTED
+from ..model.types import Message, MessageAdded, Part, Task, TaskState
 from .executor import RequestContext
 from .live_task import LiveTask, raise_if_lost
+from .status_messages import AGENT_FAILED_TEXT, UNFINISHED_TEXT, fail_task, failure_parts
 from .task_events import TaskEvents
 
 if TYPE_CHECKING:
@@ -83,7 +85,21 @@ class Execution:
     def go_on(self) -> None:
         """Have a task that waits for its caller go on."""
         if self.live.state in INTERRUPTED:
-            self.live.publish(StatusChanged(TaskStatus(TaskState.WORKING, timestamp=now())))
+            self.live.set_status(TaskState.WORKING)
+
+    def conclude(self, fault: BaseException | None) -> None:
+        """Fail the task where the executor raised this `fault`, or left it neither ended nor waiting for its caller."""
+        live, scope = self.live, self.scope
+        if live.ended or self.reply is not None or (scope is not None and scope.cancel_called):
+            if fault is not None:
+                log.error("agent.failed", task=live.id, exc=fault)
+            return
+        live.ensure_created()
+        if fault is not None:
+            fail_task(live, *_parts_of(fault, live))
+        elif live.state not in INACTIVE and not self.superseded:
+            log.error("agent.unfinished", task=live.id, state=live.state.name.lower())
+            fail_task(live, Part(text=UNFINISHED_TEXT))
 
     async def wait_accepted(self) -> None:
         """Wait until the message was published. Raises `FailureError` or `TaskConflict` where it never will be."""
@@ -123,3 +139,12 @@ class Execution:
             await self.live.wait_for_change()
         self._raise_refusal()
         return self.live.stopped_task if self.stopped else None
+
+
+def _parts_of(fault: BaseException, live: LiveTask) -> tuple[Part, ...]:
+    """What a caller may know of an executor's exception: everything that a declared error declares, else nothing."""
+    failure = declared_failure(fault)
+    if failure is not None:
+        return failure_parts(failure)
+    log.error("agent.failed", task=live.id, exc=fault)
+    return (Part(text=AGENT_FAILED_TEXT),)

@@ -13,7 +13,7 @@ class Greeter:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -31,7 +31,7 @@ class RequestContext(msgspec.Struct, frozen=True):
     in `cancel` and in `resume`. `metadata` is the request's own, `extensions` are those that the caller named,
     `accepted_output_modes` the media types that the caller accepts (None: any). `identity` is the caller, None without
     accepted credentials. `service_params` are the call's `serviceParams` with keys in lower case; they may hold
-    credentials: don't log them.
+    credentials: don't log them. `checked` is what the executor's own `check` returned for this message.
     """
 
     task: Task
@@ -41,6 +41,7 @@ class RequestContext(msgspec.Struct, frozen=True):
     extensions: tuple[str, ...] = ()
     identity: Identity | None = None
     service_params: Mapping[str, str] = {}
+    checked: Any = None  # the executor's own
 
     @property
     def text(self) -> str:
@@ -89,6 +90,9 @@ class SupportsResume(Protocol):
 class SupportsCheck(Protocol):
     """An executor that checks messages before they have a task."""
 
-    def check(self, context: RequestContext) -> None:
-        """Raise a declared error, or `FailureError`, to refuse a message. Must not block."""
+    def check(self, context: RequestContext) -> object:
+        """Raise a declared error, or `FailureError`, to refuse a message. Must not block.
+
+        What it returns is `checked` in the context of the execution, so that a message is read only once.
+        """
         ...

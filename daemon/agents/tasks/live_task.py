@@ -16,7 +16,8 @@ from ..errors import InvalidStateTransition, TaskConflict
 from ..model.draft import TaskDraft
 from ..model.size import size_of_artifact, size_of_event, size_of_task
 from ..model.states import INACTIVE, INTERRUPTED, TERMINAL, can_transition
-from ..model.types import ArtifactChanged, StatusChanged, Task, TaskCreated, TaskEvent, TaskState
+from ..model.timestamps import now
+from ..model.types import ArtifactChanged, StatusChanged, Task, TaskCreated, TaskEvent, TaskState, TaskStatus
 from ..stores.interface import LoggedEvent, PushTarget, TaskChange
 from ..task_memory import TaskMemory
 from .change_signal import ChangeSignal
@@ -90,10 +91,10 @@ class LiveTask:
         self._memory = memory or TaskMemory()
         self._size = 0
         self._artifact_sizes = {artifact.artifact_id: size_of_artifact(artifact) for artifact in task.artifacts}
-        self._count(size_of_task(task))
+        self._snapshot_bytes = size_of_task(task)
+        self._count(self._snapshot_bytes)
         self._on_publish = on_publish
         self._signal = ChangeSignal()
-        self._snapshot_bytes = size_of_task(task)
         self._bytes_since_snapshot = 0
         self.scope = scope
         self.generation = generation
@@ -164,6 +165,10 @@ class LiveTask:
         self._append(event, size)
         self.pending.append(event)
         self._on_publish(self)
+
+    def set_status(self, state: TaskState) -> None:
+        """Publish a new status that says nothing but the state. Raises `InvalidStateTransition`."""
+        self.publish(StatusChanged(TaskStatus(state, timestamp=now())))
 
     def append_stored(self, logged: LoggedEvent) -> None:
         """Append an event that another daemon has published and the store has."""

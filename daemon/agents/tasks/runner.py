@@ -13,27 +13,20 @@ from typing import Any, Final, final
 import msgspec
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import Internal, Overloaded, TaskNotCancelable
-from ...dispatch.execution import Raised, attempt, attempt_now
-from ...logs import log
-from ..errors import NotCancelable, task_has_ended
-from ..faults import declared_failure
-from ..model.size import size_of_message
+from ....errors.failures import Overloaded
+from ...dispatch.execution import Raised, attempt
+from ..errors import task_has_ended
+from ..executor_calls import ExecutorCalls
 from ..model.states import INACTIVE
-from ..model.timestamps import now
-from ..model.types import Part, StatusChanged, Task, TaskState, TaskStatus
+from ..model.types import Task, TaskState
 from .execution import Execution
-from .executor import AgentExecutor, RequestContext, SupportsCheck, SupportsResume
+from .executor import RequestContext
 from .live_task import LiveTask, wait_committed
-from .status_messages import AGENT_FAILED_TEXT, UNFINISHED_TEXT, fail_task, failure_parts
 from .task_cache import TaskCache
 from .task_events import TaskEvents
 
 MAX_EXECUTIONS: Final = 1024
 """Executions that may run or wait in the queues of their tasks; beyond it messages are refused as overload."""
-
-CANCEL_SECONDS: Final = 30.0
-"""How long an executor's `cancel` may take, and another daemon to cancel a task of its own."""
 
 
 @final
@@ -46,7 +39,7 @@ class Runner:
 
     def __init__(
         self,
-        executor: AgentExecutor,
+        executor: ExecutorCalls,
         cache: TaskCache,
         spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
         *,
@@ -54,8 +47,6 @@ class Runner:
     ) -> None:
         self._executor = executor
         self._replies_without_task = replies_without_task
-        self._checker = executor if isinstance(executor, SupportsCheck) else None  # once: such a check is slow
-        self._resumer = executor if isinstance(executor, SupportsResume) else None
         self._cache = cache
         self._spawn = spawn
         self._queues: dict[LiveTask, deque[Execution]] = {}
@@ -65,7 +56,7 @@ class Runner:
     @property
     def supports_resume(self) -> bool:
         """Whether the executor can continue what another daemon has begun."""
-        return self._resumer is not None
+        return self._executor.supports_resume
 
     @property
     def idle(self) -> bool:
@@ -77,11 +68,13 @@ class Runner:
 
         Raises `FailureError(Overloaded)`, and the executor's own refusal; then nothing was published.
         """
-        if self._checker is not None and context.message is not None:
-            self._check(self._checker, context)
+        if context.message is not None:
+            checked = self._executor.check(context)
+            if checked is not None:
+                context = msgspec.structs.replace(context, checked=checked)
         execution = self._new(live, context)
         if live.generation and context.message is not None:
-            self._cache.memory.check(size_of_message(context.message))
+            self._cache.check_memory(context.message)
         if not live.remote and (live.generation or not self._replies_without_task):
             self._accept([*self._queues.get(live, ()), execution])
         self._queue(execution).append(execution)
@@ -122,16 +115,6 @@ class Runner:
         if len(self._queues[live]) == 1:
             self._spawn(partial(self._work, live, self._queues[live]))
 
-    @staticmethod
-    def _check(executor: SupportsCheck, context: RequestContext) -> None:
-        checked = attempt_now(lambda: executor.check(context))
-        if not isinstance(checked, Raised):
-            return
-        failure = declared_failure(checked.exc)
-        if failure is None:
-            log.error("agent.failed", exc=checked.exc)
-        raise FailureError(failure or Internal())
-
     # -- one task ----------------------------------------------------------------------------------------------
 
     async def _work(self, live: LiveTask, queue: deque[Execution]) -> None:
@@ -143,7 +126,7 @@ class Runner:
             try:
                 performed = await attempt(partial(self._perform, execution, queue))
                 if isinstance(performed, Raised):  # a fault of this program
-                    self._conclude(execution, performed.exc)
+                    execution.conclude(performed.exc)
             finally:
                 self._remove_first(live, queue)
 
@@ -181,34 +164,8 @@ class Runner:
     async def _execute(self, execution: Execution) -> None:
         import anyio  # late: the first replies leave without an event loop
 
-        resumer = self._resumer if execution.context.message is None else None
-        work = self._executor.execute if resumer is None else resumer.resume
         with anyio.CancelScope() as execution.scope:
-            done = await attempt(lambda: work(execution.context, execution.events))
-            self._conclude(execution, done.exc if isinstance(done, Raised) else None)
-
-    def _conclude(self, execution: Execution, fault: BaseException | None) -> None:
-        """Fail the task where the executor raised, or left it neither ended nor waiting for its caller."""
-        live, scope = execution.live, execution.scope
-        if live.ended or execution.reply is not None or (scope is not None and scope.cancel_called):
-            if fault is not None:
-                log.error("agent.failed", task=live.id, exc=fault)
-            return
-        live.ensure_created()
-        if fault is not None:
-            fail_task(live, *self._parts_of(fault, live))
-        elif live.state not in INACTIVE and not execution.superseded:
-            log.error("agent.unfinished", task=live.id, state=live.state.name.lower())
-            fail_task(live, Part(text=UNFINISHED_TEXT))
-
-    @staticmethod
-    def _parts_of(fault: BaseException, live: LiveTask) -> tuple[Part, ...]:
-        """What a caller may know of an executor's exception: everything that a declared error declares, else nothing."""
-        failure = declared_failure(fault)
-        if failure is not None:
-            return failure_parts(failure)
-        log.error("agent.failed", task=live.id, exc=fault)
-        return (Part(text=AGENT_FAILED_TEXT),)
+            execution.conclude(await self._executor.execute(execution.context, execution.events))
 
     # -- cancellation ------------------------------------------------------------------------------------------
 
@@ -223,18 +180,8 @@ class Runner:
 
         Raises `FailureError(TaskNotCancelable)` where its executor refuses, and what `wait_committed` raises.
         """
-        import anyio  # late, as above
-
-        events = TaskEvents(live)
-        fault: BaseException | None = TimeoutError("cancel took too long")
-        with anyio.move_on_after(CANCEL_SECONDS):
-            cancelled = await attempt(lambda: self._executor.cancel(context, events))
-            fault = cancelled.exc if isinstance(cancelled, Raised) else None
-        if isinstance(fault, NotCancelable):
-            raise FailureError(TaskNotCancelable(task_id=live.id, current_state=live.state.value))
-        if fault is not None:
-            log.error("agent.failed", task=live.id, exc=fault)
+        await self._executor.cancel(context, TaskEvents(live))
         if not live.ended:
-            live.publish(StatusChanged(TaskStatus(TaskState.CANCELED, timestamp=now())))
+            live.set_status(TaskState.CANCELED)
         self.interrupt(live)
         return await wait_committed(live)

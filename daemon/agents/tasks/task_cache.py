@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, final
 
 from ..errors import task_not_found
 from ..model.draft import apply_events
-from ..model.size import size_of_task
+from ..model.size import size_of_message, size_of_task
 from ..model.states import INACTIVE
-from ..model.types import Task
-from ..stores.interface import TaskStore
+from ..model.types import Message, Task
+from ..stores.interface import StoredTask, TaskStore
 from ..task_memory import TaskMemory
 from .event_buffer import BufferUsage
 from .live_task import LiveTask
@@ -33,9 +33,9 @@ class TaskCache:
     ) -> None:
         self._store = store
         self._on_publish = on_publish
-        self.memory: Final = memory or TaskMemory()
+        self._memory = memory or TaskMemory()
         self._tasks: dict[str, LiveTask] = {}
-        self._usage = BufferUsage(self.memory)
+        self._usage = BufferUsage(self._memory)
         self._load_lock: anyio.Lock | None = None
         self._read_lock: anyio.Lock | None = None
         self.on_load: Callable[[], None] = lambda: None
@@ -51,11 +51,15 @@ class TaskCache:
 
     def create(self, task: Task, scope: str) -> LiveTask:
         """A new task, pinned. Raises `FailureError(Overloaded)` where there is no memory for it."""
-        self.memory.check(size_of_task(task))
+        self._memory.check(size_of_task(task))
         live = self._new(task, 0, scope)
         live.pins = 1
         self._tasks[task.id] = live
         return live
+
+    def check_memory(self, message: Message) -> None:
+        """Raises `FailureError(Overloaded)` where there is no memory for one more message of a task."""
+        self._memory.check(size_of_message(message))
 
     async def pin(self, task_id: str, scope: str | None) -> LiveTask:
         """The task, in memory until `unpin`. `scope` None is for the daemon itself.
@@ -83,21 +87,22 @@ class TaskCache:
             self.unpin(live)
 
     async def read(self, task_id: str, scope: str) -> Task:
-        """The task as it is in the store; it does not enter the cache. Raises `FailureError(TaskNotFound)`.
-
-        One at a time: many large ones would not be taken as fast as the store gives them.
-        """
-        import anyio  # late: the first replies leave without an event loop
-
-        if self._read_lock is None:
-            self._read_lock = anyio.Lock(fast_acquire=True)
-        async with self._read_lock:
-            stored = await self._store.load(task_id)
+        """The task as it is in the store; it does not enter the cache. Raises `FailureError(TaskNotFound)`."""
+        stored = await (self._load_alone(task_id) if self._store.durable else self._store.load(task_id))
         if stored is None or stored.scope != scope:
             raise task_not_found(task_id)
         if not stored.later_events:
             return stored.snapshot
         return apply_events(stored.snapshot, [logged.event for logged in stored.later_events])
+
+    async def _load_alone(self, task_id: str) -> StoredTask | None:
+        """Load one task at a time: until its reply is counted, a task that was read from the disk counts nowhere."""
+        import anyio  # late: the first replies leave without an event loop
+
+        if self._read_lock is None:
+            self._read_lock = anyio.Lock(fast_acquire=True)
+        async with self._read_lock:
+            return await self._store.load(task_id)
 
     async def _load(self, task_id: str) -> LiveTask | None:
         """Load one task at a time: else one could be loaded, changed and evicted while an older state of it is still read."""
@@ -127,7 +132,7 @@ class TaskCache:
         return live
 
     def _new(self, task: Task, generation: int, scope: str) -> LiveTask:
-        return LiveTask(task, generation, scope, self._store.owner_id, self._on_publish, self._usage, self.memory)
+        return LiveTask(task, generation, scope, self._store.owner_id, self._on_publish, self._usage, self._memory)
 
     def evict_unused(self, live: LiveTask) -> None:
         """Evict a task that is not pinned, once the store has all of it."""

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import A2AVersion, Failure
+from ....errors.failures import A2AVersion, AgentFailure, Failure
 from ....errors.type_building import build_decoder
 from ...operations.decoders import Arguments
 from ...operations.msgspec_errors import DECODE_ERRORS
@@ -116,6 +116,18 @@ class ProtocolVersion(Protocol):
 def covers_version(name: A2AVersion, version: str) -> bool:
     """Whether a version is `name` or a patch release of it, which has the same JSON."""
     return f"{version}.".startswith(f"{name}.")
+
+
+def failure_in(version: ProtocolVersion, failure: Failure) -> Failure:
+    """The failure as this version writes it."""
+    if not isinstance(failure, AgentFailure):
+        return failure
+    state = failure.current_state
+    return msgspec.structs.replace(
+        failure,
+        version=version.name,
+        current_state=None if state is None else version.state_name(TaskState(state)),
+    )
 
 
 def limit_history(task: Task, history_length: int | None) -> Task:

@@ -1,6 +1,5 @@
 """Builds the agent card that a daemon with the same settings would serve. Prints nothing, and serves nothing."""
 
-from .. import __version__
 from ..daemon.agents.card.model import AgentCard
 from ..daemon.agents.push.notifier import is_push_available
 from ..daemon.agents.service.card_builder import CardBuilder, stdio_interfaces
@@ -10,6 +9,7 @@ from ..daemon.dispatch.execution import Raised, attempt_now
 from ..daemon.operations.access import PARENT
 from ..daemon.operations.registry import Registry
 from ..daemon.settings import Settings, UsageError
+from ..version import __version__
 from .app_import import importing_apps
 
 

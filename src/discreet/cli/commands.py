@@ -72,11 +72,11 @@ VERBS: Final[dict[str, Verb]] = {
     ),
     "card": Verb(
         "card",
-        "[APP ...] [--dialect 1.0|0.3] [--extended] [FLAG ...]",
+        "[APP ...] [--a2a-version 1.0|0.3] [--extended] [FLAG ...]",
         "Print the agent card (A2A) of what would be served.",
         (
             "discreet card ./app.py:agent",
-            "discreet card ./app.py:files --dialect 0.3",
+            "discreet card ./app.py:files --a2a-version 0.3",
             "discreet card ./app.py:agent --extended",
         ),
     ),

@@ -41,7 +41,7 @@ SIGNAL_STATUSES: Final[Mapping[int, str]] = {
 
 CALL_STATUSES: Final[Mapping[int, str]] = {
     EXIT_OK: "the result, or the stream's last event, was printed",
-    EXIT_FAILED: "the reader of stdout is gone",
+    EXIT_FAILED: "the reader of stdout is gone, or stdout can't be written",
     EXIT_USAGE: "the command line is wrong; nothing was called",
     EXIT_WRONG_REQUEST: "the request or its params are wrong",
     4: "there is no such method",

@@ -5,11 +5,11 @@ Status 0 is success, 1 is failure, 2 is wrong usage. A failure is one line on st
 
 from collections.abc import Sequence
 
-from .. import __version__
 from ..daemon.lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from ..daemon.settings import UsageError
 from ..daemon.settings.reference import EXPECTED
 from ..daemon.settings.sources import closest_match
+from ..version import __version__
 from .commands import DEFAULT_VERB, VERBS, HelpShown, general_help, load_verb
 from .output import discard_stdout, write_stderr, write_stdout
 

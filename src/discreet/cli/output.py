@@ -2,34 +2,44 @@
 
 import os
 import sys
+from typing import Final
 
 from ..daemon.settings import UsageError
-from ..errors.printable import printable
+from ..errors.printable import cut, printable
+
+MAX_LINE_CHARACTERS: Final = 8192
+"""How much of a line on stderr is written: more than any text of this program, less than a hostile server may send."""
 
 
 def write_stdout(text: str) -> None:
     """Write the text and a line end, and flush. Characters that the stream cannot encode are escaped.
 
     Does nothing if this process was started without stdout; verbs whose result matters call `require_stdout` first.
-    Raises `BrokenPipeError` when the reader is gone; `main` then ends the program without a message.
+    Raises `BrokenPipeError` when the reader is gone, `main` then ends the program without a message; any other `OSError` says
+    that stdout is meant.
     """
     stream = sys.stdout
     if stream is None:  # started with stdout closed
         return
     encoding = stream.encoding or "utf-8"
-    stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
-    stream.flush()
+    try:
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+        stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as exc:
+        raise OSError(exc.errno, f"stdout can't be written: {os.strerror(exc.errno or 0)}") from exc
 
 
 def write_stderr(message: str) -> None:
-    """Write `discreet: MESSAGE` as one line; control characters are escaped, line ends among them.
+    """Write `discreet: MESSAGE` as one line; control characters are escaped, line ends among them. A long one is cut.
 
     Never raises: if stderr can't be written, the exit status is all that is left to say it.
     """
     if sys.stderr is None:
         return
     try:
-        sys.stderr.write(f"discreet: {printable(message)}\n")
+        sys.stderr.write(f"discreet: {printable(cut(message, MAX_LINE_CHARACTERS))}\n")
         sys.stderr.flush()
     except OSError:
         _redirect_to_null(sys.stderr.fileno())

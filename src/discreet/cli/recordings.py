@@ -7,7 +7,6 @@ import msgspec
 from ..daemon.settings import UsageError
 from ..framing.events import Framing
 from ..recording.format import Recording, RecordingError, read_recording
-from ..recording.json_values import JSON_ERRORS
 from ..recording.script import Script, build_script
 
 
@@ -28,8 +27,6 @@ def load_recording(path: str, framing: Framing | None) -> LoadedRecording:
         raise UsageError(f"{path}: {os.strerror(exc.errno or 0)}") from exc
     except RecordingError as exc:
         raise UsageError(str(exc)) from exc
-    except JSON_ERRORS as exc:
-        raise UsageError(f"{path}: a message in it is not JSON") from exc
 
 
 def _framing(recording: Recording) -> Framing:

@@ -59,7 +59,7 @@ _UNSUPPORTED_MEMBER: Final = re.compile(r'["\\\x00-\x1f]')
 """Characters that msgspec refuses in the name of a member. An object with such a member becomes a `MapType`."""
 
 _TAG_INTEGERS: Final = range(-(2**63), 2**63)
-"""The integers that msgspec accepts as tags."""
+"""The integers that msgspec accepts as tags and in literals."""
 
 
 @final
@@ -256,6 +256,8 @@ def _literals(values: list[Any]) -> Type:
         return union_of((_literals(rest), ScalarType("null"))) if rest else ScalarType("null")
     kinds = {type(value) for value in values}
     if kinds and kinds <= {str, int}:
+        if any(isinstance(value, int) and value not in _TAG_INTEGERS for value in values):
+            return union_of(ScalarType("string" if kind is str else "integer") for kind in sorted(kinds, key=str))
         return LiteralType(tuple(dict.fromkeys(values)))
     if kinds == {bool}:
         return ScalarType("boolean")

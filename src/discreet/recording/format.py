@@ -7,11 +7,13 @@ Everything in it is already scrubbed. docs/recording.md describes the file for u
 from __future__ import annotations
 
 import os
+import stat
+import sys
 from collections.abc import Iterator
-from typing import Final, Literal, TypeAlias, final
+from typing import Annotated, Final, Literal, TypeAlias, final
 
 import msgspec
-from msgspec import Raw
+from msgspec import Meta, Raw
 
 from ..errors.type_building import decoder_for
 from ..framing.parser import FramingChoice
@@ -24,16 +26,22 @@ Sender: TypeAlias = Literal["client", "server"]
 StreamName: TypeAlias = Literal["client", "server", "stderr"]
 """The streams of a session: the client's output, the server's output, the server's stderr."""
 
+MAX_RECORDING_BYTES: Final = 256 * 1024 * 1024
+"""The largest file that is read. All of it is in memory during a replay."""
+
 StrPath: TypeAlias = "str | os.PathLike[str]"
 
 _OWNER_ONLY: Final = 0o600
 """The mode of a new file. Scrubbing finds secrets, but a session may hold other confidential text."""
 
+_OTHERS: Final = 0o077
+"""Every permission of users other than the owner."""
+
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
     """`ms` is in milliseconds since the start of the session."""
 
-    ms: float
+    ms: Annotated[float, Meta(ge=0)]
 
 
 class StartEntry(_Entry, frozen=True, kw_only=True, tag="start"):
@@ -49,7 +57,7 @@ class MessageEntry(_Entry, frozen=True, kw_only=True, tag="message"):
 
     sender: Sender = msgspec.field(name="from")
     message: Raw
-    scrubbed: dict[str, int] = msgspec.field(default_factory=dict)
+    scrubbed: dict[str, Annotated[int, Meta(ge=0)]] = msgspec.field(default_factory=dict)
 
 
 class OmittedEntry(_Entry, frozen=True, kw_only=True, tag="omitted"):
@@ -57,7 +65,7 @@ class OmittedEntry(_Entry, frozen=True, kw_only=True, tag="omitted"):
 
     sender: Sender = msgspec.field(name="from")
     reason: str
-    size: int = msgspec.field(name="bytes")
+    size: Annotated[int, Meta(ge=0)] = msgspec.field(name="bytes")
 
 
 class ClosedEntry(_Entry, frozen=True, kw_only=True, tag="closed"):
@@ -82,10 +90,11 @@ Entry: TypeAlias = StartEntry | MessageEntry | OmittedEntry | ClosedEntry | Stde
 
 
 class Recording(msgspec.Struct, frozen=True):
-    """The content of a file: its start, and the entries after it."""
+    """The content of a file: its start, and the entries after it. `name` is the file's."""
 
     start: StartEntry
     entries: tuple[Entry, ...]
+    name: str = "the recording"
 
     @property
     def end(self) -> EndEntry | None:
@@ -99,12 +108,42 @@ class RecordingError(ValueError):
     """A file is no recording, or has another version. The message names the file and the line."""
 
 
-def create_file(path: StrPath) -> int:
-    """Open a file to write a recording to, and return its descriptor.
+@final
+class ForeignFile(OSError):
+    """The file belongs to another user, and not only that one may use it."""
 
-    An existing file keeps its content; only the owner can read a new one. Raises `OSError`.
+
+def create_file(path: StrPath) -> int:
+    """Open the file that a user named for a recording, and return its descriptor. A symbolic link is followed.
+
+    An existing file keeps its content. Only the owner can use the file, also if others could use it before. Raises `OSError`;
+    `ForeignFile` for another user's file that more than its owner may use.
     """
-    return os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), _OWNER_ONLY)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), _OWNER_ONLY)
+    try:
+        _make_private(fd)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def create_new_file(path: StrPath) -> int:
+    """Open a file that nobody named, and that must not exist yet: not even as a link that another user left there."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), _OWNER_ONLY)
+
+
+def _make_private(fd: int) -> None:
+    """Take every permission of other users away from a file. A pipe or a device keeps its own."""
+    if sys.platform == "win32":
+        return
+    status = os.fstat(fd)
+    mode = stat.S_IMODE(status.st_mode)
+    if not stat.S_ISREG(status.st_mode) or not mode & _OTHERS:
+        return
+    if status.st_uid != os.geteuid():
+        raise ForeignFile
+    os.fchmod(fd, mode & ~_OTHERS)
 
 
 @final
@@ -122,17 +161,22 @@ class RecordingWriter:
 
 def read_recording(path: StrPath) -> Recording:
     """Read a file. An incomplete last line is left out. Raises `OSError` and `RecordingError`."""
+    name = str(os.fspath(path))
     with open(path, "rb") as file:
-        data = file.read()
-    entries = _read_entries(data, os.fspath(path))
+        data = file.read(MAX_RECORDING_BYTES + 1)
+    if len(data) > MAX_RECORDING_BYTES:
+        raise RecordingError(f"{name}: larger than {MAX_RECORDING_BYTES} bytes, the largest recording that is read")
+    entries = _read_entries(data, name)
     start = next(entries, None)
     if not isinstance(start, StartEntry):
-        raise RecordingError(f"{os.fspath(path)}: not a recording: the first line is no start entry")
+        raise RecordingError(f"{name}: not a recording: the first line is no start entry")
     rest = tuple(entries)
     for number, entry in enumerate(rest, 2):
         if isinstance(entry, StartEntry):
-            raise RecordingError(f"{os.fspath(path)}:{number}: a second start entry: a file holds one recording")
-    return Recording(start, rest)
+            raise RecordingError(f"{name}:{number}: a second start entry: a file holds one recording")
+        if isinstance(entry, EndEntry) and entry is not rest[-1]:
+            raise RecordingError(f"{name}:{number + 1}: an entry after the end entry")
+    return Recording(start, rest, name)
 
 
 _encode = msgspec.json.Encoder().encode

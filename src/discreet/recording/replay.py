@@ -30,17 +30,26 @@ WAIT_SECONDS: Final = 10.0
 """How long to wait for each message that the server sent in the recording, and then for the server's end."""
 
 
+MAX_SURPLUS_BYTES: Final = 16 * 1024 * 1024
+"""How many more bytes of messages than the recorded server a server may send before the replay ends. All of them are kept."""
+
+MESSAGE_OVERHEAD: Final = 256
+"""Bytes that a message takes in memory at least, beside its text."""
+
+
 class ReplayResult(msgspec.Struct, frozen=True):
     """The messages of the server by group, and how many of its bytes were no message.
 
     `sent` counts the client's messages that were sent. `unfilled` are (method, path) pairs in them where a secret was needed
-    and the mark `<redacted>` was sent instead.
+    and the mark `<redacted>` was sent instead. `overrun` says that the server sent so much more than recorded that the rest
+    was not read.
     """
 
     received: dict[MessageGroup, list[Json]]
     invalid_bytes: int
     sent: int
     unfilled: tuple[tuple[str, str], ...]
+    overrun: bool = False
 
 
 async def replay(
@@ -68,6 +77,8 @@ class _Replayer:
         self._channel = Channel(
             transport, parser_for(framing, FrameLimits(max_body=MAX_MESSAGE_BYTES)), frame_timeout=math.inf
         )
+        messages = sum(map(len, script.expected.values()))
+        self._unread = script.server_bytes + messages * MESSAGE_OVERHEAD + MAX_SURPLUS_BYTES  # bytes left to read
         self._timeout = timeout
         self._received: defaultdict[MessageGroup, list[Json]] = defaultdict(list)
         self._missing: defaultdict[MessageGroup, int] = defaultdict(int)  # waits that timed out
@@ -83,7 +94,11 @@ class _Replayer:
     @property
     def result(self) -> ReplayResult:
         unfilled = tuple(self._secrets.unfilled)
-        return ReplayResult(dict(self._received), self._invalid_bytes, self._sent, unfilled)
+        return ReplayResult(dict(self._received), self._invalid_bytes, self._sent, unfilled, self._overrun)
+
+    @property
+    def _overrun(self) -> bool:
+        return self._unread < 0
 
     async def run(self) -> None:
         """Take all steps, wait for the messages that followed the last one, and end the stream."""
@@ -107,8 +122,7 @@ class _Replayer:
     # -- sending -----------------------------------------------------------------------------------------------
 
     async def _send(self, step: SendStep) -> None:
-        message = load(dump(step.message))  # a copy
-        self._secrets.fill_in(message, step.scrubbed)
+        message = self._secrets.fill_in(load(dump(step.message)), step.scrubbed)  # of a copy
         if step.answers is not None and isinstance(message, dict):
             request = await self._matching_request(step.answers)
             if request is None:
@@ -156,7 +170,7 @@ class _Replayer:
     # -- receiving ---------------------------------------------------------------------------------------------
 
     async def read_loop(self) -> None:
-        while True:
+        while not self._overrun:
             event = self._channel.next_event()
             match event:
                 case Frame(body):
@@ -167,13 +181,16 @@ class _Replayer:
                     if (fault := await self._channel.receive_more()) is not None:
                         self._invalid_bytes += fault.size
                 case EndOfInput():
-                    self._ended = True
-                    self._notify()
-                    return
+                    break
                 case _:
                     assert_never(event)
+        self._ended = True
+        self._notify()
 
     def _handle(self, body: bytes) -> None:
+        self._unread -= len(body) + MESSAGE_OVERHEAD
+        if self._overrun:
+            return
         try:
             value = load(body)
             dump(value)  # otherwise a lone surrogate would only be found when the value is shown

@@ -7,7 +7,7 @@ from typing import final
 
 import msgspec
 
-from ..client.json_path import parse_path, replace_at, value_at
+from ..client.json_path import Path, parse_path, replace_at, value_at
 from ..errors.redaction.marks import REDACTED
 from .json_values import Json
 from .scrubber import UNNUMBERED, removed_text
@@ -37,8 +37,8 @@ class ReplaySecrets:
                 if isinstance(secret, (str, msgspec.Raw)):
                     self._secrets.setdefault(number, secret)
 
-    def fill_in(self, message: Json, scrubbed: Mapping[str, int]) -> None:
-        """Replace the marks in a message of the client, in place, as far as the secrets are known."""
+    def fill_in(self, message: Json, scrubbed: Mapping[str, int]) -> Json:
+        """The message of the client with its marks replaced, in place, as far as the secrets are known."""
         for place, number in scrubbed.items():
             path = parse_path(place)
             text = value_at(message, path)
@@ -47,6 +47,14 @@ class ReplaySecrets:
                 method = message.get("method") if isinstance(message, dict) else None
                 self.unfilled.append((method if isinstance(method, str) else "", place))
             elif text == REDACTED:
-                replace_at(message, path, secret)
+                message = _with(message, path, secret)
             elif isinstance(text, str) and isinstance(secret, str):
-                replace_at(message, path, text.replace(REDACTED, secret))
+                message = _with(message, path, text.replace(REDACTED, secret))
+        return message
+
+
+def _with(message: Json, path: Path, value: Json) -> Json:
+    if not path:
+        return value
+    replace_at(message, path, value)
+    return message

@@ -9,15 +9,22 @@ from typing import Final, final
 import msgspec
 
 from ..client.json_path import Path, Pattern, format_path, matches, parse_path, parse_pattern
+from ..errors.printable import cut
 from ..errors.redaction.marks import CUT, REDACTED
 from .diff import Missing, ValueDifference, differences
 from .json_values import Json, dump
-from .replay import ReplayResult
+from .replay import MAX_SURPLUS_BYTES, ReplayResult
 from .script import NULL_ID, MessageGroup, RecordedMessage, Script, SendStep
 from .scrubber import MessageScrubber
 
 SHOWN_CHARACTERS: Final = 200
 """How much of a differing value is shown; the recording has all of it."""
+
+PLACE_CHARACTERS: Final = 1000
+"""How much of a message's name and of a path in it is shown."""
+
+PAIRED_REQUESTS: Final = 256
+"""How many requests of the server are tried for a recorded one: the order of more than that is no chance."""
 
 NOTHING: Final = "nothing"
 
@@ -34,7 +41,7 @@ class Difference(msgspec.Struct, frozen=True):
     now: str
 
     def __str__(self) -> str:
-        where = f"{self.message}: {self.path}" if self.path else self.message
+        where = ": ".join(cut(text, PLACE_CHARACTERS) for text in (self.message, self.path) if text)
         return f"{where}\n  recorded  {self.recorded}\n  now       {self.now}"
 
 
@@ -71,6 +78,9 @@ def compare(
         found.append(
             Difference("the server", "", "messages", f"messages, and {result.invalid_bytes} bytes that are no message")
         )
+    if result.overrun:
+        more = f"more than {script.server_bytes + MAX_SURPLUS_BYTES} bytes; the rest was not read"
+        found.append(Difference("the server", "", f"{script.server_bytes} bytes of messages", more))
     return ReplayReport(tuple(found), tuple(_notes(script, result)), result.sent, comparison.compared)
 
 
@@ -124,7 +134,11 @@ class _Comparison:
             left = list(received)
             ordered: list[Json] = []
             for then in recorded:
-                best = min(left, key=lambda now: next(self._differences(then, now), None) is not None, default=None)
+                best = min(
+                    left[:PAIRED_REQUESTS],
+                    key=lambda now: next(self._differences(then, now), None) is not None,
+                    default=None,
+                )
                 if best is not None:
                     left.remove(best)
                     ordered.append(best)
@@ -137,7 +151,10 @@ class _Comparison:
 
     def _differences(self, then: RecordedMessage, now: Json) -> Iterator[ValueDifference]:
         scrubbed = frozenset(map(parse_path, then.scrubbed))
-        return differences(self._scrub(then.message), self._scrub(now), partial(self._ignored, scrubbed))
+        try:
+            yield from differences(self._scrub(then.message), self._scrub(now), partial(self._ignored, scrubbed))
+        except RecursionError:
+            yield (), CUT, CUT
 
     def _ignored(self, scrubbed: frozenset[Path], path: Path) -> bool:
         return path in _ID_PATHS or path in scrubbed or any(matches(pattern, path) for pattern in self._ignore)
@@ -164,4 +181,4 @@ def _shown(value: Json | Missing) -> str:
     if isinstance(value, Missing):
         return NOTHING
     text = dump(value).decode()
-    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}… ({len(text)} characters)"
+    return cut(text, SHOWN_CHARACTERS)

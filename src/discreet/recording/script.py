@@ -10,9 +10,10 @@ from typing import Final, TypeAlias, final
 
 import msgspec
 
+from ..client.json_path import parse_path, value_at
 from ..client.messages import STREAM_EVENT
-from .format import ClosedEntry, MessageEntry, OmittedEntry, Recording
-from .json_values import Json, dump, load
+from .format import ClosedEntry, MessageEntry, OmittedEntry, Recording, RecordingError
+from .json_values import JSON_ERRORS, Json, dump, load
 
 NULL_ID: Final = "null"
 
@@ -64,7 +65,7 @@ class Script(msgspec.Struct, frozen=True):
 
     `server_requests` are in the order of the recording. `methods` are those of the client's requests, by id. `omitted_bytes`
     counts bytes of the client that were not recorded. `cut_off` says that the recording has no end, so the server may send
-    more than expected.
+    more than expected. `server_bytes` is the size of the server's messages.
     """
 
     steps: tuple[Step, ...]
@@ -73,17 +74,19 @@ class Script(msgspec.Struct, frozen=True):
     methods: dict[str, str]
     omitted_bytes: int
     cut_off: bool = False
+    server_bytes: int = 0
 
 
 def build_script(recording: Recording) -> Script:
-    """The script of a recording. Raises `ValueError` or `RecursionError` for messages that are no JSON."""
+    """The script of a recording. Raises `RecordingError` for a message that is no JSON or not scrubbed where its entry says."""
     builder = _ScriptBuilder()
-    for entry in recording.entries:
+    for number, entry in enumerate(recording.entries, 2):
         match entry:
-            case MessageEntry(sender="client"):
-                builder.add_client_message(load(bytes(entry.message)), entry.scrubbed)
             case MessageEntry():
-                builder.add_server_message(load(bytes(entry.message)), entry.scrubbed)
+                try:
+                    builder.add_message(entry)
+                except (*JSON_ERRORS, LookupError) as exc:
+                    raise RecordingError(f"{recording.name}:{number}: {_wrong_part(exc)}") from exc
             case ClosedEntry(sender="client"):
                 builder.steps.append(CloseStep(builder.take_new()))
             case OmittedEntry(sender="client"):
@@ -97,7 +100,14 @@ def build_script(recording: Recording) -> Script:
         builder.methods,
         builder.omitted_bytes,
         cut_off=recording.end is None,
+        server_bytes=builder.server_bytes,
     )
+
+
+def _wrong_part(exc: Exception) -> str:
+    if isinstance(exc, LookupError):
+        return "a path in `scrubbed` leads to nothing in the message"
+    return "the message is no JSON that can be sent, or a path in `scrubbed` is none"
 
 
 def server_message(value: Json) -> tuple[MessageGroup, dict[str, Json]]:
@@ -144,9 +154,22 @@ class _ScriptBuilder:
         self.server_requests: list[RecordedMessage] = []
         self.methods: dict[str, str] = {}
         self.omitted_bytes = 0
+        self.server_bytes = 0
         self._new: Counter[MessageGroup] = Counter()
 
-    def add_client_message(self, message: Json, scrubbed: dict[str, int]) -> None:
+    def add_message(self, entry: MessageEntry) -> None:
+        """Raises one of `JSON_ERRORS` for a wrong message, and `LookupError` for wrong paths."""
+        message = load(bytes(entry.message))
+        dump(message)  # it may be nested too deeply to be sent
+        for path in entry.scrubbed:
+            value_at(message, parse_path(path))
+        if entry.sender == "client":
+            self._add_client_message(message, entry.scrubbed)
+        else:
+            self.server_bytes += memoryview(entry.message).nbytes
+            self._add_server_message(message, entry.scrubbed)
+
+    def _add_client_message(self, message: Json, scrubbed: dict[str, int]) -> None:
         answers = None
         if isinstance(message, dict) and "id" in message:
             method = message.get("method")
@@ -156,7 +179,7 @@ class _ScriptBuilder:
                 answers = self._find_request(message)
         self.steps.append(SendStep(message, scrubbed, self.take_new(), answers))
 
-    def add_server_message(self, value: Json, scrubbed: dict[str, int]) -> None:
+    def _add_server_message(self, value: Json, scrubbed: dict[str, int]) -> None:
         group, message = server_message(value)
         recorded = RecordedMessage(group, message, scrubbed)
         self.expected[group].append(recorded)

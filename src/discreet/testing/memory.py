@@ -32,8 +32,8 @@ async def in_memory(
 
     `timeout` is how long a call waits, in seconds (None: no limit). The settings are those of docs/settings.md with `_`
     for `-`. Settings about the process (apps, logs, parent) have no effect, and neither the environment nor a settings
-    file is read. `provider` and `credentials` are the objects that the settings `identity` and `capabilities` name: they
-    say who callers are, and what `ctx.capabilities` holds.
+    file is read. `provider` and `credentials` are the objects that the settings `identity` and `credential` name: they
+    say who callers are, and what `ctx.credentials` holds.
 
     When the block ends, the daemon's log events of level warning and above are written to `sys.stderr`, with the
     tracebacks of handlers. Leaving the block ends the daemon's input; requests that still run have the drain window to

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from .. import __version__
 from ..client.task_group import background_tasks
 from ..client.validation import check_strings
 from ..daemon.apps import is_agent
@@ -21,6 +20,7 @@ from ..daemon.settings import Settings
 from ..errors.redaction import register
 from ..framing.transports.interface import ByteTransport
 from ..framing.transports.memory import memory_pair
+from ..version import __version__
 from .pending_log import write_pending_log
 
 if TYPE_CHECKING:

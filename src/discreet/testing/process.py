@@ -38,7 +38,7 @@ async def spawned(
     for app in apps:
         if not isinstance(app, str):
             raise TypeError(f"an app is named by a text, not {type(app).__name__}; for objects there is `in_memory`")
-    command = [sys.executable, "-P", "-m", "discreet", "serve", *flags_of(apps, settings)]
+    command = [sys.executable, "-P", "-m", "discreet", "serve", *flags_of(apps, settings, cwd or ".")]
     framing = client_framing(settings.get("framing"))
     environ = _with_absolute_paths(os.environ if env is None else env)
     async with connect(command, cwd=cwd, env=environ, framing=framing, timeout=timeout, stderr=stderr) as peer:

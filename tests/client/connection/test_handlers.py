@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.client import ConnectionFailed
-from discreet.client.connection import connection
+from discreet.client import ConnectionFailed, InvalidReply
+from discreet.client.connection import answers, incoming
 from discreet.errors import FailureError, InvalidParams, OperationError
 
 pytestmark = pytest.mark.anyio
@@ -215,9 +215,114 @@ async def test_a_server_with_too_many_open_requests_loses_the_connection(wired: 
 
         async def serve() -> None:
             await server.read()
-            for number in range(connection.MAX_SERVER_REQUESTS + 1):
+            for number in range(answers.MAX_SERVER_REQUESTS + 1):
                 await server.write(request("ask", number))
 
         tasks.start_soon(serve)
         with pytest.raises(ConnectionFailed):
             await peer.call("m", timeout=None)
+
+
+async def test_a_server_with_too_many_bytes_of_open_requests_loses_the_connection(
+    wired: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "MAX_REQUEST_BYTES", 10_000)
+
+    async def forever(_: Any) -> None:
+        await anyio.sleep_forever()
+
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+        peer.on_request("ask", forever)
+
+        async def serve() -> None:
+            await server.read()
+            for number in range(3):
+                await server.write(request("ask", number, ["x" * 4000]))
+
+        tasks.start_soon(serve)
+        with pytest.raises(ConnectionFailed):
+            await peer.call("m", timeout=None)
+
+
+async def test_one_large_request_is_answered(wired: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "MAX_REQUEST_BYTES", 100)
+    monkeypatch.setattr(answers, "MAX_REPLY_BYTES", 100)
+
+    async def echo(params: Any) -> Any:
+        return params
+
+    async with wired() as (peer, server):
+        peer.on_request("echo", echo)
+        for number in range(3):
+            await server.write(request("echo", number, ["x" * 1000]))
+            assert (await server.read())["result"] == ["x" * 1000]
+
+
+async def test_a_server_that_leaves_too_many_bytes_of_replies_unread_loses_the_connection(
+    wired: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "MAX_REPLY_BYTES", 3_000_000)
+
+    async def large(_: Any) -> str:
+        return "x" * 1_000_000
+
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+        peer.on_request("large", large)
+
+        async def serve() -> None:
+            await server.read()
+            for number in range(6):
+                await server.write(request("large", number))
+
+        tasks.start_soon(serve)
+        with pytest.raises(ConnectionFailed):
+            await peer.call("m", timeout=None)
+
+
+async def test_what_nobody_handles_is_refused_without_being_kept(wired: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "MAX_REQUEST_BYTES", 1000)
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            call = await server.read()
+            for number in range(20):
+                await server.write(request("ask", number, ["x" * 900]))
+            assert {(await server.read())["error"]["code"] for _ in range(20)} == {-32601}
+            await server.reply(call, "done")
+
+        tasks.start_soon(serve)
+        assert await peer.call("m", timeout=None) == "done"
+
+
+@pytest.mark.parametrize("size", [100, 2000])
+async def test_a_request_under_a_huge_id_is_no_request(wired: Any, size: int) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            call = await server.read()
+            await server.write(request("ask", "x" * size))
+            answer = await server.read()
+            assert (answer.get("id") == "x" * size) == (size == 100)
+            await server.reply(call, "done")
+
+        tasks.start_soon(serve)
+        try:
+            assert await peer.call("m", timeout=None) == "done"
+            assert size == 100
+        except InvalidReply:
+            assert size == 2000
+
+
+async def test_errors_that_name_no_request_are_logged_a_few_times(wired: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            call = await server.read()
+            for _ in range(50):
+                await server.write({"jsonrpc": "2.0", "id": None, "error": {"code": 1, "message": "x" * 100_000}})
+            await server.reply(call, "done")
+
+        tasks.start_soon(serve)
+        assert await peer.call("m", timeout=None) == "done"
+    assert len(caplog.records) == incoming.MAX_WARNINGS
+    assert all(len(record.getMessage()) < 2000 for record in caplog.records)

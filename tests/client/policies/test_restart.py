@@ -19,6 +19,7 @@ from discreet.client.peer import CallDefaults
 from discreet.client.policies.restart import RestartHistory, RestartingConnector
 from discreet.client.task_group import background_tasks
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
+from support.timing import FakeTiming
 from support.waits import DEADLINE_SECONDS
 
 # -- how often --------------------------------------------------------------------------------------------------------
@@ -65,25 +66,6 @@ def test_a_policy_out_of_range_is_refused(numbers: dict[str, Any]) -> None:
 
 
 # -- a connector with fake servers -----------------------------------------------------------------------------------
-
-
-class FakeTiming:
-    """A fake clock; only sleeping advances it."""
-
-    def __init__(self) -> None:
-        self.time = 1000.0
-        self.slept: list[float] = []
-
-    def now(self) -> float:
-        return self.time
-
-    async def sleep(self, seconds: float) -> None:
-        await anyio.lowlevel.checkpoint()
-        self.slept.append(seconds)
-        self.time += seconds
-
-    def jitter(self) -> float:
-        return 0.0
 
 
 class Servers:
@@ -277,7 +259,7 @@ async def test_handlers_stay_registered_over_a_restart(servers: Servers) -> None
         await connector.connection()
         body = b'{"jsonrpc":"2.0","method":"told"}'
         await servers.ends[-1].send(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-        with anyio.move_on_after(10):
+        with anyio.move_on_after(DEADLINE_SECONDS):
             await heard.wait()
         assert heard.is_set()
 

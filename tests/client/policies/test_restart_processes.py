@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from pathlib import Path
 
 import anyio
@@ -12,44 +11,32 @@ import pytest
 
 from discreet.client import ConnectionFailed, RestartPolicy, RetryPolicy, connect
 from support.attempts import Log
+from support.hostile import hostile
 from support.waits import DEADLINE_SECONDS
 
 FAKE = """
-import json, os, pathlib, signal, sys, time
+import pathlib
 
 here = pathlib.Path(sys.argv[1])
 lives = int(here.read_text()) + 1 if here.exists() else 1
 here.write_text(str(lives))
 
-def read():
-    length = None
-    while (line := sys.stdin.buffer.readline()).strip():
-        length = int(line.removeprefix(b"Content-Length: "))
-    return None if length is None else json.loads(sys.stdin.buffer.read(length))
-
-def write(message):
-    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-    sys.stdout.buffer.write(b"Content-Length: %d\\r\\n\\r\\n" % len(body) + body)
-    sys.stdout.buffer.flush()
-
 while request := read():
     match request["method"]:
         case "services/list":
-            write({"id": request["id"], "result": [
-                {"name": "q/flaky", "kind": "query"}, {"name": "m/flaky", "kind": "mutation"},
-            ]})
+            reply(request, [{"name": "q/flaky", "kind": "query"}, {"name": "m/flaky", "kind": "mutation"}])
         case "q/flaky" | "m/flaky" | "flaky":
             with here.with_suffix(".ran").open("a") as ran:
                 ran.write(request["method"] + "\\n")
             if lives == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
-            write({"id": request["id"], "result": lives})
+            reply(request, lives)
         case "lives":
-            write({"id": request["id"], "result": lives})
+            reply(request, lives)
         case "services/subscribe":
             for seq in (1, 2, 3):
                 params = {"id": request["id"], "seq": seq, "value": seq}
-                write({"method": "stream/event", "params": params})
+                write({"jsonrpc": "2.0", "method": "stream/event", "params": params})
             os._exit(4)
         case "die":
             os._exit(3)
@@ -58,7 +45,7 @@ while request := read():
 
 @pytest.fixture
 def fake(tmp_path: Path) -> list[str]:
-    return [sys.executable, "-I", "-S", "-c", FAKE, str(tmp_path / "lives")]
+    return hostile(FAKE, str(tmp_path / "lives"))
 
 
 QUICK = RestartPolicy(limit=3, initial=0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import cycle, pairwise
+from itertools import cycle
 from typing import Any
 
 import anyio
@@ -29,28 +29,7 @@ from discreet.errors import failures as facts
 from discreet.errors.backoff import SYSTEM_TIMING
 from discreet.errors.wire import encode_error
 from support.attempts import Log
-
-ALMOST_ONE = 1 - 2**-53
-"""The largest jitter."""
-
-
-class FakeTiming:
-    """A fake clock; sleeping and the test advance it."""
-
-    def __init__(self, jitter: Iterator[float]) -> None:
-        self.time = 1000.0
-        self.slept: list[float] = []
-        self._jitter = jitter
-
-    def now(self) -> float:
-        return self.time
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.time += seconds
-
-    def jitter(self) -> float:
-        return next(self._jitter)
+from support.timing import ALMOST_ONE, FakeTiming
 
 
 async def always(_: ClientError) -> bool:
@@ -215,16 +194,6 @@ async def test_cancellation_ends_the_waiting_between_two_attempts() -> None:
     with anyio.fail_after(20), anyio.CancelScope() as scope:
         await call_with_retries(RetryPolicy(), "m", attempt, always, timing=SYSTEM_TIMING)
     assert (scope.cancelled_caught, attempts) == (True, 1)
-
-
-@pytest.mark.anyio
-async def test_the_system_clock_goes_forward_and_its_jitter_stays_in_bounds() -> None:
-    before = SYSTEM_TIMING.now()
-    await SYSTEM_TIMING.sleep(0)
-    numbers = [SYSTEM_TIMING.jitter() for _ in range(100)]
-    assert SYSTEM_TIMING.now() >= before
-    assert all(0 <= number < 1 for number in numbers)
-    assert all(one != other for one, other in pairwise(numbers))
 
 
 UNKNOWN = {OperationTimedOut, Unavailable}

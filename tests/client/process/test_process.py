@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,29 +23,11 @@ from discreet.client import (
 )
 from discreet.client.process.process import wait_in_thread
 from discreet.client.process.stderr import LINE_BYTES, TAIL_BYTES, StderrLines, StderrTail
+from support.hostile import hostile
 from support.programs import has_ended
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
-
-PRELUDE = """
-import json, os, signal, sys, time
-
-def read():
-    length = None
-    while (line := sys.stdin.buffer.readline()).strip():
-        length = int(line.removeprefix(b"Content-Length: "))
-    return None if length is None else json.loads(sys.stdin.buffer.read(length))
-
-def write(message):
-    body = json.dumps(message).encode()
-    sys.stdout.buffer.write(b"Content-Length: %d\\r\\n\\r\\n" % len(body) + body)
-    sys.stdout.buffer.flush()
-
-def reply(request, result):
-    write({"jsonrpc": "2.0", "id": request["id"], "result": result})
-
-"""
 
 ECHO = """
 while request := read():
@@ -63,10 +44,6 @@ while True:
 QUICK = EndBounds(eof=0.05, terminate=0.05, kill=5.0)
 
 
-def server(source: str) -> list[str]:
-    return [sys.executable, "-I", "-S", "-c", PRELUDE + source]
-
-
 def was_reaped(pid: int) -> bool:
     try:
         os.kill(pid, 0)
@@ -77,7 +54,7 @@ def was_reaped(pid: int) -> bool:
 
 async def test_a_child_is_called_and_ends_when_its_stdin_is_closed() -> None:
     with anyio.fail_after(DEADLINE_SECONDS):
-        async with spawn(server(ECHO)) as process:
+        async with spawn(hostile(ECHO)) as process:
             async with attach(process) as peer:
                 assert await peer.call("echo", {"x": 1}) == {"x": 1}
             assert process.returncode is None
@@ -88,12 +65,12 @@ async def test_a_child_is_called_and_ends_when_its_stdin_is_closed() -> None:
 async def test_cwd_and_env_are_the_childs(tmp_path: Path) -> None:
     source = "while request := read(): reply(request, [os.getcwd(), os.environ.get('X'), os.environ.get('HOME')])"
     folder = tmp_path.resolve()
-    async with connect(server(source), cwd=folder, env={"X": "y"}) as peer:
+    async with connect(hostile(source), cwd=folder, env={"X": "y"}) as peer:
         assert await peer.call("m") == [str(folder), "y", None]
 
 
 async def test_the_child_leads_a_group_of_its_own() -> None:
-    async with spawn(server(ECHO)) as process:
+    async with spawn(hostile(ECHO)) as process:
         assert os.getpgid(process.pid) == process.pid != os.getpgid(0)
 
 
@@ -107,7 +84,7 @@ async def test_a_command_that_can_not_be_run_is_a_failed_connection(command: lis
 
 async def test_a_missing_working_directory_is_a_failed_connection(tmp_path: Path) -> None:
     with pytest.raises(ConnectionFailed):
-        async with connect(server(ECHO), cwd=tmp_path / "gone"):
+        async with connect(hostile(ECHO), cwd=tmp_path / "gone"):
             pass
 
 
@@ -126,10 +103,10 @@ async def test_a_command_that_can_not_be_run_leaves_no_descriptor_open() -> None
 
 
 async def test_a_child_that_ends_leaves_no_descriptor_open() -> None:
-    async with connect(server(ECHO), stderr="collect") as peer:
+    async with connect(hostile(ECHO), stderr="collect") as peer:
         await peer.call("warm up")
     before = os.listdir("/dev/fd")
-    async with connect(server(ECHO), stderr="collect") as peer:
+    async with connect(hostile(ECHO), stderr="collect") as peer:
         await peer.call("again")
     assert os.listdir("/dev/fd") == before
 
@@ -143,7 +120,7 @@ sys.stdout.flush()
 os._exit(3)
 """
     with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(server(source), stderr="collect") as peer:
+        async with connect(hostile(source), stderr="collect") as peer:
             with pytest.raises(ConnectionFailed) as raised:
                 await peer.call("m", timeout=None)
     assert (raised.value.loss.status, raised.value.loss.stderr_tail) == (3, "out of luck\n")
@@ -151,7 +128,7 @@ os._exit(3)
 
 async def test_a_killed_child_is_reported_with_its_signal() -> None:
     with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(server("read(); os.kill(os.getpid(), signal.SIGKILL)")) as peer:
+        async with connect(hostile("read(); os.kill(os.getpid(), signal.SIGKILL)")) as peer:
             with pytest.raises(ConnectionFailed) as raised:
                 await peer.call("m", timeout=None)
     assert raised.value.loss.status == -signal.SIGKILL
@@ -160,7 +137,7 @@ async def test_a_killed_child_is_reported_with_its_signal() -> None:
 async def test_a_child_that_closes_its_stdout_and_lives_on_is_reported_as_such() -> None:
     source = "read(); os.close(1); time.sleep(60)"
     with anyio.fail_after(DEADLINE_SECONDS):
-        async with spawn(server(source), bounds=QUICK) as process, attach(process, explain=process.explain) as peer:
+        async with spawn(hostile(source), bounds=QUICK) as process, attach(process, explain=process.explain) as peer:
             with pytest.raises(ConnectionFailed) as raised:
                 await peer.call("m", timeout=None)
     assert raised.value.loss.status is None
@@ -178,7 +155,7 @@ time.sleep(60)
 """
     answers: list[str] = []
     with anyio.fail_after(DEADLINE_SECONDS):
-        async with spawn(server(source), bounds=QUICK) as process, attach(process) as peer:
+        async with spawn(hostile(source), bounds=QUICK) as process, attach(process) as peer:
 
             async def ask() -> None:
                 answers.append(await peer.call("first", timeout=None))
@@ -199,7 +176,7 @@ time.sleep(60)
 async def test_a_child_that_writes_garbage_fails_the_call() -> None:
     source = "read(); print('debug: here'); sys.stdout.flush(); time.sleep(60)"
     with anyio.fail_after(DEADLINE_SECONDS):
-        async with spawn(server(source), bounds=QUICK) as process, attach(process) as peer:
+        async with spawn(hostile(source), bounds=QUICK) as process, attach(process) as peer:
             with pytest.raises(InvalidReply):
                 await peer.call("m", timeout=None)
 
@@ -211,7 +188,8 @@ while request := read():
 """
     heard: list[str] = []
     with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(server(source), stderr=heard.append) as peer:
+        bounds = EndBounds(eof=DEADLINE_SECONDS)  # it may begin only after the call was given up
+        async with connect(hostile(source), stderr=heard.append, bounds=bounds) as peer:
             with pytest.raises(RequestTimeout):
                 await peer.call("m", timeout=0.5)
     assert heard == ["m", "$/cancelRequest"]
@@ -219,7 +197,7 @@ while request := read():
 
 async def test_a_child_that_ignores_eof_and_sigterm_is_killed() -> None:
     with anyio.fail_after(DEADLINE_SECONDS):
-        async with spawn(server(STUBBORN), bounds=QUICK) as process, attach(process) as peer:
+        async with spawn(hostile(STUBBORN), bounds=QUICK) as process, attach(process) as peer:
             assert await peer.call("m") == "ready"
         assert process.returncode == -signal.SIGKILL
     assert was_reaped(process.pid)
@@ -228,7 +206,7 @@ async def test_a_child_that_ignores_eof_and_sigterm_is_killed() -> None:
 async def test_a_child_that_ignores_eof_gets_sigterm() -> None:
     source = STUBBORN.replace("signal.SIG_IGN", "lambda *_: os._exit(7)")
     with anyio.fail_after(DEADLINE_SECONDS):
-        async with spawn(server(source), bounds=EndBounds(eof=0.05)) as process, attach(process) as peer:
+        async with spawn(hostile(source), bounds=EndBounds(eof=0.05)) as process, attach(process) as peer:
             assert await peer.call("m") == "ready"
         assert process.returncode == 7
 
@@ -236,7 +214,7 @@ async def test_a_child_that_ignores_eof_gets_sigterm() -> None:
 async def test_cancellation_ends_the_child_too() -> None:
     with anyio.fail_after(DEADLINE_SECONDS):
         with anyio.CancelScope() as scope:
-            async with spawn(server(STUBBORN), bounds=QUICK) as process, attach(process) as peer:
+            async with spawn(hostile(STUBBORN), bounds=QUICK) as process, attach(process) as peer:
                 assert await peer.call("m") == "ready"
                 scope.cancel()
                 await anyio.sleep_forever()
@@ -252,7 +230,7 @@ sys.stdout.flush()
 os._exit(5)
 """
     with anyio.fail_after(DEADLINE_SECONDS):
-        async with spawn(server(source)) as process, attach(process) as peer:
+        async with spawn(hostile(source)) as process, attach(process) as peer:
             assert await peer.call("m") == "ready"
         assert process.returncode == 5
 
@@ -265,7 +243,7 @@ for _ in range(1000):
 reply(request, "done")
 """
     with anyio.fail_after(DEADLINE_SECONDS):
-        async with spawn(server(source), stderr="collect") as process, attach(process) as peer:
+        async with spawn(hostile(source), stderr="collect") as process, attach(process) as peer:
             assert await peer.call("m") == "done"
     assert len(process.stderr_tail) == TAIL_BYTES
 
@@ -277,7 +255,7 @@ async def test_a_stderr_callback_that_raises_is_seen_and_the_child_ended() -> No
     started: list[ServerProcess] = []
     with anyio.fail_after(DEADLINE_SECONDS), pytest.raises(ZeroDivisionError):
         async with spawn(
-            server("print('x', file=sys.stderr, flush=True)" + STUBBORN), stderr=broken, bounds=QUICK
+            hostile("print('x', file=sys.stderr, flush=True)" + STUBBORN), stderr=broken, bounds=QUICK
         ) as process:
             started.append(process)
             await anyio.sleep_forever()
@@ -296,7 +274,7 @@ reply(request, child)
 os._exit(0)
 """
     with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(server(source)) as peer:
+        async with connect(hostile(source)) as peer:
             grandchild = await peer.call("m", type=int)
             with pytest.raises(ConnectionFailed) as raised:
                 await peer.call("m", timeout=None)
@@ -315,7 +293,7 @@ reply(request, child)
 os._exit(0)
 """
     with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(server(source), stderr="collect") as peer:
+        async with connect(hostile(source), stderr="collect") as peer:
             grandchild = await peer.call("m", type=int)
             try:
                 with pytest.raises(ConnectionFailed) as raised:
@@ -326,7 +304,7 @@ os._exit(0)
 
 
 def counting_child(stdin: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([*server("sys.exit(len(sys.stdin.read()))")], stdin=stdin)
+    return subprocess.Popen([*hostile("sys.exit(len(sys.stdin.read()))")], stdin=stdin)
 
 
 async def test_a_child_can_be_waited_for_without_process_descriptors() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from discreet.daemon.agents.service.runtime import Runtime
 from discreet.daemon.agents.stores.interface import TaskStore
 from discreet.daemon.agents.stores.memory import MemoryStore
 from discreet.daemon.agents.tasks.executor import AgentExecutor
+from support.waits import DEADLINE_SECONDS
 
 Serving = Callable[..., AbstractAsyncContextManager[RequestHandler]]
 
@@ -38,40 +39,43 @@ def serving() -> Serving:
     async def serve(
         executor: AgentExecutor, store: TaskStore | None = None, **options: Any
     ) -> AsyncIterator[RequestHandler]:
-        runtime = Runtime(store or MemoryStore(), executor, None, lambda live, event, dialect: None, **options)
         async with anyio.create_task_group() as tasks:
-            yield await runtime.ready(tasks.start_soon)
+            yield await Runtime(tasks.start_soon, store or MemoryStore(), executor, None, **options).ready()
             tasks.cancel_scope.cancel()
 
     return serve
 
 
 class Killable:
-    """An SQLite store whose daemon may be killed: `close` then leaves everything as the death of the process would."""
+    """An SQLite store whose daemon may be killed: `close` then leaves behind what the death of the process would."""
 
     def __init__(self, path: Path) -> None:
         from discreet.daemon.agents.stores.sqlite.store import SqliteStore
 
         self.store = SqliteStore(str(path))
         self.killed = False
+        self._path = path
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
 
     async def close(self) -> None:
-        opened, self.store._opened = self.store._opened, None
-        if opened is None:
-            return
-        with anyio.CancelScope(shield=True):
-            if not self.killed:
-                return await opened.close()
-            opened.writer_thread.finish = None
-            await opened.reader_thread.close()
-            await opened.writer_thread.close()
-            connections = opened.connections
-            for connection in (connections.loop_reader, connections.reader, connections.writer):
-                connection.close()
-            os.close(connections.owner_lock._fd)  # this releases the lock; the file and the daemon's row stay
+        if not self.killed:
+            return await self.store.close()
+        with anyio.CancelScope(shield=True):  # as `SqliteStore.close`
+            await self._close_as_killed()
+
+    async def _close_as_killed(self) -> None:
+        """Close, and restore the daemon's row and its lock file, which nobody locks any more."""
+        owner_id = self.store.owner_id
+        await self.store.delete_push_target("", "")  # after it nothing waits to be written
+        with closing(sqlite3.connect(self._path, DEADLINE_SECONDS)) as file:
+            (row,) = file.execute("SELECT writes, last_sequence FROM daemons WHERE owner_id = ?", (owner_id,))
+            await self.store.close()
+            with file:
+                file.execute("INSERT INTO daemons VALUES (?, ?, ?)", (owner_id, *row))
+                file.execute("UPDATE daemons SET writes = writes - ? WHERE owner_id = ''", row[:1])
+        Path(f"{self._path}-daemon-{owner_id}").touch()
 
 
 @pytest.fixture(scope="session")
@@ -85,11 +89,12 @@ def daemon_on() -> Serving:
     """`async with daemon_on(path, executor, killed=True) as handler`: on an SQLite file; with `killed` the block ends as a killed process."""
 
     @asynccontextmanager
-    async def serve(path: Path, executor: AgentExecutor, *, killed: bool = False) -> AsyncIterator[RequestHandler]:
+    async def serve(
+        path: Path, executor: AgentExecutor, *, killed: bool = False, **options: Any
+    ) -> AsyncIterator[RequestHandler]:
         store = Killable(path)
-        runtime = Runtime(store, executor, None, lambda live, event, dialect: None)
         async with anyio.create_task_group() as tasks:
-            yield await runtime.ready(tasks.start_soon)
+            yield await Runtime(tasks.start_soon, store, executor, None, **options).ready()
             store.killed = killed
             tasks.cancel_scope.cancel()
 

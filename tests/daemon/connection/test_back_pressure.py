@@ -64,19 +64,6 @@ async def test_nothing_more_is_begun_when_the_reader_has_gone(serving: Serving) 
     assert begun == [0]
 
 
-async def test_a_cancel_under_an_id_in_flight_is_a_duplicate_and_cancels_nothing(serving: Serving) -> None:
-    service, begun = large()
-    async with serving(service) as wire:
-        await wire.send(wire.request("large/wait", {"number": 1}, id=5))
-        with anyio.fail_after(DEADLINE_SECONDS):
-            while not begun:
-                await anyio.lowlevel.checkpoint()
-        reply = await wire.call("$/cancelRequest", {"id": 5}, id=5)
-        assert reply["error"]["data"] == {"reason": "duplicate-id"}
-        assert (await wire.call("$/cancelRequest", {"id": 5}, id=6))["error"]["code"] == -32800
-        assert (await wire.receive())["id"] == 6
-
-
 def test_a_waiting_request_counts_all_that_it_keeps_alive() -> None:
     body = b'{"jsonrpc":"2.0","id":1,"method":"large/wait","params":{"number":1},"other":"%b"}' % (b"x" * MAX_BYTES)
     call = decode(body)

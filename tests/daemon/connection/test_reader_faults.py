@@ -7,18 +7,24 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Service
 from discreet.daemon.connection.connection import Connection
-from discreet.daemon.dispatch.dispatcher import Dispatcher
+from discreet.daemon.connection.reader import Reader
+from discreet.daemon.connection.writer import Writer
+from discreet.daemon.dispatch.responder import Responder
 from discreet.daemon.host import Host
+from discreet.daemon.rpc.dialect import PLAIN
+from discreet.daemon.rpc.envelope import Call
 from discreet.daemon.services.builtins import builtins
 from discreet.daemon.services.discovery import discovery, rpc_discovery
 from discreet.daemon.settings import Settings
+from discreet.framing.channel import Channel
 from discreet.framing.encoder import encode_frame
+from discreet.framing.events import FrameLimits
+from discreet.framing.parser import parser_for
 from discreet.framing.transports.memory import memory_pair
 
 Serving = Callable[..., AbstractAsyncContextManager[Any]]
@@ -34,13 +40,13 @@ class Alone:
     def watch_client(self, pid: int) -> None: ...
 
 
-_host = Host([Service("app")], Settings(), version="1")
+_host = Host([Service("app")], Settings(framing="newline"), version="1")
 
 METHODS = sorted(
     {
         "$/cancelRequest",
         "$/progress",
-        *(spec.name for spec in builtins(Any, Any).operations),
+        *(spec.name for spec in builtins(Connection(_host, memory_pair()[0], Alone()), Alone()).operations),
         *(spec.name for spec in discovery(_host).operations),
         *(spec.name for spec in rpc_discovery(_host).operations),
     }
@@ -88,12 +94,6 @@ def exchange(*bodies: bytes) -> list[bytes]:
         connection.close()
 
 
-@pytest.fixture(autouse=True)
-def _newline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_host, "settings", Settings(framing="newline"))
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(method=st.sampled_from(METHODS), params=texts, call_id=st.sampled_from([None, b"1", b'"\\u0061"']))
 def test_built_in_methods_survive_params_of_any_structure(method: str, params: bytes, call_id: bytes | None) -> None:
     member = b"" if call_id is None else b'"id":%b,' % call_id
@@ -106,21 +106,40 @@ def test_built_in_methods_survive_params_of_any_structure(method: str, params: b
         assert error.get("code") != -32603, replies[0]
 
 
-def test_a_fault_of_the_daemon_itself_costs_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    accept = Dispatcher.accept
+class Broken:
+    """A dispatcher with a fault."""
 
-    def broken(self: Dispatcher, call: Any) -> None:
+    def __init__(self, responder: Responder) -> None:
+        self._responder = responder
+
+    def accept(self, call: Call) -> None:
         if call.method == "broken":
             raise AttributeError("a fault of ours, with /home/somebody in its text")
-        accept(self, call)
+        self._responder.result(call, b"true")
 
-    monkeypatch.setattr(Dispatcher, "accept", broken)
-    replies = exchange(
-        b'{"jsonrpc":"2.0","id":1,"method":"broken"}',
-        b'{"jsonrpc":"2.0","method":"broken"}',
-        b'{"jsonrpc":"2.0","id":2,"method":"version"}',
+
+class Anything:
+    """Takes everything that is read."""
+
+    full = False
+
+
+def test_a_fault_of_the_daemon_itself_costs_one_request() -> None:
+    ours, theirs = memory_pair()
+    channel = Channel(ours, parser_for("newline", FrameLimits()))
+    writer = Writer(channel, _host.memory, on_lost=lambda cause: None, on_room=lambda: None, on_sent=lambda: None)
+    responder = Responder(writer, _host.memory, PLAIN)
+    dispatcher: Any = Broken(responder)
+    intake: Any = Anything()
+    theirs.send_nowait(
+        memoryview(
+            b'{"jsonrpc":"2.0","id":1,"method":"broken"}\n'
+            b'{"jsonrpc":"2.0","method":"broken"}\n'
+            b'{"jsonrpc":"2.0","id":2,"method":"sound"}\n'
+        )
     )
-    assert [json.loads(reply) for reply in replies] == [
+    Reader(channel, dispatcher, responder, writer, intake).begin()
+    assert [json.loads(reply) for reply in (theirs.receive_nowait() or b"").splitlines()] == [
         {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "Internal error"}},
-        {"jsonrpc": "2.0", "id": 2, "result": {"version": "1"}},
+        {"jsonrpc": "2.0", "id": 2, "result": True},
     ]

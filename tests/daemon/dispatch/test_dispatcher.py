@@ -310,7 +310,7 @@ async def test_a_thread_that_notifies_waits_for_a_client_that_does_not_read(serv
 
 
 async def test_services_announce_what_clients_of_lsp_must_hear_from_initialize(serving: Serving) -> None:
-    async with serving(Service("textDocument", announces={"hoverProvider": True})) as wire:
+    async with serving(Service("textDocument", capabilities={"hoverProvider": True})) as wire:
         capabilities = (await wire.call("initialize", {"processId": None}))["result"]["capabilities"]
         assert capabilities["hoverProvider"] is True
         assert capabilities["cancelRequest"] is True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 from discreet import CallFailed, Context, Service
-from discreet.daemon.dispatch.thread_pool import ThreadPool
 from discreet.errors.failures import Overloaded
 
 pytestmark = pytest.mark.anyio
@@ -19,28 +17,18 @@ pytestmark = pytest.mark.anyio
 Serving = Callable[..., AbstractAsyncContextManager[Any]]
 
 
-@pytest.fixture
-def only(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """`only(n)`: from now on the system gives the handlers of this test's daemon `n` threads."""
-    start = threading.Thread.start
-    left = 0
-    earlier = {id(found) for found in gc.get_objects() if type(found) is ThreadPool}  # they may still start some
+class FewThreads:
+    """A system that gives the handlers of a daemon so many threads more."""
 
-    def start_if_any(thread: threading.Thread) -> None:
-        nonlocal left
-        pool = getattr(getattr(thread, "_target", None), "__self__", None)
-        if isinstance(pool, ThreadPool) and id(pool) not in earlier:
-            if not left:
-                raise RuntimeError("can't start new thread")
-            left -= 1
-        start(thread)
+    def __init__(self, wire: Any, left: int) -> None:
+        self.left = left
+        wire.daemon.host.scheduler.threads.start_thread = self._start
 
-    def allow(count: int) -> None:
-        nonlocal left
-        left = count
-        monkeypatch.setattr(threading.Thread, "start", start_if_any)
-
-    return allow
+    def _start(self, thread: threading.Thread) -> None:
+        if not self.left:
+            raise RuntimeError("can't start new thread")
+        self.left -= 1
+        thread.start()
 
 
 def service(gate: threading.Event) -> Service:
@@ -70,30 +58,28 @@ def code(reply: dict[str, Any]) -> str:
     return found
 
 
-async def test_without_any_thread_each_request_is_overloaded(serving: Serving, only: Callable[[int], None]) -> None:
-    only(0)
+async def test_without_any_thread_each_request_is_overloaded(serving: Serving) -> None:
     async with serving(service(threading.Event())) as wire:
+        system = FewThreads(wire, 0)
         await wire.send(*(wire.request("nest/wait", {"n": n}) for n in range(5)))
         assert [code(reply) for reply in await wire.receive_all(5)] == ["OVERLOADED"] * 5
-        only(5)
+        system.left = 5
         assert (await wire.call("nest/inner"))["result"] == "inner"
 
 
-async def test_the_threads_that_there_are_work_off_what_waits(serving: Serving, only: Callable[[int], None]) -> None:
+async def test_the_threads_that_there_are_work_off_what_waits(serving: Serving) -> None:
     gate = threading.Event()
-    only(2)
     async with serving(service(gate)) as wire:
+        FewThreads(wire, 2)
         await wire.send(*(wire.request("nest/wait", {"n": n}) for n in range(9)))
         await wire.nothing_more()
         gate.set()
         assert {reply["result"] for reply in await wire.receive_all(9)} == set(range(9))
 
 
-async def test_what_only_a_waiting_thread_could_run_is_overloaded(
-    serving: Serving, only: Callable[[int], None]
-) -> None:
-    only(1)
+async def test_what_only_a_waiting_thread_could_run_is_overloaded(serving: Serving) -> None:
     async with serving(service(threading.Event())) as wire:
+        FewThreads(wire, 1)
         assert (await wire.call("nest/outer"))["result"] == Overloaded.__name__
         assert (await wire.call("nest/inner"))["result"] == "inner"
         assert wire.daemon.host.scheduler.counts()["requests"] == 0

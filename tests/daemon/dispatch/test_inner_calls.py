@@ -131,11 +131,11 @@ async def test_neither_metadata_nor_identity_nor_id_travel(serving: Serving, way
     store = Store()
     members = {"serviceParams": {"authorization": "Bearer secret", "traceparent": "00-1-2-3"}}
     access = Access(PARENT, provider)
-    async with serving(store.service, shop(capabilities=["key"]), access=access, capabilities={"key": "value"}) as wire:
+    async with serving(store.service, shop(credentials=["key"]), access=access, credentials={"key": "value"}) as wire:
         for name, params in (("item", {"name": "x"}), ("inline", [1]), ("thread", [1])):
             assert "result" in await wire.call(way, {"name": f"store/{name}", "params": params}, **members)
     service = Identity("shop", frozenset())
-    assert store.seen == [{"identity": service, "metadata": {}, "id": None, "capabilities": {}}] * 3
+    assert store.seen == [{"identity": service, "service_params": {}, "id": None, "credentials": {}}] * 3
 
 
 # -- failures ------------------------------------------------------------------------------------------------------

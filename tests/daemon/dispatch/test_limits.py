@@ -11,8 +11,8 @@ import anyio
 import pytest
 
 from discreet import CallFailed, Context, Service
-from discreet.daemon.logs import log
 from discreet.errors.failures import Internal
+from support.logged_events import LoggedEvents
 
 pytestmark = pytest.mark.anyio
 
@@ -125,19 +125,17 @@ def pit(caught: list[BaseException]) -> Service:
     [("pit/fall", {"n": DEPTH}), ("pit/fall_in_threads", {"n": DEPTH}), ("pit/ping", None)],
 )
 async def test_calls_that_are_nested_too_deep_fail_and_are_logged_once(
-    serving: Serving, method: str, params: Any, monkeypatch: pytest.MonkeyPatch
+    serving: Serving, method: str, params: Any, logged: LoggedEvents
 ) -> None:
-    logged: list[dict[str, Any]] = []
-    monkeypatch.setattr(type(log), "error", lambda self, event, **fields: logged.append({"event": event, **fields}))
     before = threading.active_count()
     async with serving(pit([]), max_call_depth=40) as wire:
         reply = await wire.call(method, params)
         assert reply["error"] == {"code": -32603, "message": "Internal error"}
         assert (await wire.call("pit/fall", {"n": 40}))["result"] == 40
         assert threading.active_count() - before <= 64 + 40
-    assert [line["event"] for line in logged] == ["call.too_deep"]
-    assert logged[0]["depth"] == 40
-    assert logged[0]["chain"].startswith(f"{method} → ")
+    [(event, fields)] = [each for each in logged() if each[0].startswith(("call.", "handler."))]
+    assert (event, fields["depth"]) == ("call.too_deep", 40)
+    assert fields["chain"].startswith(f"{method} → ")
 
 
 async def test_a_handler_may_catch_that_calls_are_nested_too_deep(serving: Serving) -> None:

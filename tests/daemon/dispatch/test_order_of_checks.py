@@ -100,24 +100,3 @@ async def test_inside_a_call_the_identity_is_that_of_the_calling_service(serving
     service, _ = guarded()
     async with serving(service, access=NOBODY) as wire:
         assert (await wire.call("app/ask_who"))["result"] == ["app", ["who:read"]]
-
-
-async def test_a_listing_is_made_once_for_each_identity(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    from discreet.daemon.operations.spec import OperationSpec
-
-    described: list[str] = []
-    describe = OperationSpec.describe_params
-
-    def counted(self: OperationSpec) -> list[str]:
-        described.append(self.name)
-        return describe(self)
-
-    monkeypatch.setattr(OperationSpec, "describe_params", counted)
-    service, _ = guarded()
-    async with serving(service) as wire:
-        first = await wire.call("describeMethods")
-        second = await wire.call("describeMethods")
-        assert first["result"] == second["result"]
-        documents = [(await wire.call("rpc.discover"))["result"] for _ in range(2)]
-        assert documents[0] == documents[1]
-    assert len(described) == len(set(described))

@@ -1,90 +1,15 @@
-"""The writer from `start_logging` to `close`: nobody waits for it, and what it could not write is counted and said."""
+"""The writer from `start_logging` to `close`: what it writes, and when it begins and ends."""
 
-import errno
-import json
 import os
-import re
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-from discreet.daemon.logs import Logger, LogSettings, LogWriter, start_logging, writer
+from discreet.daemon.logs import Logger, LogSettings, LogWriter, start_logging
 from discreet.daemon.logs.queue import MAX_EVENTS
+from support.stderr_pipe import JSON, Reader
 from support.waits import DEADLINE_SECONDS, wait_until
-
-JSON = LogSettings(level="debug", format="json")
-
-
-class Reader:
-    """The parent's end of stderr. It reads all the time, or from `read` on; `lines` is for when all was written."""
-
-    def __init__(self, *, reads: bool = True) -> None:
-        self.fd, self.stderr = os.pipe()
-        self._lines: list[dict[str, object]] = []
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        if reads:
-            self.read()
-        else:
-            fill(self.stderr)
-
-    def read(self) -> None:
-        self._thread.start()
-
-    def _read(self) -> None:
-        with open(self.fd, "rb") as file:
-            self._lines += [json.loads(line) for line in file if line.strip()]
-
-    def lines(self) -> list[dict[str, object]]:
-        os.close(self.stderr)
-        self._thread.join(DEADLINE_SECONDS)
-        assert not self._thread.is_alive(), "somebody else still holds the writing end"
-        return self._lines
-
-    def vanish(self) -> None:
-        """For a reader that never reads: gives the pipe back."""
-        os.close(self.fd)
-        os.close(self.stderr)
-
-
-def fill(fd: int) -> None:
-    """Leaves no room in a pipe."""
-    os.set_blocking(fd, False)
-    try:
-        while True:
-            os.write(fd, b"\n" * 4096)
-    except BlockingIOError:
-        os.set_blocking(fd, True)
-
-
-@pytest.fixture
-def logger() -> Logger:
-    return Logger()
-
-
-@pytest.fixture
-def started(logger: Logger) -> Iterator[Callable[[int], LogWriter]]:
-    """Starts logs as JSON from debug on and sees to it that they are closed."""
-    running: list[LogWriter] = []
-
-    def begin(fd: int, settings: LogSettings = JSON) -> LogWriter:
-        running.append(start_logging(settings, fd, {}, version="1.2.3", logger=logger))
-        return running[-1]
-
-    yield begin
-    for logs in running:
-        logs.close(0)
-
-
-def within_deadline(call: Callable[[], object]) -> None:
-    """Fails instead of hanging when `call` blocks."""
-    thread = threading.Thread(target=call, daemon=True)
-    thread.start()
-    thread.join(DEADLINE_SECONDS)
-    assert not thread.is_alive(), "it blocked"
 
 
 def test_events_are_written_in_order_with_their_fields(logger: Logger, started: Callable[[int], LogWriter]) -> None:
@@ -147,12 +72,9 @@ def test_events_before_the_start_are_bounded_and_the_surplus_is_said(
     assert sum(said) >= 5  # type: ignore[arg-type]
 
 
-def test_closing_ends_the_delay_of_the_first_line(
-    logger: Logger, started: Callable[[int], LogWriter], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writer, "FIRST_LINE_DELAY_SECONDS", 10 * DEADLINE_SECONDS)
+def test_closing_ends_the_delay_of_the_first_line(logger: Logger, started: Callable[..., LogWriter]) -> None:
     reader = Reader()
-    logs = started(reader.stderr)
+    logs = started(reader.stderr, first_line_delay=10 * DEADLINE_SECONDS)
     assert logs.close(DEADLINE_SECONDS) == 0
     assert [line["event"] for line in reader.lines()] == ["daemon.started"]
 
@@ -171,91 +93,6 @@ def test_closing_twice_says_the_same(logger: Logger, started: Callable[[int], Lo
     logger.error("lost")
     assert logs.close(0.01) == logs.close(0.01) == 2
     reader.vanish()
-
-
-def test_a_reader_that_never_reads_blocks_no_caller_and_close_keeps_its_bound(
-    logger: Logger, started: Callable[[int], LogWriter]
-) -> None:
-    reader = Reader(reads=False)
-    logs = started(reader.stderr)
-    total = 3 * MAX_EVENTS
-
-    def talk() -> None:
-        for number in range(total):
-            logger.warning("noise", n=number, text="x" * 200)
-
-    within_deadline(talk)
-    dropped: list[int] = []
-    within_deadline(lambda: dropped.append(logs.close(0.05)))
-    assert dropped == [total + 1]  # with the start line
-    reader.vanish()
-
-
-def test_when_a_slow_reader_reads_again_every_line_is_there_or_counted_where_it_is_missing(
-    logger: Logger, started: Callable[[int], LogWriter]
-) -> None:
-    reader = Reader(reads=False)
-    logs = started(reader.stderr)
-    for number in range(2 * MAX_EVENTS):
-        logger.warning("noise", n=number)
-    reader.read()
-    wait_until(lambda: len(logger.queue) == 0)
-    logger.error("afterwards")
-    dropped = logs.close(DEADLINE_SECONDS)
-    _, *lines = reader.lines()
-    seen = [line["n"] for line in lines if line["event"] == "noise"]
-    said = [line["count"] for line in lines if line["event"] == "logs.dropped"]
-    assert seen == list(range(len(seen)))
-    assert said == [dropped] == [2 * MAX_EVENTS - len(seen)]
-    assert [line["event"] for line in lines[-3:]] == ["noise", "logs.dropped", "afterwards"]
-
-
-def test_a_reader_that_is_gone_makes_the_sink_silent(logger: Logger, started: Callable[[int], LogWriter]) -> None:
-    reader = Reader(reads=False)
-    os.close(reader.fd)
-    logs = started(reader.stderr)
-    for _ in range(10):
-        logger.error("nobody.reads")
-    assert logs.close(DEADLINE_SECONDS) == 11
-    os.close(reader.stderr)
-
-
-def test_a_stderr_that_was_never_open_is_silent(logger: Logger, started: Callable[[int], LogWriter]) -> None:
-    reader = Reader()
-    assert reader.lines() == []
-    logs = started(reader.stderr)  # closed by now
-    logger.error("nobody.reads")
-    assert logs.close(DEADLINE_SECONDS) == 2
-
-
-def test_a_stderr_that_somebody_made_non_blocking_still_gets_every_line(
-    logger: Logger, started: Callable[[int], LogWriter]
-) -> None:
-    reader = Reader(reads=False)
-    os.set_blocking(reader.stderr, False)
-    logs = started(reader.stderr)
-    for number in range(1000):
-        logger.info("tick", n=number, text="x" * 500)  # many times what a pipe holds
-    reader.read()
-    assert logs.close(DEADLINE_SECONDS) == 0
-    assert [line["n"] for line in reader.lines()[1:]] == list(range(1000))
-
-
-def test_the_callers_descriptor_stays_the_callers(logger: Logger, started: Callable[[int], LogWriter]) -> None:
-    reader = Reader()
-    logs = started(reader.stderr)
-    logger.info("tick")
-    logs.close(DEADLINE_SECONDS)
-    os.write(reader.stderr, b'{"still": "open"}\n')
-    assert reader.lines()[-1] == {"still": "open"}
-
-
-def test_a_full_disk_loses_lines_and_says_so_when_it_can() -> None:
-    """/dev/full takes nothing, ever: what can be seen from outside is that nothing is raised and all is counted."""
-    logger = Logger()
-    logs = start_logging(LogSettings(level="debug", file="/dev/full"), 2, {}, logger=logger)
-    logger.error("lost")
-    assert logs.close(DEADLINE_SECONDS) == 2
 
 
 class Broken:
@@ -384,156 +221,3 @@ def test_threads_may_close_at_the_same_time(logger: Logger, settings: LogSetting
         thread.join(DEADLINE_SECONDS)
     assert results == [0] * 4
     assert len(reader.lines()) == (settings is JSON)
-
-
-def test_a_forked_child_writes_its_own_events_and_not_its_parent_s() -> None:
-    script = """
-        import os, warnings
-        from discreet.daemon.logs import LogSettings, log, start_logging
-        warnings.simplefilter("ignore")  # from Python 3.12 on, that a process with threads forks
-        logs = start_logging(LogSettings(level="warn", format="json"), 2, {})
-        log.error("first")
-        child = os.fork()
-        if child == 0:
-            log.error("child")
-            os._exit(logs.close(20))
-        assert os.waitpid(child, 0)[1] == 0
-        log.error("parent")
-        assert logs.close(20) == 0
-    """
-    done = run(script)
-    events = sorted(json.loads(line)["event"] for line in done.stderr.splitlines())
-    assert events == ["child", "first", "parent"]
-
-
-def test_the_main_thread_stays_the_main_thread_though_the_writer_imports() -> None:
-    run("""
-        import sys
-        from discreet.daemon.logs import LogSettings, log, start_logging
-        logs = start_logging(LogSettings(), 2, {})
-        assert "threading" not in sys.modules
-        log.error("first")
-        logs.close(20)
-        import threading
-        assert "structlog" in sys.modules
-        assert threading.current_thread() is threading.main_thread()
-    """)
-
-
-def test_what_was_logged_is_written_when_the_process_ends_without_close(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    run(f"""
-        import os
-        from discreet.daemon.logs import LogSettings, log, start_logging
-        start_logging(LogSettings(level="warn", format="json", file={str(path)!r}), 2, {{}})
-        log.error("first")
-        while not (os.path.exists({str(path)!r}) and os.path.getsize({str(path)!r})):
-            os.sched_yield()  # the writer's start is no part of the time that it has at the end
-        log.error("last")
-    """)
-    assert [json.loads(line)["event"] for line in path.read_text().splitlines()] == ["first", "last"]
-
-
-def test_a_quiet_start_imports_nothing_heavy_and_nothing_reaches_stdout() -> None:
-    done = run("""
-        import sys, msgspec
-        before = set(sys.modules)
-        from discreet.daemon.logs import LogSettings, log, start_logging
-        logs = start_logging(LogSettings(), 2, {})
-        log.info("below.the.level", n=1)
-        loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
-        heavy = {"threading", "logging", "structlog", "datetime", "json", "asyncio", "inspect", "dataclasses", "queue"}
-        assert not loaded & heavy, loaded & heavy
-        log.error("above.it")
-        logs.close(20)
-        assert "structlog" in sys.modules
-        assert "logging" not in before
-    """)
-    assert done.stdout == ""
-    assert re.fullmatch(r"timestamp=\S+ level=error event=above\.it\n", done.stderr)
-
-
-def run(script: str) -> subprocess.CompletedProcess[str]:
-    """Runs a script in a process of its own, whose stderr is a pipe; it must succeed."""
-    lines = script.strip("\n").splitlines()
-    indent = len(lines[0]) - len(lines[0].lstrip())
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", "\n".join(line[indent:] for line in lines)],
-        env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done
-
-
-def test_a_file_gets_the_lines_and_is_for_its_owner_alone(tmp_path: Path, logger: Logger) -> None:
-    reader, path = Reader(), tmp_path / "daemon.log"
-    logs = start_logging(LogSettings(file=str(path)), reader.stderr, {}, logger=logger)
-    logger.info("tick")
-    assert logs.close(DEADLINE_SECONDS) == 0
-    assert [re.search(r"event=(\S+)", line)[1] for line in path.read_text().splitlines()] == ["daemon.started", "tick"]  # type: ignore[index]
-    assert path.stat().st_mode & 0o077 == 0
-    assert reader.lines() == []
-    assert logs.sink_name == str(path)
-
-
-def test_a_file_that_is_there_is_appended_to(tmp_path: Path, logger: Logger) -> None:
-    reader, path = Reader(), tmp_path / "daemon.log"
-    path.write_text("kept\n")
-    start_logging(LogSettings(format="json", file=str(path)), reader.stderr, {}, logger=logger).close(DEADLINE_SECONDS)
-    first, second = path.read_text().splitlines()
-    assert (first, json.loads(second)["event"]) == ("kept", "daemon.started")
-    assert reader.lines() == []
-
-
-def _directory(tmp_path: Path) -> str:
-    return str(tmp_path)
-
-
-def _missing_folder(tmp_path: Path) -> str:
-    return str(tmp_path / "missing" / "daemon.log")
-
-
-def _fifo_without_reader(tmp_path: Path) -> str:
-    os.mkfifo(tmp_path / "fifo")
-    return str(tmp_path / "fifo")
-
-
-def _null_character(tmp_path: Path) -> str:
-    return str(tmp_path / "a\0b")
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        (_directory, errno.EISDIR),
-        (_missing_folder, errno.ENOENT),
-        (_fifo_without_reader, errno.ENXIO),
-        (_null_character, errno.EINVAL),
-    ],
-)
-def test_a_file_that_can_t_be_written_is_a_warning_on_stderr(
-    tmp_path: Path, logger: Logger, name: Callable[[Path], str], reason: int
-) -> None:
-    reader = Reader()
-    settings = LogSettings(format="json", file=name(tmp_path))
-    start_logging(settings, reader.stderr, {}, logger=logger).close(DEADLINE_SECONDS)
-    [line] = reader.lines()
-    assert (line["level"], line["event"], line["reason"]) == ("warn", "logs.file_unusable", errno.errorcode[reason])
-
-
-@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/stderr"])
-def test_a_standard_stream_named_as_a_file_is_stderr(name: str) -> None:
-    done = run(f"""
-        import os
-        from discreet.daemon.logs import LogSettings, log, start_logging
-        logs = start_logging(LogSettings(format="json", file="{name}"), 2, {{}})
-        log.error("tick")
-        assert logs.sink_name == "stderr"
-        logs.close(20)
-    """)
-    assert done.stdout == ""
-    assert [json.loads(line)["event"] for line in done.stderr.splitlines()] == ["tick"]

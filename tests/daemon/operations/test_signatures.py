@@ -44,7 +44,7 @@ def context_by_name(*, ctx: Context, path: str) -> None: ...
     [
         (no_annotation, "'path' has no annotation"),
         (no_annotation_of_rest, "'params' has no annotation"),
-        (positional_only, "'path' is positional-only"),
+        (positional_only, "'path' takes the whole params"),
         (any_number, "'paths' takes any number"),
         (two_underscores, "'__path' can't begin"),
         (nowhere, "'path' has an annotation that can't be decoded"),

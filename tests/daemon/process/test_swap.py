@@ -57,7 +57,7 @@ class Line:
         self.carried: ConnectionState | None = None
         self.daemons: list[Daemon] = []
         self.statuses: list[int] = []
-        self.on_swap: Callable[[ConnectionState], object] = self._keep
+        self.on_swap: Callable[[ConnectionState], object] = self.keep
         self._transport = transport
         self._settings = settings
 
@@ -77,7 +77,7 @@ class Line:
     def _swapped(self, state: ConnectionState) -> None:
         self.on_swap(state)
 
-    def _keep(self, carried: ConnectionState) -> None:
+    def keep(self, carried: ConnectionState) -> None:
         self.carried = carried
 
 
@@ -194,7 +194,7 @@ async def test_processes_that_the_client_named_are_carried_over(wire_class: Any)
     async with lines(wire_class) as line:
         await line.wire.call("initialize", {"processId": os.getpid()})
         seen: list[ConnectionState] = []
-        line.on_swap = lambda carried: (seen.append(carried), line._keep(carried))[0]
+        line.on_swap = lambda carried: (seen.append(carried), line.keep(carried))[0]
         await until(line.daemons[0].swap)
         await until(lambda: bool(seen))
         assert seen[0].watched == (os.getpid(),)

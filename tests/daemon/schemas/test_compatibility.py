@@ -53,6 +53,26 @@ def text(**limits: Any) -> Any:
     return Annotated[str, Meta(**limits)]
 
 
+SAME = [
+    # two ways to write one set of values
+    (bounded(gt=0), bounded(ge=1)),
+    (bounded(lt=5), bounded(le=4)),
+    (bounded(gt=0, multiple_of=5), bounded(ge=5, multiple_of=5)),
+    (bounded(multiple_of=1), int),
+    (bounded(ge=1, le=3), Literal[1, 2, 3]),
+    (bounded(gt=0, lt=2), Literal[1]),
+    (Literal["a", "b"], Literal["b", "a"]),
+    (Literal[True, False], bool),
+    (int | str, str | int),
+    (X | Y, Y | X),
+    (text(min_length=0), str),
+    (Annotated[list[int], Meta(min_length=0)], list[int]),
+    (Annotated[float, Meta(multiple_of=0.5)], Annotated[float, Meta(multiple_of=0.50)]),
+    (tuple[int, int], Annotated[list[int], Meta(min_length=2, max_length=2)]),
+    (tuple[int, ...], frozenset[int]),
+    (Annotated[int, Meta(title="t", description="d", examples=[1])], int),
+]
+
 WIDER = [
     # what takes less, what takes more, and the first path at which the step back is seen
     (int, float, ""),
@@ -67,6 +87,10 @@ WIDER = [
     (Literal[1], float, ""),
     (bounded(ge=2), bounded(ge=1), ""),
     (bounded(gt=1), bounded(ge=1), ""),
+    (bounded(gt=0), bounded(gt=-1), ""),
+    (bounded(ge=1, le=4), Literal[1, 2, 3, 4, 5], ""),
+    (bounded(), Annotated[float, Meta(multiple_of=0.5)], ""),
+    (Annotated[float, Meta(gt=0)], Annotated[float, Meta(ge=0)], ""),
     (bounded(le=2), int, ""),
     (bounded(lt=2), bounded(le=2), ""),
     (bounded(multiple_of=4), bounded(multiple_of=2), ""),
@@ -89,6 +113,19 @@ WIDER = [
     (list[A], list[A_OPTIONAL], "[].a"),
     (Tree, WiderTree, ".below[].n"),
 ]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_another_way_to_write_the_same_set_breaks_nothing(one: Any, other: Any) -> None:
+    for old, new in ((one, other), (other, one)):
+        for direction in ("sent", "received"):
+            assert incompatibilities(json_schema(old), json_schema(new), direction) == []
+
+
+def test_a_constant_is_a_list_of_one() -> None:
+    for old, new in (({"const": "a"}, {"enum": ["a"]}), ({"enum": ["a"]}, {"const": "a", "type": "string"})):
+        assert incompatibilities(old, new, "sent") == incompatibilities(old, new, "received") == []
+    assert incompatibilities({"const": "a"}, {"const": "b"}, "sent") != []
 
 
 @pytest.mark.parametrize(("narrow", "wide", "path"), WIDER)

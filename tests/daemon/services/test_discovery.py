@@ -141,24 +141,13 @@ def test_a_protocol_code_can_not_be_declared(code: str) -> None:
         type("Mine", (OperationError,), {"__doc__": "Mine."}, code=code)
 
 
-def test_the_six_protocol_codes_are_reserved() -> None:
-    assert {
-        "NOT_FOUND",
-        "FORBIDDEN",
-        "INVALID_INPUT",
-        "INVALID_OPERATION_TYPE",
-        "INTERNAL",
-        "TIMEOUT",
-    } <= RESERVED_CODES
-
-
 @pytest.mark.parametrize("namespace", ["a b", "/a", "a/", "a//b", "é", "1a", "a\n"])
 def test_a_namespace_that_is_no_name_is_refused(namespace: str) -> None:
     with pytest.raises(DeclarationError):
         Service(namespace)
 
 
-@pytest.mark.parametrize("option", ["uses", "authority", "capabilities"])
+@pytest.mark.parametrize("option", ["uses", "authority", "credentials"])
 def test_names_in_one_string_are_refused(option: str) -> None:
     with pytest.raises(DeclarationError):
         Service("shop", **{option: "shop/call"})  # type: ignore[arg-type]

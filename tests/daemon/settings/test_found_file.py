@@ -24,7 +24,7 @@ NO = {
     "allow_write": "true",
     "tokens": '["a:0"]',
     "identity": '"evil:who"',
-    "capabilities": '["key=/etc/passwd"]',
+    "credentials": '["key=/etc/passwd"]',
     "store": '"sqlite:x.db"',
     "push_private": "true",
     "framing": '"newline"',
@@ -156,7 +156,7 @@ def test_isolated_reads_neither_a_file_nor_the_environment(tmp_path: Path) -> No
         ("[server]\nordered = true", "server: unknown key; nearest: serve"),
         ('apps = "app:s"', "apps: expected an array of pkg.module:name"),
         ('scope = "a"', "scope: expected an array of words"),
-        ("capability = 'a=b'", "capability: expected an array of NAME=FILE"),
+        ("credential = 'a=b'", "credential: expected an array of NAME=FILE"),
     ],
 )
 def test_a_common_mistake_is_answered_with_what_was_meant(text: str, words: str, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ SAMPLES = {
     "identity": Sample(["--identity", "app:who"], "app:who", '"app:who"', "app:who"),
     "store": Sample(["--store", "sqlite:/t.db"], "sqlite:/t.db", '"sqlite:/t.db"', "sqlite:/t.db"),
     "push_private": Sample(["--push-private"], "1", "true", True),
-    "capabilities": Sample(["--capability", "a=/f"], "a=/f", '["a=/f"]', ("a=/f",)),
+    "credentials": Sample(["--credential", "a=/f"], "a=/f", '["a=/f"]', ("a=/f",)),
     "reload": Sample(["--reload"], "on", "true", True),
     "framing": Sample(["--framing", "newline"], "newline", '"newline"', "newline"),
     "ordered": Sample(["--ordered"], "1", "true", True),
@@ -310,19 +310,19 @@ def test_trio_has_to_be_installed() -> None:
 
 def test_paths_become_absolute_from_the_working_directory_or_from_that_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "conf" / "docs").mkdir(parents=True)
-    text = 'root = "docs"\nlog-file = "logs/x.log"\napps = ["./shop.py:shop"]\ncapability = ["key=key.txt"]\nidentity = "../who.py:who"'
+    text = 'root = "docs"\nlog-file = "logs/x.log"\napps = ["./shop.py:shop"]\ncredential = ["key=key.txt"]\nidentity = "../who.py:who"'
     (tmp_path / "conf" / "any.toml").write_text(text)
     settings = load_settings(["--config=conf/any.toml"], {}, str(tmp_path))
     assert settings.root == str(tmp_path / "conf" / "docs")
     assert settings.log_file == str(tmp_path / "conf" / "logs/x.log")
     assert settings.apps == (f"{tmp_path}/conf/shop.py:shop",)
-    assert settings.capabilities == (f"key={tmp_path}/conf/key.txt",)
+    assert settings.credentials == (f"key={tmp_path}/conf/key.txt",)
     assert settings.identity == f"{tmp_path}/who.py:who"
-    flags = ["--root", ".", "./shop.py:shop", "--capability=key=key.txt"]
+    flags = ["--root", ".", "./shop.py:shop", "--credential=key=key.txt"]
     settings = load_settings(flags, {}, str(tmp_path))
     assert settings.root == str(tmp_path)
     assert settings.apps == (f"{tmp_path}/shop.py:shop",)
-    assert settings.capabilities == (f"key={tmp_path}/key.txt",)
+    assert settings.credentials == (f"key={tmp_path}/key.txt",)
 
 
 @pytest.mark.parametrize("root", ["no-such-directory", "discreet.toml", "", "a\0b"])

@@ -15,17 +15,11 @@ from discreet.errors.redaction.caller_secrets import (
     MAX_CALLER_SECRETS,
     CallerSecrets,
 )
+from support.timing import Clock
 
 
 def credential(number: int, length: int = 24) -> str:
     return "".join(random.Random(number).choices(string.ascii_letters + string.digits, k=length))
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def shown(secrets: CallerSecrets, text: str) -> bool:

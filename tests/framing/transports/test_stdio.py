@@ -1,15 +1,10 @@
-"""Stdin and stdout may be anything, and nothing changes for the processes that share them."""
+"""A stdin and stdout of any kind are read to the end and written whole, with and without an event loop."""
 
 from __future__ import annotations
 
-import errno
 import os
 import pty
-import socket
-import subprocess
 import sys
-import termios
-import tty
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,47 +14,13 @@ import pytest
 
 from discreet.framing.transports.descriptors import StdoutClosed
 from discreet.framing.transports.interface import PeerGone
-from discreet.framing.transports.polled import LARGE_TRANSFER_BYTES
 from discreet.framing.transports.stdio import StdioTransport
-from discreet.framing.transports.threaded import threaded_writer
+from support.descriptors import LARGE, closed_number, null_device, raw_terminal, socket_pair
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux's own devices")
-
-LARGE = os.urandom(1024) * 20 * 1024
-"""20 MiB: two bodies of the largest size that a daemon takes by default."""
-
-
-def raw_terminal() -> tuple[int, int]:
-    """The controlling and the controlled side; nothing is echoed or translated."""
-    controlling, controlled = pty.openpty()
-    tty.setraw(controlled)
-    return controlling, controlled
-
-
-def socket_pair() -> tuple[int, int]:
-    left, right = socket.socketpair()
-    return left.detach(), right.detach()
-
-
-def pipe_to_write() -> tuple[int, int]:
-    reading, writing = os.pipe()
-    return reading, writing
-
-
-def null_device() -> int:
-    return os.open(os.devnull, os.O_RDWR)
-
-
-def closed_number() -> int:
-    fd = null_device()
-    os.close(fd)
-    return fd
-
-
-# -- without an event loop ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [os.pipe, socket_pair, raw_terminal], ids=["pipe", "socket", "terminal"])
@@ -78,9 +39,6 @@ def test_the_nowait_forms_need_no_event_loop(make: Callable[[], tuple[int, int]]
     assert os.read(drain, 100) == b"reply"
     transport.close()
     os.close(far)
-
-
-# -- files, devices and nothing at all --------------------------------------------------------------------------------
 
 
 async def test_a_file_is_read_to_its_end_and_a_file_is_written(tmp_path: Path) -> None:
@@ -188,9 +146,6 @@ async def test_a_device_that_can_not_be_polled_is_read_by_a_thread() -> None:
     transport.close()
 
 
-# -- terminals -------------------------------------------------------------------------------------------------------
-
-
 async def test_a_terminal_that_hangs_up_is_the_end_of_input() -> None:
     controlling, controlled = raw_terminal()
     transport = StdioTransport(controlled, null_device())
@@ -220,260 +175,3 @@ async def test_control_d_on_a_terminal_is_the_end_of_input_for_good() -> None:
         assert await transport.receive() == b""
     transport.close()
     os.close(controlling)
-
-
-# -- what others share ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("make", [pipe_to_write, socket_pair, raw_terminal], ids=["pipe", "socket", "terminal"])
-@pytest.mark.parametrize("blocking", [True, False], ids=["blocking", "non-blocking"])
-async def test_a_large_write_to_a_slow_reader_stalls_nobody_and_leaves_the_description_alone(
-    make: Callable[[], tuple[int, int]], blocking: bool
-) -> None:
-    reader, stdout = make()
-    os.set_blocking(stdout, blocking)
-    transport = StdioTransport(null_device(), stdout, closefd=False)
-    got = bytearray()
-
-    def read_slowly() -> None:
-        while len(got) < len(LARGE):
-            got.extend(os.read(reader, 4096 if len(got) < 65536 else 1 << 20))
-
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(transport.send, LARGE)
-            await anyio.wait_all_tasks_blocked()  # the loop goes on while the reader does not read
-            assert os.get_blocking(stdout) is blocking
-            await anyio.to_thread.run_sync(read_slowly)
-    assert bytes(got) == LARGE
-    assert os.get_blocking(stdout) is blocking
-    transport.close()
-    os.close(reader)
-    os.close(stdout)
-
-
-@pytest.mark.parametrize("make", [os.pipe, socket_pair, raw_terminal], ids=["pipe", "socket", "terminal"])
-@pytest.mark.parametrize("blocking", [True, False], ids=["blocking", "non-blocking"])
-async def test_reading_leaves_the_description_alone(make: Callable[[], tuple[int, int]], blocking: bool) -> None:
-    stdin, feed = make()
-    if make is raw_terminal:
-        stdin, feed = feed, stdin
-    os.set_blocking(stdin, blocking)
-    transport = StdioTransport(stdin, null_device(), closefd=False)
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with anyio.create_task_group() as tasks:
-
-            async def receive() -> None:
-                assert await transport.receive() == b"request"
-
-            tasks.start_soon(receive)
-            await anyio.wait_all_tasks_blocked()
-            os.write(feed, b"request")
-    assert os.get_blocking(stdin) is blocking
-    transport.close()
-    os.close(stdin)
-    os.close(feed)
-
-
-def test_borrowed_descriptors_stay_open_and_owned_ones_are_closed() -> None:
-    reading, writing = os.pipe()
-    before = {reading, writing}
-    StdioTransport(reading, writing, closefd=False).close()
-    assert {fd for fd in before if os.fstat(fd)} == before
-    StdioTransport(reading, writing).close()
-    for fd in before:
-        with pytest.raises(OSError):
-            os.fstat(fd)
-
-
-@on_linux
-def test_only_large_transfers_enlarge_a_pipe() -> None:
-    import fcntl
-
-    (stdin, feed), (drain, stdout) = os.pipe(), os.pipe()
-    usual = fcntl.fcntl(feed, fcntl.F_GETPIPE_SZ)
-    transport = StdioTransport(stdin, stdout)
-    for _ in range(LARGE_TRANSFER_BYTES // 1024 * 2):
-        os.write(feed, bytes(1024))
-        assert transport.receive_nowait() == bytes(1024)
-        assert transport.send_nowait(bytes(1024)) == 1024
-        assert os.read(drain, 65536) == bytes(1024)
-    assert {fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ) for fd in (feed, drain)} == {usual}
-    transport.send_nowait(bytes(LARGE_TRANSFER_BYTES))
-    for _ in range(LARGE_TRANSFER_BYTES // 65536):
-        os.write(feed, bytes(65536))
-        assert transport.receive_nowait() == bytes(65536)
-    assert min(fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ) for fd in (feed, drain)) > usual
-    transport.close()
-    os.close(feed)
-    os.close(drain)
-
-
-# -- a process with any stdin and stdout ----------------------------------------------------------------------------
-
-ECHO = """
-import anyio
-from discreet.framing.stdio_guard import redirect
-from discreet.framing.transports.stdio import StdioTransport
-from discreet.framing.transports.threaded import threaded_writer
-
-async def main():
-    transport = StdioTransport(streams.stdin, streams.stdout, closefd=False)
-    received = bytearray()
-    while chunk := await transport.receive():
-        received += chunk
-    print("stray")
-    await transport.send(b"got " + received)
-
-streams = redirect()
-anyio.run(main)
-"""
-
-MESSAGE = b"Content-Length: 2\r\n\r\n{}"
-
-
-def feeding(kind: str, tmp_path: Path) -> tuple[int, Callable[[], None]]:
-    """A stdin of this kind, and what the parent does once the child has its copy."""
-    if kind == "file":
-        (tmp_path / "in").write_bytes(MESSAGE)
-        return os.open(tmp_path / "in", os.O_RDONLY), lambda: None
-    if kind == "null":
-        return null_device(), lambda: None
-    if kind == "terminal":
-        controlling, controlled = pty.openpty()
-        tty.setraw(controlled)
-        settings = termios.tcgetattr(controlled)
-        settings[3] |= termios.ICANON  # lines and Control-D, but no translation of CR
-        termios.tcsetattr(controlled, termios.TCSANOW, settings)
-        os.write(controlling, MESSAGE + b"\x04\x04")  # the first ends the line, the second the input
-        return controlled, lambda: os.close(controlling)
-    there, here = os.pipe() if kind == "pipe" else socket_pair()
-
-    def feed() -> None:
-        os.write(here, MESSAGE)
-        os.close(here)
-
-    return there, feed
-
-
-def taking(kind: str, tmp_path: Path) -> tuple[int, Callable[[], bytes]]:
-    """A stdout of this kind, and how the parent reads it."""
-    if kind == "file":
-        return os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT), (tmp_path / "out").read_bytes
-    if kind == "null":
-        return null_device(), lambda: b"got " + MESSAGE
-    here, there = {"pipe": os.pipe, "socket": socket_pair, "terminal": raw_terminal}[kind]()
-
-    def take() -> bytes:
-        data = os.read(here, 65536)
-        os.close(here)
-        return data
-
-    return there, take
-
-
-KINDS = ["pipe", "socket", "file", "terminal", "null"]
-COMBINATIONS = [(kind, "pipe") for kind in KINDS] + [("pipe", kind) for kind in KINDS[1:]]
-
-
-@pytest.mark.parametrize(("stdin_kind", "stdout_kind"), COMBINATIONS)
-def test_a_process_speaks_through_whatever_its_parent_gives_it(
-    stdin_kind: str, stdout_kind: str, tmp_path: Path
-) -> None:
-    stdin, feed = feeding(stdin_kind, tmp_path)
-    stdout, take = taking(stdout_kind, tmp_path)
-    child = subprocess.Popen([sys.executable, "-P", "-c", ECHO], stdin=stdin, stdout=stdout, stderr=subprocess.PIPE)
-    os.close(stdin)
-    if stdout_kind != "terminal":  # a terminal whose last user has gone would lose what it holds
-        os.close(stdout)
-    if stdin_kind != "terminal":
-        feed()
-    _, errors = child.communicate(timeout=DEADLINE_SECONDS)
-    assert (child.returncode, errors) == (0, b"")
-    assert take() == b"got " + (b"" if stdin_kind == "null" else MESSAGE)
-    if stdin_kind == "terminal":
-        feed()
-    if stdout_kind == "terminal":
-        os.close(stdout)
-
-
-def test_closing_waits_for_what_a_thread_has_yet_to_write() -> None:
-    script = """
-import os, sys
-from discreet.framing.transports.threaded import threaded_writer
-from discreet.framing.transports.stdio import StdioTransport
-from discreet.framing.transports.threaded import threaded_writer
-transport = StdioTransport(0, 1, writer=threaded_writer)
-taken = 0
-while taken < 20_000:
-    taken += transport.send_nowait(bytes(20_000 - taken))
-transport.close()
-os._exit(0)
-"""
-    child = subprocess.run(
-        [sys.executable, "-P", "-c", script], capture_output=True, timeout=DEADLINE_SECONDS, check=True
-    )
-    assert (len(child.stdout), child.stderr) == (20_000, b"")
-
-
-def sent_by_a_thread(stdout: int) -> StdioTransport:
-    """A transport that took more than a pipe holds, and then was closed."""
-    transport = StdioTransport(null_device(), stdout, writer=threaded_writer)
-    try:
-        while transport.send_nowait(LARGE):
-            pass
-    except PeerGone:
-        pass
-    transport.close()
-    return transport
-
-
-def test_a_thread_tells_what_a_reader_has_not_taken() -> None:
-    reading, writing = os.pipe()
-    transport = sent_by_a_thread(writing)
-    assert transport.unwritten > 0
-    assert transport.failure is None
-    os.close(reading)
-
-
-@on_linux
-def test_a_thread_tells_why_a_device_failed() -> None:
-    transport = StdioTransport(null_device(), os.open("/dev/full", os.O_WRONLY), writer=threaded_writer)
-    assert transport.send_nowait(b"reply") == 5
-    transport.close()
-    assert transport.unwritten == 5
-    assert transport.failure is not None
-    assert transport.failure.errno == errno.ENOSPC
-
-
-def test_a_thread_that_wrote_everything_has_nothing_left() -> None:
-    reading, writing = os.pipe()
-    transport = StdioTransport(null_device(), writing, writer=threaded_writer)
-    assert transport.send_nowait(b"reply") == 5
-    transport.close()
-    assert (transport.unwritten, transport.failure) == (0, None)
-    assert os.read(reading, 100) == b"reply"
-    os.close(reading)
-
-
-def test_a_process_without_stdin_finds_the_end_of_input() -> None:
-    child = subprocess.run(
-        ["/bin/sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-P", "-c", ECHO],
-        capture_output=True,
-        timeout=DEADLINE_SECONDS,
-        check=True,
-    )
-    assert (child.stdout, child.stderr) == (b"got ", b"")
-
-
-@pytest.mark.parametrize("redirection", [">&-", "1</dev/null"])
-def test_a_process_without_stdout_is_told_so(redirection: str) -> None:
-    script = "from discreet.framing.stdio_guard import redirect\nredirect()"
-    child = subprocess.run(
-        ["/bin/sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-P", "-c", script],
-        stderr=subprocess.PIPE,
-        timeout=DEADLINE_SECONDS,
-        check=False,
-    )
-    assert child.returncode == 1
-    assert b"StdoutClosed: stdout is " in child.stderr

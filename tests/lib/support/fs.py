@@ -4,11 +4,33 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from discreet import OperationError
 from support.waits import DEADLINE_SECONDS
+
+SECRET = "the secret outside"
+
+
+def lay_out(place: Path) -> Path:
+    """A root with files, directories and links out of it and within it, next to what must stay out of reach."""
+    (place / "outside" / "deep").mkdir(parents=True)
+    (place / "outside" / "secret.txt").write_text(SECRET)
+    (place / "outside" / "deep" / "secret.txt").write_text(SECRET)
+    root = place / "root"
+    (root / "a" / "b").mkdir(parents=True)
+    (root / "top.txt").write_text("inside top")
+    (root / "a" / "one.txt").write_text("inside one")
+    (root / "a" / "b" / "two.txt").write_text("inside two")
+    (root / "to_file").symlink_to("../outside/secret.txt")
+    (root / "to_directory").symlink_to(place / "outside")
+    (root / "to_inside").symlink_to("a")
+    (root / "to_itself").symlink_to("to_itself")
+    (root / "to_nothing").symlink_to("missing")
+    (root / "a" / "up").symlink_to("../..")
+    return root
 
 
 class Cancelled(Exception):

@@ -14,14 +14,18 @@ def read():
     return None if length is None else json.loads(sys.stdin.buffer.read(length))
 
 def write(data):
-    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.write(data if isinstance(data, bytes) else frame(json.dumps(data).encode()))
     sys.stdout.buffer.flush()
 
 def frame(text):
     return b"Content-Length: %d\\r\\n\\r\\n%b" % (len(text), text)
 
+def reply(request, result):
+    write({"jsonrpc": "2.0", "id": request["id"], "result": result})
+
 """
 
 
-def hostile(source: str) -> list[str]:
-    return [sys.executable, "-I", "-S", "-c", PRELUDE + source]
+def hostile(source: str, *arguments: str) -> list[str]:
+    """The command of a server that may `read` messages, `write` messages or bytes, and `reply`."""
+    return [sys.executable, "-I", "-S", "-c", PRELUDE + source, *arguments]

@@ -14,7 +14,7 @@ from msgspec import Meta, Raw, Struct, UnsetType
 
 from discreet.daemon.operations.input_errors import find_input_error
 from discreet.daemon.operations.msgspec_errors import DECODE_ERRORS
-from discreet.errors.failures import InvalidParams
+from discreet.errors.failures import InvalidParams, JsonScalar
 
 T = TypeVar("T")
 
@@ -132,7 +132,7 @@ def fault_of(tp: Any, text: str | bytes, prefix: str = "") -> InvalidParams:
     return find_input_error(tp, raw, prefix=prefix)
 
 
-def fault(param: str, expected: str, received: str, accepted: tuple[str, ...] | None = None) -> InvalidParams:
+def fault(param: str, expected: str, received: str, accepted: tuple[JsonScalar, ...] | None = None) -> InvalidParams:
     return InvalidParams(param, expected, received, accepted)
 
 
@@ -251,14 +251,16 @@ CLOSED: list[tuple[Any, str, InvalidParams]] = [
     (Literal["a", "b"], '"caf\\u00e9"', fault("$", "one of", "string", ("a", "b"))),
     (Literal["a", "b"], '""', fault("$", "one of", "string", ("a", "b"))),
     (Literal["a", "b"], "null", fault("$", "one of", "null", ("a", "b"))),
-    (Literal[1, 2], "3", fault("$", "one of", "number", ("1", "2"))),
-    (Literal[1] | None, "2", fault("$", "one of", "number", ("1", "null"))),
-    (Literal[True], "false", fault("$", "one of", "boolean", ("true",))),
+    (Literal[1, 2], "3", fault("$", "one of", "number", (1, 2))),
+    (Literal[1] | None, "2", fault("$", "one of", "number", (1, None))),
+    (Literal[True], "false", fault("$", "one of", "boolean", (True,))),
     (Level, '"medium"', fault("$", "one of", "medium", ("low", "high"))),
     (Level, "1", fault("$", "one of", "number", ("low", "high"))),
-    (Priority, "3", fault("$", "one of", "number", ("1", "2"))),
-    (Priority, '"NOW"', fault("$", "one of", "NOW", ("1", "2"))),
-    (Literal["a"] | None, '"c"', fault("$", "one of", "c", ("a", "null"))),
+    (Priority, "3", fault("$", "one of", "number", (1, 2))),
+    (Priority, '"NOW"', fault("$", "one of", "NOW", (1, 2))),
+    (Literal["a"] | None, '"c"', fault("$", "one of", "c", ("a", None))),
+    (dict[Literal[1, 2], int], '{"3":1}', fault("$", "object with number keys", "unknown field", ("1", "2"))),
+    (dict[Level, int], '{"zq":1}', fault("$", "object with string keys", "unknown field", ("low", "high"))),
     (Literal["auto"] | int, '"c"', fault("$", "one of", "c", ("auto",))),
     (Literal["auto"] | int, "true", fault("$", "one of or integer", "boolean")),
     (Message, '{"parts":[],"role":"root"}', fault("role", "one of", "root", ("agent", "user"))),
@@ -270,7 +272,7 @@ CLOSED: list[tuple[Any, str, InvalidParams]] = [
     (Cat | Dog | None, '{"name":1,"kind":"dog"}', fault("name", "string", "number")),
     (list[Cat | Dog], '[{"kind":"cat"}]', fault("$[0].lives", "integer", "missing")),
     (Cat, '{"kind":"cow","lives":9}', fault("kind", "one of", "cow", ("cat",))),
-    (One | Two, '{"type":3}', fault("type", "one of", "number", ("1", "2"))),
+    (One | Two, '{"type":3}', fault("type", "one of", "number", (1, 2))),
     (One | Two, '{"type":2}', fault("two", "integer", "missing")),
     (Line | Arc, '["cow",1]', fault("$[0]", "one of", "cow", ("line", "arc"))),
     (Line | Arc, "[]", fault("$[0]", "one of", "missing", ("line", "arc"))),

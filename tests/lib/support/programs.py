@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import discreet
+
+from .waits import DEADLINE_SECONDS
 
 DISCREET: Final = (sys.executable, "-P", "-m", "discreet")
 """The command line, whatever is on the PATH."""
@@ -32,6 +36,22 @@ def for_type_checkers() -> dict[str, str]:
     """For mypy and pyright, which take PYTHONPATH for foreign code: this `discreet` is found where mypy looks for ours."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return kept if SOURCES.name == "site-packages" else kept | {"MYPYPATH": str(SOURCES)}
+
+
+def finished(
+    command: Sequence[str], folder: Path | None = None, *, stdin: str = "", **more: str
+) -> subprocess.CompletedProcess[str]:
+    """A program that was run to its end, with `more` in its environment."""
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(**more),
+        input=stdin,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=DEADLINE_SECONDS,
+    )
 
 
 def install_commands(folder: Path, **commands: str) -> Path:

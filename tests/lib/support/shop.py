@@ -118,9 +118,9 @@ class Store:
         self.seen.append(
             {
                 "identity": ctx.identity,
-                "metadata": dict(ctx.metadata),
+                "service_params": dict(ctx.service_params),
                 "id": ctx.request_id,
-                "capabilities": dict(ctx.capabilities),
+                "credentials": dict(ctx.credentials),
             }
         )
 

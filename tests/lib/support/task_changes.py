@@ -38,8 +38,7 @@ def to_create(
     task: Task, *later: TaskEvent, scope: str = "me", owner: str | None = None, snapshot: bool = False
 ) -> TaskChange:
     events = (TaskCreated(task), *later)
-    after = apply_events(task, later)
-    return change_to(after, 0, events, scope=scope, owner=owner, snapshot=snapshot)
+    return change_to(apply_events(task, later), 0, events, scope=scope, owner=owner, snapshot=snapshot)
 
 
 def change_to(
@@ -66,6 +65,20 @@ def change_to(
     )
 
 
+def change(
+    task: Task,
+    *events: TaskEvent,
+    expected: int = 0,
+    snapshot: bool = False,
+    owner: str | None = None,
+    previous_owner: str | None = None,
+) -> TaskChange:
+    """Of a new task, unless `expected` is given. The task is as before the events."""
+    logged = events if expected else (TaskCreated(task), *events)
+    after = apply_events(task, events)
+    return change_to(after, expected, logged, owner=owner, snapshot=snapshot, previous_owner=previous_owner)
+
+
 def said(text: str) -> MessageAdded:
     return MessageAdded(Message(text, Role.USER, (Part(text=text),)))
 
@@ -74,8 +87,8 @@ def status_changed(state: TaskState, minute: int = 0) -> StatusChanged:
     return StatusChanged(TaskStatus(state, timestamp=at(minute)))
 
 
-def chunk(text: str) -> ArtifactChanged:
-    return ArtifactChanged(Artifact("a", (Part(text=text),)), append=True)
+def chunk(text: str, *, append: bool = True) -> ArtifactChanged:
+    return ArtifactChanged(Artifact("a", (Part(text=text),)), append)
 
 
 def current(stored: StoredTask | None) -> Task:

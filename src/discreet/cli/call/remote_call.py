@@ -4,7 +4,7 @@ stdout carries results only: one JSON document, or one line per event. A failure
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, final
 
 import msgspec
 from msgspec import Raw
@@ -36,6 +36,12 @@ from ..output import write_stderr
 
 SUGGESTION_CUTOFF: Final = 0.6
 """How similar a listed method must be to an unknown one to be suggested; the ratio of `difflib`."""
+
+MAX_COMPARED: Final = 2000
+"""How many listed methods an unknown one is compared with. A comparison takes about 10 µs."""
+
+MAX_REPORTED: Final = 10
+"""How many errors that name no request are reported. A server may write them without end."""
 
 
 class RemoteCall(msgspec.Struct, frozen=True):
@@ -80,7 +86,7 @@ async def execute(call: RemoteCall) -> int:
             retry=retry,
             restart=restart,
         ) as peer:
-            peer.on_unidentified_error(lambda error: _report_unidentified(call, error))
+            peer.on_unidentified_error(_UnidentifiedErrors(call).report)
             return await (_subscribe(peer, call) if call.stream else _call(peer, call))
     except ConnectionFailed as error:
         if call.is_discreet and error.loss.status == EXIT_USAGE:  # it has already printed what is wrong
@@ -138,7 +144,9 @@ async def _suggestion(peer: Peer, call: RemoteCall) -> str:
         )
     except ClientError:
         return ""
-    name = closest_match(call.method, [operation.name for operation in listed], cutoff=SUGGESTION_CUTOFF)
+    longest = 3 * len(call.method)  # a longer name can't reach the cutoff
+    names = [operation.name for operation in listed[:MAX_COMPARED] if len(operation.name) <= longest]
+    name = closest_match(call.method, names, cutoff=SUGGESTION_CUTOFF)
     return f"; nearest: {name}" if name else ""
 
 
@@ -149,8 +157,20 @@ def _is_tool_error(result: Raw) -> bool:
         return False
 
 
-def _report_unidentified(call: RemoteCall, error: RemoteError) -> None:
-    write_stderr(f"{call.method}: the server sent an error that names no request: {error}")
+@final
+class _UnidentifiedErrors:
+    """Reports errors of the server that name no request, up to `MAX_REPORTED` of them."""
+
+    def __init__(self, call: RemoteCall) -> None:
+        self._method = call.method
+        self._count = 0
+
+    def report(self, error: RemoteError) -> None:
+        self._count += 1
+        if self._count <= MAX_REPORTED:
+            write_stderr(f"{self._method}: the server sent an error that names no request: {error}")
+        elif self._count == MAX_REPORTED + 1:
+            write_stderr(f"{self._method}: further errors that name no request are not shown")
 
 
 def _fail(call: RemoteCall, error: ClientError, hint: str = "") -> int:

@@ -32,6 +32,14 @@ class CheckContext(Struct, frozen=True):
 Check: TypeAlias = Callable[[CheckContext], Iterator[Finding]]
 
 _PACKAGES: Final = ("anyio", "msgspec", "structlog")
+EXTRAS: Final[dict[str, tuple[str, str, str]]] = {
+    "cli": ("rich", "JSON on a terminal has no colours", "'discreet[cli]'"),
+    "fast": ("ahocorasick_rs", "logs are scrubbed more slowly", "'discreet[fast]'"),
+    "push": ("httpcore", "agents send no push notifications", "'discreet[push]'"),
+    "watch": ("watchfiles", "fs/watch lists directories at intervals", "'discreet[watch]'"),
+    "trio": ("trio", "the backend is asyncio", "trio"),
+}
+"""Of each extra: its module, what is missing without it, and what to install."""
 _SPARE_FILES: Final = 32
 """Descriptors that the daemon and the interpreter need in addition to those of requests."""
 _MESSAGE_COPIES: Final = 4
@@ -58,6 +66,17 @@ def check_packages(_: CheckContext) -> Iterator[Finding]:
             yield Finding("packages", "ok", f"{name} {version(name)}")
         except PackageNotFoundError:
             yield Finding("packages", "fail", f"{name} is not installed")
+
+
+def check_extras(_: CheckContext) -> Iterator[Finding]:
+    """What is optional: what each of these packages adds, and how to install it."""
+    from importlib.util import find_spec
+
+    for extra, (module, without, install) in EXTRAS.items():
+        if find_spec(module) is not None:
+            yield Finding("extras", "ok", f"{extra}: {module} is installed")
+        else:
+            yield Finding("extras", "ok", f"{extra}: without {module} {without}; pip install {install}")
 
 
 def check_platform(_: CheckContext) -> Iterator[Finding]:
@@ -179,6 +198,7 @@ def check_clients(context: CheckContext) -> Iterator[Finding]:
 CHECKS: Final[tuple[Check, ...]] = (
     check_python,
     check_packages,
+    check_extras,
     check_platform,
     check_settings,
     check_limits,

@@ -1,4 +1,4 @@
-"""A trial run of the daemon: one request, then the end of input. Keeps every byte it wrote, and leaves no process behind."""
+"""A trial run of the daemon: one request, then the end of input. Reads all that it writes, and leaves no process behind."""
 
 import os
 import signal
@@ -26,6 +26,8 @@ _KILL_SECONDS: Final = 1.0
 _HEADER: Final = b"Content-Length: "
 _MAX_LENGTH_DIGITS: Final = 18
 """Digits of a Content-Length."""
+MAX_OUTPUT_BYTES: Final = 16 * 1024 * 1024
+"""How much of the beginning of each of the daemon's streams is kept: more than one reply and the log of a start."""
 _MAX_QUOTE_CHARS: Final = 200
 """Characters of a line on stderr that are quoted."""
 
@@ -41,6 +43,8 @@ class TrialResult(Struct, frozen=True):
     status: int | None
     output: bytes
     log: bytes
+    output_bytes: int
+    """What was written to stdout. Of more than `MAX_OUTPUT_BYTES` only the beginning is in `output`, as in `log`."""
     output_held: bool
     """A process outlived the daemon and kept its stdout or stderr open."""
 
@@ -88,14 +92,16 @@ def run_trial(
         _end(process)
     output.wait_for_end(_KILL_SECONDS)
     log.wait_for_end(_KILL_SECONDS)
-    return TrialResult(replied, ended, status, output.content, log.content, output_held)
+    return TrialResult(replied, ended, status, output.content, log.content, output.size, output_held)
 
 
 def trial_findings(trial: TrialResult, framing: FramingSetting, drain_timeout: float) -> Iterator[Finding]:
     """Yield what the trial shows about a daemon with these settings."""
     yield _reply_finding(trial, framing)
     bad = first_stray_byte(trial.output, framing)
-    if bad is None:
+    if trial.output_bytes > MAX_OUTPUT_BYTES:
+        yield Finding("stdout", "fail", f"{trial.output_bytes} bytes on stdout for one request")
+    elif bad is None:
         yield Finding("stdout", "ok", f"all {len(trial.output)} bytes on stdout belong to frames")
     else:
         yield Finding("stdout", "fail", f"byte {bad} of {len(trial.output)} on stdout belongs to no frame")
@@ -229,17 +235,18 @@ class _PipeReader:
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
         self._has_data = threading.Event()
-        self._chunks: list[bytes] = []
+        self._content = bytearray()
+        self.size = 0
         self._thread = threading.Thread(target=self._read_all, daemon=True)
         self._thread.start()
 
     @property
     def content(self) -> bytes:
-        return b"".join(self._chunks)
+        return bytes(self._content)
 
     def wait_for_data(self, timeout: float) -> bool:
         """Wait for the first bytes. Returns False if the pipe ended without any, or time ran out."""
-        return self._has_data.wait(timeout) and bool(self._chunks)
+        return self._has_data.wait(timeout) and bool(self.size)
 
     def wait_for_end(self, timeout: float) -> bool:
         """Wait until every writer has closed the pipe. Returns False if time ran out."""
@@ -249,6 +256,7 @@ class _PipeReader:
     def _read_all(self) -> None:
         with self._pipe:
             while chunk := os.read(self._pipe.fileno(), 65_536):
-                self._chunks.append(chunk)
+                self.size += len(chunk)
+                self._content += chunk[: MAX_OUTPUT_BYTES - len(self._content)]
                 self._has_data.set()
         self._has_data.set()

@@ -13,6 +13,7 @@ from ...daemon.lifecycle import EXIT_OK
 from ...daemon.settings.flags import add_setting_flags
 from ..agent_card import build_card
 from ..json_output import print_json
+from ..output import require_stdout
 from .serve import resolved
 
 _CARD_FORMATS: Final[dict[str, Callable[[AgentCard], object]]] = dict(
@@ -22,7 +23,9 @@ _CARD_FORMATS: Final[dict[str, Callable[[AgentCard], object]]] = dict(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of `serve`, whose agent is meant, and which card to print."""
-    parser.add_argument("--dialect", choices=VERSIONS, default=VERSIONS[0], help="the version of A2A to write it in")
+    parser.add_argument(
+        "--a2a-version", choices=VERSIONS, default=VERSIONS[0], help="the version of A2A to write it in"
+    )
     parser.add_argument("--extended", action="store_true", help="the card that a caller with every scope gets")
     add_setting_flags(parser)
 
@@ -32,6 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
     Imports the apps. What they print goes to stderr.
     """
+    require_stdout()
     card = build_card(resolved(args).settings, extended=args.extended)
-    print_json(msgspec.Raw(msgspec.json.encode(_CARD_FORMATS[args.dialect](card))), one_line=False)
+    print_json(msgspec.Raw(msgspec.json.encode(_CARD_FORMATS[args.a2a_version](card))), one_line=False)
     return EXIT_OK

@@ -13,7 +13,7 @@ from msgspec import Struct
 from ...daemon.lifecycle import EXIT_OK
 from ...daemon.settings.flags import Flag
 from ..commands import DEFAULT_VERB, VERBS, load_verb
-from ..output import write_stdout
+from ..output import require_stdout, write_stdout
 
 DYNAMIC_VERB: Final = "call"
 """The verb whose positional arguments a daemon completes."""
@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the script."""
+    require_stdout()
     write_stdout(completion_script(args.shell))
     return EXIT_OK
 

@@ -17,7 +17,7 @@ from ...daemon.settings import UsageError
 from ...framing.parser import FramingChoice
 from ...framing.stdio_guard import STDOUT
 from ...framing.transports.descriptors import StdoutClosed, require_output
-from ...recording.format import create_file
+from ...recording.format import ForeignFile, create_file, create_new_file
 from ...recording.recorder import Recorder
 from ..exit_status import EXIT_CANNOT_RUN, EXIT_NOT_FOUND, SIGNAL_BASE
 from ..output import write_stderr
@@ -52,14 +52,16 @@ def run(args: argparse.Namespace) -> int:
     command: list[str] = list(args.command)
     if not command:
         raise UsageError("the server's command line goes after `--`: discreet record -- discreet serve")
-    path = args.output if args.output is not None else time.strftime(f"recording-%Y%m%d-%H%M%S-{os.getpid()}.jsonl")
+    path = time.strftime(f"recording-%Y%m%d-%H%M%S-{os.getpid()}.jsonl") if args.output is None else args.output
     open_closed_descriptors()
     is_new = not os.path.lexists(path)
     try:
         require_output(STDOUT)
-        file = create_file(path)
+        file = create_new_file(path) if args.output is None else create_file(path)
     except StdoutClosed as exc:
         raise UsageError(str(exc)) from exc
+    except ForeignFile as exc:
+        raise UsageError(f"--output: {path}: it belongs to another user, and not only that one may use it") from exc
     except OSError as exc:
         raise UsageError(f"--output: {path}: {os.strerror(exc.errno or 0)}") from exc
     if args.output is None:

@@ -10,7 +10,7 @@ from ...daemon.settings import UsageError
 from ...daemon.settings.flags import add_setting_flags
 from ...errors.printable import printable
 from ..app_import import load_snapshot
-from ..output import write_file, write_stderr, write_stdout
+from ..output import require_stdout, write_file, write_stderr, write_stdout
 from .serve import resolved
 
 
@@ -28,6 +28,8 @@ def run(args: argparse.Namespace) -> int:
 
     Imports the apps. What they print goes to stderr.
     """
+    if args.output is None and args.check is None:
+        require_stdout()
     settings = resolved(args).settings
     old = None if args.check is None else _read(args.check)
     current = load_snapshot(settings)

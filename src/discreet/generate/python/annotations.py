@@ -26,6 +26,7 @@ from ..ir import (
 from ..names import member_name
 from ..pretty_printer import Group, on_one_line
 from .syntax import KEYWORDS, constant
+from .unions import DecodableUnions
 
 BUILTINS: Final = frozenset({"bool", "bytes", "dict", "float", "int", "list", "str", "tuple"})
 """The builtins that annotations use. A member of such a name would hide it in its class."""
@@ -74,6 +75,7 @@ class Annotations:
 
     def __init__(self, client: Client) -> None:
         self.used: set[str] = set()
+        self._unions = DecodableUnions(client)
         listed: tuple[Record | Alias | ErrorType, ...] = (*client.records, *client.aliases, *client.errors)
         declared = {declared.name for declared in listed}
         self.reserved = RESERVED | declared | {"self", "result"}
@@ -106,7 +108,7 @@ class Annotations:
             case ArrayType():
                 return [f"{self.use('list')}[{self.annotation(tp.items)}]"]
             case UnionType():
-                written = (part for member in tp.members for part in self.alternatives(member))
+                written = (part for member in self._unions.members(tp) for part in self.alternatives(member))
                 return list(dict.fromkeys(written))
             case _:
                 assert_never(tp)

@@ -12,9 +12,9 @@ from discreet.daemon.agents.service.push_configs import MAX_CONFIGS, PushConfigs
 from discreet.daemon.agents.stores.interface import PushTarget, StoreError
 from discreet.daemon.agents.stores.memory import MemoryStore
 from discreet.daemon.agents.tasks.task_cache import TaskCache
-from discreet.daemon.logs import log
 from discreet.errors import FailureError, PushNotificationNotSupported, UnsupportedOperation
 from discreet.errors.redaction.scrubber import scrub
+from support.logged_events import LoggedEvents
 
 pytestmark = pytest.mark.anyio
 
@@ -41,17 +41,13 @@ def cache_of(store: Any) -> TaskCache:
     return cache
 
 
-async def test_the_log_says_once_which_extra_is_missing() -> None:
+async def test_the_log_says_once_which_extra_is_missing(logged: LoggedEvents) -> None:
     configs = PushConfigs(MemoryStore(), cache_of(MemoryStore()), None, lacks_extra=True)
-    log.queue.clear()
     for _ in range(2):
         with pytest.raises(FailureError) as refused:
             await configs.list("t", scope="me")
         assert isinstance(refused.value.failure, PushNotificationNotSupported)
-    event = log.queue.get()
-    assert event is not None
-    assert (event.name, dict(event.fields)) == ("push.unavailable", {"install": "pip install 'discreet[push]'"})
-    assert log.queue.get() is None
+    assert logged() == [("push.unavailable", {"install": "pip install 'discreet[push]'"})]
 
 
 async def test_a_secret_is_redacted_only_if_it_looks_random_and_its_task_is_the_callers() -> None:
@@ -61,10 +57,10 @@ async def test_a_secret_is_redacted_only_if_it_looks_random_and_its_task_is_the_
     for task_id, token in (("other", unknown), ("t", word), ("t", "timestamp"), ("t", random)):
         config = PushConfig(HOOK.url, token=token, authentication=Authentication("Bearer", token))
         if task_id == "t":
-            await configs.put(task_id, config, scope="me", dialect="1.0")
+            await configs.put(task_id, config, scope="me", version="1.0")
         else:
             with pytest.raises(FailureError):
-                await configs.put(task_id, config, scope="me", dialect="1.0")
+                await configs.put(task_id, config, scope="me", version="1.0")
     said = f"{unknown} {word} timestamp {random}"
     assert scrub(said) == said.replace(random, "<redacted>")
 
@@ -73,7 +69,7 @@ async def test_a_config_that_the_store_refuses_is_not_there() -> None:
     store = Full()
     configs = PushConfigs(store, cache_of(store), PushNotifier())  # type: ignore[arg-type]
     with pytest.raises(StoreError):
-        await configs.put("t", HOOK, scope="me", dialect="1.0")
+        await configs.put("t", HOOK, scope="me", version="1.0")
     assert await configs.list("t", scope="me") == []
 
 
@@ -81,10 +77,10 @@ async def test_a_config_of_the_same_id_takes_its_place_and_one_too_many_is_refus
     store = MemoryStore()
     configs = PushConfigs(store, cache_of(store), PushNotifier())
     for number in range(MAX_CONFIGS):
-        await configs.put("t", PushConfig(HOOK.url, id=str(number)), scope="me", dialect="1.0")
-    await configs.put("t", PushConfig("https://hooks.example.com/b", id="0"), scope="me", dialect="1.0")
+        await configs.put("t", PushConfig(HOOK.url, id=str(number)), scope="me", version="1.0")
+    await configs.put("t", PushConfig("https://hooks.example.com/b", id="0"), scope="me", version="1.0")
     with pytest.raises(FailureError) as refused:
-        await configs.put("t", HOOK, scope="me", dialect="1.0")
+        await configs.put("t", HOOK, scope="me", version="1.0")
     assert isinstance(refused.value.failure, UnsupportedOperation)
     stored = await configs.list("t", scope="me")
     assert len(stored) == MAX_CONFIGS

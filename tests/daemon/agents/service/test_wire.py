@@ -1,4 +1,4 @@
-"""The agent's methods through a daemon, in both dialects: every result and every error."""
+"""The agent's methods through a daemon, in both versions: every result and every error."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import hashlib
 from collections.abc import Awaitable
 from typing import Any
 
-import anyio
 import msgspec
 import pytest
 
-from discreet.agents import Agent, Extension, NotCancelable, RequestContext, TaskEvents
+from discreet.agents import Agent, Extension
 from discreet.client import Peer, RemoteError
 from discreet.errors.wire import encode_error
 from discreet.testing import in_memory
 from support.waits import DEADLINE_SECONDS
+from support.works import Works, v03, v1
+from support.works import agent as works_agent
 
 pytestmark = pytest.mark.anyio
 
@@ -22,67 +23,8 @@ INFO = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "domain": "a2a-prot
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
 
-class Works:
-    """Does what the message names."""
-
-    def __init__(self) -> None:
-        self.go = anyio.Event()
-        self.running = 0
-
-    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
-        for word in context.text.split():
-            await self._do(word, context, events)
-
-    async def _do(self, word: str, context: RequestContext, events: TaskEvents) -> None:
-        match word:
-            case "work":
-                await events.working("on it")
-            case "say":
-                await events.artifact("said", artifact_id="a", name="words", append=True)
-            case "wait":
-                self.running += 1
-                await self.go.wait()
-            case "ask":
-                await events.require_input("more?")
-            case "reply":
-                await events.reply("pong")
-            case "exit":
-                raise SystemExit(3)
-            case "print":
-                print("from the agent")
-            case "garbage":
-                await events.artifact([1, 2])  # type: ignore[list-item]
-            case "tuples":
-                await events.working(metadata={(1, 2): 3})  # type: ignore[dict-item]
-            case "end":
-                await events.complete("done")
-            case _:
-                raise RuntimeError(word)
-
-    async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-        if context.metadata == {"keep": True}:
-            raise NotCancelable
-
-
-def agent(**options: Any) -> Agent:
-    executor = options.pop("executor", None) or Works()
-    return Agent(executor, name="Works", description="Does as it is told.", **{"replies_without_task": True, **options})
-
-
-def v1(text: str = "end", task_id: str | None = None, **configuration: Any) -> dict[str, Any]:
-    said = {
-        "messageId": "m",
-        "role": "ROLE_USER",
-        "parts": [{"text": text}],
-        **({"taskId": task_id} if task_id else {}),
-    }
-    return {"message": said, "configuration": configuration}
-
-
-def v03(text: str = "end", task_id: str | None = None, **configuration: Any) -> dict[str, Any]:
-    parts = [{"kind": "text", "text": text}]
-    said = {"kind": "message", "messageId": "m", "role": "user", "parts": parts}
-    return {"message": {**said, **({"taskId": task_id} if task_id else {})}, "configuration": configuration}
+def agent(works: Works | None = None, **options: Any) -> Agent:
+    return works_agent(works, replies_without_task=True, **options)
 
 
 async def refused(work: Awaitable[object]) -> dict[str, Any]:
@@ -147,7 +89,7 @@ async def test_all_methods_of_0_3_do_what_they_are_for() -> None:
 @pytest.mark.parametrize("method", ["SendMessage", "message/send"])
 async def test_a_sender_that_does_not_wait_gets_the_task_at_once(method: str) -> None:
     works = Works()
-    async with in_memory(agent(executor=works)) as peer:
+    async with in_memory(agent(works)) as peer:
         params = v1("wait end", returnImmediately=True) if method == "SendMessage" else v03("wait end", blocking=False)
         task = await peer.call(method, params)
         task = task.get("task", task)
@@ -170,7 +112,7 @@ async def test_the_history_is_as_long_as_requested(length: int | None, messages:
 # -- the errors ----------------------------------------------------------------------------------------------------
 
 
-async def test_each_error_of_a_task_has_its_exact_data_in_both_dialects() -> None:
+async def test_each_error_of_a_task_has_its_exact_data_in_both_versions() -> None:
     async with in_memory(agent(push_notifications=False)) as peer:
         ended = (await peer.call("SendMessage", v1()))["task"]["id"]
         suggestion = "The task may have been removed. Send a new message."
@@ -220,7 +162,7 @@ async def test_data_without_a_media_type_is_json(mode: str, taken: bool) -> None
                 assert (await refused(peer.call(method, params)))["code"] == -32005
 
 
-async def test_each_other_error_has_its_code_in_both_dialects() -> None:
+async def test_each_other_error_has_its_code_in_both_versions() -> None:
     cases: list[tuple[str, Any, int]] = [
         (
             "message/send",

@@ -8,74 +8,16 @@ import anyio
 import pytest
 
 from discreet import OperationError
-from discreet.agents import Agent, AgentCall, RequestContext, TaskEvents
+from discreet.agents import AgentCall
 from discreet.client import OperationTimedOut, Peer, RemoteError
 from discreet.errors import Cancelled, DomainFailure, FailureError, TaskNotFound
-from discreet.errors.wire import error_object
 from discreet.testing import in_memory
 from support.waits import DEADLINE_SECONDS, until
+from support.works import Works, agent, code_of, v1
 
 pytestmark = pytest.mark.anyio
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
-
-
-class Works:
-    """Does what the message names."""
-
-    def __init__(self) -> None:
-        self.go = anyio.Event()
-        self.waiting = 0
-
-    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
-        for word in context.text.split():
-            await self._do(word, events)
-
-    async def _do(self, word: str, events: TaskEvents) -> None:
-        match word:
-            case "work":
-                await events.working("on it")
-            case "say":
-                await events.artifact("said")
-            case "wait":
-                self.waiting += 1
-                await self.go.wait()
-            case "ask":
-                await events.require_input("more?")
-            case "exit":
-                raise SystemExit(3)
-            case "print":
-                print("from the agent")
-            case "numbers":
-                await events.artifact([1, 2])  # type: ignore[list-item]
-            case "tuples":
-                await events.working(metadata={(1, 2): 3})  # type: ignore[dict-item]
-            case "nothing":
-                await events.complete(())
-            case "state":
-                await events.status("done")  # type: ignore[arg-type]
-            case "end":
-                await events.complete("done")
-            case _:
-                raise RuntimeError(word)
-
-    async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-        """There is nothing to clean up."""
-
-
-def agent(works: Works | None = None, **options: Any) -> Agent:
-    return Agent(works or Works(), name="Works", description="Does as it is told.", **options)
-
-
-def v1(text: str = "end", **configuration: Any) -> dict[str, Any]:
-    said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
-    return {"message": said, "configuration": configuration}
-
-
-async def code_of(work: Any) -> int:
-    with pytest.raises(RemoteError) as caught:
-        await work
-    return error_object(caught.value.failure).code
 
 
 # -- interceptors --------------------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ import pytest
 
 from discreet import Context, OperationError, Service
 from discreet.client import RemoteError
-from discreet.errors.wire import error_object
 from discreet.testing import in_memory
 from support.waits import DEADLINE_SECONDS
+from support.works import code_of
 
 pytestmark = pytest.mark.anyio
 
@@ -22,10 +22,16 @@ class Declined(OperationError, code="DECLINED", http_status=409):
     """Not now"""
 
 
-async def code_of(work: Any) -> int:
-    with pytest.raises(RemoteError) as caught:
-        await work
-    return error_object(caught.value.failure).code
+DECODED: list[str] = []
+
+
+class Item(msgspec.Struct):
+    """Tells of every time that one is made."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        DECODED.append(self.name)
 
 
 def service() -> Service:
@@ -112,3 +118,26 @@ async def test_skills_run_as_tasks_with_the_contract_of_their_operation() -> Non
         assert (await peer.call("ListTasks", {}))["totalSize"] == before
     async with in_memory(service(), scopes=["other"]) as peer:
         assert await code_of(peer.call("SendMessage", skill("desk/add", a=1, b=2))) == -32000
+
+
+async def test_the_input_of_a_skill_is_decoded_once_also_where_its_calls_are_keyed_by_it() -> None:
+    DECODED.clear()
+    desk = Service("desk")
+
+    @desk.mutation(keyed="key")
+    async def keyed(item: Item, key: str) -> str:
+        return item.name
+
+    @desk.query(inline=True)
+    def plain(item: Item) -> str:
+        return item.name
+
+    @desk.subscription()
+    async def stream(item: Item) -> AsyncIterator[str]:
+        yield item.name
+
+    async with in_memory(desk) as peer:
+        for name, more in (("keyed", {"key": "k"}), ("plain", {}), ("stream", {})):
+            result = await peer.call("SendMessage", skill(f"desk/{name}", item={"name": name}, **more))
+            assert result["task"]["artifacts"][0]["parts"][0]["data"] == name
+    assert DECODED == ["keyed", "plain", "stream"]

@@ -12,6 +12,12 @@ from discreet.daemon.agents.stores.memory import MemoryStore
 from discreet.daemon.agents.stores.sqlite.store import SqliteStore
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Where a store's file may be."""
+    return str(tmp_path / "tasks.db")
+
+
 @pytest.fixture(params=["memory", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[TaskStore]:
     made: TaskStore = MemoryStore() if request.param == "memory" else SqliteStore(str(tmp_path / "tasks.db"))

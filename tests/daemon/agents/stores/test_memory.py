@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -22,7 +23,6 @@ from discreet.daemon.agents.model.types import (
     PushConfig,
     Role,
     Task,
-    TaskCreated,
     TaskEvent,
     TaskState,
     TaskStatus,
@@ -32,32 +32,18 @@ from discreet.daemon.agents.stores.interface import (
     LogTruncatedError,
     PushTarget,
     StoreFull,
-    TaskChange,
     TaskQuery,
 )
 from discreet.daemon.agents.stores.memory import MemoryStore, StoreLimits
 from discreet.daemon.agents.stores.task_index import TaskIndex
+from support import task_changes
 
 pytestmark = pytest.mark.anyio
 
 WORKING, COMPLETED, ASKING = TaskState.WORKING, TaskState.COMPLETED, TaskState.INPUT_REQUIRED
 
 
-def change(
-    task: Task, *events: TaskEvent, expected: int = 0, snapshot: bool = True, owner: str | None = None
-) -> TaskChange:
-    """A change of a new task, unless `expected` is given."""
-    return TaskChange(
-        task_id=task.id,
-        expected_generation=expected,
-        events=events if expected else (TaskCreated(task), *events),
-        scope="me",
-        context_id=task.context_id,
-        state=task.status.state,
-        status_timestamp=task.status.timestamp or "",
-        owner=owner,
-        snapshot=apply_events(task, events) if snapshot else None,
-    )
+change = partial(task_changes.change, snapshot=True)
 
 
 def a_task(task_id: str, state: TaskState = COMPLETED, text: str = "") -> Task:

@@ -5,25 +5,19 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from discreet.daemon.agents.model.draft import apply_events
 from discreet.daemon.agents.model.types import (
-    Message,
-    MessageAdded,
-    Part,
     PushConfig,
-    Role,
     Task,
-    TaskCreated,
-    TaskEvent,
     TaskState,
     TaskStatus,
 )
@@ -34,71 +28,21 @@ from discreet.daemon.agents.stores.interface import (
     OwnerRequest,
     PushTarget,
     StoreError,
-    TaskChange,
     TaskQuery,
 )
 from discreet.daemon.agents.stores.sqlite import reader
 from discreet.daemon.agents.stores.sqlite.schema import MIGRATIONS, open_writer
 from discreet.daemon.agents.stores.sqlite.store import SqliteStore
+from support.sqlite_files import opened, refused
+from support.task_changes import change, said
 
 pytestmark = pytest.mark.anyio
 
 WORKING, COMPLETED = TaskState.WORKING, TaskState.COMPLETED
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "tasks.db")
-
-
-@asynccontextmanager
-async def opened(store: SqliteStore | str) -> AsyncIterator[SqliteStore]:
-    store = SqliteStore(store) if isinstance(store, str) else store
-    await store.open()
-    try:
-        yield store
-    finally:
-        await store.close()
-
-
 def a_task(task_id: str, state: TaskState = WORKING) -> Task:
     return Task(task_id, "c", TaskStatus(state, timestamp="2026-01-01T00:00:00.000Z"))
-
-
-def change(
-    task: Task,
-    *events: TaskEvent,
-    expected: int = 0,
-    snapshot: bool = False,
-    owner: str | None = None,
-    previous_owner: str | None = None,
-) -> TaskChange:
-    """A change of a new task, unless `expected` is given."""
-    return TaskChange(
-        task_id=task.id,
-        expected_generation=expected,
-        events=events if expected else (TaskCreated(task), *events),
-        scope="me",
-        context_id=task.context_id,
-        state=task.status.state,
-        status_timestamp=task.status.timestamp or "",
-        owner=owner,
-        snapshot=apply_events(task, events) if snapshot else None,
-        previous_owner=previous_owner,
-    )
-
-
-def said(text: str) -> MessageAdded:
-    return MessageAdded(Message(text, Role.USER, (Part(text=text),)))
-
-
-async def refused(path: str) -> str:
-    """The error of opening a store there, which is one line."""
-    with pytest.raises(StoreError) as error:
-        await SqliteStore(path).open()
-    (line,) = str(error.value).splitlines()
-    assert path in line
-    return line
 
 
 # -- opening ---------------------------------------------------------------------------------------------------
@@ -124,7 +68,7 @@ async def test_a_path_at_which_no_file_can_be_is_refused(tmp_path: Path) -> None
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="nothing is read-only for this user")
 async def test_a_file_that_can_only_be_read_is_refused(path: str) -> None:
-    async with opened(path):
+    async with opened(SqliteStore(path)):
         pass
     os.chmod(path, 0o400)
     assert "can't be" in await refused(path)
@@ -136,7 +80,7 @@ async def test_a_file_of_a_newer_version_is_refused(path: str) -> None:
 
 
 async def test_an_older_file_is_migrated_and_keeps_its_data(path: str) -> None:
-    async with opened(path) as store:
+    async with opened(SqliteStore(path)) as store:
         await store.commit([change(a_task("t"))])
     later = (*MIGRATIONS, "ALTER TABLE tasks ADD COLUMN more TEXT;\nCREATE TABLE much_more (x);")
     for _ in range(2):
@@ -147,11 +91,11 @@ async def test_an_older_file_is_migrated_and_keeps_its_data(path: str) -> None:
 
 
 async def test_a_failed_migration_leaves_the_file_unchanged(path: str) -> None:
-    async with opened(path) as store:
+    async with opened(SqliteStore(path)) as store:
         await store.commit([change(a_task("t"))])
     with pytest.raises(StoreError):
         open_writer(path, (*MIGRATIONS, "CREATE TABLE more (x);\nDROP TABLE tasks;\nCREATE TABLE more (x);"))
-    async with opened(path) as store:
+    async with opened(SqliteStore(path)) as store:
         assert await store.load("t") is not None
 
 
@@ -170,13 +114,13 @@ async def test_several_stores_may_open_a_new_file_at_once(path: str) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes are POSIX's")
 async def test_other_users_may_not_read_the_files(path: str, tmp_path: Path) -> None:
-    async with opened(path) as store:
+    async with opened(SqliteStore(path)) as store:
         await store.commit([change(a_task("t"))])
         assert {entry.stat().st_mode & 0o777 for entry in tmp_path.iterdir()} == {0o600}
 
 
 async def test_a_closed_store_refuses_calls_and_leaves_only_its_file(path: str, tmp_path: Path) -> None:
-    async with opened(path) as store:
+    async with opened(SqliteStore(path)) as store:
         pass
     assert [entry.name for entry in tmp_path.iterdir()] == ["tasks.db"]
     with pytest.raises(StoreError):
@@ -189,13 +133,13 @@ async def test_a_closed_store_refuses_calls_and_leaves_only_its_file(path: str, 
 
 async def test_everything_is_still_stored_after_reopening(path: str) -> None:
     target = PushTarget(PushConfig("https://example.org", "p", "t"), "1.0")
-    async with opened(path) as store:
+    async with opened(SqliteStore(path)) as store:
         await store.commit([change(a_task("t"), snapshot=True), change(a_task("u"))])
         await store.commit([change(a_task("t"), said("1"), expected=1)])
         await store.put_push_target("t", target)
         before = await store.load("t"), await store.list(TaskQuery(scope="me"))
         token = (await store.list(TaskQuery(scope="me", page_size=1))).next_page_token
-    async with opened(path) as store:
+    async with opened(SqliteStore(path)) as store:
         assert (await store.load("t"), await store.list(TaskQuery(scope="me"))) == before
         assert list(await store.load_push_targets("t")) == [target]
         assert [task.id for task in (await store.list(TaskQuery(scope="me", page_token=token))).tasks] == ["u"]
@@ -227,22 +171,39 @@ async def test_ended_tasks_expire_by_number_and_by_age_and_active_ones_stay(path
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
 
 
-async def test_a_commit_that_does_not_fit_fails_completely(path: str) -> None:
-    async with opened(path) as store:
+@pytest.fixture
+def limit_file(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """`limit_file(pages)`: SQLite lets no file of this test grow by more than so many pages."""
+    connections: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def connect_noted(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+        connections.append(connect(*args, **kwargs))
+        return connections[-1]
+
+    def limit(pages: int) -> None:
+        for connection in connections:
+            (now,) = connection.execute("PRAGMA page_count").fetchone()
+            connection.execute(f"PRAGMA max_page_count = {now + pages}")
+
+    monkeypatch.setattr(sqlite3, "connect", connect_noted)
+    return limit
+
+
+async def test_a_commit_that_does_not_fit_fails_completely(path: str, limit_file: Callable[[int], None]) -> None:
+    async with opened(SqliteStore(path)) as store:
         await store.commit([change(a_task("t"))])
-        writing = store._open_store.connections.writer
-        (pages,) = writing.execute("PRAGMA page_count").fetchone()
-        writing.execute(f"PRAGMA max_page_count = {pages + 2}")
+        limit_file(2)
         large = change(a_task("t"), said("x" * 100_000), expected=1)
         with pytest.raises(StoreError):
             await store.commit([change(a_task("small")), large])
         assert await store.load("small") is None
-        writing.execute("PRAGMA max_page_count = 1000000")
+        limit_file(1_000_000)
         assert await store.commit([change(a_task("small")), large]) == [None, None]
 
 
 async def test_commits_progress_while_the_event_loop_is_never_idle(path: str) -> None:
-    async with opened(path) as store:
+    async with opened(SqliteStore(path)) as store:
         done: list[object] = []
 
         async def commit() -> None:
@@ -271,7 +232,7 @@ async def test_commits_progress_while_the_event_loop_is_never_idle(path: str) ->
     ],
 )
 async def test_a_page_is_read_without_a_table_scan_or_a_sort(path: str, query: TaskQuery, token: str) -> None:
-    async with opened(path) as store:
+    async with opened(SqliteStore(path)) as store:
         await store.commit([change(a_task(f"{n}")) for n in range(50)])
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         statements: list[str] = []
@@ -292,7 +253,7 @@ async def test_a_page_is_read_without_a_table_scan_or_a_sort(path: str, query: T
 
 
 async def test_a_task_of_another_daemon_can_not_be_changed(path: str) -> None:
-    async with opened(path) as ours, opened(path) as theirs:
+    async with opened(SqliteStore(path)) as ours, opened(SqliteStore(path)) as theirs:
         await ours.commit([change(a_task("t"), owner=ours.owner_id)])
         for attempt in (
             change(a_task("t"), said("x"), expected=1),
@@ -309,12 +270,12 @@ async def test_a_task_of_another_daemon_can_not_be_changed(path: str) -> None:
 
 
 async def test_an_orphan_is_taken_over_by_exactly_one_daemon(path: str) -> None:
-    async with opened(path) as gone:
+    async with opened(SqliteStore(path)) as gone:
         dead = gone.owner_id
         await gone.commit([change(a_task(name), owner=dead) for name in "tu"])
         await gone.commit([change(a_task("ended", COMPLETED), owner=dead), change(a_task("free"))])
         assert await gone.send_owner_request("t", CANCEL)
-    async with opened(path) as one, opened(path) as other:
+    async with opened(SqliteStore(path)) as one, opened(SqliteStore(path)) as other:
         assert sorted(await one.list_orphans()) == sorted(await other.list_orphans()) == ["t", "u"]
         results: dict[str, object] = {}
 
@@ -336,7 +297,7 @@ async def test_an_orphan_is_taken_over_by_exactly_one_daemon(path: str) -> None:
 
 
 async def test_an_owner_request_reaches_the_owner_of_the_task(path: str) -> None:
-    async with opened(path) as ours, opened(path) as theirs:
+    async with opened(SqliteStore(path)) as ours, opened(SqliteStore(path)) as theirs:
         await ours.commit([change(a_task("t"), owner=ours.owner_id)])
         assert await theirs.send_owner_request("t", CANCEL)
         assert list(await theirs.take_owner_requests()) == []
@@ -345,7 +306,7 @@ async def test_an_owner_request_reaches_the_owner_of_the_task(path: str) -> None
 
 
 async def test_the_data_version_changes_with_the_writes_of_others_only(path: str) -> None:
-    async with opened(path) as ours, opened(path) as theirs:
+    async with opened(SqliteStore(path)) as ours, opened(SqliteStore(path)) as theirs:
         before = ours.data_version()
         await ours.commit([change(a_task("t"))])
         await ours.load("t")
@@ -363,7 +324,7 @@ async def test_the_data_version_changes_with_the_writes_of_others_only(path: str
 
 
 async def test_another_daemon_reads_a_finished_task_to_its_end(path: str) -> None:
-    async with opened(path) as ours, opened(path) as theirs:
+    async with opened(SqliteStore(path)) as ours, opened(SqliteStore(path)) as theirs:
         await ours.commit([change(a_task("t"), snapshot=True, owner=ours.owner_id)])
         events = [said(str(n)) for n in range(10)]
         await ours.commit([change(a_task("t"), *events[:5], expected=1, owner=ours.owner_id)])
@@ -372,7 +333,7 @@ async def test_another_daemon_reads_a_finished_task_to_its_end(path: str) -> Non
 
 
 async def test_lock_files_and_rows_of_dead_daemons_are_removed(path: str, tmp_path: Path) -> None:
-    async with opened(path) as store:
+    async with opened(SqliteStore(path)) as store:
         leftover = Path(f"{path}-daemon-0123456789abcdef")
         leftover.touch()
         with closing(sqlite3.connect(path)) as connection, connection:

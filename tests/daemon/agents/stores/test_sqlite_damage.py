@@ -7,21 +7,17 @@ import random
 import shutil
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from discreet.daemon.agents.model.draft import apply_events
 from discreet.daemon.agents.model.types import (
-    Message,
     MessageAdded,
-    Part,
     PushConfig,
-    Role,
     Task,
-    TaskCreated,
     TaskState,
     TaskStatus,
 )
@@ -29,59 +25,19 @@ from discreet.daemon.agents.stores.interface import PushTarget, StoredTask, Stor
 from discreet.daemon.agents.stores.sqlite.integrity import check_pages
 from discreet.daemon.agents.stores.sqlite.schema import MIGRATIONS, connect, open_writer
 from discreet.daemon.agents.stores.sqlite.store import SqliteStore
-from discreet.daemon.logs import log
+from support import task_changes
+from support.logged_events import LoggedEvents
+from support.sqlite_files import opened, refused
+from support.task_changes import at, said
 
 pytestmark = pytest.mark.anyio
 
 TARGET = PushTarget(PushConfig("https://example.org", "p", "t"), "1.0")
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "tasks.db")
-
-
-@asynccontextmanager
-async def opened(path: str) -> AsyncIterator[SqliteStore]:
-    store = SqliteStore(path)
-    await store.open()
-    try:
-        yield store
-    finally:
-        await store.close()
-
-
-def said(text: str) -> MessageAdded:
-    return MessageAdded(Message(text, Role.USER, (Part(text=text),)))
-
-
-def change(task_id: str, *events: MessageAdded, expected: int = 0, snapshot: bool = False) -> TaskChange:
-    task = Task(task_id, "c", TaskStatus(TaskState.INPUT_REQUIRED, timestamp="2026-01-01T00:00:00.000Z"))
-    return TaskChange(
-        task_id=task_id,
-        expected_generation=expected,
-        events=events if expected else (TaskCreated(task), *events),
-        scope="me",
-        context_id="c",
-        state=task.status.state,
-        status_timestamp=task.status.timestamp or "",
-        owner=None,
-        snapshot=apply_events(task, events) if snapshot else None,
-    )
-
-
-async def failure(path: str) -> str:
-    """The error of opening a store there, which is one line."""
-    with pytest.raises(StoreError) as error:
-        await SqliteStore(path).open()
-    (line,) = str(error.value).splitlines()
-    assert path in line
-    return line
-
-
-def logged() -> list[str]:
-    """The names of the events that were logged since the last call."""
-    return [event.name for event in iter(log.queue.get, None)]
+def change(task_id: str, *events: MessageAdded, **options: Any) -> TaskChange:
+    task = Task(task_id, "c", TaskStatus(TaskState.INPUT_REQUIRED, timestamp=at(0)))
+    return task_changes.change(task, *events, **options)
 
 
 def run_sql(path: str, *statements: str) -> None:
@@ -115,7 +71,7 @@ TAKEN_AWAY = [(suffix, how) for suffix in ("", "-wal", "-shm") for how in (remov
 async def test_no_commit_is_acknowledged_after_a_file_was_removed_or_replaced(
     path: str, suffix: str, how: Callable[[str], None]
 ) -> None:
-    async with opened(path) as store:
+    async with opened(SqliteStore(path)) as store:
         assert await store.commit([change("a", snapshot=True)]) == [None]
         how(path + suffix)
         repeated: list[bool] = []
@@ -130,7 +86,7 @@ async def test_no_commit_is_acknowledged_after_a_file_was_removed_or_replaced(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="an open file can't be truncated")
 async def test_no_commit_is_acknowledged_after_the_log_was_overwritten(path: str) -> None:
-    async with opened(path) as store:
+    async with opened(SqliteStore(path)) as store:
         assert await store.commit([change("a", snapshot=True)]) == [None]
         empty(f"{path}-wal")
         with pytest.raises(StoreError):
@@ -141,20 +97,20 @@ async def test_no_commit_is_acknowledged_after_the_log_was_overwritten(path: str
 
 @pytest.mark.skipif(sys.platform == "win32", reason="an open file can't be removed")
 async def test_what_was_acknowledged_before_the_log_was_removed_is_saved(path: str) -> None:
-    async with opened(path) as store:
+    async with opened(SqliteStore(path)) as store:
         assert await store.commit([change("a", said("x"), snapshot=True)]) == [None]
         os.unlink(f"{path}-wal")
         os.unlink(f"{path}-shm")
         with pytest.raises(StoreError):
             await store.commit([change("b", snapshot=True)])
         shutil.copyfile(path, f"{path}.copy")  # as a killed daemon leaves it
-    async with opened(f"{path}.copy") as store:
+    async with opened(SqliteStore(f"{path}.copy")) as store:
         stored = await store.load("a")
         assert stored is not None and stored.snapshot.history == (said("x").message,)
 
 
 async def test_a_checkpoint_by_another_program_is_no_loss(path: str) -> None:
-    async with opened(path) as store:
+    async with opened(SqliteStore(path)) as store:
         await store.commit([change("a", snapshot=True)])
         run_sql(path, "PRAGMA wal_checkpoint(TRUNCATE)")
         assert await store.commit([change("b", snapshot=True)]) == [None]
@@ -180,7 +136,7 @@ CHANGES = {
 
 async def make(path: str) -> None:
     """A store with one task: a snapshot, three events after it, and a push target."""
-    async with opened(path) as store:
+    async with opened(SqliteStore(path)) as store:
         await store.commit([change("t", snapshot=True)])
         for n in range(1, 4):
             await store.commit([change("t", said("hello"), expected=n)])
@@ -195,7 +151,7 @@ async def test_a_row_that_was_changed_is_a_failure_that_names_task_and_file(
     await make(path)
     if not running:
         run_sql(path, statement)
-    async with opened(path) as store:
+    async with opened(SqliteStore(path)) as store:
         if running:
             run_sql(path, statement)
         with pytest.raises(StoreError, match="of task t ") as error:
@@ -208,7 +164,7 @@ async def test_a_row_that_was_changed_is_a_failure_that_names_task_and_file(
 
 async def test_a_changed_row_is_not_written_over(path: str) -> None:
     await make(path)
-    async with opened(path) as store:
+    async with opened(SqliteStore(path)) as store:
         run_sql(path, "UPDATE tasks SET generation = 3")
         with pytest.raises(StoreError, match="of task t "):
             await store.commit([change("t", said("x"), expected=3), change("other")])
@@ -217,7 +173,7 @@ async def test_a_changed_row_is_not_written_over(path: str) -> None:
 
 async def test_a_changed_push_target_is_a_failure(path: str) -> None:
     await make(path)
-    async with opened(path) as store:
+    async with opened(SqliteStore(path)) as store:
         run_sql(path, "UPDATE push_targets SET body = CAST(replace(body, 'example.org', 'example.com') AS BLOB)")
         with pytest.raises(StoreError, match="of task t "):
             await store.load_push_targets("t")
@@ -247,13 +203,13 @@ async def test_a_file_of_the_version_before_gets_its_checksums(path: str) -> Non
 
 
 async def everything(path: str) -> dict[str, StoredTask | None]:
-    async with opened(path) as store:
+    async with opened(SqliteStore(path)) as store:
         return {f"{n}": await store.load(f"{n}") for n in range(40)}
 
 
 async def test_a_damaged_byte_is_an_error_and_never_another_answer(tmp_path: Path) -> None:
     path, copy = str(tmp_path / "tasks.db"), str(tmp_path / "copy.db")
-    async with opened(path) as store:
+    async with opened(SqliteStore(path)) as store:
         for n in range(40):
             await store.commit([change(f"{n}", said("x" * 100), snapshot=True)])
             await store.commit([change(f"{n}", said("y" * 100), expected=2)])
@@ -283,16 +239,15 @@ async def test_a_damaged_index_is_found_when_the_file_is_opened(path: str) -> No
     start = (page - 1) * size
     content[start : start + size] = content[start : start + size].replace(b"t", b"u")
     Path(path).write_bytes(content)
-    assert "damaged" in await failure(path)
+    assert "damaged" in await refused(path)
 
 
-async def test_a_file_that_takes_too_long_to_check_is_opened(path: str) -> None:
+async def test_a_file_that_takes_too_long_to_check_is_opened(path: str, logged: LoggedEvents) -> None:
     await make(path)
     with closing(connect(path)) as connection:
-        logged()
         check_pages(connection, path, 0.0)
-        assert logged() == ["store.unchecked"]
-    async with opened(path) as store:
+        assert logged.names() == ["store.unchecked"]
+    async with opened(SqliteStore(path)) as store:
         assert await store.load("t") is not None
 
 
@@ -301,7 +256,7 @@ async def test_a_file_of_a_version_that_is_not_ours_is_refused_and_left_unchange
     await make(path)
     run_sql(path, f"PRAGMA user_version = {version}")
     before = Path(path).read_bytes()
-    assert "version" in await failure(path)
+    assert "version" in await refused(path)
     assert Path(path).read_bytes() == before
 
 
@@ -309,28 +264,29 @@ async def test_a_file_of_a_version_that_is_not_ours_is_refused_and_left_unchange
 async def test_a_file_with_other_tables_than_its_version_says_is_refused(path: str, version: int) -> None:
     await make(path)
     run_sql(path, f"PRAGMA user_version = {version}")
-    assert "is not a store of this version" in await failure(path)
+    assert "is not a store of this version" in await refused(path)
 
 
 async def test_a_file_without_one_of_the_tables_is_refused(path: str) -> None:
     await make(path)
     run_sql(path, "DROP TABLE snapshots")
-    assert "is not a store of this version" in await failure(path)
+    assert "is not a store of this version" in await refused(path)
 
 
 # -- who may read the files --------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes are POSIX's")
-async def test_files_that_others_may_read_become_private_with_a_warning(path: str, tmp_path: Path) -> None:
-    logged()
-    async with opened(path) as store:
+async def test_files_that_others_may_read_become_private_with_a_warning(
+    path: str, tmp_path: Path, logged: LoggedEvents
+) -> None:
+    async with opened(SqliteStore(path)) as store:
         await store.commit([change("t")])
         for file in (path, f"{path}-wal", f"{path}-shm"):
             os.chmod(file, 0o644)
-        async with opened(path):
+        async with opened(SqliteStore(path)):
             assert {entry.stat().st_mode & 0o777 for entry in tmp_path.iterdir()} == {0o600}
-    assert logged() == ["store.permissions"] * 3
+    assert logged.names() == ["store.permissions"] * 3
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root can give files away")
@@ -338,5 +294,5 @@ async def test_files_of_another_user_that_others_may_read_are_refused(path: str)
     await make(path)
     os.chmod(path, 0o644)
     os.chown(path, 12345, 12345)
-    assert "another user" in await failure(path)
+    assert "another user" in await refused(path)
     assert os.stat(path).st_mode & 0o777 == 0o644

@@ -22,11 +22,6 @@ pytestmark = pytest.mark.anyio
 TARGET = PushTarget(PushConfig("https://example.org", "p", "t"), "1.0")
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "tasks.db")
-
-
 @pytest.mark.parametrize("allowed", [0, 1, 2])
 async def test_a_store_without_threads_is_refused_in_one_line_and_leaves_nothing(
     path: str, tmp_path: Path, allowed: int, monkeypatch: pytest.MonkeyPatch

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Self
 
@@ -37,6 +37,7 @@ from discreet.daemon.agents.tasks import event_buffer
 from discreet.daemon.agents.tasks.event_buffer import BufferUsage
 from discreet.daemon.agents.tasks.event_reader import EventReader
 from discreet.daemon.agents.tasks.live_task import LiveTask
+from support.sqlite_files import opened
 
 pytestmark = pytest.mark.anyio
 
@@ -120,15 +121,6 @@ class Scene:
         else:
             assert self.lost.taskId == "t"
             assert len(self.read) < self.lost.lastGeneration <= len(published) + 1
-
-
-@asynccontextmanager
-async def opened(store: TaskStore) -> AsyncIterator[TaskStore]:
-    await store.open()
-    try:
-        yield store
-    finally:
-        await store.close()
 
 
 def delete_rows(path: str) -> None:

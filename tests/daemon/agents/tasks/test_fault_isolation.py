@@ -162,7 +162,7 @@ async def test_a_sender_gets_its_task_as_it_stopped_though_the_next_message_has_
     assert isinstance(answer, Task) and answer.status.state is TaskState.INPUT_REQUIRED
 
 
-async def test_an_event_that_no_dialect_can_write_is_refused_and_fails_its_task() -> None:
+async def test_an_event_that_no_version_can_write_is_refused_and_fails_its_task() -> None:
     async def odd(context: RequestContext, events: TaskEvents) -> None:
         await events.complete(Part(data=msgspec.msgpack.Ext(1, b"")) if context.text == "odd" else None)
 

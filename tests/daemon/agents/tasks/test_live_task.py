@@ -31,6 +31,7 @@ from discreet.daemon.agents.stores.memory import MemoryStore
 from discreet.daemon.agents.stores.serialization import encode_change
 from discreet.daemon.agents.tasks.event_buffer import MAX_EVENTS
 from discreet.daemon.agents.tasks.live_task import LiveTask
+from support.task_changes import chunk
 
 
 def message(text: str) -> Message:
@@ -45,10 +46,6 @@ def begun() -> LiveTask:
     live = LiveTask(task(), 0, "", "me", lambda live: None)
     live.publish(TaskCreated(live.task()))
     return live
-
-
-def chunk(text: str, *, append: bool = True) -> ArtifactChanged:
-    return ArtifactChanged(Artifact("a", (Part(text=text),)), append)
 
 
 def commit(live: LiveTask) -> None:

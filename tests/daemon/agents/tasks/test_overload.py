@@ -1,11 +1,14 @@
-"""Many messages at once: quick ones are all answered, and messages whose tasks never end do not block others."""
+"""Much at once: quick messages are all answered, messages whose tasks never end do not block others, and large tasks are read
+as fast as their reader takes them."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from msgspec import Raw
 
 from discreet.agents import Agent, RequestContext, TaskEvents
 from discreet.client import Overloaded, Peer
@@ -15,13 +18,18 @@ from discreet.testing import in_memory
 pytestmark = pytest.mark.anyio
 
 
+MIB = 1024 * 1024
+
+
 class Patient:
-    """Completes its tasks at once, or never."""
+    """Completes its tasks at once, with a large artifact where it is asked to, or never."""
 
     async def execute(self, context: RequestContext, events: TaskEvents) -> None:
         if context.text == "stay":
             await events.working()
             await anyio.sleep_forever()
+        if context.text == "large":
+            await events.artifact("x" * MIB)
         await events.complete()
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
@@ -72,3 +80,26 @@ async def test_messages_beyond_a_thousand_that_never_end_are_refused_and_other_m
         canceled = await peer.call("CancelTask", {"id": listed["tasks"][0]["id"]})
         assert canceled["status"]["state"] == "TASK_STATE_CANCELED"
         senders.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("method", "params"), [("GetTask", {}), ("tasks/get", {}), ("ListTasks", {"includeArtifacts": True})]
+)
+async def test_many_reads_of_large_stored_tasks_wait_for_their_reader_and_none_is_refused(
+    tmp_path: Path, method: str, params: dict[str, Any]
+) -> None:
+    sizes: list[int] = []
+    count, budget = 64, 16 * MIB
+
+    async def read(peer: Peer, task: str) -> None:
+        result = await peer.call(method, params or {"id": task}, type=Raw)
+        sizes.append(len(bytes(result)))
+
+    store = f"sqlite:{tmp_path / 'tasks.db'}"
+    async with in_memory(agent(), timeout=60, max_memory=budget, store=store) as peer:
+        task = (await peer.call("SendMessage", message("large")))["task"]["id"]
+        async with anyio.create_task_group() as readers:
+            for _ in range(count):
+                readers.start_soon(read, peer, task)
+    assert len(sizes) == count
+    assert sum(sizes) >= 4 * budget

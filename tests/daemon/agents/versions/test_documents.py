@@ -44,10 +44,10 @@ from discreet.daemon.agents.versions.version import ProtocolVersion
 DATA = Path(__file__).parent / "data"
 DOCUMENTS: list[dict[str, Any]] = json.loads((DATA / "documents.json").read_text(encoding="utf-8"))
 SCHEMAS = {
-    dialect.name: json.loads((DATA / name).read_text(encoding="utf-8"))
-    for dialect, name in ((V10, "a2a_v10.schema.json"), (V03, "a2a_v03.schema.json"))
+    version.name: json.loads((DATA / name).read_text(encoding="utf-8"))
+    for version, name in ((V10, "a2a_v10.schema.json"), (V03, "a2a_v03.schema.json"))
 }
-NAMES = {  # of what a document is, in the schema of each dialect
+NAMES = {  # of what a document is, in the schema of each version
     "task": ("Task", "Task"),
     "message": ("Message", "Message"),
     "status": ("StreamResponse", "StreamResult"),
@@ -57,8 +57,8 @@ NAMES = {  # of what a document is, in the schema of each dialect
 }
 
 
-def check(dialect: ProtocolVersion, name: str, document: Any) -> None:
-    Draft202012Validator({**SCHEMAS[dialect.name], "$ref": f"#/$defs/{name}"}).validate(document)
+def check(version: ProtocolVersion, name: str, document: Any) -> None:
+    Draft202012Validator({**SCHEMAS[version.name], "$ref": f"#/$defs/{name}"}).validate(document)
 
 
 # -- a reader of what 0.3 sends, which only its clients need -------------------------------------------------------------
@@ -129,17 +129,17 @@ def read_v10(what: str, text: bytes) -> Any:
             return V10.inputs["SendMessage"].decode(Raw(text))[0]
 
 
-def write(dialect: ProtocolVersion, what: str, value: Any) -> Any:
+def write(version: ProtocolVersion, what: str, value: Any) -> Any:
     match what:
         case "task":
-            return json.loads(bytes(dialect.encode_task(value)))
+            return json.loads(bytes(version.encode_task(value)))
         case "message":
-            sent = json.loads(bytes(dialect.encode_send_result(value)))
-            return sent["message"] if dialect is V10 else sent
+            sent = json.loads(bytes(version.encode_send_result(value)))
+            return sent["message"] if version is V10 else sent
         case "config":
-            return json.loads(bytes(dialect.encode_push_config(value)))
+            return json.loads(bytes(version.encode_push_config(value)))
         case _:
-            return json.loads(bytes(dialect.encode_stream_item(value) or b""))
+            return json.loads(bytes(version.encode_stream_item(value) or b""))
 
 
 @pytest.mark.parametrize("case", DOCUMENTS, ids=[case["name"] for case in DOCUMENTS])

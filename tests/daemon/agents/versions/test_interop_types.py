@@ -107,12 +107,12 @@ json.dump(answers, sys.stdout)
 """
 
 
-def read_by_sdk(dialect: ProtocolVersion, batch: list[tuple[str, str]]) -> list[str]:
+def read_by_sdk(version: ProtocolVersion, batch: list[tuple[str, str]]) -> list[str]:
     """Every text as the SDK writes what it has read. A text that it refuses fails the test."""
-    interpreter = INTERPRETERS[dialect.name]
+    interpreter = INTERPRETERS[version.name]
     if interpreter is None:
         pytest.skip("no interpreter with the SDK is named")
-    script = READ_V10 if dialect is V10 else READ_V03
+    script = READ_V10 if version is V10 else READ_V03
     done = subprocess.run(
         [interpreter, "-c", script], input=json.dumps(batch), capture_output=True, text=True, timeout=60
     )
@@ -121,13 +121,13 @@ def read_by_sdk(dialect: ProtocolVersion, batch: list[tuple[str, str]]) -> list[
     return answers
 
 
-def texts(dialect: ProtocolVersion, names: tuple[str, str, str, str]) -> list[tuple[str, str]]:
+def texts(version: ProtocolVersion, names: tuple[str, str, str, str]) -> list[tuple[str, str]]:
     task, result, event, config = names
     outputs: list[tuple[str, Raw | None]] = [
-        *((task, dialect.encode_task(each)) for each in TASKS),
-        *((result, dialect.encode_send_result(each)) for each in (*TASKS, MESSAGE, BARE)),
-        *((event, dialect.encode_stream_item(each)) for each in (*TASKS, BARE, *EVENTS)),
-        *((config, dialect.encode_push_config(each)) for each in CONFIGS),
+        *((task, version.encode_task(each)) for each in TASKS),
+        *((result, version.encode_send_result(each)) for each in (*TASKS, MESSAGE, BARE)),
+        *((event, version.encode_stream_item(each)) for each in (*TASKS, BARE, *EVENTS)),
+        *((config, version.encode_push_config(each)) for each in CONFIGS),
     ]
     return [(name, bytes(text or b"").decode()) for name, text in outputs]
 

@@ -23,19 +23,19 @@ from discreet.errors.failures import InvalidParams
 CONTENT = ("text", "raw", "url", "data")
 
 
-def method_of(dialect: ProtocolVersion, *, send: bool = True) -> str:
-    methods = V10_METHODS if dialect is V10 else V03_METHODS
+def method_of(version: ProtocolVersion, *, send: bool = True) -> str:
+    methods = V10_METHODS if version is V10 else V03_METHODS
     return methods[0 if send else 2]
 
 
-def decode(dialect: ProtocolVersion, method: str, params: Any, prefix: str = "") -> Any:
-    values = dialect.inputs[method].decode(None if params is None else Raw(json.dumps(params).encode()), prefix)
+def decode(version: ProtocolVersion, method: str, params: Any, prefix: str = "") -> Any:
+    values = version.inputs[method].decode(None if params is None else Raw(json.dumps(params).encode()), prefix)
     return values[0] if values else None
 
 
-def fault(dialect: ProtocolVersion, method: str, params: Any, prefix: str = "") -> InvalidParams:
+def fault(version: ProtocolVersion, method: str, params: Any, prefix: str = "") -> InvalidParams:
     with pytest.raises(FailureError) as caught:
-        decode(dialect, method, params, prefix)
+        decode(version, method, params, prefix)
     assert caught.value.__cause__ is None
     assert isinstance(caught.value.failure, InvalidParams)
     return caught.value.failure
@@ -121,28 +121,28 @@ REQUIRED: list[tuple[ProtocolVersion, str, dict[str, Any], list[str]]] = [
         ["id", "pushNotificationConfigId"],
     ),
 ]
-PLACES = [(dialect, method, params, place) for dialect, method, params, places in REQUIRED for place in places]
+PLACES = [(version, method, params, place) for version, method, params, places in REQUIRED for place in places]
 IDS = [f"{method} {place}" for _, method, _, place in PLACES]
 
 
-@pytest.mark.parametrize(("dialect", "method", "params", "place"), PLACES, ids=IDS)
+@pytest.mark.parametrize(("version", "method", "params", "place"), PLACES, ids=IDS)
 def test_a_required_member_that_is_missing_is_named(
-    dialect: ProtocolVersion, method: str, params: dict[str, Any], place: str
+    version: ProtocolVersion, method: str, params: dict[str, Any], place: str
 ) -> None:
-    found = fault(dialect, method, put(params, place, ...))
+    found = fault(version, method, put(params, place, ...))
     assert (found.param, found.received) == (place, "missing")
 
 
-@pytest.mark.parametrize(("dialect", "method", "params", "place"), PLACES, ids=IDS)
+@pytest.mark.parametrize(("version", "method", "params", "place"), PLACES, ids=IDS)
 @pytest.mark.parametrize("value", [None, True, 7.5], ids=["null", "boolean", "number"])
 def test_a_required_member_of_another_type_is_named(
-    dialect: ProtocolVersion, method: str, params: dict[str, Any], place: str, value: Any
+    version: ProtocolVersion, method: str, params: dict[str, Any], place: str, value: Any
 ) -> None:
-    assert fault(dialect, method, put(params, place, value)).param == place
+    assert fault(version, method, put(params, place, value)).param == place
 
 
 @pytest.mark.parametrize(
-    ("dialect", "place", "value", "expected"),
+    ("version", "place", "value", "expected"),
     [
         (V10, "message.parts", [], InvalidParams("message.parts", "array of object with at least 1 item", "array")),
         (V10, "message.parts", [1], InvalidParams("message.parts[0]", "object", "number")),
@@ -187,7 +187,7 @@ def test_a_required_member_of_another_type_is_named(
             V03,
             "message.parts",
             [{"kind": "image"}],
-            InvalidParams("message.parts[0].kind", "one of", "image", ("data", "file", "text", "null")),
+            InvalidParams("message.parts[0].kind", "one of", "image", ("data", "file", "text", None)),
         ),
         (V03, "message.parts", [{"kind": "data"}], InvalidParams("message.parts[0].data", "object", "missing")),
         (V03, "message.parts", [{"kind": "file"}], InvalidParams("message.parts[0].file", "object", "missing")),
@@ -209,7 +209,7 @@ def test_a_required_member_of_another_type_is_named(
             [{"kind": "file", "file": {"bytes": "not base64!"}}],
             InvalidParams("message.parts[0].file.bytes", "base64 string", "string"),
         ),
-        (V03, "message.kind", "task", InvalidParams("message.kind", "one of", "task", ("message", "null"))),
+        (V03, "message.kind", "task", InvalidParams("message.kind", "one of", "task", ("message", None))),
         (V03, "message.role", "ROLE_USER", InvalidParams("message.role", "one of", "ROLE_USER", ("agent", "user"))),
         (
             V03,
@@ -222,23 +222,23 @@ def test_a_required_member_of_another_type_is_named(
     ],
 )
 def test_a_fault_is_reported_with_its_path(
-    dialect: ProtocolVersion, place: str, value: Any, expected: InvalidParams
+    version: ProtocolVersion, place: str, value: Any, expected: InvalidParams
 ) -> None:
-    params = put(SEND_V10 if dialect is V10 else SEND_V03, place, value)
-    assert fault(dialect, method_of(dialect), params) == expected
+    params = put(SEND_V10 if version is V10 else SEND_V03, place, value)
+    assert fault(version, method_of(version), params) == expected
 
 
-@pytest.mark.parametrize("dialect", [V10, V03], ids=["1.0", "0.3"])
+@pytest.mark.parametrize("version", [V10, V03], ids=["1.0", "0.3"])
 @pytest.mark.parametrize("parts", [[{}], [{"text": 1}]])
-def test_a_path_begins_with_the_path_of_the_params(dialect: ProtocolVersion, parts: list[Any]) -> None:
-    params = put(SEND_V10 if dialect is V10 else SEND_V03, "message.parts", parts)
-    assert fault(dialect, method_of(dialect), params, "params").param.startswith("params.message.parts[0]")
+def test_a_path_begins_with_the_path_of_the_params(version: ProtocolVersion, parts: list[Any]) -> None:
+    params = put(SEND_V10 if version is V10 else SEND_V03, "message.parts", parts)
+    assert fault(version, method_of(version), params, "params").param.startswith("params.message.parts[0]")
 
 
-@pytest.mark.parametrize("dialect", [V10, V03], ids=["1.0", "0.3"])
+@pytest.mark.parametrize("version", [V10, V03], ids=["1.0", "0.3"])
 @pytest.mark.parametrize(("params", "expected"), [(["t-1"], ("$", "array")), (None, ("id", "missing"))])
-def test_params_are_one_object(dialect: ProtocolVersion, params: Any, expected: tuple[str, str]) -> None:
-    found = fault(dialect, method_of(dialect, send=False), params)
+def test_params_are_one_object(version: ProtocolVersion, params: Any, expected: tuple[str, str]) -> None:
+    found = fault(version, method_of(version, send=False), params)
     assert (found.param, found.received) == expected
 
 
@@ -248,16 +248,16 @@ def _with_unknown(value: Any) -> Any:
     return [_with_unknown(inner) for inner in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize(("dialect", "method", "params"), [case[:3] for case in REQUIRED])
+@pytest.mark.parametrize(("version", "method", "params"), [case[:3] for case in REQUIRED])
 def test_unknown_members_are_ignored_at_every_level(
-    dialect: ProtocolVersion, method: str, params: dict[str, Any]
+    version: ProtocolVersion, method: str, params: dict[str, Any]
 ) -> None:
-    assert decode(dialect, method, _with_unknown(params)) == decode(dialect, method, params)
+    assert decode(version, method, _with_unknown(params)) == decode(version, method, params)
 
 
-@pytest.mark.parametrize("dialect", [V10, V03], ids=["1.0", "0.3"])
-def test_every_method_has_its_input(dialect: ProtocolVersion) -> None:
-    assert tuple(dialect.inputs) == (V10_METHODS if dialect is V10 else V03_METHODS)
+@pytest.mark.parametrize("version", [V10, V03], ids=["1.0", "0.3"])
+def test_every_method_has_its_input(version: ProtocolVersion) -> None:
+    assert tuple(version.inputs) == (V10_METHODS if version is V10 else V03_METHODS)
 
 
 def test_an_operation_takes_the_input_of_its_method() -> None:
@@ -273,7 +273,7 @@ def test_an_operation_takes_the_input_of_its_method() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dialect", "method", "params", "expected"),
+    ("version", "method", "params", "expected"),
     [
         (V10, "GetTask", {"id": "t-1"}, TaskRequest("t-1")),
         (V10, "GetTask", {"id": "t-1", "historyLength": 0}, TaskRequest("t-1", history_length=0)),
@@ -365,9 +365,9 @@ def test_an_operation_takes_the_input_of_its_method() -> None:
     ],
 )
 def test_params_become_the_same_request_in_both_versions(
-    dialect: ProtocolVersion, method: str, params: Any, expected: Any
+    version: ProtocolVersion, method: str, params: Any, expected: Any
 ) -> None:
-    assert decode(dialect, method, params) == expected
+    assert decode(version, method, params) == expected
 
 
 @pytest.mark.parametrize("size", [0, 101, -1, 1.5])
@@ -381,12 +381,12 @@ def test_a_timestamp_without_an_offset_is_refused(stamp: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dialect", "params"),
+    ("version", "params"),
     [
         (V10, {"historyLength": -1}),
         (V03, {"historyLength": -1}),
     ],
 )
-def test_a_negative_history_length_is_refused(dialect: ProtocolVersion, params: dict[str, Any]) -> None:
-    method = method_of(dialect, send=False)
-    assert fault(dialect, method, {"id": "t-1", **params}).param == "historyLength"
+def test_a_negative_history_length_is_refused(version: ProtocolVersion, params: dict[str, Any]) -> None:
+    method = method_of(version, send=False)
+    assert fault(version, method, {"id": "t-1", **params}).param == "historyLength"

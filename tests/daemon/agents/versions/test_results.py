@@ -29,7 +29,7 @@ from discreet.daemon.agents.versions.v03 import V03
 from discreet.daemon.agents.versions.v10 import V10, encode_task_page
 from discreet.daemon.agents.versions.version import ListRequest, ProtocolVersion
 
-BOTH = pytest.mark.parametrize("dialect", [V10, V03], ids=["1.0", "0.3"])
+BOTH = pytest.mark.parametrize("version", [V10, V03], ids=["1.0", "0.3"])
 
 
 def said(number: int) -> Message:
@@ -57,11 +57,11 @@ def not_asked() -> Task:
     ("history", "left"),
     [(None, ["m-0", "m-1", "m-2"]), (0, []), (1, ["m-2"]), (3, ["m-0", "m-1", "m-2"]), (9, ["m-0", "m-1", "m-2"])],
 )
-def test_a_history_is_cut_to_its_last_messages(dialect: ProtocolVersion, history: int | None, left: list[str]) -> None:
+def test_a_history_is_cut_to_its_last_messages(version: ProtocolVersion, history: int | None, left: list[str]) -> None:
     tasks = [
-        loaded(dialect.encode_task(TASK, history_length=history)),
-        loaded(dialect.encode_send_result(TASK, history_length=history)),
-        loaded(dialect.encode_stream_item(TASK, history_length=history)),
+        loaded(version.encode_task(TASK, history_length=history)),
+        loaded(version.encode_send_result(TASK, history_length=history)),
+        loaded(version.encode_stream_item(TASK, history_length=history)),
     ]
     for task in (each.get("task", each) for each in tasks):
         assert [message["messageId"] for message in task.get("history", [])] == left
@@ -76,19 +76,19 @@ def test_a_result_is_told_by_its_member_in_1_0_and_by_its_kind_in_0_3() -> None:
 
 
 @BOTH
-def test_a_stream_begins_with_what_was_sent(dialect: ProtocolVersion) -> None:
+def test_a_stream_begins_with_what_was_sent(version: ProtocolVersion) -> None:
     assert (
-        dialect.encode_stream_item(TASK)
-        == dialect.encode_send_result(TASK)
-        == dialect.encode_stream_item(happened(TaskCreated(TASK)))
+        version.encode_stream_item(TASK)
+        == version.encode_send_result(TASK)
+        == version.encode_stream_item(happened(TaskCreated(TASK)))
     )
-    assert dialect.encode_stream_item(said(1)) == dialect.encode_send_result(said(1))
+    assert version.encode_stream_item(said(1)) == version.encode_send_result(said(1))
 
 
 @BOTH
-def test_client_messages_are_not_sent_to_subscribers(dialect: ProtocolVersion) -> None:
-    assert dialect.encode_stream_item(happened(MessageAdded(said(1)))) is None
-    assert dialect.encode_notification(happened(MessageAdded(said(1))), not_asked) is None
+def test_client_messages_are_not_sent_to_subscribers(version: ProtocolVersion) -> None:
+    assert version.encode_stream_item(happened(MessageAdded(said(1)))) is None
+    assert version.encode_notification(happened(MessageAdded(said(1))), not_asked) is None
 
 
 def test_a_notification_of_1_0_is_the_event_of_a_stream() -> None:
@@ -104,8 +104,8 @@ def test_a_notification_of_0_3_is_the_whole_task_at_each_new_status() -> None:
 
 
 @BOTH
-def test_required_arrays_are_written_also_when_empty(dialect: ProtocolVersion) -> None:
-    assert loaded(dialect.encode_task(TASK))["artifacts"] == [{"artifactId": "a-1", "parts": []}]
+def test_required_arrays_are_written_also_when_empty(version: ProtocolVersion) -> None:
+    assert loaded(version.encode_task(TASK))["artifacts"] == [{"artifactId": "a-1", "parts": []}]
 
 
 def test_a_page_always_has_all_members() -> None:
@@ -145,7 +145,7 @@ def test_each_version_has_its_names_of_states() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dialect", "version", "spoken"),
+    ("version", "asked", "spoken"),
     [
         (V10, "1.0", True),
         (V10, "1.0.7", True),
@@ -159,5 +159,5 @@ def test_each_version_has_its_names_of_states() -> None:
         (V03, "1.0", False),
     ],
 )
-def test_a_version_covers_its_patch_releases(dialect: ProtocolVersion, version: str, spoken: bool) -> None:
-    assert dialect.covers(version) is spoken
+def test_a_version_covers_its_patch_releases(version: ProtocolVersion, asked: str, spoken: bool) -> None:
+    assert version.covers(asked) is spoken

@@ -21,11 +21,10 @@ from discreet.daemon.services.fs.types import (
     OutsideRoot,
 )
 from discreet.errors import OperationError
-from support.fs import CTX, finishes, refusal
+from support.fs import CTX, SECRET, finishes, lay_out, refusal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="symbolic links, FIFOs and dir_fd are POSIX")
 
-SECRET = "the secret outside"
 RACE_READS = 20_000
 RACE_ENOUGH = 100
 
@@ -33,16 +32,7 @@ RACE_ENOUGH = 100
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """A root with files, directories and links out of it, next to what must stay out of reach."""
-    (tmp_path / "outside" / "deep").mkdir(parents=True)
-    (tmp_path / "outside" / "secret.txt").write_text(SECRET)
-    (tmp_path / "outside" / "deep" / "secret.txt").write_text(SECRET)
-    root = tmp_path / "root"
-    (root / "a" / "b").mkdir(parents=True)
-    (root / "top.txt").write_text("inside top")
-    (root / "a" / "b" / "two.txt").write_text("inside two")
-    (root / "to_file").symlink_to("../outside/secret.txt")
-    (root / "to_directory").symlink_to("../outside")
-    return root
+    return lay_out(tmp_path)
 
 
 # Races, first at the one moment that matters, then at any

@@ -1,0 +1,69 @@
+"""Calls a developer's executor: the boundary behind which anything may be raised. Decides nothing about the task's state."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from ...errors.exceptions import FailureError
+from ...errors.failures import Internal, TaskNotCancelable
+from ..dispatch.execution import Raised, attempt, attempt_now
+from ..logs import log
+from .errors import NotCancelable
+from .faults import declared_failure
+from .tasks.executor import AgentExecutor, RequestContext, SupportsCheck, SupportsResume
+from .tasks.task_events import TaskEvents
+
+CANCEL_SECONDS: Final = 30.0
+"""How long an executor's `cancel` may take, and another daemon to cancel a task of its own."""
+
+
+@final
+class ExecutorCalls:
+    """The methods of one executor, with those that it does not have."""
+
+    def __init__(self, executor: AgentExecutor) -> None:
+        self._executor = executor
+        self._checker = executor if isinstance(executor, SupportsCheck) else None  # once: such a check is slow
+        self._resumer = executor if isinstance(executor, SupportsResume) else None
+
+    @property
+    def supports_resume(self) -> bool:
+        """Whether the executor can continue what another daemon has begun."""
+        return self._resumer is not None
+
+    def check(self, context: RequestContext) -> object:
+        """What the executor's `check` returns for a message. Raises `FailureError` where it refuses the message."""
+        checker = self._checker
+        if checker is None:
+            return None
+        checked = attempt_now(lambda: checker.check(context))
+        if not isinstance(checked, Raised):
+            return checked
+        failure = declared_failure(checked.exc)
+        if failure is None:
+            log.error("agent.failed", exc=checked.exc)
+        raise FailureError(failure or Internal())
+
+    async def execute(self, context: RequestContext, events: TaskEvents) -> BaseException | None:
+        """Execute a message, or resume a task where there is none; returns what the executor raised."""
+        resumer = self._resumer if context.message is None else None
+        work = self._executor.execute if resumer is None else resumer.resume
+        done = await attempt(lambda: work(context, events))
+        return done.exc if isinstance(done, Raised) else None
+
+    async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+        """Let the executor prepare for a cancellation. Its faults are logged.
+
+        Raises `FailureError(TaskNotCancelable)` where it refuses.
+        """
+        import anyio  # late: the first replies leave without an event loop
+
+        fault: BaseException | None = TimeoutError("cancel took too long")
+        with anyio.move_on_after(CANCEL_SECONDS):
+            done = await attempt(lambda: self._executor.cancel(context, events))
+            fault = done.exc if isinstance(done, Raised) else None
+        task = context.task
+        if isinstance(fault, NotCancelable):
+            raise FailureError(TaskNotCancelable(task_id=task.id, current_state=events.task.status.state.value))
+        if fault is not None:
+            log.error("agent.failed", task=task.id, exc=fault)

@@ -1,0 +1,39 @@
+"""Who calls the agent, and whether it may: the version that it asks for, its identity, the extensions that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+from ....errors.exceptions import FailureError
+from ....errors.failures import ExtensionSupportRequired, VersionNotSupported
+from ...operations.context import Context
+from ..card.model import Extension
+from ..requests import Caller
+from ..versions.version import ProtocolVersion
+from .authorization import Authorization
+
+
+@final
+class Admission:
+    """One per daemon. `extensions` are those of the agent."""
+
+    def __init__(self, authorization: Authorization, extensions: Sequence[Extension]) -> None:
+        self._authorization = authorization
+        self._required = frozenset(each.uri for each in extensions if each.required)
+
+    def caller(self, ctx: Context, version: ProtocolVersion) -> Caller:
+        """Who makes this call of a method of `version`. Raises `FailureError` where it is refused."""
+        params = ctx.service_params
+        wanted = params.get("a2a-version")
+        if wanted and wanted.strip() and not version.covers(wanted.strip()):
+            raise FailureError(VersionNotSupported(accepted=(version.name,)))
+        identity = ctx.identity
+        self._authorization.check(identity)
+        named = params.get("a2a-extensions")
+        extensions = tuple(filter(None, (uri.strip() for uri in named.split(",")))) if named else ()
+        missing = self._required.difference(extensions)
+        if missing:
+            raise FailureError(ExtensionSupportRequired(accepted=tuple(sorted(missing))))
+        scope = "" if identity is None else identity.subject
+        return Caller(scope, version.name, identity, extensions, params)

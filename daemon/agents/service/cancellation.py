@@ -1,0 +1,57 @@
+"""Cancels tasks for their callers: here, or by the daemon that works on the task."""
+
+from __future__ import annotations
+
+from typing import final
+
+from ....errors.exceptions import FailureError
+from ....errors.failures import TaskNotCancelable, TimedOut
+from ..model.types import JsonObject, Task
+from ..requests import Caller
+from ..stores.interface import CANCEL, TaskStore
+from ..tasks.executor import RequestContext
+from ..tasks.live_task import LiveTask, raise_if_lost
+from ..tasks.runner import Runner
+from ..tasks.task_cache import TaskCache
+
+
+@final
+class Cancellation:
+    """One per daemon. `remote_seconds` is how long another daemon may take."""
+
+    def __init__(self, store: TaskStore, cache: TaskCache, runner: Runner, *, remote_seconds: float) -> None:
+        self._store = store
+        self._cache = cache
+        self._runner = runner
+        self._remote_seconds = remote_seconds
+
+    async def cancel(self, task_id: str, metadata: JsonObject | None, caller: Caller) -> Task:
+        """Cancel a task; returns it as it is then. Raises `FailureError` where it can't be cancelled."""
+        async with self._cache.pinned(task_id, caller.scope) as live:
+            if live.ended:
+                raise FailureError(
+                    TaskNotCancelable(task_id=live.id, current_state=live.state.value, reason="The task has ended.")
+                )
+            if live.remote:
+                return await self._cancel_remotely(live)
+            context = RequestContext(
+                live.task(), None, metadata, None, caller.extensions, caller.identity, caller.service_params
+            )
+            return await self._runner.cancel(live, context)
+
+    async def _cancel_remotely(self, live: LiveTask) -> Task:
+        """Ask the daemon that works on the task to cancel it; returns the task when it has ended.
+
+        Raises `FailureError(TimedOut)` where it has not after `remote_seconds`: that daemon refuses, is busy, or is stopped
+        and will do it later. The request stays in the store. Raises what `raise_if_lost` raises.
+        """
+        import anyio  # late: the first replies leave without an event loop
+
+        await self._store.send_owner_request(live.id, CANCEL)
+        with anyio.move_on_after(self._remote_seconds):
+            while not live.ended and live.remote and live.lost is None:
+                await live.wait_for_change()
+        if not live.ended:
+            raise_if_lost(live)
+            raise FailureError(TimedOut())
+        return live.task()

@@ -1,0 +1,136 @@
+"""The composition root of agents: makes the executor, the push notifications, the cards and the methods that the settings
+and the apps ask for. Runs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from ....version import __version__
+from ...memory import MemoryBudget
+from ...operations.access import Access
+from ...operations.service import Service
+from ...operations.spec import OperationSpec
+from ...settings import Settings
+from ..agent import Agent
+from ..card.model import AgentCard
+from ..card.v03 import card_to_v03
+from ..model.states import INACTIVE, TERMINAL
+from ..model.types import TaskEvent
+from ..push.notifier import PushNotifier, is_push_available
+from ..push.publisher import PushPublisher
+from ..requests import TaskUpdate
+from ..skills import SkillExecutor, SkillHost
+from ..stores.interface import TaskStore
+from ..task_memory import TaskMemory
+from ..tasks.live_task import LiveTask
+from ..versions.v03 import V03
+from ..versions.v10 import V10
+from .admission import Admission
+from .authorization import Authorization
+from .call_pipeline import CallPipeline
+from .card_builder import CardBuilder, stdio_interfaces
+from .extended_card import ExtendedCard
+from .jsonrpc_handler import JsonRpcHandler
+from .methods import operations
+from .runtime import Runtime
+
+
+class AgentServiceHost(SkillHost, Protocol):
+    """What the agent needs of the daemon that it belongs to."""
+
+    def spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run this in the daemon's task group."""
+        ...
+
+
+class AgentParts(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent is made of. Without an `agent`, the operations of the `services` are its skills. Tasks in memory count in
+    the `budget`."""
+
+    agent: Agent | None
+    services: Sequence[Service]
+    access: Access
+    settings: Settings
+    store: TaskStore
+    budget: MemoryBudget
+
+
+def compose(daemon: AgentServiceHost, parts: AgentParts) -> tuple[Runtime, list[OperationSpec]]:
+    """The agent's runtime, which starts with the first call, and its methods."""
+    agent, settings = parts.agent, parts.settings
+    wants_push = agent is None or bool(agent.card.capabilities.push_notifications)
+    notifier = PushNotifier(allow_private=settings.push_private) if wants_push and is_push_available() else None
+    runtime = _runtime(daemon, parts, notifier, lacks_push_extra=wants_push and notifier is None)
+    cards = CardBuilder(
+        parts.services,
+        agent,
+        parts.access,
+        version=__version__,
+        interfaces=stdio_interfaces(settings),
+        pushes=notifier is not None,
+    )
+    authorization = Authorization(agent, parts.access)
+    capabilities = cards.public().capabilities
+    pipeline = CallPipeline(
+        runtime,
+        Admission(authorization, capabilities.extensions),
+        streaming=bool(capabilities.streaming),
+        interceptors=() if agent is None else agent.interceptors,
+        request_timeout=settings.request_timeout,
+    )
+    handlers = _handlers(pipeline, notifier, ExtendedCard(cards, authorization), agent)
+    return runtime, [spec for handler in handlers for spec in operations(handler)]
+
+
+def _runtime(
+    daemon: AgentServiceHost, parts: AgentParts, notifier: PushNotifier | None, *, lacks_push_extra: bool
+) -> Runtime:
+    agent, store = parts.agent, parts.store
+    return Runtime(
+        daemon.spawn,
+        store,
+        SkillExecutor(daemon) if agent is None else agent.executor,
+        None if notifier is None else PushPublisher(notifier, _push_body),
+        replies_without_task=agent is not None and agent.replies_without_task,
+        lacks_push_extra=lacks_push_extra,
+        memory=TaskMemory(parts.budget, durable=store.durable, free=store.free),
+    )
+
+
+def _push_body(live: LiveTask, event: TaskEvent, version: str) -> bytes | None:
+    writer = V03 if version == V03.name else V10
+    body = writer.encode_notification(TaskUpdate(live.id, live.context_id, event), live.task)
+    return None if body is None else bytes(body)  # `Raw` only says that it is bytes
+
+
+def _handlers(
+    pipeline: CallPipeline, notifier: PushNotifier | None, extended_card: ExtendedCard, agent: Agent | None
+) -> tuple[JsonRpcHandler, JsonRpcHandler]:
+    input_modes = None if agent is None else _input_modes(agent.card)
+    v03 = JsonRpcHandler(
+        pipeline,
+        V03,
+        notifier,
+        extended_card,
+        input_modes=input_modes,
+        subscribe_until=INACTIVE,
+        write_card=card_to_v03,
+    )
+    v10 = JsonRpcHandler(
+        pipeline,
+        V10,
+        notifier,
+        extended_card,
+        input_modes=input_modes,
+        subscribe_until=TERMINAL,
+        write_card=lambda card: card,
+    )
+    return v03, v10
+
+
+def _input_modes(card: AgentCard) -> tuple[str, ...]:
+    return (*card.default_input_modes, *(mode for skill in card.skills for mode in skill.input_modes))

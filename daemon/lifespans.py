@@ -1,0 +1,87 @@
+"""Enters what the services declare around the serving, and leaves it at the end. Each service's value is its `ctx.state`.
+
+Everything runs in one task of its own, so that a lifespan may hold a task group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any, Final, final
+
+from .dispatch.execution import Raised, attempt
+from .logs import log
+
+if TYPE_CHECKING:
+    import anyio
+    import anyio.abc
+
+    from .operations.service import Service
+
+
+@final
+class Lifespans:
+    """One per process. `fault` is what a lifespan raised before the serving began; then nothing can be served."""
+
+    def __init__(self, services: Sequence[Service]) -> None:
+        self._services: Final = [service for service in services if service.lifespan is not None]
+        self._states: dict[str, Any] = {}
+        self._entering = ""
+        self._events: tuple[anyio.Event, anyio.Event, anyio.Event] | None = None
+        self.fault: BaseException | None = None
+
+    def __bool__(self) -> bool:
+        """Whether any service has a lifespan. Then no request may be read before `entered`."""
+        return bool(self._services)
+
+    @property
+    def entering(self) -> str:
+        """The namespace of the service whose lifespan was entered last, or raised."""
+        return self._entering
+
+    def state_of(self, namespace: str) -> Any:
+        """What the lifespan of this namespace's service yielded; None where it has none."""
+        return self._states.get(namespace)
+
+    def start(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Enter all of them, in the order of declaration, in a task of this group."""
+        if self._services:
+            import anyio  # late: the first replies leave without an event loop
+
+            self._events = anyio.Event(), anyio.Event(), anyio.Event()
+            tasks.start_soon(self._run, *self._events)
+
+    async def entered(self) -> bool:
+        """Wait until all are entered; False where one failed. After `start`."""
+        if self._events is not None:
+            await self._events[0].wait()
+        return self.fault is None
+
+    async def leave(self) -> None:
+        """Leave them, the last one first, and wait until that is done."""
+        if self._events is not None:
+            _, end, left = self._events
+            end.set()
+            await left.wait()
+
+    async def _run(self, entered: anyio.Event, end: anyio.Event, left: anyio.Event) -> None:
+        try:
+            outcome = await attempt(lambda: self._hold(entered, end))
+        finally:
+            left.set()
+        if not isinstance(outcome, Raised):
+            return
+        if entered.is_set():
+            log.error("lifespan.failed", exc=outcome.exc)
+        else:
+            self.fault = outcome.exc
+            entered.set()
+
+    async def _hold(self, entered: anyio.Event, end: anyio.Event) -> None:
+        async with AsyncExitStack() as stack:
+            for service in self._services:
+                assert service.lifespan is not None
+                self._entering = service.namespace
+                self._states[service.namespace] = await stack.enter_async_context(service.lifespan())
+            entered.set()
+            await end.wait()

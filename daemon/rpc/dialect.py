@@ -1,0 +1,113 @@
+"""What differs between the protocols that a client may speak, as far as one message goes: names, numbers, and who is answered.
+
+`Dialect` is the plain one; the others subclass it. What takes more than one message (handshakes, methods of a protocol's
+own) is in `dialects/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import msgspec
+
+from ...errors.codes import DialectName
+from ...errors.failures import Failure
+from ...errors.type_building import decoder_for
+from ...errors.wire import encode_error_response
+from . import envelope
+from .envelope import CANCEL_REQUEST
+
+if TYPE_CHECKING:
+    from ...framing.events import Framing
+    from .envelope import Call
+
+
+class Ignored(msgspec.Struct, frozen=True):
+    """A message that a dialect has taken, or does not want: nothing runs and nothing is answered."""
+
+
+IGNORED: Final = Ignored()
+
+
+class _Tokens(msgspec.Struct):
+    """Where a request may carry a progress token: MCP's `_meta`, or LSP's own member."""
+
+    class Meta(msgspec.Struct, rename="camel"):
+        progress_token: str | int | None = None
+
+    meta: Meta | None = msgspec.field(name="_meta", default=None)
+    work_done_token: str | int | None = msgspec.field(name="workDoneToken", default=None)
+
+
+class _Progress(msgspec.Struct):
+    token: str | int
+    value: object
+
+
+class Events:
+    """How the events of one subscription are written: as `stream/event` (section 5 of docs/protocol.md)."""
+
+    def __init__(self, call_id: bytes) -> None:
+        self.call_id: Final = call_id
+
+    def encode(self, number: int, value: bytes) -> bytes | None:
+        """The message for one event, the `number`th from 1; None where none is sent. `value` is a JSON text.
+
+        Raises `FailureError(Overloaded)` where it can't be kept.
+        """
+        return envelope.encode_event(self.call_id, number, value)
+
+    def result(self, completed: bytes) -> bytes:
+        """The result when the subscription has ended; `completed` is the plain one. Both are JSON texts."""
+        return completed
+
+
+class Dialect:
+    """The dialect `plain`: JSON-RPC 2.0 with the names of LSP for cancellation and progress."""
+
+    name: ClassVar[DialectName] = "plain"
+
+    framing: ClassVar[Framing] = "content-length"
+    """That of a client that speaks it, where no setting says otherwise."""
+
+    cancellations: ClassVar[Mapping[str, str]] = {CANCEL_REQUEST: "id"}
+    """The notifications that cancel a request, and which member of their params is its id."""
+
+    unanswered: ClassVar[tuple[type[Failure], ...]] = ()
+    """Failures of requests that are not answered."""
+
+    named: ClassVar[bool] = True
+    """Whether operations are called by their names, and not only through methods of the dialect."""
+
+    guarded: ClassVar[bool] = False
+    """Whether `receive` wants to see every call."""
+
+    def receive(self, call: Call) -> Failure | Ignored | None:
+        """Look at a call before anything else does, in the order of arrival: None lets it pass. Only where `guarded`."""
+
+    def encode_failure(self, call_id: bytes, failure: Failure) -> bytes:
+        """The response that answers the request of this id (a JSON text) with a failure."""
+        return encode_error_response(call_id, failure, self.name)
+
+    def events_of(self, call: Call) -> Events:
+        """How the events of this call of a subscription are written."""
+        return Events(call.id or envelope.NULL_ID)
+
+    def encode_progress(self, token: str | int, value: object) -> bytes:
+        """The message that tells how far a request is."""
+        return envelope.encode_notification("$/progress", _Progress(token, value))
+
+    def progress_token(self, params: msgspec.Raw | None) -> str | int | None:
+        """The token with which the caller asks for progress; None where it does not."""
+        if params is None:
+            return None
+        try:
+            tokens = decoder_for(_Tokens)(params)
+        except msgspec.DecodeError:  # positional params, or a member of another meaning
+            return None
+        from_meta = None if tokens.meta is None else tokens.meta.progress_token
+        return tokens.work_done_token if from_meta is None else from_meta
+
+
+PLAIN: Final = Dialect()

@@ -1,0 +1,94 @@
+"""`initialize`: what client and server say of themselves, and what services run before they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from ..operations.context import ClientInfo, Context
+from ..operations.service import Service
+from ..operations.spec import OperationSpec
+
+PROTOCOL_VERSION = "2.0"
+
+
+class ServerInfo(msgspec.Struct, frozen=True):
+    name: str
+    version: str
+
+
+class InitializeResult(msgspec.Struct, frozen=True, rename="camel"):
+    server_info: ServerInfo
+    protocol_version: str
+    capabilities: dict[str, Any]  # the daemon's own and what the services declare
+
+
+class Watcher(Protocol):
+    """Who ends the daemon when a process has ended."""
+
+    def watch_client(self, pid: int) -> None: ...
+
+
+class Hello(Protocol):
+    """The side of a connection that says hello."""
+
+    @property
+    def server_info(self) -> ServerInfo: ...
+
+    @property
+    def initializers(self) -> Sequence[OperationSpec]:
+        """What the services run when the client says hello, in the order of declaration."""
+        ...
+
+    def capabilities(self) -> dict[str, Any]: ...
+
+    def meet(self, client: ClientInfo) -> None:
+        """Keep what the client says of itself."""
+        ...
+
+
+def add_initialize(service: Service, hello: Hello, watcher: Watcher) -> None:
+    """Add `initialize` to a service. It takes LSP's params, of which it needs none."""
+
+    def welcome(params: dict[str, Any]) -> InitializeResult:
+        pid = params.get("processId")
+        if type(pid) is int:
+            watcher.watch_client(pid)
+        hello.meet(client_info(params, PROTOCOL_VERSION))
+        return InitializeResult(hello.server_info, PROTOCOL_VERSION, hello.capabilities())
+
+    hooks = hello.initializers
+    if not hooks:
+
+        @service.query(inline=True)
+        def initialize(**params: Any) -> InitializeResult:  # Any: editors send whatever LSP holds
+            """Say who the server is and what it can do. Takes LSP's params; no handshake is required."""
+            return welcome(params)
+
+        return
+
+    @service.query("initialize", errors=list(dict.fromkeys(error for hook in hooks for error in hook.errors)))
+    async def initialize_services(ctx: Context, **params: Any) -> InitializeResult:
+        """Say who the server is and what it can do. Takes LSP's params; no handshake is required."""
+        result = welcome(params)
+        for hook in hooks:
+            added = await ctx.call(hook.name, params, type=dict[str, Any] | None)
+            result.capabilities.update(added or {})
+        return result
+
+    spec = service.operations[-1]
+    service.operations[-1] = msgspec.structs.replace(spec, uses=frozenset(hook.name for hook in hooks))
+
+
+def client_info(params: dict[str, Any], protocol_version: str | int) -> ClientInfo:
+    """What a client's `initialize` says of it. Members of another type count as absent."""
+    info, capabilities = params.get("clientInfo"), params.get("capabilities")
+    name, version = (info.get("name"), info.get("version")) if isinstance(info, dict) else (None, None)
+    return ClientInfo(
+        name=name if isinstance(name, str) else "",
+        version=version if isinstance(version, str) else "",
+        protocol_version=protocol_version,
+        capabilities=capabilities if isinstance(capabilities, dict) else {},
+    )

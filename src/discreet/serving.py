@@ -1,0 +1,42 @@
+"""Serves what a program of one's own has declared: `if __name__ == "__main__": discreet.serve(shop)`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from .daemon.agents.agent import Agent
+    from .daemon.operations.service import Service
+
+
+def serve(*hosted: Service | Agent, **settings: Any) -> NoReturn:  # fields of `Settings`, each of its own type
+    """Serve these services, and at most one agent, on stdin and stdout until the end; then end the process.
+
+    The settings are those of docs/settings.md with `_` for `-`. What is not given comes from the environment and the
+    settings file, as for `discreet serve`; with `isolated=True` from neither, and `config` names another file. `apps` and
+    `reload` are for the command line alone.
+
+    Raises `SystemExit` with the exit status: 0, 1, or 2 after one line on stderr for a setting or a declaration that is
+    wrong. Raises `TypeError` for an unknown setting. From its first line on, stdout carries nothing but frames, and what is
+    printed goes to the log. What was printed before has gone to the client.
+    """
+    from .cli.output import write_stderr
+    from .cli.verbs.serve import resolve_here, with_warning
+    from .daemon.apps import AppError, hosted_objects
+    from .daemon.lifecycle import EXIT_USAGE
+    from .daemon.server import serve as serve_stdio
+    from .daemon.settings import SettingsFile, UsageError
+    from .daemon.settings.keywords import from_keywords
+
+    if not_here := settings.keys() & {"apps", "reload"}:
+        raise TypeError(f"{', '.join(sorted(not_here))}: only for the command line, `discreet serve`")
+    file = SettingsFile(settings.pop("config", None), isolated=settings.pop("isolated", False))
+    flags = from_keywords(settings)
+    try:
+        apps = hosted_objects(hosted)
+        resolved = with_warning(resolve_here(flags, file))
+    except (AppError, UsageError) as exc:
+        write_stderr(str(exc))
+        sys.exit(EXIT_USAGE)
+    sys.exit(serve_stdio(resolved.settings, hosted=apps))

@@ -1,0 +1,3 @@
+"""The version of this package. Imports nothing, so that every part of it may ask."""
+
+__version__ = "0.1.0"

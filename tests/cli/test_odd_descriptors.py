@@ -1,0 +1,160 @@
+"""Every verb with standard descriptors that are closed, full, broken or of the wrong kind: a status and no traceback."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from discreet.cli.commands import VERBS
+from support.programs import environment
+from support.waits import DEADLINE_SECONDS
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a POSIX shell and /dev/full")
+
+APP = """
+from discreet import Service
+
+shop = Service("shop")
+
+@shop.query()
+def add(a: int, b: int) -> int:
+    "Add two numbers."
+    return a + b
+"""
+
+RECORDING = b"""\
+{"type":"start","ms":0,"version":1,"framing":"content-length","command":["x"]}
+{"type":"message","ms":1,"from":"client","message":{"jsonrpc":"2.0","id":1,"method":"shop/add","params":{"a":1,"b":2}}}
+{"type":"message","ms":2,"from":"server","message":{"jsonrpc":"2.0","id":1,"result":4}}
+{"type":"end","ms":4,"status":0}
+"""
+
+CALL: Final = b'{"jsonrpc":"2.0","id":1,"method":"version"}\n'
+
+DISCREET: Final = (sys.executable, "-P", "-m", "discreet")
+APP_NAME: Final = "./app.py:shop"
+
+COMMANDS: Final = {
+    "serve": ["serve", "--framing=newline", APP_NAME],
+    "call": ["call", "shop/add", "a=1", "b=2", f"--app={APP_NAME}"],
+    "demo": ["demo"],
+    "doctor": ["doctor", APP_NAME],
+    "schema": ["schema", APP_NAME],
+    "card": ["card", APP_NAME],
+    "generate": ["generate", "python", f"--app={APP_NAME}"],
+    "generate from a server": ["generate", "python", "--server", shlex.join([*DISCREET, "serve", APP_NAME])],
+    "record": ["record", "-o", "new.jsonl", "--framing=newline", "--", *DISCREET, "serve", "--framing=newline"],
+    "replay": ["replay", "recording.jsonl", "--", *DISCREET, "serve", APP_NAME],
+    "completion": ["completion", "bash"],
+    "--version": ["--version"],
+    "--help": ["--help"],
+}
+
+ALL = tuple(COMMANDS)
+LOST = frozenset({"schema", "card", "generate", "generate from a server", "call", "replay", "completion"})
+"""Without stdout these would do their work for nothing."""
+
+ODD: Final[dict[str, tuple[str, Callable[[str], set[int]]]]] = {
+    "stdin is closed": ("<&-", lambda verb: {1} if verb == "replay" else {0}),
+    "stdout is closed": (
+        ">&-",
+        lambda verb: {2} if verb in LOST or verb == "serve" else {0},
+    ),
+    "stderr is closed": ("2>&-", lambda verb: {1} if verb == "replay" else {0}),
+    "all are closed": ("<&- >&- 2>&-", lambda verb: {2} if verb in LOST or verb == "serve" else {0}),
+    "stdout is full": (">/dev/full", lambda _: {1}),
+    "stdout is for reading": ("1</dev/null", lambda verb: {2} if verb in ("serve", "record") else {1}),
+    "stderr is full": ("2>/dev/full", lambda verb: {1} if verb == "replay" else {0}),
+    "stderr is for reading": ("2</dev/null", lambda verb: {1} if verb == "replay" else {0}),
+    "stdout has no reader": ("| true", lambda _: {1}),
+}
+"""What a shell does with the descriptors, and the statuses that a verb may then end with."""
+
+OPEN_STATUS: Final = ("record",)
+"""Its status is its server's, whatever becomes of what the server writes."""
+
+
+def test_every_verb_is_tried() -> None:
+    assert {words[0] for words in COMMANDS.values() if not words[0].startswith("-")} == set(VERBS)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "app.py").write_text(APP)
+    (tmp_path / "recording.jsonl").write_bytes(RECORDING)
+    return tmp_path
+
+
+def run(folder: Path, verb: str, redirection: str) -> tuple[int, bytes]:
+    words = [word.replace("new.jsonl", f"{abs(hash(redirection))}.jsonl") for word in COMMANDS[verb]]
+    stdout: int = subprocess.PIPE
+    if redirection == "| true":
+        reading, stdout = os.pipe()
+        os.close(reading)
+        redirection = ""
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {redirection}', "sh", *DISCREET, *words],
+        input=CALL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        check=False,
+        cwd=folder,
+        env=environment(),
+        timeout=DEADLINE_SECONDS,
+    )
+    if stdout != subprocess.PIPE:
+        os.close(stdout)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("verb", ALL)
+def test_odd_descriptors_are_a_status_and_at_most_a_line(folder: Path, verb: str) -> None:
+    with ThreadPoolExecutor(3) as pool:
+        ends = dict(zip(ODD, pool.map(lambda odd: run(folder, verb, odd[0]), ODD.values()), strict=True))
+    wrong = {
+        odd: (status, said)
+        for odd, (status, said) in ends.items()
+        if (status not in ODD[odd][1](verb) and verb not in OPEN_STATUS)
+        or b"Traceback" in said
+        or b"Exception" in said
+        or sum(line.startswith(b"discreet: ") for line in said.splitlines()) > 1
+    }
+    assert wrong == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["schema", "-o", "/dev/full", APP_NAME], 1),
+        (["schema", "-o", ".", APP_NAME], 1),
+        (["schema", "--check", ".", APP_NAME], 2),
+        (["generate", "python", "-o", "/dev/full", f"--app={APP_NAME}"], 1),
+        (["generate", "python", "-o", ".", f"--app={APP_NAME}"], 1),
+        (["record", "-o", ".", "--", "true"], 2),
+        (["record", "-o", "/dev/full", "--", "true"], 0),
+        (["replay", ".", "--", "true"], 2),
+        (["replay", "/dev/null", "--", "true"], 2),
+        (["call", "version", "--token-file=."], 2),
+        (["serve", "--config=."], 2),
+    ],
+)
+def test_a_file_that_is_none_is_one_line(folder: Path, words: list[str], status: int) -> None:
+    done = subprocess.run(
+        [*DISCREET, *words],
+        input=b"",
+        capture_output=True,
+        check=False,
+        cwd=folder,
+        env=environment(),
+        timeout=DEADLINE_SECONDS,
+    )
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (status, b"", 1)
+    assert done.stderr.startswith(b"discreet: ")

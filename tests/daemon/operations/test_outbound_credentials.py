@@ -1,0 +1,45 @@
+"""The credentials that services declare for their own work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+
+from discreet import Context, Service
+from discreet.daemon.apps import AppError
+from discreet.daemon.credentials import credentials_of
+from discreet.daemon.settings import Settings
+from support.vault import SECRET
+
+pytestmark = pytest.mark.anyio
+
+Serving = Callable[..., AbstractAsyncContextManager[Any]]
+
+
+async def test_a_service_finds_the_credentials_that_it_declares_and_no_others(serving: Serving, tmp_path: Any) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(f"  {SECRET}-{name}\n")
+    services = []
+    for name in ("one", "two"):
+        service = Service(name, credentials=[name])
+
+        @service.query(inline=True)
+        def lengths(ctx: Context) -> dict[str, int]:
+            return {key: len(value) for key, value in ctx.credentials.items()}
+
+        services.append(service)
+    settings = Settings(credentials=tuple(f"{name}={tmp_path / name}" for name in ("one", "two")))
+    credentials = credentials_of(settings, services)
+    async with serving(*services, credentials=credentials) as wire:
+        for name in ("one", "two"):
+            assert (await wire.call(f"{name}/lengths"))["result"] == {name: len(SECRET) + 4}
+
+
+@pytest.mark.parametrize("given", [(), ("other=x",), ("one",), ("=x",), ("one=",), ("one=/no/such/file-of-mine",)])
+def test_a_missing_credential_is_told_at_the_start_without_its_path(given: tuple[str, ...]) -> None:
+    with pytest.raises(AppError) as caught:
+        credentials_of(Settings(credentials=given), [Service("one", credentials=["one"])])
+    assert "file-of-mine" not in str(caught.value)

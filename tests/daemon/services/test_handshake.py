@@ -1,0 +1,103 @@
+"""What client and server say of themselves, and what services run before they answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from discreet import Context, OperationError, Service
+
+pytestmark = pytest.mark.anyio
+
+HELLO = {"processId": None, "clientInfo": {"name": "vim", "version": "9"}, "capabilities": {"workspace": {"x": 1}}}
+
+
+class Params(msgspec.Struct, rename="camel"):
+    root_uri: str | None = None
+    capabilities: dict[str, Any] = {}
+
+
+class WrongRoot(OperationError, code="WRONG_ROOT"):
+    """This folder is not served."""
+
+
+async def test_handlers_know_what_the_client_said_of_itself(serving: Any) -> None:
+    service = Service("shop")
+
+    @service.query
+    async def who(ctx: Context) -> list[Any]:
+        return [ctx.client.name, ctx.client.version, ctx.client.protocol_version, dict(ctx.client.capabilities)]
+
+    async with serving(service) as wire:
+        assert (await wire.call("shop/who"))["result"] == ["", "", None, {}]
+        await wire.call("initialize", HELLO)
+        assert (await wire.call("shop/who"))["result"] == ["vim", "9", "2.0", {"workspace": {"x": 1}}]
+
+
+@pytest.mark.parametrize("info", [3, {"name": 3}, {"name": None, "version": []}, None])
+async def test_what_is_no_description_of_a_client_counts_as_absent(serving: Any, info: Any) -> None:
+    async with serving() as wire:
+        assert "result" in await wire.call("initialize", {"clientInfo": info, "capabilities": info})
+        assert wire.daemon.connection.context_host.client.name == ""
+
+
+async def test_services_run_before_the_client_is_answered_and_add_capabilities(serving: Any) -> None:
+    seen: list[Any] = []
+    one, two = Service("one", capabilities={"a": 0}), Service("two")
+
+    @one.initialize
+    async def begin(ctx: Context, params: Params, /) -> dict[str, int]:
+        seen.append((params.root_uri, ctx.client.name))
+        return {"b": 1}
+
+    @two.initialize
+    def begin_in_a_thread(capabilities: dict[str, Any], **others: Any) -> None:
+        seen.append(capabilities)
+
+    async with serving(one, two) as wire:
+        answer = (await wire.call("initialize", {**HELLO, "rootUri": "file:///x"}))["result"]
+        assert (answer["capabilities"]["a"], answer["capabilities"]["b"]) == (0, 1)
+        assert answer["serverInfo"]["name"] == "discreet"
+        assert seen == [("file:///x", "vim"), HELLO["capabilities"]]
+        assert (await wire.call("one/$initialize", {}))["error"]["code"] == -32601
+        names = [entry["name"] for entry in (await wire.call("listMethods"))["result"]]
+        assert names.count("initialize") == 1
+        assert not [name for name in names if "$initialize" in name]
+
+
+async def test_a_service_can_refuse_a_client(serving: Any) -> None:
+    service = Service("shop")
+
+    @service.initialize(errors=[WrongRoot])
+    async def begin(params: Params, /) -> None:
+        raise WrongRoot
+
+    async with serving(service) as wire:
+        assert (await wire.call("initialize", {}))["error"]["data"]["code"] == "WRONG_ROOT"
+
+
+async def test_one_service_alone_is_what_the_client_is_told_of(serving: Any) -> None:
+    async with serving(Service("shop", version="3.1")) as wire:
+        assert (await wire.call("initialize"))["result"]["serverInfo"] == {"name": "shop", "version": "3.1"}
+    async with serving(Service("shop", version="3.1"), Service("stock", version="1")) as wire:
+        assert (await wire.call("initialize"))["result"]["serverInfo"] == {"name": "discreet", "version": "1.2.3"}
+
+
+async def test_a_service_may_put_its_own_in_the_place_of_the_handshake(serving: Any) -> None:
+    service = Service()
+
+    @service.query
+    async def initialize(params: dict[str, Any], /) -> str:
+        return "mine"
+
+    @service.query
+    async def shutdown() -> str:
+        return "not yet"
+
+    async with serving(service) as wire:
+        assert (await wire.call("initialize", HELLO))["result"] == "mine"
+        assert (await wire.call("shutdown"))["result"] == "not yet"
+        assert (await wire.call("version"))["result"] == {"version": "1.2.3"}
+        assert [e["name"] for e in (await wire.call("listMethods"))["result"]].count("initialize") == 1

@@ -1,0 +1,228 @@
+"""Recordings that something has changed: read and played, or refused with one line. Nothing else."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from discreet import Service
+from discreet.cli.recordings import load_recording
+from discreet.daemon.settings import UsageError
+from discreet.recording import format as recording_format
+from discreet.recording.replay import replay
+from discreet.recording.report import compare
+from discreet.testing.memory_daemon import memory_daemon
+from discreet.testing.settings import client_framing, settings_of
+
+START = b'{"type":"start","ms":0,"version":1,"framing":"newline","command":["shop"]}\n'
+CALL = b'{"jsonrpc":"2.0","id":1,"method":"shop/add","params":{"a":1,"token":"<redacted>"}}'
+RECORDING = b"".join(
+    (
+        START,
+        b'{"type":"message","ms":1.5,"from":"client","message":%b,"scrubbed":{"params.token":1}}\n' % CALL,
+        b'{"type":"stderr","ms":2,"text":"a line"}\n',
+        b'{"type":"message","ms":3,"from":"server","message":{"jsonrpc":"2.0","id":7,"method":"ask","params":{"q":"?"}}}\n',
+        b'{"type":"message","ms":4,"from":"client","message":{"jsonrpc":"2.0","id":7,"result":[1,2.5,null]}}\n',
+        b'{"type":"message","ms":5,"from":"server","message":{"jsonrpc":"2.0","id":1,"result":{"key":"<redacted>"}},"scrubbed":{"result.key":1}}\n',
+        b'{"type":"omitted","ms":6,"from":"client","reason":"oversize","bytes":9}\n',
+        b'{"type":"closed","ms":7,"from":"client"}\n',
+        b'{"type":"end","ms":8,"status":0}\n',
+    )
+)
+
+
+def entry(message: bytes, sender: bytes = b"client", rest: bytes = b"") -> bytes:
+    return START + b'{"type":"message","ms":1,"from":"%b","message":%b%b}\n' % (sender, message, rest)
+
+
+REFUSED = {
+    "nothing": b"",
+    "zeros": bytes(1000),
+    "binary": bytes(range(256)) * 20 + b"\n",
+    "an enormous line": b"x" * 1_000_000 + b"\n",
+    "another version": START.replace(b'"version":1', b'"version":2'),
+    "a huge version": START.replace(b'"version":1', b'"version":' + b"9" * 5000),
+    "a version that is a text": START.replace(b'"version":1', b'"version":"1"'),
+    "an infinite version": START.replace(b'"version":1', b'"version":1e999'),
+    "an unknown framing": START.replace(b"newline", b"morse"),
+    "a negative time": RECORDING.replace(b'"ms":1.5', b'"ms":-1.5'),
+    "an infinite time": RECORDING.replace(b'"ms":1.5', b'"ms":1e999'),
+    "a time with 5000 digits": RECORDING.replace(b'"ms":1.5', b'"ms":' + b"9" * 5000),
+    "a negative size": RECORDING.replace(b'"bytes":9', b'"bytes":-9'),
+    "a negative number of a secret": RECORDING.replace(b'"params.token":1', b'"params.token":-1'),
+    "an unknown sender": entry(CALL, b"nobody"),
+    "an unknown type": RECORDING.replace(b'"stderr"', b'"nonesuch"'),
+    "two starts": START + RECORDING,
+    "no start": RECORDING.partition(b"\n")[2],
+    "an entry after the end": RECORDING + b'{"type":"closed","ms":9,"from":"server"}\n',
+    "a message nested too deep": entry(b"[" * 100_000 + b"]" * 100_000),
+    "a message with a lone surrogate": entry(b'{"id":1,"method":"\\ud800"}'),
+    "a message that is no JSON": entry(b"NaN"),
+    "no UTF-8": entry(b'"\xff"'),
+    "a scrubbed path that is none": entry(CALL, rest=b',"scrubbed":{"params[":1}'),
+    "a scrubbed path with a bad text": entry(CALL, rest=b',"scrubbed":{"[\\"\\\\ud800\\"]":1}'),
+    "a scrubbed path that leads nowhere": entry(CALL, rest=b',"scrubbed":{"params.nothing":1}'),
+    "a scrubbed path of the server that leads nowhere": entry(CALL, b"server", rest=b',"scrubbed":{"result[0]":1}'),
+    "another encoding": RECORDING.decode().encode("utf-16"),
+    "a mark of the byte order": b"\xef\xbb\xbf" + RECORDING,
+}
+
+
+def load(path: Path, data: bytes) -> Any:
+    path.write_bytes(data)
+    return load_recording(str(path), None)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_recording_is_wrong_usage(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError):
+        load(tmp_path / "a.jsonl", REFUSED[name])
+
+
+def test_a_recording_that_is_too_large_is_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load(tmp_path / "a.jsonl", RECORDING)
+    monkeypatch.setattr(recording_format, "MAX_RECORDING_BYTES", len(RECORDING) - 1)
+    with pytest.raises(UsageError):
+        load(tmp_path / "a.jsonl", RECORDING)
+
+
+# -- hypothesis -------------------------------------------------------------------------------------------------------
+
+VALUES = st.sampled_from(
+    [None, True, -1, 0, 1e308, 10**30, "", "x", "<redacted>", [], {}, [[]], {"a": 1}, "result.key", "params[", -1e9]
+)
+SCRUBBED = st.dictionaries(
+    st.sampled_from(["", "id", "params.token", "result.key", "result", "params["]), VALUES, max_size=2
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths of all values in a JSON value."""
+    if path:
+        yield path
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in members:
+        yield from places(member, (*path, key))
+
+
+@st.composite
+def tampered(draw: st.DrawFn) -> bytes:
+    """A recording of which entries, values or bytes were changed."""
+    entries: list[Any] = [json.loads(line) for line in RECORDING.splitlines()]
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(entries) - 1))
+        match draw(st.sampled_from(["value", "repeat", "move", "scrubbed", "remove"])):
+            case "value":
+                *way, last = draw(st.sampled_from(list(places(entries[at])) or [("type",)]))
+                target = entries[at]
+                for step in way:
+                    target = target[step]
+                target[last] = draw(VALUES)
+            case "repeat":
+                entries.insert(draw(st.integers(0, len(entries))), copy.deepcopy(entries[at]))
+            case "move":
+                entries.insert(draw(st.integers(0, len(entries) - 1)), entries.pop(at))
+            case "scrubbed":
+                entries[at]["scrubbed"] = draw(SCRUBBED)
+            case _ if len(entries) > 1:
+                entries.pop(at)
+    data = bytearray(b"".join(json.dumps(each).encode() + b"\n" for each in entries))
+    for _ in range(draw(st.integers(0, 2))):
+        data[draw(st.integers(0, len(data) - 1))] = draw(st.integers(0, 255))
+    return bytes(data[: draw(st.sampled_from([None, 300, 700]))])
+
+
+shop = Service("shop")
+
+
+@shop.query()
+async def add(a: int, token: str) -> dict[str, str]:
+    """Answer with the token."""
+    return {"key": token}
+
+
+async def play(loaded: Any) -> None:
+    chosen = settings_of({})
+    async with memory_daemon([shop], chosen, provider=None, credentials=None) as transport:
+        played = await replay(loaded.script, transport, framing=client_framing(chosen.framing), timeout=0.01)
+    str(compare(loaded.script, played, ignore=["**.mtime"]))
+
+
+@given(tampered())
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_tampered_recording_is_played_or_refused(tmp_path: Path, data: bytes) -> None:
+    try:
+        loaded = load(tmp_path / "a.jsonl", data)
+    except UsageError:
+        return
+    anyio.run(play, loaded)
+
+
+@pytest.mark.parametrize("depth", [100, 300, 450, 700, 900, 950])
+@pytest.mark.parametrize("sender", [b"client", b"server"])
+def test_a_message_nested_deep_is_played_or_refused(tmp_path: Path, depth: int, sender: bytes) -> None:
+    nested = b'{"jsonrpc":"2.0","id":1,"method":"m","params":%b}' % (b'{"a":' * depth + b"[1]" + b"}" * depth)
+    try:
+        loaded = load(tmp_path / "a.jsonl", entry(nested, sender))
+    except UsageError:
+        return
+    anyio.run(play, loaded)
+
+
+async def play_deep(loaded: Any, depth: int) -> None:
+    echo = Service("echo")
+
+    @echo.query()
+    async def back() -> Any:
+        value: Any = 1
+        for _ in range(depth):
+            value = {"a": value}
+        return value
+
+    chosen = settings_of({})
+    async with memory_daemon([echo], chosen, provider=None, credentials=None) as transport:
+        played = await replay(loaded.script, transport, framing=client_framing(chosen.framing), timeout=0.1)
+    str(compare(loaded.script, played, ignore=["**.mtime"]))
+
+
+@pytest.mark.parametrize("depth", [100, 300, 450, 700, 900])
+def test_an_answer_nested_deep_is_compared(tmp_path: Path, depth: int) -> None:
+    asked = b'{"jsonrpc":"2.0","id":1,"method":"echo/back"}'
+    answer = b'{"jsonrpc":"2.0","id":1,"result":%b}' % (b'{"a":' * depth + b"2" + b"}" * depth)
+    try:
+        loaded = load(tmp_path / "a.jsonl", entry(asked) + entry(answer, b"server").partition(b"\n")[2])
+    except UsageError:
+        return
+    anyio.run(play_deep, loaded, depth)
+
+
+def test_a_server_that_sends_far_more_than_recorded_ends_the_replay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from discreet.recording import replay as replaying
+
+    monkeypatch.setattr(replaying, "MAX_SURPLUS_BYTES", 1000)
+    calls = b"".join(
+        entry(
+            b'{"jsonrpc":"2.0","id":%d,"method":"shop/add","params":{"a":1,"token":"%b"}}' % (number, b"x" * 400)
+        ).partition(b"\n")[2]
+        for number in range(10)
+    )
+    loaded = load(tmp_path / "a.jsonl", START + calls + b'{"type":"end","ms":8,"status":0}\n')
+
+    async def run() -> Any:
+        chosen = settings_of({})
+        async with memory_daemon([shop], chosen, provider=None, credentials=None) as transport:
+            return await replay(loaded.script, transport, framing=client_framing(chosen.framing), timeout=1)
+
+    played = anyio.run(run)
+    assert played.overrun
+    assert compare(loaded.script, played).differences[-1].message == "the server"
