@@ -202,8 +202,3 @@ async def test_a_command_is_no_transport() -> None:
     with pytest.raises(TypeError, match="connect"):
         async with attach(["discreet"]):  # type: ignore[arg-type]
             pass
-
-
-def test_the_blocking_client_knows_two_event_loops() -> None:
-    with pytest.raises(ValueError, match="asyncio or trio"):
-        blocking.connect(["touch", "started"], backend="curio")  # type: ignore[arg-type]
