@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 import msgspec
 
+from ...errors.exceptions import FailureError
+from ...errors.failures import Overloaded
 from ..dispatch.inner_calls import target_of
 from ..operations.context import ClientInfo
 from ..rpc import envelope
@@ -41,7 +43,7 @@ class ClientContextHost:
         return self.dialect.progress_token(call.params) if isinstance(token, msgspec.UnsetType) else token
 
     def progress(self, token: str | int, value: object) -> Sending:
-        return self._notices.send("$/progress", self.dialect.encode_progress(token, value))
+        return self._notices.send(self.dialect.progress_method, self.dialect.encode_progress(token, value))
 
     async def call(
         self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
@@ -57,6 +59,12 @@ class ClientContextHost:
 
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:
         return self._host.access.identify(metadata)
+
+    def hold_memory(self, size: int) -> None:
+        memory = self._host.memory
+        if size > 0 and not memory.fits(size):
+            raise FailureError(Overloaded())
+        memory.add("handlers", size)
 
     def state_of(self, namespace: str) -> Any:
         return self._host.lifespans.state_of(namespace)

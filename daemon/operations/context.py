@@ -145,6 +145,10 @@ class ContextHost(Protocol):
 
     def credentials_of(self, namespace: str) -> Mapping[str, str]: ...
 
+    def hold_memory(self, size: int) -> None:
+        """Count what a handler keeps. Raises `FailureError(Overloaded)` where there is no room."""
+        ...
+
     def state_of(self, namespace: str) -> Any: ...
 
 
@@ -249,6 +253,13 @@ class Context:
         if request is None:
             raise RuntimeError("an inline handler must not wait")
         return request.stop_event().wait(seconds)
+
+    def hold_memory(self, size: int) -> None:
+        """Count so many bytes more against the daemon's memory budget: what a coroutine keeps. Negative to give back all of it.
+
+        Raises `FailureError(Overloaded)`, and counts nothing, where the budget has no room.
+        """
+        self._host.hold_memory(size)
 
     def notify(self, method: str, params: object = None) -> Sending:
         """Send the client a notification; `params` is anything that encodes to a JSON object or array.
