@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, TypeAlias, assert_never, final, get_args
 from msgspec import Struct
 
 from .reference import EXPECTED, absolute_reference, read_reference
+from .token_text import TOKEN_FORM, read_token
 
 OptionKind: TypeAlias = Literal[
     "switch", "integer", "seconds", "choice", "directory", "file", "words", "tokens", "files", "apps", "object", "store"
@@ -108,7 +109,7 @@ class Option(Struct, frozen=True, kw_only=True):
             case "words":
                 return "words without blanks or commas"
             case "tokens":
-                return "SUBJECT:SHA256[:SCOPE+SCOPE], with the SHA-256 of the token in 64 hex digits"
+                return TOKEN_FORM
             case "files":
                 return "NAME=FILE"
             case "apps" | "object":
@@ -227,15 +228,7 @@ def _is_word(word: object) -> bool:
 
 
 def _is_token(word: object) -> bool:
-    from ..operations.access import parse_token  # late: few daemons have tokens
-
-    if not isinstance(word, str) or not _is_word(word):
-        return False
-    try:
-        parse_token(word)
-    except ValueError:
-        return False
-    return True
+    return isinstance(word, str) and _is_word(word) and read_token(word) is not None
 
 
 def _is_named_file(word: object) -> bool:
