@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, final
 
-from .text import PositionEncoding, Text
+from .text import Change, PositionEncoding, Text, index_of
 
 
 class Position(NamedTuple):
@@ -21,7 +21,9 @@ class Position(NamedTuple):
 
 @final
 class TextDocument:
-    """One open document, as of the last change that was read. `version` is the client's own."""
+    """One open document, as of the last change that was read. `version` is the client's own. Any thread may read it; what
+    it reads one after the other may be of different versions.
+    """
 
     __slots__ = ("_text", "language_id", "uri", "version")
 
@@ -59,12 +61,14 @@ class TextDocument:
 
     def slice(self, range: Any) -> str:
         """The text of anything with `start` and `end`."""
-        return self.text[self.offset_at(range.start) : self.offset_at(range.end)]
+        text = self._text
+        start, end = range.start, range.end
+        return text.value[text.offset(start.line, start.character) : text.offset(end.line, end.character)]
 
     def word_at(self, position: Any) -> str:
         """The letters, digits and underscores around a position; empty where there are none."""
         line = self.line(position.line)
-        at = self.offset_at(position) - self._text.offset(position.line, 0)
+        at = index_of(line, position.character, self.encoding)
         start = end = at
         while start > 0 and _is_word(line[start - 1]):
             start -= 1
@@ -72,13 +76,9 @@ class TextDocument:
             end += 1
         return line[start:end]
 
-    def change(self, version: int, changes: list[tuple[tuple[Position, Position] | None, str]]) -> None:
-        """Apply changes one after the other: each a range, or None for the whole, and the new text."""
-        for span, text in changes:
-            if span is None:
-                self._text = Text(text, self._text.encoding)
-            else:
-                self._text.replace(self._text.offset(*span[0]), self._text.offset(*span[1]), text)
+    def change(self, version: int, changes: list[Change]) -> None:
+        """Apply all of these changes, one after the other."""
+        self._text = self._text.changed(changes)
         self.version = version
 
 

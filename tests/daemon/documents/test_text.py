@@ -54,7 +54,7 @@ def test_changes_leave_what_the_naive_model_has(
         start, end = min(start, end), max(start, end)
         a, b = naive.offset(*start), naive.offset(*end)
         assert (text.offset(*start), text.offset(*end)) == (a, b)
-        text.replace(a, b, inserted)
+        text = text.changed([((start, end), inserted)])
         naive.value = naive.value[:a] + inserted + naive.value[b:]
         assert text.value == naive.value
         assert text.lines() == naive.lines()
