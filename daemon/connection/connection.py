@@ -116,9 +116,8 @@ class Connection:
         """From now on the client speaks this. Only while nothing is owed to it."""
         self._builtins = Registry(session.services())
         self._responder = Responder(self.writer, self.host.memory, session.dialect)
-        registry = self.host.registry if session.dialect.named else Registry([])
         self._dispatcher = Dispatcher(
-            Router(self._builtins, registry, self.host.access),
+            Router(self._builtins, self.host.registry, self.host.access, named=session.dialect.named),
             self._responder,
             self.host.scheduler,
             self._backlog,

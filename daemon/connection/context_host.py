@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import msgspec
 
+from ...errors.codes import METHOD_NOT_FOUND
+from ...errors.failures import MethodNotFound
 from ..dispatch.inner_calls import target_of
-from ..operations.context import ClientInfo
+from ..operations.context import ClientInfo, ClientRefused
 from ..rpc import envelope
 
 if TYPE_CHECKING:
     from ..host import Host
     from ..operations.access import Identity
-    from ..operations.context import Caller, CurrentRequest, IncomingCall, Sending
+    from ..operations.context import Caller, CurrentRequest, IncomingCall, LogLevel, Sending
     from ..rpc.dialect import Dialect
     from .client_requests import ClientRequests
     from .notices import Notices
@@ -40,8 +42,18 @@ class ClientContextHost:
         token = call.progress_token
         return self.dialect.progress_token(call.params) if isinstance(token, msgspec.UnsetType) else token
 
-    def progress(self, token: str | int, value: object) -> Sending:
-        return self._notices.send(self.dialect.encode_progress(token, value))
+    def progress(self, token: str | int, value: object) -> Sending | None:
+        return self._send(self.dialect.encode_progress(token, value))
+
+    def log(self, call: IncomingCall, level: LogLevel, data: object) -> Sending | None:
+        return self._send(self.dialect.encode_log(call.rendering, level, data))
+
+    def resource_updated(self, uri: str) -> Sending | None:
+        sent = [self._notices.send(message) for message in self.dialect.encode_updates(uri)]
+        return sent[-1] if sent else None
+
+    def _send(self, message: bytes | None) -> Sending | None:
+        return None if message is None else self._notices.send(message)
 
     async def call(
         self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
@@ -50,7 +62,9 @@ class ClientContextHost:
         return await self._host.inner_calls.call(spec, params, caller, parent, self, continue_running=continue_running)
 
     async def ask(self, method: str, params: object, timeout: float) -> bytes:
-        return await self._client_requests.ask(method, params, timeout)
+        if not self.dialect.asks:
+            raise ClientRefused(METHOD_NOT_FOUND, "the client takes no requests", MethodNotFound())
+        return await self._client_requests.ask(method, params, timeout, self.dialect.encode_cancel)
 
     def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
         return self._host.run_from_thread(request, work)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeVar, final, overload
 
 import msgspec
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from .access import Identity
 
 T = TypeVar("T")
+
+LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+"""The levels of RFC 5424, from least to most severe."""
 
 
 class Stopped(BaseException):
@@ -89,6 +92,8 @@ class IncomingCall(Protocol):
     def progress_token(self) -> str | int | None | msgspec.UnsetType: ...
     @property
     def metadata(self) -> dict[str, str]: ...
+    @property
+    def rendering(self) -> Any: ...  # a `rpc.envelope.Rendering`, which operations know nothing of
 
 
 class Endable(Protocol):
@@ -129,7 +134,11 @@ class ContextHost(Protocol):
         """The token with which the call asks for progress; None where it does not."""
         ...
 
-    def progress(self, token: str | int, value: object) -> Sending: ...
+    def progress(self, token: str | int, value: object) -> Sending | None: ...
+
+    def log(self, call: IncomingCall, level: LogLevel, data: object) -> Sending | None: ...
+
+    def resource_updated(self, uri: str) -> Sending | None: ...
 
     async def call(
         self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
@@ -267,7 +276,19 @@ class Context:
         token = self._progress_token()
         if token is None:
             return _NOTHING_SENT
-        return self._host.progress(token, value)
+        return self._host.progress(token, value) or _NOTHING_SENT
+
+    def log(self, level: LogLevel, data: object) -> Sending:
+        """Have the client show or keep this: a text, or anything that JSON holds. Does nothing where the client's dialect
+        has no such message, or the client did not ask for this level.
+
+        Waits as `notify` does, and may be awaited either way. It is no way to the daemon's own log.
+        """
+        return self._host.log(self._call, level, data) or _NOTHING_SENT
+
+    def resource_updated(self, uri: str) -> Sending:
+        """Tell the client that a resource has changed, if it subscribed to it. Waits as `notify` does."""
+        return self._host.resource_updated(uri) or _NOTHING_SENT
 
     def _progress_token(self) -> str | int | None:
         if self._token is msgspec.UNSET:

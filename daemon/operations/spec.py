@@ -12,6 +12,7 @@ from ...errors.exceptions import OperationError
 from ...errors.type_building import build_decoder, type_info
 from .access import AccessRule
 from .decoders import Arguments
+from .offers import Offer
 from .params import InputModel
 
 OperationKind: TypeAlias = Literal["query", "mutation", "subscription", "notification"]
@@ -28,7 +29,8 @@ class Forward(msgspec.Struct, frozen=True):
     """Another operation that a call is meant for: its method, its params as JSON text, where in the call's own params
     these stand, and whether it must be a subscription (None: it may be one).
 
-    `rendering` writes its outcome; `progress_token` is the one that stood beside the params.
+    `rendering` writes its outcome; `progress_token` is the one that stood beside the params. For a `patient` caller the
+    daemon's default deadline does not apply.
     """
 
     method: str
@@ -37,6 +39,7 @@ class Forward(msgspec.Struct, frozen=True):
     prefix: str = "input"
     rendering: Any = None  # Any: a `rpc.envelope.Rendering`, which operations know nothing of
     progress_token: str | int | UnsetType | None = UNSET
+    patient: bool = False
 
 
 class ClientGroup(msgspec.Struct, frozen=True):
@@ -61,6 +64,8 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
 
     `namespace` is that of the service that declares it. `uses` are the operations that the handler may call, with the scopes
     of `authority`.
+
+    `offer` is set where it is no tool but a resource or a prompt to clients that tell these apart.
 
     Two fields are for operations of the daemon itself. `immediate` runs an inline handler as soon as its request is
     read, before all that waits and also while the daemon shuts down. `only_waits` marks a handler that does nothing but
@@ -88,6 +93,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     authority: frozenset[str] = frozenset()
     immediate: bool = False
     only_waits: bool = False
+    offer: Offer | None = None
 
     def describe_params(self) -> list[str]:
         """The params for people, in the order of the signature: `level: string`, or `limit?: integer` if optional."""

@@ -1,0 +1,60 @@
+"""`tools/list` and `tools/call`."""
+
+from __future__ import annotations
+
+from msgspec import Raw
+
+from ....errors.exceptions import FailureError
+from ....errors.failures import InvalidParams
+from ...operations.context import Context
+from ...operations.service import Service
+from ...operations.spec import Forward
+from .era import Params
+from .generated import legacy
+from .results import TTL_MS
+from .state import McpState
+from .tool_calls import ToolRendering
+from .tools import page, tool_name
+
+
+class ListParams(Params, frozen=True, kw_only=True):
+    """The params of every list."""
+
+    cursor: str | None = None
+
+
+class CallParams(Params, frozen=True, kw_only=True):
+    name: str
+    arguments: Raw = Raw(b"{}")
+
+
+def add_tools(service: Service, state: McpState) -> None:
+    """Add the methods to a service."""
+
+    @service.query("tools/list", inline=True)
+    def list_tools(ctx: Context, params: ListParams, /) -> Raw:
+        """List the tools that the caller may call."""
+        names = (tool_name(spec.name) for spec in state.visible(ctx))
+        tools = [tool for name in names if (tool := state.tools.get(name)) is not None]
+        shown, following = page(tools, params.cursor, "cursor")
+        result = legacy.ListToolsResult(tools=[tool.described for tool in shown], next_cursor=following)
+        return state.write(result, params.meta, ttl_ms=TTL_MS)
+
+    @service.query("tools/call", inline=True)
+    def call_tool(params: CallParams, /) -> Raw:
+        """Call a tool."""
+        tool = state.tools.get(params.name)
+        if tool is None:
+            raise FailureError(InvalidParams("name", "the name of a tool", "another value"))
+        era = state.era(params.meta)
+        rendering = ToolRendering(tool, era, state.server, state.dialect)
+        forward = Forward(
+            tool.spec.name,
+            tool.arguments(params.arguments),
+            None,
+            prefix="arguments",
+            rendering=rendering,
+            progress_token=era.token,
+            patient=True,
+        )
+        return forward  # type: ignore[return-value]  # a forward is no handler
