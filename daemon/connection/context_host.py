@@ -14,10 +14,11 @@ from ..operations.context import ClientInfo, ClientRefused
 from ..rpc import envelope
 
 if TYPE_CHECKING:
+    from ..dialects.session import Session
+    from ..documents.store import Documents
     from ..host import Host
     from ..operations.access import Identity
     from ..operations.context import Caller, CurrentRequest, IncomingCall, LogLevel, Sending
-    from ..rpc.dialect import Dialect
     from .client_requests import ClientRequests
     from .notices import Notices
 
@@ -28,28 +29,33 @@ T = TypeVar("T")
 class ClientContextHost:
     """The `ContextHost` of one client."""
 
-    def __init__(self, host: Host, notices: Notices, client_requests: ClientRequests, dialect: Dialect) -> None:
+    def __init__(self, host: Host, notices: Notices, client_requests: ClientRequests, session: Session) -> None:
         self._host = host
         self._notices = notices
         self._client_requests = client_requests
-        self.dialect = dialect
+        self.session = session
         self.client = ClientInfo()
+        self.progress_cancels: dict[str | int, Callable[[], None]] = {}
+
+    @property
+    def documents(self) -> Documents:
+        return self.session.documents
 
     def notify(self, method: str, params: object) -> Sending:
         return self._notices.send(envelope.encode_notification(method, params))
 
     def progress_token(self, call: IncomingCall) -> str | int | None:
         token = call.progress_token
-        return self.dialect.progress_token(call.params) if isinstance(token, msgspec.UnsetType) else token
+        return self.session.dialect.progress_token(call.params) if isinstance(token, msgspec.UnsetType) else token
 
     def progress(self, token: str | int, value: object) -> Sending | None:
-        return self._send(self.dialect.encode_progress(token, value))
+        return self._send(self.session.dialect.encode_progress(token, value))
 
     def log(self, call: IncomingCall, level: LogLevel, data: object) -> Sending | None:
-        return self._send(self.dialect.encode_log(call.rendering, level, data))
+        return self._send(self.session.dialect.encode_log(call.rendering, level, data))
 
     def resource_updated(self, uri: str) -> Sending | None:
-        sent = [self._notices.send(message) for message in self.dialect.encode_updates(uri)]
+        sent = [self._notices.send(message) for message in self.session.dialect.encode_updates(uri)]
         return sent[-1] if sent else None
 
     def _send(self, message: bytes | None) -> Sending | None:
@@ -62,9 +68,9 @@ class ClientContextHost:
         return await self._host.inner_calls.call(spec, params, caller, parent, self, continue_running=continue_running)
 
     async def ask(self, method: str, params: object, timeout: float) -> bytes:
-        if not self.dialect.asks:
+        if not self.session.dialect.asks:
             raise ClientRefused(METHOD_NOT_FOUND, "the client takes no requests", MethodNotFound())
-        return await self._client_requests.ask(method, params, timeout, self.dialect.encode_cancel)
+        return await self._client_requests.ask(method, params, timeout, self.session.dialect.encode_cancel)
 
     def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
         return self._host.run_from_thread(request, work)

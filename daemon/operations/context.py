@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeVar, final, overload
@@ -15,6 +16,7 @@ from ...errors.type_building import decoder_for
 if TYPE_CHECKING:
     import threading
 
+    from ..documents.store import Documents
     from .access import Identity
 
 T = TypeVar("T")
@@ -126,6 +128,9 @@ class ContextHost(Protocol):
     @property
     def client(self) -> ClientInfo: ...
 
+    @property
+    def documents(self) -> Documents: ...
+
     def notify(self, method: str, params: object) -> Sending:
         """Send a notification from any thread."""
         ...
@@ -139,6 +144,11 @@ class ContextHost(Protocol):
     def log(self, call: IncomingCall, level: LogLevel, data: object) -> Sending | None: ...
 
     def resource_updated(self, uri: str) -> Sending | None: ...
+
+    @property
+    def progress_cancels(self) -> dict[str | int, Callable[[], None]]:
+        """What to call when the client cancels a progress, by its token."""
+        ...
 
     async def call(
         self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
@@ -210,6 +220,11 @@ class Context:
         return self._host.client
 
     @property
+    def documents(self) -> Documents:
+        """The documents that the editor has open, by URI, as of what was last read. Empty where clients speak no LSP."""
+        return self._host.documents
+
+    @property
     def state(self) -> Any:
         """What the service's `lifespan` yielded; None without one."""
         return self._host.state_of(self._caller.namespace)
@@ -273,7 +288,7 @@ class Context:
 
         Waits as `notify` does, and may be awaited either way.
         """
-        token = self._progress_token()
+        token = self.progress_token
         if token is None:
             return _NOTHING_SENT
         return self._host.progress(token, value) or _NOTHING_SENT
@@ -290,10 +305,24 @@ class Context:
         """Tell the client that a resource has changed, if it subscribed to it. Waits as `notify` does."""
         return self._host.resource_updated(uri) or _NOTHING_SENT
 
-    def _progress_token(self) -> str | int | None:
+    @property
+    def progress_token(self) -> str | int | None:
+        """The token with which the caller asks for progress; None where it does not."""
         if self._token is msgspec.UNSET:
             self._token = self._host.progress_token(self._call)
         return self._token
+
+    @contextmanager
+    def cancelled_by(self, token: str | int | None, cancel: Callable[[], None]) -> Iterator[None]:
+        """Have `cancel()` called when the client cancels the progress of this token, during the block. On the loop."""
+        if token is None:
+            yield
+            return
+        self._host.progress_cancels[token] = cancel
+        try:
+            yield
+        finally:
+            self._host.progress_cancels.pop(token, None)
 
     @overload
     async def call(self, name: str, params: object = None, *, type: type[T], continue_running: bool = False) -> T: ...
@@ -370,4 +399,4 @@ class Context:
 
 def keep_progress_token(context: Context) -> None:
     """Read what a context needs of its call's params, which are about to be dropped."""
-    context._progress_token()
+    _ = context.progress_token

@@ -12,7 +12,7 @@ from ....errors.failures import InvalidParams
 from ...operations.context import Context
 from ...operations.offers import Prompt, Resource
 from ...operations.service import Service
-from ...services.handshake import client_info
+from ...services.handshake import client_info, run_initializers
 from .era import NEWEST_LEGACY, SUPPORTED, Params
 from .generated import legacy, modern, shared
 from .generated.revisions import LEGACY_REVISIONS
@@ -88,9 +88,7 @@ def _add_initialize(service: Service, state: McpState) -> None:
     async def initialize_services(ctx: Context, params: dict[str, Any], /) -> dict[str, Any]:
         """Agree on a revision, once the services have done what they want to do before."""
         result = welcome(params)
-        for hook in hooks:
-            added = await ctx.call(hook.name, params, type=dict[str, Any] | None)
-            result["capabilities"].update(added or {})
+        result["capabilities"].update(await run_initializers(ctx, hooks, params))
         return result
 
     spec = service.operations[-1]

@@ -8,6 +8,7 @@ from typing import Final, final
 from msgspec.structs import replace
 
 from ....errors.exceptions import OperationError
+from ...documents.store import Documents
 from ...operations.service import DeclarationError, Service
 from ...rpc.dialect import Dialect
 from ...services.builtins import Life
@@ -31,6 +32,7 @@ class McpSession:
         self._saved = saved
         self._state = McpState(surface)
         self.dialect: Dialect = self._state.dialect
+        self.documents: Final = Documents()  # MCP has none
         _check_numbers(self._state)
 
     def services(self) -> Iterable[Service]:
