@@ -42,6 +42,26 @@ class Prompt(msgspec.Struct, frozen=True):
 Offer: TypeAlias = Resource | Prompt
 
 
+class Ask(msgspec.Struct, frozen=True):
+    """Marks a param that the user is asked for, with this text, before the handler runs: `Annotated[bool, Ask("Sure?")]`.
+
+    Clients of MCP show a form; a struct has one field for each of its members. Models neither see such a param nor set it.
+    To clients of other dialects it is a param like any other.
+    """
+
+    text: str
+
+
+def asks_of(params: Any) -> dict[str, Ask]:  # Any: the type of the params
+    """The params that the user is asked for, by name."""
+    hints = getattr(params, "__annotations__", {})
+    found = {
+        name: [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Ask)]
+        for name, hint in hints.items()
+    }
+    return {name: marks[0] for name, marks in found.items() if marks}
+
+
 def check_offer(offer: Offer, names: Collection[str]) -> None:
     """Raises `TypeError` or `ValueError` for what can't be offered by a handler with params of these names."""
     if not isinstance(offer.complete, Mapping) or not all(map(callable, offer.complete.values())):

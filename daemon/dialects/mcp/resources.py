@@ -7,6 +7,7 @@ from typing import Any, Final, get_args, get_origin
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Failure, InvalidParams
@@ -18,19 +19,26 @@ from ...operations.service import Service
 from ...operations.spec import Forward, OperationSpec
 from .era import RESOURCE_NOT_FOUND, Era, Params, own_error
 from .generated import legacy, shared
+from .generated.modern import SubscriptionFilter
 from .handshake import EMPTY
 from .results import TTL_MS, encode_result
-from .state import McpState
+from .state import SUBSCRIPTION_ID, McpState
 from .tool_methods import ListParams
 from .tool_schemas import json_params
 from .tools import page
 
 _CONTENTS: Final = (shared.TextResourceContents, shared.BlobResourceContents)
 JSON_TYPE: Final = "application/json"
+MAX_LISTENING: Final = 64
+"""Requests that may listen at a time."""
 
 
 class UriParams(Params, frozen=True, kw_only=True):
     uri: str
+
+
+class ListenParams(Params, frozen=True, kw_only=True):
+    notifications: SubscriptionFilter
 
 
 def add_resources(service: Service, state: McpState) -> None:
@@ -90,6 +98,34 @@ def add_resources(service: Service, state: McpState) -> None:
         """Hear no more of them."""
         state.subscribed.pop(params.uri, None)
         return EMPTY
+
+
+def add_subscriptions(service: Service, state: McpState) -> None:
+    """Add `subscriptions/listen` to a service: how modern clients hear of changes."""
+
+    @service.query("subscriptions/listen", timeout=None, limit=MAX_LISTENING)
+    async def listen(ctx: Context, params: ListenParams, /) -> Raw:
+        """Hear of changes until the request is cancelled."""
+        import anyio  # late: the first replies leave without an event loop
+
+        own_id = (ctx.request_id or "null").encode()
+        wanted = _supported(params.notifications, state)
+        meta = {SUBSCRIPTION_ID: Raw(own_id)}
+        ctx.notify("notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": wanted})
+        state.listeners[own_id] = wanted
+        try:
+            await anyio.sleep_forever()
+        finally:
+            state.listeners.pop(own_id, None)
+        raise AssertionError("it ends by cancellation alone")
+
+    service.operations[-1] = replace(service.operations[-1], only_waits=True)
+
+
+def _supported(wanted: SubscriptionFilter, state: McpState) -> SubscriptionFilter:
+    """What of it is sent: the lists change by a reload alone, which ends the program that could tell it."""
+    uris = wanted.resource_subscriptions if state.has(Resource) else None
+    return SubscriptionFilter(resource_subscriptions=uris)
 
 
 def _described(spec: OperationSpec, offer: Resource) -> dict[str, Any]:  # Any: members of a struct

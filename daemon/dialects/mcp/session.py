@@ -13,12 +13,12 @@ from ...operations.service import DeclarationError, Service
 from ...rpc.dialect import Dialect
 from ...services.builtins import Life
 from ..surface import Surface
+from .asking import add_asking
 from .era import RESERVED_NUMBERS
 from .handshake import add_handshake
 from .prompts import add_prompts
-from .resources import add_resources
+from .resources import add_resources, add_subscriptions
 from .state import McpState
-from .subscriptions import add_subscriptions
 from .tool_methods import add_tools
 
 FORWARDS: Final = frozenset({"tools/call", "resources/read", "prompts/get"})
@@ -38,6 +38,7 @@ class McpSession:
     def services(self) -> Iterable[Service]:
         service = Service("")
         add_handshake(service, self._state)
+        add_asking(service, self._state)
         add_tools(service, self._state)
         add_resources(service, self._state)
         add_prompts(service, self._state)

@@ -17,6 +17,7 @@ from ...rpc import envelope
 from ..surface import Surface
 from .dialect import McpDialect
 from .era import NEWEST_LEGACY, Era, Meta, era_of, refusal
+from .forms import Seal
 from .results import encode_result
 from .tools import tools_of
 
@@ -39,6 +40,7 @@ class Saved(Struct, rename="camel"):
     client: ClientInfo
     log_level: str | None
     subscribed: list[str]
+    seal: bytes
 
 
 @final
@@ -58,6 +60,7 @@ class McpState:
         self.subscribed: dict[str, None] = {}
         self.listeners: dict[bytes, SubscriptionFilter] = {}
         """What the requests `subscriptions/listen` want to hear of, by their ids (JSON texts)."""
+        self.seal = Seal()
         self._modern = False
 
     @property
@@ -140,12 +143,13 @@ class McpState:
 
     def save(self) -> bytes:
         return msgspec.json.encode(
-            Saved(self.revision, self.client, self.dialect.log_level, [*self.subscribed]),
+            Saved(self.revision, self.client, self.dialect.log_level, [*self.subscribed], self.seal.key)
         )
 
     def restore(self, saved: bytes) -> None:
         last = msgspec.json.decode(saved, type=Saved)
         self.dialect.log_level = last.log_level
+        self.seal = Seal(last.seal)
         self.subscribed = dict.fromkeys(last.subscribed)
         if last.revision is not None:
             self.agree(last.revision, last.client)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
 from ...operations.context import Context
+from ...operations.offers import asks_of
 from ...operations.service import Service
 from ...operations.spec import Forward
+from .asking import asking
 from .era import Params
+from .forms import Answer
 from .generated import legacy
 from .results import TTL_MS
 from .state import McpState
@@ -26,6 +31,8 @@ class ListParams(Params, frozen=True, kw_only=True):
 class CallParams(Params, frozen=True, kw_only=True):
     name: str
     arguments: Raw = Raw(b"{}")
+    responses: dict[str, Answer] | None = msgspec.field(name="inputResponses", default=None)
+    state: str | None = msgspec.field(name="requestState", default=None)
 
 
 def add_tools(service: Service, state: McpState) -> None:
@@ -47,13 +54,20 @@ def add_tools(service: Service, state: McpState) -> None:
         if tool is None:
             raise FailureError(InvalidParams("name", "the name of a tool", "another value"))
         era = state.era(params.meta)
-        rendering = ToolRendering(tool, era, state.server, state.dialect)
+        arguments = tool.arguments(params.arguments)
+        if asks_of(tool.spec.input.type):
+            asked = asking(state, tool, arguments, era, params.responses or {}, params.state)
+            if isinstance(asked, Forward):
+                if not era.modern:
+                    asked = replace(asked, rendering=ToolRendering(tool, era, state.server, state.dialect))
+                return asked  # type: ignore[return-value]  # a forward is no handler
+            arguments = asked
         forward = Forward(
             tool.spec.name,
-            tool.arguments(params.arguments),
+            arguments,
             None,
             prefix="arguments",
-            rendering=rendering,
+            rendering=ToolRendering(tool, era, state.server, state.dialect),
             progress_token=era.token,
             patient=True,
         )

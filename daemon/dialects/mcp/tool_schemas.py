@@ -8,6 +8,7 @@ from msgspec import Raw
 from msgspec import inspect as types
 
 from ....errors.type_building import type_info
+from ...operations.offers import asks_of
 from ...operations.spec import OperationSpec
 from ...operations.type_shapes import json_kinds, without_metadata
 from ...schemas.documents import input_schema
@@ -48,7 +49,7 @@ def _without_asked(schema: JsonSchema, asked: frozenset[str]) -> JsonSchema:
 
 def asked_params(spec: OperationSpec) -> frozenset[str]:
     """The params that the user is asked for."""
-    return frozenset()
+    return frozenset(asks_of(spec.input.type))
 
 
 def json_params(spec: OperationSpec) -> frozenset[str]:

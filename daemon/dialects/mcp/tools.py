@@ -14,10 +14,12 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
 from ....errors.redaction import scrub_known
 from ....errors.type_building import DECODE_ERRORS, decoder_for
+from ...operations.offers import asks_of
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
 from .generated import legacy
 from .generated.shared import ToolAnnotations
+from .forms import check_forms
 from .tool_schemas import Shape, is_tool, json_params, shape_of, tool_input, tool_output
 
 T = TypeVar("T")
@@ -98,6 +100,9 @@ def tools_of(specs: Iterable[OperationSpec]) -> dict[str, Tool]:
         if tool.name in found:
             twin = found[tool.name].spec.name
             raise DeclarationError(f"operations {twin} and {spec.name} are both the tool {tool.name}; rename one of them")
+        if spec.kind == "subscription" and asks_of(spec.input.type):
+            raise DeclarationError(f"operation {spec.name}: a subscription can't ask the user; make it a query or a mutation")
+        check_forms(spec)
         found[tool.name] = tool
     return found
 
