@@ -83,6 +83,8 @@ def refusal(method: str, meta: Meta | None, revision: str) -> Failure | None:
     """Why a request is not taken; None for one that is. `revision` is that of requests without a version of their own."""
     if meta is None or meta.protocol_version is None:
         known = LEGACY_METHODS.get(method)
+        if known is None and method in MODERN_METHODS:
+            return MISSING_META
         if known is None or known["direction"] == "serverToClient" or known.get("since", "") > revision:
             return MethodNotFound()
         return None
@@ -98,6 +100,7 @@ def refusal(method: str, meta: Meta | None, revision: str) -> Failure | None:
     return None
 
 
+MISSING_META: Final = InvalidParams("_meta", f"an object with {_PREFIX}protocolVersion", "missing")
 _NONE: Final = {"direction": ""}
 
 

@@ -115,6 +115,8 @@ class Seal:
             state = msgspec.json.decode(sealed[_SEAL_BYTES:], type=_State)
         except (ValueError, msgspec.DecodeError):
             raise _WRONG_STATE from None
+        if urlsafe_b64encode(sealed).decode() != text:  # the decoder passes over what is no base64
+            raise _WRONG_STATE
         if not hmac.compare_digest(self._mark(sealed[_SEAL_BYTES:]), sealed[:_SEAL_BYTES]):
             raise _WRONG_STATE
         if (state.tool, state.arguments) != (tool, _digest(arguments)) or state.expires < time():

@@ -9,14 +9,14 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import InvalidParams, Overloaded
+from ....errors.failures import Overloaded
 from ...operations.context import ClientInfo
 from ...operations.offers import Offer, Prompt, Resource
 from ...operations.spec import OperationSpec
 from ...rpc import envelope
 from ..surface import Surface
 from .dialect import McpDialect
-from .era import NEWEST_LEGACY, Era, Meta, era_of, refusal
+from .era import MISSING_META, NEWEST_LEGACY, Era, Meta, era_of, refusal
 from .forms import Seal
 from .results import encode_result
 from .tools import tools_of
@@ -79,14 +79,13 @@ class McpState:
         self.surface.meet(client)
 
     def _refusal(self, method: str, meta: Meta | None) -> Failure | None:
+        modern = meta is not None and meta.protocol_version is not None
+        if not modern and self._modern and self.revision is None and method != "initialize":
+            return MISSING_META
         refused = refusal(method, meta, self.revision or NEWEST_LEGACY)
-        if refused is not None:
-            return refused
-        if meta is not None and meta.protocol_version is not None:
+        if refused is None and meta is not None and modern:
             self._meet_modern(meta)
-        elif self._modern and self.revision is None and method != "initialize":
-            return InvalidParams("_meta", "an object with io.modelcontextprotocol/protocolVersion", "missing")
-        return None
+        return refused
 
     def _meet_modern(self, meta: Meta) -> None:
         """Every modern request says who the client is; there is no handshake."""
