@@ -15,7 +15,7 @@ from ...logs import log
 from ...rpc import envelope
 from ...rpc.dialect import IGNORED, Dialect, Events, Ignored
 from ...rpc.envelope import Call, Rendering
-from .era import PROTOCOL_ERROR, Meta, meta_of
+from .era import NEWEST_LEGACY, PROTOCOL_ERROR, Meta, meta_of
 from .tool_calls import ToolEvents, ToolRendering
 
 MAX_TOKENS: Final = 4096
@@ -58,7 +58,7 @@ class McpDialect(Dialect):
         self._progress: dict[str | int, float] = {}
         self.log_level: str | None = "info"
         """The least severe level that legacy clients get; None: no log messages."""
-        self.revision = ""
+        self.revision = NEWEST_LEGACY
         self.subscribers: Callable[[str], Sequence[bytes]] = lambda _: ()
         """From the URI of a resource to the messages that tell of its change."""
 
