@@ -34,9 +34,7 @@ class ClientRequests:
         self.last = last
         self._open: dict[bytes, _Pending] = {}
 
-    async def ask(
-        self, method: str, params: object, timeout: float, encode_cancel: Callable[[int], bytes]
-    ) -> bytes:
+    async def ask(self, method: str, params: object, timeout: float, encode_cancel: Callable[[int], bytes]) -> bytes:
         """The client's result as JSON text. `encode_cancel(id)` is the message that cancels the request.
 
         Raises `ClientRefused` with the client's error, and `TimeoutError` after `timeout` seconds. The client is told

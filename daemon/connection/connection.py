@@ -196,6 +196,7 @@ class Connection:
     def refuse_more(self) -> None:
         """From now on whatever is read is answered with UNAVAILABLE. What was accepted goes on."""
         self._dispatcher.close()
+        self._session.dialect.drain()
 
     def abandon(self) -> None:
         """Answer everything that still waits or runs with UNAVAILABLE, and tell it to stop."""

@@ -105,6 +105,9 @@ class Dialect:
     asks: bool = True
     """Whether the client answers requests of ours."""
 
+    def drain(self) -> None:
+        """The daemon is about to end: what only waits may end now."""
+
     def encode_cancel(self, request_id: int) -> bytes:
         """The message that cancels a request of ours."""
         return envelope.encode_notification(CANCEL_REQUEST, {"id": request_id})

@@ -116,7 +116,9 @@ def _announce(capabilities: dict[str, Any], spec: OperationSpec, row: Method) ->
     if (part := _part_of(spec.name, member)) is not None:
         options = {part: True, **options}
     if isinstance(before, dict):
-        more_is_known = {name for name, value in options.items() if value is True and isinstance(before.get(name), dict)}
+        more_is_known = {
+            name for name, value in options.items() if value is True and isinstance(before.get(name), dict)
+        }
         before.update({name: value for name, value in options.items() if name not in more_is_known})
     else:
         place[last] = options or ("bool" in member["types"] or {})

@@ -61,6 +61,7 @@ class McpDialect(Dialect):
         self.revision = NEWEST_LEGACY
         self.subscribers: Callable[[str], Sequence[bytes]] = lambda _: ()
         """From the URI of a resource to the messages that tell of its change."""
+        self.on_drain: Callable[[], None] = lambda: None
 
     def receive(self, call: Call) -> Failure | Ignored | None:
         if call.id is None:
@@ -124,6 +125,9 @@ class McpDialect(Dialect):
         if least is None or _LEVELS[level] < _LEVELS[least]:
             return None
         return envelope.encode_notification("notifications/message", _LogMessage(level, data))
+
+    def drain(self) -> None:
+        self.on_drain()
 
     def encode_updates(self, uri: str) -> Sequence[bytes]:
         return self.subscribers(uri)

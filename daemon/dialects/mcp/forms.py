@@ -127,7 +127,9 @@ class Seal:
         return hmac.digest(self.key, state, "sha256")
 
 
-_WRONG_STATE: Final = FailureError(InvalidParams("requestState", "that of the last answer to this call", "another value"))
+_WRONG_STATE: Final = FailureError(
+    InvalidParams("requestState", "that of the last answer to this call", "another value")
+)
 
 
 def _digest(arguments: Raw) -> str:

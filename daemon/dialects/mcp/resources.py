@@ -22,7 +22,7 @@ from .generated import legacy, shared
 from .generated.modern import SubscriptionFilter
 from .handshake import EMPTY
 from .results import TTL_MS, encode_result
-from .state import SUBSCRIPTION_ID, McpState
+from .state import SUBSCRIPTION_ID, Listener, McpState
 from .tool_methods import ListParams
 from .tool_schemas import json_params
 from .tools import page
@@ -64,18 +64,20 @@ def add_resources(service: Service, state: McpState) -> None:
     def list_templates(ctx: Context, params: ListParams, /) -> Raw:
         """List the templates of resources that the caller may read."""
         items, following = page(shown(ctx, templates=True), params.cursor, "cursor")
-        templates = [shared.ResourceTemplate(uri_template=offer.uri, **_described(spec, offer)) for spec, offer in items]
+        templates = [
+            shared.ResourceTemplate(uri_template=offer.uri, **_described(spec, offer)) for spec, offer in items
+        ]
         result = legacy.ListResourceTemplatesResult(resource_templates=templates, next_cursor=following)
         return state.write(result, params.meta, ttl_ms=TTL_MS)
 
     @service.query("resources/read", inline=True)
-    def read_resource(params: UriParams, /) -> Raw:
+    def read_resource(params: UriParams, /) -> Any:  # Any: a forward
         """Read a resource."""
         era = state.era(params.meta)
         spec, offer, values = _find(state, params.uri, era)
         given = arguments_of(values, lambda name: name not in json_params(spec))
         rendering = ResourceRendering(params.uri, spec, offer, era, state)
-        forward = Forward(
+        return Forward(
             spec.name,
             Raw(msgspec.json.encode(given)),
             None,
@@ -84,7 +86,6 @@ def add_resources(service: Service, state: McpState) -> None:
             progress_token=era.token,
             patient=True,
         )
-        return forward  # type: ignore[return-value]  # a forward is no handler
 
     @service.mutation("resources/subscribe", inline=True)
     def subscribe(params: UriParams, /) -> Raw:
@@ -105,19 +106,20 @@ def add_subscriptions(service: Service, state: McpState) -> None:
 
     @service.query("subscriptions/listen", timeout=None, limit=MAX_LISTENING)
     async def listen(ctx: Context, params: ListenParams, /) -> Raw:
-        """Hear of changes until the request is cancelled."""
+        """Hear of changes until the request is cancelled, or the daemon ends."""
         import anyio  # late: the first replies leave without an event loop
 
         own_id = (ctx.request_id or "null").encode()
         wanted = _supported(params.notifications, state)
         meta = {SUBSCRIPTION_ID: Raw(own_id)}
         ctx.notify("notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": wanted})
-        state.listeners[own_id] = wanted
+        ended = anyio.Event()
+        state.listeners[own_id] = Listener(wanted, ended.set)
         try:
-            await anyio.sleep_forever()
+            await ended.wait()
         finally:
-            state.listeners.pop(own_id, None)
-        raise AssertionError("it ends by cancellation alone")
+            del state.listeners[own_id]
+        return state.write_members({"_meta": meta})
 
     service.operations[-1] = replace(service.operations[-1], only_waits=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
@@ -18,14 +18,14 @@ from ..surface import Surface
 from .dialect import McpDialect
 from .era import MISSING_META, NEWEST_LEGACY, Era, Meta, era_of, refusal
 from .forms import Seal
-from .results import encode_result
+from .generated.modern import SubscriptionFilter
+from .results import encode_result, modern_members
 from .tools import tools_of
 
 if TYPE_CHECKING:
     from ....errors.failures import Failure
     from ...operations.context import Context
     from ...services.handshake import ServerInfo
-    from .generated.modern import SubscriptionFilter
 
 MAX_SUBSCRIBED: Final = 1024
 """Resources that a legacy client may have subscribed to."""
@@ -43,6 +43,13 @@ class Saved(Struct, rename="camel"):
     seal: bytes
 
 
+class Listener(Struct, frozen=True):
+    """What one request wants to hear of. `end()` answers it."""
+
+    wanted: SubscriptionFilter
+    end: Callable[[], None]
+
+
 @final
 class McpState:
     """`revision` is that of requests without a version of their own; None before `initialize`."""
@@ -52,14 +59,15 @@ class McpState:
         self.host = surface.host
         self.dialect = McpDialect(self._refusal)
         self.dialect.subscribers = self._updates
+        self.dialect.on_drain = self._end_listeners
         self.revision: str | None = None
         self.client = ClientInfo()
         specs = [spec for service in self.host.catalogue.services for spec in service.operations]
         self.tools = tools_of(specs)
         self.offers = [spec for spec in specs if spec.offer is not None and spec.visibility == "external"]
         self.subscribed: dict[str, None] = {}
-        self.listeners: dict[bytes, SubscriptionFilter] = {}
-        """What the requests `subscriptions/listen` want to hear of, by their ids (JSON texts)."""
+        self.listeners: dict[bytes, Listener] = {}
+        """The requests `subscriptions/listen`, by their ids (JSON texts)."""
         self.seal = Seal()
         self._modern = False
 
@@ -116,6 +124,10 @@ class McpState:
     def has(self, kind: type[Offer]) -> bool:
         return any(isinstance(spec.offer, kind) for spec in self.offers)
 
+    def write_members(self, members: dict[str, Any]) -> Raw:  # Any: JSON
+        """A modern result of these members."""
+        return Raw(msgspec.json.encode(modern_members(members, self.server)))
+
     def write(self, result: Struct, meta: Meta | None, *, ttl_ms: int | None = None) -> Raw:
         """A result as JSON text, in the revision of its request."""
         return encode_result(result, self.era(meta), self.server, ttl_ms=ttl_ms)
@@ -130,10 +142,14 @@ class McpState:
 
     def _updates(self, uri: str) -> Sequence[bytes]:
         messages = [_updated(uri, {})] if uri in self.subscribed else []
-        for request_id, wanted in list(self.listeners.items()):
-            if uri in (wanted.resource_subscriptions or ()):
+        for request_id, listener in list(self.listeners.items()):
+            if uri in (listener.wanted.resource_subscriptions or ()):
                 messages.append(_updated(uri, {"_meta": {SUBSCRIPTION_ID: Raw(request_id)}}))
         return messages
+
+    def _end_listeners(self) -> None:
+        for listener in self.listeners.values():
+            listener.end()
 
     def announce_changes(self) -> None:
         """The lists may have changed: the program was loaded anew."""

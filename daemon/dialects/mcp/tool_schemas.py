@@ -152,7 +152,11 @@ def _in_place(part: Any, definitions: dict[str, JsonSchema], recursive: set[str]
     match part:
         case dict():
             name = part["$ref"].removeprefix(_REFERENCE) if isinstance(part.get("$ref"), str) else None
-            beside = {key: _in_place(item, definitions, recursive) for key, item in part.items() if name is None or key != "$ref"}
+            beside = {
+                key: _in_place(item, definitions, recursive)
+                for key, item in part.items()
+                if name is None or key != "$ref"
+            }
             if name is None:
                 return beside
             if name in recursive or name not in definitions:

@@ -17,9 +17,9 @@ from ....errors.type_building import DECODE_ERRORS, decoder_for
 from ...operations.offers import asks_of
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
+from .forms import check_forms
 from .generated import legacy
 from .generated.shared import ToolAnnotations
-from .forms import check_forms
 from .tool_schemas import Shape, is_tool, json_params, shape_of, tool_input, tool_output
 
 T = TypeVar("T")
@@ -99,9 +99,13 @@ def tools_of(specs: Iterable[OperationSpec]) -> dict[str, Tool]:
         tool = Tool(spec)
         if tool.name in found:
             twin = found[tool.name].spec.name
-            raise DeclarationError(f"operations {twin} and {spec.name} are both the tool {tool.name}; rename one of them")
+            raise DeclarationError(
+                f"operations {twin} and {spec.name} are both the tool {tool.name}; rename one of them"
+            )
         if spec.kind == "subscription" and asks_of(spec.input.type):
-            raise DeclarationError(f"operation {spec.name}: a subscription can't ask the user; make it a query or a mutation")
+            raise DeclarationError(
+                f"operation {spec.name}: a subscription can't ask the user; make it a query or a mutation"
+            )
         check_forms(spec)
         found[tool.name] = tool
     return found

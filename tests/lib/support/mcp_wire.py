@@ -103,7 +103,7 @@ def message_type(method: str, *, request: bool) -> str:
         "notifications/progress": "ProgressNotification",
         "elicitation/create": "ElicitRequest",
     }
-    return special[method] if method in special else f"JSONRPC{'Request' if request else 'Notification'}"
+    return special.get(method, f"JSONRPC{'Request' if request else 'Notification'}")
 
 
 def check(revision: str, name: str, value: Any) -> None:

@@ -128,7 +128,9 @@ def make_shop() -> Service:
         """One item."""
         return Item(name, count)
 
-    @shop.prompt(title="Advice", complete={"about": lambda begun: [w for w in ("pens", "paper") if w.startswith(begun)]})
+    @shop.prompt(
+        title="Advice", complete={"about": lambda begun: [w for w in ("pens", "paper") if w.startswith(begun)]}
+    )
     def advise(about: str, style: Literal["short", "long"] = "short", words: int = 10) -> str:
         """Ask for advice."""
         return f"{about} {style} {words}"
@@ -143,6 +145,5 @@ def make_shop() -> Service:
 @pytest.fixture
 def shop() -> Service:
     return make_shop()
-
 
     return lambda: ItemNotFound

@@ -133,6 +133,17 @@ async def test_a_listener_hears_of_the_resources_it_named(serving: Any, shop: Se
         assert client.notes == []
 
 
+async def test_a_listener_is_answered_when_the_daemon_ends(serving: Any, shop: Service) -> None:
+    async with serving(shop, **MCP) as wire:
+        client = McpClient(wire, MODERN)
+        listening = client.request("subscriptions/listen", {"notifications": {}})
+        await wire.send(listening)
+        await client.receive()
+        wire.transport.send_eof()
+        result = (await client.answer(listening))["result"]
+        assert result["_meta"]["io.modelcontextprotocol/subscriptionId"] == listening["id"]
+
+
 async def test_what_a_client_speaks_is_told_by_its_first_message(serving: Any, shop: Service) -> None:
     async with serving(shop, dialect="auto") as wire:
         assert (await wire.call("tools/list", {"_meta": META}))["result"]["resultType"] == "complete"

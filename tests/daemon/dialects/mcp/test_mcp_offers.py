@@ -94,7 +94,11 @@ async def test_prompts_are_listed_and_filled(serving: Any, shop: Service, revisi
         assert messages == [{"role": "user", "content": {"type": "text", "text": "12 short 5"}}]
         shown = (await client.call("prompts/get", {"name": "shop_show"}))["result"]["messages"]
         assert shown[0]["content"]["type"] == ("audio" if revision >= "2025-03-26" else "text")
-        for wrong in ({"name": "shop_price"}, {"name": "shop_advise"}, {"name": "shop_advise", "arguments": {"x": "1"}}):
+        for wrong in (
+            {"name": "shop_price"},
+            {"name": "shop_advise"},
+            {"name": "shop_advise", "arguments": {"x": "1"}},
+        ):
             assert (await client.call("prompts/get", wrong))["error"]["code"] == -32602
 
 
