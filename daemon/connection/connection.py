@@ -96,7 +96,7 @@ class Connection:
             on_sent=self.on_progress,
         )
         self._client_requests = ClientRequests(self.writer, self.on_progress, state.asked)
-        self._notices = Notices(self.writer, host.scheduler.threads)
+        self._notices = Notices(self.writer, host.scheduler.threads, host.memory)
         self._backlog: Backlog[Request] = Backlog(self.writer, host.scheduler.kinds)
         self._speaks: DialectName | None = state.dialect or (None if host.dialect == "auto" else host.dialect)
         self._session = open_session(self._speaks or "plain", self, owner, state.session)

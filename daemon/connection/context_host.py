@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import msgspec
 
 from ...errors.codes import METHOD_NOT_FOUND
-from ...errors.failures import MethodNotFound
+from ...errors.exceptions import FailureError
+from ...errors.failures import MethodNotFound, Overloaded
 from ..dispatch.inner_calls import target_of
 from ..operations.context import ClientInfo, ClientRefused
 from ..rpc import envelope
@@ -23,6 +24,18 @@ if TYPE_CHECKING:
     from .notices import Notices
 
 T = TypeVar("T")
+
+
+@final
+class _Together:
+    """Several messages as one to wait for."""
+
+    def __init__(self, sent: Sequence[Sending]) -> None:
+        self._sent = sent
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        for each in self._sent:
+            yield from each.__await__()
 
 
 @final
@@ -42,24 +55,27 @@ class ClientContextHost:
         return self.session.documents
 
     def notify(self, method: str, params: object) -> Sending:
-        return self._notices.send(envelope.encode_notification(method, params))
+        return self._notices.send(method, envelope.encode_notification(method, params))
 
     def progress_token(self, call: IncomingCall) -> str | int | None:
         token = call.progress_token
         return self.session.dialect.progress_token(call.params) if isinstance(token, msgspec.UnsetType) else token
 
     def progress(self, token: str | int, value: object) -> Sending | None:
-        return self._send(self.session.dialect.encode_progress(token, value))
+        dialect = self.session.dialect
+        return self._send(dialect.progress_method, dialect.encode_progress(token, value))
 
     def log(self, call: IncomingCall, level: LogLevel, data: object) -> Sending | None:
-        return self._send(self.session.dialect.encode_log(call.rendering, level, data))
+        dialect = self.session.dialect
+        return self._send(dialect.log_method, dialect.encode_log(call.rendering, level, data))
 
     def resource_updated(self, uri: str) -> Sending | None:
-        sent = [self._notices.send(message) for message in self.session.dialect.encode_updates(uri)]
-        return sent[-1] if sent else None
+        dialect = self.session.dialect
+        sent = [self._notices.send(dialect.update_method, message) for message in dialect.encode_updates(uri)]
+        return _Together(sent) if sent else None
 
-    def _send(self, message: bytes | None) -> Sending | None:
-        return None if message is None else self._notices.send(message)
+    def _send(self, method: str, message: bytes | None) -> Sending | None:
+        return None if message is None else self._notices.send(method, message)
 
     async def call(
         self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
@@ -77,6 +93,12 @@ class ClientContextHost:
 
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:
         return self._host.access.identify(metadata)
+
+    def hold_memory(self, size: int) -> None:
+        memory = self._host.memory
+        if size > 0 and not memory.fits(size):
+            raise FailureError(Overloaded())
+        memory.add("handlers", size)
 
     def state_of(self, namespace: str) -> Any:
         return self._host.lifespans.state_of(namespace)

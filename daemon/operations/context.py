@@ -63,7 +63,7 @@ class ClientInfo(msgspec.Struct, frozen=True):
 
 
 class Sending(Protocol):
-    """Something on its way out: awaiting it waits until the reader keeps up."""
+    """Something on its way out: awaiting it waits until the reader keeps up, and for room if there was none."""
 
     def __await__(self) -> Generator[Any, Any, None]: ...
 
@@ -163,6 +163,10 @@ class ContextHost(Protocol):
     def identify(self, metadata: Mapping[str, str]) -> Identity | None: ...
 
     def credentials_of(self, namespace: str) -> Mapping[str, str]: ...
+
+    def hold_memory(self, size: int) -> None:
+        """Count what a handler keeps. Raises `FailureError(Overloaded)` where there is no room."""
+        ...
 
     def state_of(self, namespace: str) -> Any: ...
 
@@ -274,11 +278,20 @@ class Context:
             raise RuntimeError("an inline handler must not wait")
         return request.stop_event().wait(seconds)
 
+    def hold_memory(self, size: int) -> None:
+        """Count so many bytes more against the daemon's memory budget: what a coroutine keeps. Negative to give back all of it.
+
+        Raises `FailureError(Overloaded)`, and counts nothing, where the budget has no room.
+        """
+        self._host.hold_memory(size)
+
     def notify(self, method: str, params: object = None) -> Sending:
         """Send the client a notification; `params` is anything that encodes to a JSON object or array.
 
-        In an async handler it is on its way when this returns, and awaiting the result waits until the client keeps
-        up. In a worker thread the call itself waits for that.
+        In an async or inline handler it is on its way when this returns, unless 4 MiB of notifications are unread or the
+        memory budget is used up. Awaiting the result waits until the client keeps up, and nothing is lost. Without `await`, a
+        notification that has no room is dropped, and the log says so (`notification.dropped`). In a worker thread the
+        call itself waits, and nothing is lost.
         """
         return self._host.notify(method, {} if params is None else params)
 
@@ -311,18 +324,6 @@ class Context:
         if self._token is msgspec.UNSET:
             self._token = self._host.progress_token(self._call)
         return self._token
-
-    @contextmanager
-    def cancelled_by(self, token: str | int | None, cancel: Callable[[], None]) -> Iterator[None]:
-        """Have `cancel()` called when the client cancels the progress of this token, during the block. On the loop."""
-        if token is None:
-            yield
-            return
-        self._host.progress_cancels[token] = cancel
-        try:
-            yield
-        finally:
-            self._host.progress_cancels.pop(token, None)
 
     @overload
     async def call(self, name: str, params: object = None, *, type: type[T], continue_running: bool = False) -> T: ...
@@ -400,3 +401,16 @@ class Context:
 def keep_progress_token(context: Context) -> None:
     """Read what a context needs of its call's params, which are about to be dropped."""
     _ = context.progress_token
+
+
+@contextmanager
+def cancelled_by(context: Context, token: str | int | None, cancel: Callable[[], None]) -> Iterator[None]:
+    """Have `cancel()` called when the client cancels the progress of this token, during the block. On the loop."""
+    cancels = context._host.progress_cancels
+    if token is not None:
+        cancels[token] = cancel
+    try:
+        yield
+    finally:
+        if token is not None:
+            cancels.pop(token, None)

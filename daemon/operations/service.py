@@ -19,9 +19,9 @@ from msgspec import UNSET
 
 from ...errors.codes import DialectChoice
 from ...errors.exceptions import OperationError
+from ..offers import Completer, Offer, Prompt, Resource, check_offer
 from .access import AccessRule
 from .json_types import require_json_members, require_json_type
-from .offers import Completer, Offer, Prompt, Resource, check_offer
 from .options import (
     OperationOptions,
     check_name,

@@ -10,9 +10,9 @@ from msgspec import UNSET, UnsetType
 
 from ...errors.exceptions import OperationError
 from ...errors.type_building import build_decoder, type_info
+from ..offers import Offer
 from .access import AccessRule
 from .decoders import Arguments
-from .offers import Offer
 from .params import InputModel
 
 OperationKind: TypeAlias = Literal["query", "mutation", "subscription", "notification"]

@@ -73,6 +73,13 @@ class Dialect:
     unanswered: ClassVar[tuple[type[Failure], ...]] = ()
     """Failures of requests that are not answered."""
 
+    progress_method: ClassVar[str] = "$/progress"
+    """The notification that tells how far a request is."""
+
+    log_method: ClassVar[str] = ""
+    update_method: ClassVar[str] = ""
+    """Those that `encode_log` and `encode_updates` make."""
+
     named: ClassVar[bool] = True
     """Whether operations are called by their names, and not only through methods of the dialect."""
 
@@ -92,7 +99,7 @@ class Dialect:
 
     def encode_progress(self, token: str | int, value: object) -> bytes | None:
         """The message that tells how far a request is; None where none is sent."""
-        return envelope.encode_notification("$/progress", _Progress(token, value))
+        return envelope.encode_notification(self.progress_method, _Progress(token, value))
 
     def encode_log(self, rendering: Rendering | None, level: str, data: object) -> bytes | None:
         """The message that has the client log something, of a call with this rendering; None where none is sent."""

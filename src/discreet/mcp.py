@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         TextContent,
         TextResourceContents,
     )
-    from .daemon.operations.offers import Ask
+    from .daemon.offers import Ask
 
 __all__ = [
     "Annotations",
@@ -48,7 +48,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name == "Ask":
-        home = "operations.offers"
+        home = "offers"
     else:
         home = f"dialects.mcp.generated.{'legacy' if name in _LEGACY else 'shared'}"
     value = getattr(import_module(f".daemon.{home}", __package__), name)

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, final
 from uuid import uuid4
 
+from ...operations.context import cancelled_by
 from .capabilities import has_capability
 from .generated.base import Diagnostic, Range
 from .generated.diagnostics import PublishDiagnosticsParams
@@ -175,7 +176,7 @@ class Editor:
                 progress.cancelled = True
                 scope.cancel()
 
-            with self._ctx.cancelled_by(token if cancellable else None, cancel):
+            with cancelled_by(self._ctx, token if cancellable else None, cancel):
                 try:
                     yield progress
                 finally:

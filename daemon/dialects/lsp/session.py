@@ -67,12 +67,7 @@ class LspSession:
 
     def services(self) -> Iterable[Service]:
         service = Service()
-        hooks = self._surface.initializers
-        service.query("initialize", errors=list(dict.fromkeys(error for hook in hooks for error in hook.errors)))(
-            self._initialize
-        )
-        spec = service.operations[-1]
-        service.operations[-1] = msgspec.structs.replace(spec, uses=frozenset(hook.name for hook in hooks))
+        self._add_initialize(service)
 
         @service.mutation(inline=True)
         def shutdown() -> None:
@@ -113,14 +108,36 @@ class LspSession:
 
     # -- the handshake -----------------------------------------------------------------------------------------
 
-    async def _initialize(self, ctx: Context, params: dict[str, Any], /) -> dict[str, Any]:
+    def _add_initialize(self, service: Service) -> None:
+        hooks = self._surface.initializers
+        if not hooks:  # then it is answered before any event loop is loaded
+
+            @service.query(inline=True)
+            def initialize(params: dict[str, Any], /) -> dict[str, Any]:
+                """Say what the server can do."""
+                self._meet(params)
+                return self._result({})
+
+            return
+
+        @service.query("initialize", errors=list(dict.fromkeys(error for hook in hooks for error in hook.errors)))
+        async def initialize_services(ctx: Context, params: dict[str, Any], /) -> dict[str, Any]:
+            """Say what the server can do."""
+            self._meet(params)
+            return self._result(await run_initializers(ctx, hooks, params))
+
+        spec = service.operations[-1]
+        service.operations[-1] = msgspec.structs.replace(spec, uses=frozenset(hook.name for hook in hooks))
+
+    def _meet(self, params: dict[str, Any]) -> None:
         pid = params.get("processId")
         if type(pid) is int:
             self._life.watch_client(pid)
         client = client_info(params, VERSION)
         self._surface.meet(client)
         self.documents.encoding = chosen_encoding(client.capabilities)
-        added = await run_initializers(ctx, self._surface.initializers, params)
+
+    def _result(self, added: dict[str, Any]) -> dict[str, Any]:
         capabilities = {
             "positionEncoding": self.documents.encoding,
             **self._announcement.capabilities,

@@ -53,6 +53,10 @@ class McpDialect(Dialect):
     named: ClassVar[bool] = False
     guarded: ClassVar[bool] = True
 
+    progress_method: ClassVar[str] = "notifications/progress"
+    log_method: ClassVar[str] = "notifications/message"
+    update_method: ClassVar[str] = "notifications/resources/updated"
+
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
         self._progress: dict[str | int, float] = {}
@@ -115,7 +119,7 @@ class McpDialect(Dialect):
         self._progress[token] = told.progress
         if self.revision < "2025-03-26":
             told.message = None
-        return envelope.encode_notification("notifications/progress", told)
+        return envelope.encode_notification(self.progress_method, told)
 
     # -- log messages and changes ------------------------------------------------------------------------------
 
@@ -124,7 +128,7 @@ class McpDialect(Dialect):
         least = era.log_level if era is not None and era.modern else self.log_level
         if least is None or _LEVELS[level] < _LEVELS[least]:
             return None
-        return envelope.encode_notification("notifications/message", _LogMessage(level, data))
+        return envelope.encode_notification(self.log_method, _LogMessage(level, data))
 
     def drain(self) -> None:
         self.on_drain()

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import DomainFailure, InvalidParams
-from ...operations.offers import asks_of
+from ...offers import asks_of
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
 from ...schemas.json_schema import JsonSchema, json_schema

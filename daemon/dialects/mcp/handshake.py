@@ -9,8 +9,8 @@ from msgspec import Raw
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
+from ...offers import Prompt, Resource
 from ...operations.context import Context
-from ...operations.offers import Prompt, Resource
 from ...operations.service import Service
 from ...services.handshake import client_info, run_initializers
 from .era import NEWEST_LEGACY, SUPPORTED, Params

@@ -12,8 +12,8 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import Failure, InvalidParams
 from ....errors.redaction import scrub_known
 from ....errors.type_building import decoder_for
+from ...offers import Offer, Prompt, Resource, arguments_of
 from ...operations.context import Context
-from ...operations.offers import Offer, Prompt, Resource, arguments_of
 from ...operations.service import Service
 from ...operations.spec import Forward, OperationSpec
 from ...schemas.documents import input_schema

@@ -13,8 +13,8 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import Failure, InvalidParams
 from ....errors.redaction import scrub_known
 from ....errors.type_building import decoder_for
+from ...offers import Resource, arguments_of, variables_of
 from ...operations.context import Context
-from ...operations.offers import Resource, arguments_of, variables_of
 from ...operations.service import Service
 from ...operations.spec import Forward, OperationSpec
 from .era import RESOURCE_NOT_FOUND, Era, Params, own_error
@@ -112,7 +112,7 @@ def add_subscriptions(service: Service, state: McpState) -> None:
         own_id = (ctx.request_id or "null").encode()
         wanted = _supported(params.notifications, state)
         meta = {SUBSCRIPTION_ID: Raw(own_id)}
-        ctx.notify("notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": wanted})
+        await ctx.notify("notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": wanted})
         ended = anyio.Event()
         state.listeners[own_id] = Listener(wanted, ended.set)
         try:

@@ -10,8 +10,8 @@ from msgspec import Raw, Struct
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Overloaded
+from ...offers import Offer, Prompt, Resource
 from ...operations.context import ClientInfo
-from ...operations.offers import Offer, Prompt, Resource
 from ...operations.spec import OperationSpec
 from ...rpc import envelope
 from ..surface import Surface

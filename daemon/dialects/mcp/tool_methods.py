@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
+from ...offers import asks_of
 from ...operations.context import Context
-from ...operations.offers import asks_of
 from ...operations.service import Service
 from ...operations.spec import Forward
 from .asking import asking

@@ -8,7 +8,7 @@ from msgspec import Raw
 from msgspec import inspect as types
 
 from ....errors.type_building import type_info
-from ...operations.offers import asks_of
+from ...offers import asks_of
 from ...operations.spec import OperationSpec
 from ...operations.type_shapes import json_kinds, without_metadata
 from ...schemas.documents import input_schema

@@ -14,7 +14,7 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
 from ....errors.redaction import scrub_known
 from ....errors.type_building import DECODE_ERRORS, decoder_for
-from ...operations.offers import asks_of
+from ...offers import asks_of
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
 from .forms import check_forms
