@@ -1,11 +1,10 @@
-"""What an operation is besides a call: a resource, whose URI names what it reads, or a prompt. Runs nothing."""
+"""What an operation is besides a call: a resource, whose URI names what it reads, a prompt, or a question. Runs nothing."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TypeAlias
-from urllib.parse import unquote
 
 import msgspec
 
@@ -87,6 +86,8 @@ def check_offer(offer: Offer, names: Collection[str]) -> None:
 
 def variables_of(template: str, uri: str) -> dict[str, str] | None:
     """The values of a template's variables in a URI; None where it does not fit. Never slow, whatever the URI."""
+    from urllib.parse import unquote  # late: only who has templates needs it
+
     pattern, end = "", 0
     for match in _VARIABLE.finditer(template):
         pattern += re.escape(template[end : match.start()])

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ..documents.store import Documents
     from ..host import Host
     from ..operations.access import Identity
-    from ..operations.context import Caller, CurrentRequest, IncomingCall, LogLevel, Sending
+    from ..operations.context import Caller, IncomingCall, LogLevel, Sending
+    from ..operations.current_request import CurrentRequest
     from .client_requests import ClientRequests
     from .notices import Notices
 

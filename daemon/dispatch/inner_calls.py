@@ -24,7 +24,8 @@ from ...errors.failures import (
 from ...errors.type_building import decoder_for
 from ..logs import log
 from ..operations.access import Identity
-from ..operations.context import Caller, CallFailed, ContextHost, CurrentRequest
+from ..operations.context import Caller, CallFailed, ContextHost
+from ..operations.current_request import CurrentRequest
 from ..rpc.envelope import Call
 from .request import EventSink, Outcome, Request
 

@@ -14,10 +14,9 @@ from ...errors.failures import Failure
 from ...errors.type_building import decoder_for
 
 if TYPE_CHECKING:
-    import threading
-
     from ..documents.store import Documents
     from .access import Identity
+    from .current_request import CurrentRequest
 
 T = TypeVar("T")
 
@@ -96,30 +95,6 @@ class IncomingCall(Protocol):
     def metadata(self) -> dict[str, str]: ...
     @property
     def rendering(self) -> Any: ...  # a `rpc.envelope.Rendering`, which operations know nothing of
-
-
-class Endable(Protocol):
-    """What ends with a request: a call to another operation, or what its thread waits for."""
-
-    def end(self, failure: Failure) -> None: ...
-
-
-class CurrentRequest(Protocol):
-    """The request that a handler runs for."""
-
-    ended_by: Failure | None
-    identity: Identity | None
-    deadline: float | None
-    group: object
-    parent: CurrentRequest | None
-
-    @property
-    def depth(self) -> int: ...
-    @property
-    def name(self) -> str: ...
-    def adopt(self, child: Endable) -> None: ...
-    def release(self, child: Endable) -> None: ...
-    def stop_event(self) -> threading.Event: ...
 
 
 class ContextHost(Protocol):

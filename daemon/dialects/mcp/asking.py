@@ -45,6 +45,9 @@ def add_asking(service: Service, state: McpState) -> None:
     async def elicit(ctx: Context, params: Elicit, /) -> Raw:
         """Ask the user, then run the tool."""
         tool = state.tools[params.tool]
+        refusal = state.host.access.refusal(tool.spec.access, ctx.service_params)
+        if refusal is not None:
+            raise FailureError(refusal)
         if "elicitation" not in ctx.client.capabilities:
             raise FailureError(_CANNOT_ASK)
         given: dict[str, Any] = dict(params.arguments)

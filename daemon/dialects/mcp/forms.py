@@ -61,14 +61,13 @@ def check_forms(spec: OperationSpec) -> None:
 
 def _schema_of(name: str, hint: Any) -> tuple[JsonSchema, bool]:  # Any: an annotation
     """The schema of the form, and whether the param is all of it: that of a struct."""
-    schema = json_schema(hint)
-    for word in ("$schema", "title"):
-        schema.pop(word, None)
+    schema = {word: part for word, part in json_schema(hint).items() if word not in ("$schema", "title")}
     whole = schema.get("type") == "object" and "properties" in schema
-    if not whole:
-        schema = {"properties": {name: schema}, "required": [name]}
-    properties = {key: _primitive(part, schema.get("$defs", {})) for key, part in schema["properties"].items()}
-    return {"type": "object", "properties": properties, "required": schema.get("required", [])}, whole
+    parts: dict[str, JsonSchema] = schema["properties"] if whole else {name: schema}
+    required: list[str] = schema.get("required", []) if whole else [name]
+    definitions: dict[str, JsonSchema] = schema.get("$defs", {})
+    properties = {key: _primitive(part, definitions) for key, part in parts.items()}
+    return {"type": "object", "properties": properties, "required": required}, whole
 
 
 def _primitive(part: JsonSchema, definitions: Mapping[str, JsonSchema]) -> JsonSchema:

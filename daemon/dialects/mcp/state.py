@@ -153,7 +153,8 @@ class McpState:
 
     def announce_changes(self) -> None:
         """The lists may have changed: the program was loaded anew."""
-        for kind in ("tools", "resources", "prompts"):
+        offered = {"tools": bool(self.tools), "resources": self.has(Resource), "prompts": self.has(Prompt)}
+        for kind in (kind for kind, any_offered in offered.items() if any_offered):
             self.surface.context_host.notify(f"notifications/{kind}/list_changed", {})
 
     def save(self) -> bytes:

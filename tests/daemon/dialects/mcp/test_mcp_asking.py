@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import pytest
 
 from discreet import DeclarationError, Service, mcp
+from discreet.daemon.operations.access import Access, Identity
 from support.mcp_wire import MCP, MODERN, McpClient
 
 pytestmark = pytest.mark.anyio
@@ -122,6 +123,21 @@ async def test_a_modern_client_that_can_ask_nobody_learns_what_is_missing(servin
         meta = {"io.modelcontextprotocol/clientCapabilities": {}}
         error = (await McpClient(wire, MODERN).call("tools/call", {**ORDER, "_meta": meta}))["error"]
         assert (error["code"], error["data"]) == (-32021, {"requiredCapabilities": {"elicitation": {}}})
+
+
+async def test_who_may_not_call_the_tool_is_refused_before_anybody_is_asked(serving: Any) -> None:
+    service = Service("s")
+
+    @service.mutation(scopes=["s:admin"])
+    async def erase(sure: Annotated[bool, mcp.Ask("Sure?")]) -> bool:
+        return sure
+
+    nobody = Access(Identity("parent", frozenset()))
+    async with serving(service, access=nobody, **MCP) as wire:
+        client = McpClient(wire)
+        await client.begin(elicitation={})
+        assert (await client.call("tools/call", {"name": "s_erase"}))["error"]["code"] == -32000
+        assert client.asked == []
 
 
 async def test_to_other_clients_it_is_a_param_like_any_other(serving: Any, shop: Service) -> None:
