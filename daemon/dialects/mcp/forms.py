@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import secrets
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+import os
 from collections.abc import Mapping
 from time import time
 from typing import Any, Final, final
@@ -100,15 +97,20 @@ class Seal:
     """Seals what a client keeps for us between two requests, so that it can't be changed. `key` is secret."""
 
     def __init__(self, key: bytes | None = None) -> None:
-        self.key = key or secrets.token_bytes(_SEAL_BYTES)
+        self.key = key or os.urandom(_SEAL_BYTES)
 
     def close(self, tool: str, arguments: Raw, values: dict[str, Any]) -> str:
         """The text for the client."""
+        from base64 import urlsafe_b64encode  # late: most sessions ask nothing
+
         state = msgspec.json.encode(_State(tool, _digest(arguments), time() + STATE_SECONDS, values))
         return urlsafe_b64encode(self._mark(state) + state).decode()
 
     def open(self, text: str, tool: str, arguments: Raw) -> dict[str, Any]:
         """The values in it. Raises `FailureError` for a text that was changed, has expired, or is of another call."""
+        import hmac  # late, as above
+        from base64 import urlsafe_b64decode, urlsafe_b64encode
+
         try:
             sealed = urlsafe_b64decode(text.encode())
             state = msgspec.json.decode(sealed[_SEAL_BYTES:], type=_State)
@@ -123,6 +125,8 @@ class Seal:
         return state.values
 
     def _mark(self, state: bytes) -> bytes:
+        import hmac  # late, as above
+
         return hmac.digest(self.key, state, "sha256")
 
 
@@ -133,6 +137,8 @@ _WRONG_STATE: Final = FailureError(
 
 def _digest(arguments: Raw) -> str:
     """Of the values, since a client may write them anew."""
+    import hashlib  # late, as above
+
     try:
         canonical = msgspec.json.encode(msgspec.json.decode(arguments), order="deterministic")
     except (msgspec.DecodeError, RecursionError):
