@@ -67,6 +67,9 @@ def check_offer(offer: Offer, names: Collection[str]) -> None:
         raise TypeError('complete must map names of params to functions, such as {"city": cities_that_begin_with}')
     if unknown := offer.complete.keys() - set(names):
         raise ValueError(f"complete names no param of the handler: {', '.join(sorted(unknown))}")
+    for text in (offer.title, offer.mime_type if isinstance(offer, Resource) else ""):
+        if not isinstance(text, str):
+            raise TypeError(f"title and mime_type must be strings, not {type(text).__name__}")
     if isinstance(offer, Prompt):
         return
     if not _SCHEME.match(offer.uri):

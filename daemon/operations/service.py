@@ -169,6 +169,8 @@ class Service:
         else as JSON. `complete` maps variables to functions that complete a value: they take its beginning, return a list,
         and must not block. For other clients it is a query like any other. Returns the function unchanged.
         """
+        if not isinstance(uri, str):
+            raise DeclarationError(f'service {self.namespace!r}: @service.resource needs a URI: ("notes://today")')
         return self._offer(Resource(uri, mime_type, title, complete or {}), options)
 
     def prompt(

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ....errors.exceptions import FailureError
 from ....errors.failures import DomainFailure, InvalidParams
 from ....errors.type_building import DECODE_ERRORS
-from ...operations.context import Context
+from ...operations.context import ClientRefused, Context
 from ...operations.service import Service
 from ...operations.spec import Forward, Timeout
 from .era import Era, missing_capability
@@ -52,7 +52,10 @@ def add_asking(service: Service, state: McpState) -> None:
             raise FailureError(_CANNOT_ASK)
         given: dict[str, Any] = dict(params.arguments)
         for name, form in forms_of(tool.spec).items():
-            answer = await ctx.request("elicitation/create", form, type=Answer, timeout=STATE_SECONDS)
+            try:
+                answer = await ctx.request("elicitation/create", form, type=Answer, timeout=STATE_SECONDS)
+            except (ClientRefused, TimeoutError, msgspec.DecodeError):
+                raise FailureError(_NO_ANSWER) from None
             given[name] = value_of(tool.spec, name, answer)
         text = msgspec.json.encode(given)
         timeout: Timeout = None if tool.spec.timeout is msgspec.UNSET else tool.spec.timeout
@@ -72,6 +75,7 @@ def add_asking(service: Service, state: McpState) -> None:
     service.operations[-1] = replace(service.operations[-1], only_waits=True)
 
 
+_NO_ANSWER: Final = DomainFailure("NO_ANSWER", "The client did not bring an answer of the user's", http_status=504)
 _CANNOT_ASK: Final = DomainFailure(
     "CLIENT_CANNOT_ASK", "The tool has to ask the user, which this client can't", http_status=400
 )

@@ -9,6 +9,7 @@ from msgspec import Raw
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
+from ....errors.redaction import scrub_known
 from ...offers import Prompt, Resource
 from ...operations.context import Context
 from ...operations.service import Service
@@ -112,4 +113,5 @@ def _capabilities(state: McpState) -> dict[str, Any]:  # Any: structs of either 
 
 def _instructions(state: McpState) -> str | None:
     """What the services say of themselves, for the model."""
-    return "\n\n".join(service.description for service in state.host.catalogue.services if service.description) or None
+    said = (service.description for service in state.host.catalogue.services if service.description)
+    return scrub_known("\n\n".join(said)) or None

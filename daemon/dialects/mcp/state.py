@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
@@ -12,6 +13,7 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import Overloaded
 from ...offers import Offer, Prompt, Resource
 from ...operations.context import ClientInfo
+from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
 from ...rpc import envelope
 from ..surface import Surface
@@ -20,7 +22,7 @@ from .era import MISSING_META, NEWEST_LEGACY, Era, Meta, era_of, refusal
 from .forms import Seal
 from .generated.modern import SubscriptionFilter
 from .results import encode_result, modern_members
-from .tools import tools_of
+from .tools import tool_name, tools_of
 
 if TYPE_CHECKING:
     from ....errors.failures import Failure
@@ -65,11 +67,21 @@ class McpState:
         specs = [spec for service in self.host.catalogue.services for spec in service.operations]
         self.tools = tools_of(specs)
         self.offers = [spec for spec in specs if spec.offer is not None and spec.visibility == "external"]
+        self._check_offers()
         self.subscribed: dict[str, None] = {}
         self.listeners: dict[bytes, Listener] = {}
         """The requests `subscriptions/listen`, by their ids (JSON texts)."""
         self.seal = Seal()
         self._modern = False
+
+    def _check_offers(self) -> None:
+        """Raises `DeclarationError` for two resources of one URI, and for two prompts of one name."""
+        seen: dict[tuple[str, str], str] = {}
+        for spec, offer in self.offered(Resource | Prompt):
+            what = ("resource", offer.uri) if isinstance(offer, Resource) else ("prompt", tool_name(spec.name))
+            if what in seen:
+                raise DeclarationError(f"operations {seen[what]} and {spec.name} are both the {what[0]} {what[1]}")
+            seen[what] = spec.name
 
     @property
     def server(self) -> ServerInfo:
@@ -117,7 +129,7 @@ class McpState:
         """What this caller may call."""
         return list(self.host.catalogue.visible_to(ctx.identity))
 
-    def offered(self, kind: type[Resource] | type[Prompt]) -> Iterator[tuple[OperationSpec, Any]]:
+    def offered(self, kind: type[Resource] | type[Prompt] | UnionType) -> Iterator[tuple[OperationSpec, Any]]:
         """The resources or prompts of all callers. Any: an offer of this kind."""
         return ((spec, spec.offer) for spec in self.offers if isinstance(spec.offer, kind))
 

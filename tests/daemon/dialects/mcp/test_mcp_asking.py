@@ -53,6 +53,32 @@ async def test_a_user_who_declines_ends_the_call(serving: Any, shop: Service) ->
         assert (result["isError"], result["structuredContent"]["code"]) == (True, "DECLINED")
 
 
+async def test_a_client_that_fails_to_ask_ends_the_call(serving: Any, shop: Service) -> None:
+    async with serving(shop, **MCP) as wire:
+        client = McpClient(wire)
+        await client.begin(elicitation={})
+        call = client.request("tools/call", ORDER)
+        await wire.send(call)
+        asked = await client.receive()
+        await wire.send({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -1, "message": "no"}})
+        assert (await client.answer(call))["result"]["structuredContent"]["code"] == "NO_ANSWER"
+
+
+async def test_a_cancelled_call_takes_its_question_back(serving: Any, shop: Service) -> None:
+    async with serving(shop, **MCP) as wire:
+        client = McpClient(wire)
+        await client.begin(elicitation={})
+        call = client.request("tools/call", ORDER)
+        await wire.send(call)
+        asked = await client.receive()
+        cancel = {"requestId": call["id"]}
+        await wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel})
+        taken_back = await client.receive()
+        assert taken_back["method"] == "notifications/cancelled"
+        assert taken_back["params"] == {"requestId": asked["id"]}
+        assert "result" in await client.call("ping")
+
+
 async def test_a_legacy_client_that_can_ask_nobody_is_told_so(serving: Any, shop: Service) -> None:
     async with serving(shop, **MCP) as wire:
         client = McpClient(wire)

@@ -152,3 +152,34 @@ def test_a_completer_for_no_param_fails_at_the_start() -> None:
         @service.prompt(complete={"other": lambda begun: [begun]})
         def ask(name: str) -> str:
             return name
+
+
+def test_a_resource_without_a_uri_fails_at_the_start() -> None:
+    service = Service("s")
+    with pytest.raises(DeclarationError, match="needs a URI"):
+
+        @service.resource  # type: ignore[arg-type]
+        def read() -> str:
+            return ""
+
+    with pytest.raises(DeclarationError, match="must be strings"):
+
+        @service.resource("a://b", mime_type=1)  # type: ignore[arg-type]
+        def other() -> str:
+            return ""
+
+
+async def test_two_resources_of_one_uri_fail_at_the_start(serving: Any) -> None:
+    service = Service("s")
+
+    @service.resource("a://b")
+    def one() -> str:
+        return ""
+
+    @service.resource("a://b")
+    def two() -> str:
+        return ""
+
+    with pytest.raises(DeclarationError, match="s/one and s/two are both the resource a://b"):
+        async with serving(service, **MCP):
+            pass
