@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from discreet import Service
 from discreet.daemon.dialects.mcp.tool_schemas import MAX_INLINED, inlined
 from discreet.daemon.dialects.mcp.tools import Tool, tool_name
 from discreet.daemon.offers import variables_of
+from support.mcp_wire import MODERN, check
 
 
 class Odd(msgspec.Struct):
@@ -82,3 +84,16 @@ def test_no_uri_makes_a_template_slow() -> None:
     template = "a://{a}-{b}-{c}-{d}-{e}-{f}!"
     assert variables_of(template, "a://" + "-" * 100_000) is None
     assert variables_of(template, "a://" + "x-" * 50_000) is None
+
+
+def test_what_leaves_is_checked_against_the_published_schemas(schemas: Path) -> None:
+    """Skipped where they are not at hand; the other tests of MCP check nothing against them then."""
+    assert (schemas / "mcp" / f"{MODERN}.json").is_file()
+    check(MODERN, "CallToolResult", {"content": [], "resultType": "complete"})
+    for revision, name, wrong in (
+        (MODERN, "CallToolResult", {"content": []}),
+        ("2024-11-05", "CallToolResult", {"content": [{"type": "audio", "data": "", "mimeType": "audio/wav"}]}),
+        ("2025-11-25", "ProgressNotification", {"method": "notifications/progress", "params": {}}),
+    ):
+        with pytest.raises(AssertionError, match=name):
+            check(revision, name, wrong)
