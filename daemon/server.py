@@ -90,6 +90,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
         status = process.run()
     except (AppError, DeclarationError) as exc:
         status = _complain(stderr, str(exc))
+        log.debug("app.failed", exc=exc.__cause__ or exc)
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
         if isinstance(exc, _REFUSALS) and not process.serving:
             _failure = exc  # kept until the log is closed: a half-made event loop complains when it is freed
@@ -247,7 +248,7 @@ class _Process:
             self._daemon.ask_to_end("parent-gone")
 
     def _pulse(self) -> int:
-        """Changes while something moves. To load the event loop is slow on a busy machine, but no handler is in its way."""
+        """A counter that changes while bytes move, or while the event loop is loading, which is slow on a busy machine."""
         if self._loading:
             return monotonic_ns()
         return 0 if self._daemon is None else self._daemon.connection.pulse
@@ -270,7 +271,7 @@ class _Process:
         return self._daemon.lifecycle.status if self._daemon is not None and stopped else EXIT_FAILED
 
     def _become(self, connection: ConnectionState) -> None:
-        """The way out that is none: let a new program take this one's place."""
+        """Replace this process's program by a new start of it."""
         assert self._program is not None
         handover = Handover(
             stdin=self._streams.stdin,
@@ -341,7 +342,7 @@ def _opened_store(host: Host) -> Iterator[None]:
     try:
         host.agent.open_store()
     except StoreError as exc:
-        raise AppError(f"store: {exc}") from None
+        raise AppError(f"--store: {exc}") from None
     try:
         yield
     finally:

@@ -54,7 +54,10 @@ def group_of(request: Request) -> Hashable:
     if isinstance(spec.concurrency_group, ClientGroup):
         return spec.concurrency_group, request.backlog
     try:
-        return spec.group_of(_arguments(spec, request.call))
+        arguments = _arguments(spec, request.call)
+        if not request.heavy:  # kept for its turn; of a large body nothing is, or it would count twice
+            request.call.arguments = arguments
+        return spec.group_of(arguments)
     except BaseException:  # noqa: BLE001 - the boundary: decoding may run the app's own `__post_init__`
         return None
 
@@ -209,9 +212,13 @@ def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
         return Internal()  # where it began it was logged
     if isinstance(found, OperationError):
         try:
-            return failure_of(found, spec.errors)
+            failure = failure_of(found, spec.errors)
         except BaseException as fault:  # noqa: BLE001 - details that are not what was declared, or the app's `__post_init__`
             exc = fault
+        else:
+            if isinstance(failure, Internal):
+                log.error("handler.failed", method=spec.name, id=call.id, undeclared=failure.code, exc=exc)
+            return failure
     log.error("handler.failed", method=spec.name, id=call.id, exc=exc)
     return Internal()
 
