@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from ..errors.codes import DialectChoice
     from .agents.agent import Agent
-    from .operations.context import Context, ContextHost, CurrentRequest
+    from .operations.context import Context, ContextHost
+    from .operations.current_request import CurrentRequest
     from .operations.service import Service
     from .operations.spec import OperationSpec
 

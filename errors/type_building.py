@@ -18,6 +18,10 @@ T = TypeVar("T")
 MAX_CACHED: Final = 256
 """Types whose decoders are kept: more than a program writes, and a bound for one that makes types as it runs."""
 
+DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError)
+"""The exceptions by which msgspec refuses a JSON text: `RecursionError` is for values nested too deeply, `TypeError` for set
+items that can't be hashed. Their messages quote keys and values of the caller: never read them, pass them on or chain them."""
+
 _lock: Final = RLock()
 _decoders: Final[dict[Any, Callable[[Any], Any]]] = {}
 

@@ -116,9 +116,8 @@ class Connection:
         """From now on the client speaks this. Only while nothing is owed to it."""
         self._builtins = Registry(session.services())
         self._responder = Responder(self.writer, self.host.memory, session.dialect)
-        registry = self.host.registry if session.dialect.named else Registry([])
         self._dispatcher = Dispatcher(
-            Router(self._builtins, registry, self.host.access),
+            Router(self._builtins, self.host.registry, self.host.access, named=session.dialect.named),
             self._responder,
             self.host.scheduler,
             self._backlog,
@@ -197,6 +196,7 @@ class Connection:
     def refuse_more(self) -> None:
         """From now on whatever is read is answered with UNAVAILABLE. What was accepted goes on."""
         self._dispatcher.close()
+        self._session.dialect.drain()
 
     def abandon(self) -> None:
         """Answer everything that still waits or runs with UNAVAILABLE, and tell it to stop."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import msgspec
 
+from ...errors.codes import METHOD_NOT_FOUND
 from ...errors.exceptions import FailureError
-from ...errors.failures import Overloaded
+from ...errors.failures import MethodNotFound, Overloaded
 from ..dispatch.inner_calls import target_of
-from ..operations.context import ClientInfo
+from ..operations.context import ClientInfo, ClientRefused
 from ..rpc import envelope
 
 if TYPE_CHECKING:
@@ -18,11 +19,24 @@ if TYPE_CHECKING:
     from ..documents.store import Documents
     from ..host import Host
     from ..operations.access import Identity
-    from ..operations.context import Caller, CurrentRequest, IncomingCall, Sending
+    from ..operations.context import Caller, IncomingCall, LogLevel, Sending
+    from ..operations.current_request import CurrentRequest
     from .client_requests import ClientRequests
     from .notices import Notices
 
 T = TypeVar("T")
+
+
+@final
+class _Together:
+    """Several messages as one to wait for."""
+
+    def __init__(self, sent: Sequence[Sending]) -> None:
+        self._sent = sent
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        for each in self._sent:
+            yield from each.__await__()
 
 
 @final
@@ -48,9 +62,21 @@ class ClientContextHost:
         token = call.progress_token
         return self.session.dialect.progress_token(call.params) if isinstance(token, msgspec.UnsetType) else token
 
-    def progress(self, token: str | int, value: object) -> Sending:
+    def progress(self, token: str | int, value: object) -> Sending | None:
         dialect = self.session.dialect
-        return self._notices.send(dialect.progress_method, dialect.encode_progress(token, value))
+        return self._send(dialect.progress_method, dialect.encode_progress(token, value))
+
+    def log(self, call: IncomingCall, level: LogLevel, data: object) -> Sending | None:
+        dialect = self.session.dialect
+        return self._send(dialect.log_method, dialect.encode_log(call.rendering, level, data))
+
+    def resource_updated(self, uri: str) -> Sending | None:
+        dialect = self.session.dialect
+        sent = [self._notices.send(dialect.update_method, message) for message in dialect.encode_updates(uri)]
+        return _Together(sent) if sent else None
+
+    def _send(self, method: str, message: bytes | None) -> Sending | None:
+        return None if message is None else self._notices.send(method, message)
 
     async def call(
         self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
@@ -59,7 +85,9 @@ class ClientContextHost:
         return await self._host.inner_calls.call(spec, params, caller, parent, self, continue_running=continue_running)
 
     async def ask(self, method: str, params: object, timeout: float) -> bytes:
-        return await self._client_requests.ask(method, params, timeout)
+        if not self.session.dialect.asks:
+            raise ClientRefused(METHOD_NOT_FOUND, "the client takes no requests", MethodNotFound())
+        return await self._client_requests.ask(method, params, timeout, self.session.dialect.encode_cancel)
 
     def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
         return self._host.run_from_thread(request, work)

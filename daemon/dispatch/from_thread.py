@@ -6,7 +6,8 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
-from ..operations.context import CurrentRequest, Stopped
+from ..operations.context import Stopped
+from ..operations.current_request import CurrentRequest
 from .thread_pool import ThreadPool
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, final
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from ...errors.failures import (
     Cancelled,
@@ -24,7 +24,8 @@ from ...errors.failures import (
 from ...errors.type_building import decoder_for
 from ..logs import log
 from ..operations.access import Identity
-from ..operations.context import Caller, CallFailed, ContextHost, CurrentRequest
+from ..operations.context import Caller, CallFailed, ContextHost
+from ..operations.current_request import CurrentRequest
 from ..rpc.envelope import Call
 from .request import EventSink, Outcome, Request
 
@@ -94,14 +95,15 @@ class InnerCalls:
         metadata: Mapping[str, str],
         sink: EventSink | None,
         context_host: ContextHost,
+        progress_token: str | int | UnsetType | None = UNSET,
     ) -> Outcome:
-        """The outcome of an operation that an agent runs for its caller, whose metadata travel with it. `params` is the JSON
+        """The outcome of an operation that the daemon runs for its caller, whose metadata travel with it. `params` is the JSON
         text of which the operation's input has made the `arguments`.
 
-        Access is the agent's to check. The events of a subscription go to `sink`. Cancelling it ends the operation.
+        Access is to be checked before. The events of a subscription go to `sink`. Cancelling it ends the operation.
         """
         waiter = _Waiter(sink)
-        call = Call(spec.name, None, Raw(params), dict(metadata), arguments=arguments)
+        call = Call(spec.name, None, Raw(params), dict(metadata), arguments=arguments, progress_token=progress_token)
         request = Request(call, spec, waiter, context_host)
         return await self._outcome(request, waiter, continue_running=False)
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     import anyio
 
     from ..operations.access import Identity
-    from ..operations.context import ContextHost, CurrentRequest, Endable
+    from ..operations.context import ContextHost
+    from ..operations.current_request import CurrentRequest, Endable
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
     from .backlog import Backlog

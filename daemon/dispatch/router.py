@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias, final
 
+from msgspec import UnsetType
+from msgspec.structs import replace
+
 from ...errors.exceptions import FailureError
 from ...errors.failures import Failure, Internal, MethodNotFound, OperationTypeMismatch
 from ..logs import log
@@ -24,20 +27,21 @@ class Router:
     """Lookup and visibility, then access: the checks before input, in that order (section 6 of docs/protocol.md).
 
     `builtins` are the methods of this connection alone. Raises `DeclarationError` where `registry` declares one of them too
-    that is not `REPLACEABLE`.
+    that is not `REPLACEABLE`. Unless `named`, only the builtins are methods, and forward calls to what `registry` holds.
     """
 
-    def __init__(self, builtins: Registry, registry: Registry, access: Access) -> None:
-        twice = [name for name in builtins.names - REPLACEABLE if name in registry.names]
+    def __init__(self, builtins: Registry, registry: Registry, access: Access, *, named: bool = True) -> None:
+        twice = [name for name in builtins.names - REPLACEABLE if named and name in registry.names]
         if twice:
             raise DeclarationError(f"declared more than once: {', '.join(twice)}")
         self._builtins = builtins
         self._registry = registry
+        self._named = named
         self._access = access
 
     def route(self, call: Call) -> Route | Failure:
         """Where a call goes; the call may come back rewritten. Never raises, whatever an identity provider does."""
-        spec = self._find(call.method)
+        spec = self._find(call.method) if self._named else self._builtins.find(call.method)
         if spec is None:
             return MethodNotFound()
         mismatch = False
@@ -50,6 +54,8 @@ class Router:
             if spec is None or spec.mode == "forward":
                 return MethodNotFound()
             mismatch = target.subscribe is not None and (spec.kind == "subscription") != target.subscribe
+            if target.patient and isinstance(spec.timeout, UnsetType):
+                spec = replace(spec, timeout=None)
             call = _forwarded(call, spec, target)
         if not self._access.unrestricted:
             refusal = self._refusal(call, spec)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeVar, final, overload
 
 import msgspec
 
@@ -14,12 +14,14 @@ from ...errors.failures import Failure
 from ...errors.type_building import decoder_for
 
 if TYPE_CHECKING:
-    import threading
-
     from ..documents.store import Documents
     from .access import Identity
+    from .current_request import CurrentRequest
 
 T = TypeVar("T")
+
+LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+"""The levels of RFC 5424, from least to most severe."""
 
 
 class Stopped(BaseException):
@@ -91,30 +93,8 @@ class IncomingCall(Protocol):
     def progress_token(self) -> str | int | None | msgspec.UnsetType: ...
     @property
     def metadata(self) -> dict[str, str]: ...
-
-
-class Endable(Protocol):
-    """What ends with a request: a call to another operation, or what its thread waits for."""
-
-    def end(self, failure: Failure) -> None: ...
-
-
-class CurrentRequest(Protocol):
-    """The request that a handler runs for."""
-
-    ended_by: Failure | None
-    identity: Identity | None
-    deadline: float | None
-    group: object
-    parent: CurrentRequest | None
-
     @property
-    def depth(self) -> int: ...
-    @property
-    def name(self) -> str: ...
-    def adopt(self, child: Endable) -> None: ...
-    def release(self, child: Endable) -> None: ...
-    def stop_event(self) -> threading.Event: ...
+    def rendering(self) -> Any: ...  # a `rpc.envelope.Rendering`, which operations know nothing of
 
 
 class ContextHost(Protocol):
@@ -134,7 +114,11 @@ class ContextHost(Protocol):
         """The token with which the call asks for progress; None where it does not."""
         ...
 
-    def progress(self, token: str | int, value: object) -> Sending: ...
+    def progress(self, token: str | int, value: object) -> Sending | None: ...
+
+    def log(self, call: IncomingCall, level: LogLevel, data: object) -> Sending | None: ...
+
+    def resource_updated(self, uri: str) -> Sending | None: ...
 
     @property
     def progress_cancels(self) -> dict[str | int, Callable[[], None]]:
@@ -295,7 +279,19 @@ class Context:
         token = self.progress_token
         if token is None:
             return _NOTHING_SENT
-        return self._host.progress(token, value)
+        return self._host.progress(token, value) or _NOTHING_SENT
+
+    def log(self, level: LogLevel, data: object) -> Sending:
+        """Have the client show or keep this: a text, or anything that JSON holds. Does nothing where the client's dialect
+        has no such message, or the client did not ask for this level.
+
+        Waits as `notify` does, and may be awaited either way. It is no way to the daemon's own log.
+        """
+        return self._host.log(self._call, level, data) or _NOTHING_SENT
+
+    def resource_updated(self, uri: str) -> Sending:
+        """Tell the client that a resource has changed, if it subscribed to it. Waits as `notify` does."""
+        return self._host.resource_updated(uri) or _NOTHING_SENT
 
     @property
     def progress_token(self) -> str | int | None:

@@ -14,8 +14,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
-from ...errors.type_building import build_decoder
-from .msgspec_errors import DECODE_ERRORS
+from ...errors.type_building import DECODE_ERRORS, build_decoder
 
 Arguments: TypeAlias = tuple[Any, ...]
 

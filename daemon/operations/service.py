@@ -19,6 +19,7 @@ from msgspec import UNSET
 
 from ...errors.codes import DialectChoice
 from ...errors.exceptions import OperationError
+from ..offers import Completer, Offer, Prompt, Resource, check_offer
 from .access import AccessRule
 from .json_types import require_json_members, require_json_type
 from .options import (
@@ -151,6 +152,56 @@ class Service:
         apply. Returns the function unchanged.
         """
         return self._declare("notification", given, options)
+
+    def resource(
+        self,
+        uri: str,
+        /,
+        *,
+        mime_type: str = "",
+        title: str = "",
+        complete: Mapping[str, Completer] | None = None,
+        **options: Unpack[OperationOptions],
+    ) -> Callable[[Handler], Handler]:
+        """Declare a query that clients of MCP read as a resource: `notes://today`, or a template, `notes://{day}`.
+
+        The handler's params are the template's variables. It returns text, bytes, contents of `discreet.mcp`, or anything
+        else as JSON. `complete` maps variables to functions that complete a value: they take its beginning, return a list,
+        and must not block. For other clients it is a query like any other. Returns the function unchanged.
+        """
+        if not isinstance(uri, str):
+            raise DeclarationError(f'service {self.namespace!r}: @service.resource needs a URI: ("notes://today")')
+        return self._offer(Resource(uri, mime_type, title, complete or {}), options)
+
+    def prompt(
+        self,
+        handler: Any = None,
+        /,
+        *,
+        title: str = "",
+        complete: Mapping[str, Completer] | None = None,
+        **options: Unpack[OperationOptions],
+    ) -> Any:
+        """Declare a query that clients of MCP get as a prompt; the handler's params are its arguments.
+
+        It returns the text of one message of the user, or a list of messages of `discreet.mcp`. `complete` is as for
+        resources. For other clients it is a query like any other. Returns the function unchanged.
+        """
+        declare = self._offer(Prompt(title, complete or {}), options)
+        return declare if handler is None else declare(handler)
+
+    def _offer(self, offer: Offer, options: OperationOptions) -> Callable[[Handler], Handler]:
+        def register(func: Handler) -> Handler:
+            self._declare("query", "", options)(func)
+            spec = self.operations[-1]
+            try:
+                check_offer(offer, spec.input.names)
+            except _WRONG as exc:
+                raise DeclarationError(_one_line(f"operation {spec.name}: {exc}")) from exc
+            self.operations[-1] = msgspec.structs.replace(spec, offer=offer)
+            return func
+
+        return register
 
     @overload
     def command(self, handler: Handler, /) -> Handler: ...

@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from ...errors.exceptions import OperationError
 from ...errors.type_building import build_decoder, type_info
+from ..offers import Offer
 from .access import AccessRule
 from .decoders import Arguments
 from .params import InputModel
@@ -28,7 +29,8 @@ class Forward(msgspec.Struct, frozen=True):
     """Another operation that a call is meant for: its method, its params as JSON text, where in the call's own params
     these stand, and whether it must be a subscription (None: it may be one).
 
-    `rendering` writes its outcome; `progress_token` is the one that stood beside the params.
+    `rendering` writes its outcome; `progress_token` is the one that stood beside the params. For a `patient` caller the
+    daemon's default deadline does not apply.
     """
 
     method: str
@@ -37,6 +39,7 @@ class Forward(msgspec.Struct, frozen=True):
     prefix: str = "input"
     rendering: Any = None  # Any: a `rpc.envelope.Rendering`, which operations know nothing of
     progress_token: str | int | UnsetType | None = UNSET
+    patient: bool = False
 
 
 class ClientGroup(msgspec.Struct, frozen=True):
@@ -62,6 +65,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     `namespace` is that of the service that declares it. `uses` are the operations that the handler may call, with the scopes
     of `authority`.
 
+    `offer` is set where it is no tool but a resource or a prompt to clients that tell these apart.
     `command` marks one that editors run by its name. `options` are what a dialect says of the operation beside its types.
 
     Two fields are for operations of the daemon itself. `immediate` runs an inline handler as soon as its request is
@@ -90,6 +94,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     authority: frozenset[str] = frozenset()
     immediate: bool = False
     only_waits: bool = False
+    offer: Offer | None = None
     command: bool = False
     options: Any = None  # Any: what the dialect of the client takes
 

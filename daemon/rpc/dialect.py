@@ -6,7 +6,7 @@ own) is in `dialects/`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
@@ -19,7 +19,7 @@ from . import envelope
 from .envelope import CANCEL_REQUEST
 
 if TYPE_CHECKING:
-    from .envelope import Call
+    from .envelope import Call, Rendering
 
 
 class Ignored(msgspec.Struct, frozen=True):
@@ -76,6 +76,10 @@ class Dialect:
     progress_method: ClassVar[str] = "$/progress"
     """The notification that tells how far a request is."""
 
+    log_method: ClassVar[str] = ""
+    update_method: ClassVar[str] = ""
+    """Those that `encode_log` and `encode_updates` make."""
+
     named: ClassVar[bool] = True
     """Whether operations are called by their names, and not only through methods of the dialect."""
 
@@ -93,9 +97,27 @@ class Dialect:
         """How the events of this call of a subscription are written."""
         return Events(call.id or envelope.NULL_ID)
 
-    def encode_progress(self, token: str | int, value: object) -> bytes:
-        """The message that tells how far a request is."""
+    def encode_progress(self, token: str | int, value: object) -> bytes | None:
+        """The message that tells how far a request is; None where none is sent."""
         return envelope.encode_notification(self.progress_method, _Progress(token, value))
+
+    def encode_log(self, rendering: Rendering | None, level: str, data: object) -> bytes | None:
+        """The message that has the client log something, of a call with this rendering; None where none is sent."""
+        return None
+
+    def encode_updates(self, uri: str) -> Sequence[bytes]:
+        """The messages that tell of a change of a resource."""
+        return ()
+
+    asks: bool = True
+    """Whether the client answers requests of ours."""
+
+    def drain(self) -> None:
+        """The daemon is about to end: what only waits may end now."""
+
+    def encode_cancel(self, request_id: int) -> bytes:
+        """The message that cancels a request of ours."""
+        return envelope.encode_notification(CANCEL_REQUEST, {"id": request_id})
 
     def progress_token(self, params: msgspec.Raw | None) -> str | int | None:
         """The token with which the caller asks for progress; None where it does not."""

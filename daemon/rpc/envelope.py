@@ -73,8 +73,8 @@ class Rendering(Protocol):
         """The result of the dialect's method, for this result of the operation. Both are JSON texts."""
         ...
 
-    def failure(self, failure: Failure) -> bytes | None:
-        """The result that tells this failure; None where it is told as an error."""
+    def failure(self, failure: Failure) -> bytes | Failure | None:
+        """The result that tells this failure, or the failure to tell instead; None where it is told as it is."""
         ...
 
 

@@ -81,7 +81,7 @@ def operation_schema(spec: OperationSpec) -> OperationSchema:
         kind=spec.kind,
         visibility=spec.visibility,
         description=scrub_known(spec.description),
-        input_schema=_input(spec.input),
+        input_schema=input_schema(spec.input),
         output_schema=json_schema(spec.returns),
         error_schemas=tuple(_error(cls.definition) for cls in spec.errors),
         timeout=spec.timeout,
@@ -108,7 +108,8 @@ def read_snapshot(text: bytes) -> Snapshot:
         raise ValueError("not a snapshot of operations, or one of another format") from None
 
 
-def _input(model: InputModel) -> JsonSchema:
+def input_schema(model: InputModel) -> JsonSchema:
+    """The schema of an operation's params by name."""
     extra: Any = model.extra if model.names else None  # without named params the type itself is a dict
     return json_schema(model.type, extra=extra, titled=False)
 

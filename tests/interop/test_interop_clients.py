@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -127,3 +128,33 @@ def test_a_session_of_pygls_runs_from_its_handshake_to_its_end(place: Place) -> 
     done = place.run([pygls_python(), "-P", "session_pygls.py"])
     assert said(done) == {**SESSION, "chatter": "2000", "garbage": "42"}, done.stderr
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(("mode", "revision"), [("legacy", "2025-11-25"), ("2026-07-28", "2026-07-28")])
+def test_a_session_of_mcps_own_sdk_runs_in_both_eras(place: Place, mode: str, revision: str) -> None:
+    python = os.environ.get("DISCREET_INTEROP_PYTHON", sys.executable)
+    if place.run([python, "-P", "-c", "from mcp import Client"]).returncode:
+        missing("mcp is not installed where DISCREET_INTEROP_PYTHON says")
+    done = place.run([python, "-P", "session_mcp.py", mode])
+    assert said(done) == {
+        "revision": revision,
+        "tool": "Add two numbers.",
+        "add": "({'result': 5}, False)",
+        "refuse": "('REFUSED', True)",
+        "wrong": "('INVALID_INPUT', True)",
+        "unknown": "-32602",
+        "progress": "[(1.0, None), (2.0, None), (3.0, None)]",
+        "cancelled": "{'result': 2}",
+    }, done.stderr
+    assert done.returncode == 0
+
+
+def test_two_requests_in_a_pipe_are_both_answered_at_its_end(place: Place) -> None:
+    hello = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}'
+    call = '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"session_add","arguments":{"a":1,"b":2}}}'
+    serve = "discreet serve ./session_app.py:app --dialect mcp"
+    done = place.run(["sh", "-c", f"printf '%s\\n' '{hello}' '{call}' | {serve}"])
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["id"] for answer in answers] == [1, 2]
+    assert answers[1]["result"]["structuredContent"] == {"result": 3}
+    assert done.returncode == 0

@@ -205,3 +205,19 @@ def test_the_new_program_is_ours_whatever_has_been_written_into_the_working_dire
     child.stderr_until("event=daemon.swapped")
     assert child.call("new", "app/who")["result"] == ["two", child.process.pid]
     assert child.end() == 0
+
+
+def test_a_session_of_mcp_goes_on_and_hears_that_its_lists_may_have_changed(spawn: Spawn, project: Path) -> None:
+    child = spawn(
+        "serve", "./live.py:app", "--reload", "--log-level", "info", "--dialect", "mcp", "--framing", "content-length"
+    )
+    info = {"name": "host", "version": "1"}
+    hello = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": info}
+    assert child.call("hello", "initialize", hello)["result"]["capabilities"]["tools"] == {"listChanged": True}
+    write(project, "two")
+    child.stderr_until("event=daemon.swapped")
+    assert child.read()["method"] == "notifications/tools/list_changed"
+    result = child.call("call", "tools/call", {"name": "app_who"})["result"]
+    assert "two" in result["content"][0]["text"]
+    assert "structuredContent" not in result  # that revision has none: it was kept
+    assert child.end() == 0

@@ -20,8 +20,7 @@ import msgspec
 from msgspec import Raw
 from msgspec import inspect as types
 
-from ....errors.type_building import build_decoder, type_info
-from ...operations.msgspec_errors import DECODE_ERRORS
+from ....errors.type_building import DECODE_ERRORS, build_decoder, type_info
 from ...operations.type_shapes import to_annotation
 from ..model.types import STATE_NUMBERS, Role, TaskState
 from .base64_text import decode_base64, encode_base64

@@ -15,9 +15,8 @@ from msgspec import Raw
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import A2AVersion, AgentFailure, Failure
-from ....errors.type_building import build_decoder
+from ....errors.type_building import DECODE_ERRORS, build_decoder
 from ...operations.decoders import Arguments
-from ...operations.msgspec_errors import DECODE_ERRORS
 from ...operations.params import InputModel
 from ..model.types import JsonObject, Message, PushConfig, Task, TaskState
 from ..requests import StreamItem, TaskUpdate

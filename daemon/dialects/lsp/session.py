@@ -17,7 +17,7 @@ from ...operations.service import Service
 from ...operations.spec import Forward, OperationSpec
 from ...services.builtins import Life
 from ...services.handshake import client_info, run_initializers
-from ..session import Surface
+from ..surface import Surface
 from .capabilities import Announcement, announcement, command_of, has_capability
 from .dialect import LspDialect
 

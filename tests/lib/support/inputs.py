@@ -13,8 +13,8 @@ import pytest
 from msgspec import Meta, Raw, Struct, UnsetType
 
 from discreet.daemon.operations.input_errors import find_input_error
-from discreet.daemon.operations.msgspec_errors import DECODE_ERRORS
 from discreet.errors.failures import InvalidParams, JsonScalar
+from discreet.errors.type_building import DECODE_ERRORS
 
 T = TypeVar("T")
 

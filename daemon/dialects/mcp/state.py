@@ -1,0 +1,188 @@
+"""What one session knows: what is offered, which revision was agreed on, and who wants to hear of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Final, final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ....errors.exceptions import FailureError
+from ....errors.failures import Overloaded
+from ...offers import Offer, Prompt, Resource
+from ...operations.context import ClientInfo
+from ...operations.service import DeclarationError
+from ...operations.spec import OperationSpec
+from ...rpc import envelope
+from ..surface import Surface
+from .dialect import McpDialect
+from .era import MISSING_META, NEWEST_LEGACY, Era, Meta, era_of, refusal
+from .forms import Seal
+from .generated.modern import SubscriptionFilter
+from .results import encode_result, modern_members
+from .tools import tool_name, tools_of
+
+if TYPE_CHECKING:
+    from ....errors.failures import Failure
+    from ...operations.context import Context
+    from ...services.handshake import ServerInfo
+
+MAX_SUBSCRIBED: Final = 1024
+"""Resources that a legacy client may have subscribed to."""
+
+SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
+
+
+class Saved(Struct, rename="camel"):
+    """What the next program needs, after a reload."""
+
+    revision: str | None
+    client: ClientInfo
+    log_level: str | None
+    subscribed: list[str]
+    seal: bytes
+
+
+class Listener(Struct, frozen=True):
+    """What one request wants to hear of. `end()` answers it."""
+
+    wanted: SubscriptionFilter
+    end: Callable[[], None]
+
+
+@final
+class McpState:
+    """`revision` is that of requests without a version of their own; None before `initialize`."""
+
+    def __init__(self, surface: Surface) -> None:
+        self.surface = surface
+        self.host = surface.host
+        self.dialect = McpDialect(self._refusal)
+        self.dialect.subscribers = self._updates
+        self.dialect.on_drain = self._end_listeners
+        self.revision: str | None = None
+        self.client = ClientInfo()
+        specs = [spec for service in self.host.catalogue.services for spec in service.operations]
+        self.tools = tools_of(specs)
+        self.offers = [spec for spec in specs if spec.offer is not None and spec.visibility == "external"]
+        self._check_offers()
+        self.subscribed: dict[str, None] = {}
+        self.listeners: dict[bytes, Listener] = {}
+        """The requests `subscriptions/listen`, by their ids (JSON texts)."""
+        self.seal = Seal()
+        self._modern = False
+
+    def _check_offers(self) -> None:
+        """Raises `DeclarationError` for two resources of one URI, and for two prompts of one name."""
+        seen: dict[tuple[str, str], str] = {}
+        for spec, offer in self.offered(Resource | Prompt):
+            what = ("resource", offer.uri) if isinstance(offer, Resource) else ("prompt", tool_name(spec.name))
+            if what in seen:
+                raise DeclarationError(f"operations {seen[what]} and {spec.name} are both the {what[0]} {what[1]}")
+            seen[what] = spec.name
+
+    @property
+    def server(self) -> ServerInfo:
+        return self.surface.server_info
+
+    # -- eras --------------------------------------------------------------------------------------------------
+
+    def era(self, meta: Meta | None) -> Era:
+        return era_of(meta, Era(self.revision or NEWEST_LEGACY))
+
+    def agree(self, revision: str, client: ClientInfo) -> None:
+        """From now on requests without a version of their own are of this revision."""
+        self.revision = self.dialect.revision = revision
+        self.client = client
+        self.surface.meet(client)
+
+    def _refusal(self, method: str, meta: Meta | None) -> Failure | None:
+        modern = meta is not None and meta.protocol_version is not None
+        if not modern and self._modern and self.revision is None and method != "initialize":
+            return MISSING_META
+        refused = refusal(method, meta, self.revision or NEWEST_LEGACY)
+        if refused is None and meta is not None and modern:
+            self._meet_modern(meta)
+        return refused
+
+    def _meet_modern(self, meta: Meta) -> None:
+        """Every modern request says who the client is; there is no handshake."""
+        self._modern = True
+        info = meta.client_info if isinstance(meta.client_info, dict) else {}
+        name, version = info.get("name", ""), info.get("version", "")
+        client = ClientInfo(
+            name if isinstance(name, str) else "",
+            version if isinstance(version, str) else "",
+            meta.protocol_version,
+            meta.client_capabilities,
+        )
+        if client != self.client:
+            self.client = client
+            self.surface.meet(client)
+        self.dialect.asks = self.revision is not None
+
+    # -- what is offered ---------------------------------------------------------------------------------------
+
+    def visible(self, ctx: Context) -> list[OperationSpec]:
+        """What this caller may call."""
+        return list(self.host.catalogue.visible_to(ctx.identity))
+
+    def offered(self, kind: type[Resource] | type[Prompt] | UnionType) -> Iterator[tuple[OperationSpec, Any]]:
+        """The resources or prompts of all callers. Any: an offer of this kind."""
+        return ((spec, spec.offer) for spec in self.offers if isinstance(spec.offer, kind))
+
+    def has(self, kind: type[Offer]) -> bool:
+        return any(isinstance(spec.offer, kind) for spec in self.offers)
+
+    def write_members(self, members: dict[str, Any]) -> Raw:  # Any: JSON
+        """A modern result of these members."""
+        return Raw(msgspec.json.encode(modern_members(members, self.server)))
+
+    def write(self, result: Struct, meta: Meta | None, *, ttl_ms: int | None = None) -> Raw:
+        """A result as JSON text, in the revision of its request."""
+        return encode_result(result, self.era(meta), self.server, ttl_ms=ttl_ms)
+
+    # -- changes -----------------------------------------------------------------------------------------------
+
+    def subscribe(self, uri: str) -> None:
+        """Raises `FailureError` where there are too many."""
+        if uri not in self.subscribed and len(self.subscribed) >= MAX_SUBSCRIBED:
+            raise FailureError(Overloaded())
+        self.subscribed[uri] = None
+
+    def _updates(self, uri: str) -> Sequence[bytes]:
+        messages = [_updated(uri, {})] if uri in self.subscribed else []
+        for request_id, listener in list(self.listeners.items()):
+            if uri in (listener.wanted.resource_subscriptions or ()):
+                messages.append(_updated(uri, {"_meta": {SUBSCRIPTION_ID: Raw(request_id)}}))
+        return messages
+
+    def _end_listeners(self) -> None:
+        for listener in self.listeners.values():
+            listener.end()
+
+    def announce_changes(self) -> None:
+        """The lists may have changed: the program was loaded anew."""
+        offered = {"tools": bool(self.tools), "resources": self.has(Resource), "prompts": self.has(Prompt)}
+        for kind in (kind for kind, any_offered in offered.items() if any_offered):
+            self.surface.context_host.notify(f"notifications/{kind}/list_changed", {})
+
+    def save(self) -> bytes:
+        return msgspec.json.encode(
+            Saved(self.revision, self.client, self.dialect.log_level, [*self.subscribed], self.seal.key)
+        )
+
+    def restore(self, saved: bytes) -> None:
+        last = msgspec.json.decode(saved, type=Saved)
+        self.dialect.log_level = last.log_level
+        self.seal = Seal(last.seal)
+        self.subscribed = dict.fromkeys(last.subscribed)
+        if last.revision is not None:
+            self.agree(last.revision, last.client)
+            self.announce_changes()
+
+
+def _updated(uri: str, members: dict[str, Any]) -> bytes:  # Any: JSON
+    return envelope.encode_notification("notifications/resources/updated", {"uri": uri, **members})

@@ -1,0 +1,75 @@
+"""`tools/list` and `tools/call`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from ....errors.exceptions import FailureError
+from ....errors.failures import InvalidParams
+from ...offers import asks_of
+from ...operations.context import Context
+from ...operations.service import Service
+from ...operations.spec import Forward
+from .asking import asking
+from .era import Params
+from .forms import Answer
+from .generated import legacy
+from .results import TTL_MS
+from .state import McpState
+from .tool_calls import ToolRendering
+from .tools import page, tool_name
+
+
+class ListParams(Params, frozen=True, kw_only=True):
+    """The params of every list."""
+
+    cursor: str | None = None
+
+
+class CallParams(Params, frozen=True, kw_only=True):
+    name: str
+    arguments: Raw = Raw(b"{}")
+    responses: dict[str, Answer] | None = msgspec.field(name="inputResponses", default=None)
+    state: str | None = msgspec.field(name="requestState", default=None)
+
+
+def add_tools(service: Service, state: McpState) -> None:
+    """Add the methods to a service."""
+
+    @service.query("tools/list", inline=True)
+    def list_tools(ctx: Context, params: ListParams, /) -> Raw:
+        """List the tools that the caller may call."""
+        names = (tool_name(spec.name) for spec in state.visible(ctx))
+        tools = [tool for name in names if (tool := state.tools.get(name)) is not None]
+        shown, following = page(tools, params.cursor, "cursor")
+        result = legacy.ListToolsResult(tools=[tool.described for tool in shown], next_cursor=following)
+        return state.write(result, params.meta, ttl_ms=TTL_MS)
+
+    @service.query("tools/call", inline=True)
+    def call_tool(params: CallParams, /) -> Any:  # Any: a forward
+        """Call a tool."""
+        tool = state.tools.get(params.name)
+        if tool is None:
+            raise FailureError(InvalidParams("name", "the name of a tool", "another value"))
+        era = state.era(params.meta)
+        arguments = tool.arguments(params.arguments)
+        if asks_of(tool.spec.input.type):
+            asked = asking(state, tool, arguments, era, params.responses or {}, params.state)
+            if isinstance(asked, Forward):
+                if not era.modern:
+                    asked = replace(asked, rendering=ToolRendering(tool, era, state.server, state.dialect))
+                return asked
+            arguments = asked
+        return Forward(
+            tool.spec.name,
+            arguments,
+            None,
+            prefix="arguments",
+            rendering=ToolRendering(tool, era, state.server, state.dialect),
+            progress_token=era.token,
+            patient=True,
+        )

@@ -1,0 +1,168 @@
+"""The schemas of tools: one document each, with definitions in place, as hosts hand them to models. Sees no values."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
+
+from msgspec import Raw
+from msgspec import inspect as types
+
+from ....errors.type_building import type_info
+from ...offers import asks_of
+from ...operations.spec import OperationSpec
+from ...operations.type_shapes import json_kinds, without_metadata
+from ...schemas.documents import input_schema
+from ...schemas.json_schema import JsonSchema, json_schema
+from .generated import legacy, shared
+
+Shape: TypeAlias = Literal["object", "wrapped", "any", "nothing", "content", "contents", "result", "events"]
+"""How the result of an operation becomes that of a tool: as an object, as the member `result` of one, as whatever it is, not
+at all; as content that the handler made, one or several or with all around it; as a list of events."""
+
+MAX_INLINED: Final = 2_000
+"""Nodes of a schema with its definitions in place. A larger one keeps its `$defs`."""
+
+_CONTENT: Final = get_args(shared.ContentBlock)
+_REFERENCE: Final = "#/$defs/"
+
+
+def is_tool(spec: OperationSpec) -> bool:
+    """Whether an operation can be a tool: its params come as an object, and it is neither a notification nor an offer."""
+    if spec.kind == "notification" or spec.offer is not None or spec.visibility != "external":
+        return False
+    return not spec.input.whole or "object" in json_kinds(type_info(spec.input.type))
+
+
+def tool_input(spec: OperationSpec) -> JsonSchema:
+    """The schema of a tool's arguments."""
+    schema = _without_asked(input_schema(spec.input), asked_params(spec))
+    return {"type": "object"} | inlined(schema)
+
+
+def _without_asked(schema: JsonSchema, asked: frozenset[str]) -> JsonSchema:
+    if not asked:
+        return schema
+    schema = {**schema, "properties": {n: s for n, s in schema.get("properties", {}).items() if n not in asked}}
+    schema["required"] = [name for name in schema.get("required", ()) if name not in asked]
+    return schema if schema["required"] else {name: part for name, part in schema.items() if name != "required"}
+
+
+def asked_params(spec: OperationSpec) -> frozenset[str]:
+    """The params that the user is asked for."""
+    return frozenset(asks_of(spec.input.type))
+
+
+def json_params(spec: OperationSpec) -> frozenset[str]:
+    """The params that can't be strings: hosts may send them as JSON in a string."""
+    node = without_metadata(type_info(spec.input.type))
+    if not isinstance(node, types.StructType):
+        return frozenset()
+    return frozenset(field.encode_name for field in node.fields if "string" not in json_kinds(field.type))
+
+
+def shape_of(spec: OperationSpec) -> Shape:
+    """What becomes of the operation's result."""
+    if spec.kind == "subscription":
+        return "events"
+    returns = spec.returns
+    if returns in (Any, object, Raw):
+        return "any"
+    if returns in (None, type(None)):
+        return "nothing"
+    if returns is legacy.CallToolResult:
+        return "result"
+    if _is_content(returns):
+        return "content"
+    if get_origin(returns) is list and _is_content(*get_args(returns)):
+        return "contents"
+    return "object" if json_kinds(type_info(returns)) == {"object"} else "wrapped"
+
+
+def _is_content(annotation: Any) -> bool:
+    members = get_args(annotation) or (annotation,)
+    return all(member in _CONTENT for member in members)
+
+
+def tool_output(spec: OperationSpec, shape: Shape) -> JsonSchema | None:
+    """The schema of `structuredContent`; None where a tool promises none."""
+    if shape not in ("object", "wrapped", "events"):
+        return None
+    schema = inlined(json_schema(spec.returns))
+    definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
+    if shape == "object":
+        return {"type": "object"} | schema | definitions
+    if shape == "wrapped":
+        return {"type": "object", "properties": {"result": schema}, "required": ["result"]} | definitions
+    properties = {"result": {"type": "array", "items": schema}, "omitted": {"type": "integer", "minimum": 1}}
+    return {"type": "object", "properties": properties, "required": ["result"]} | definitions
+
+
+def inlined(schema: JsonSchema) -> JsonSchema:
+    """A schema without `$schema`, and with its definitions in place where they don't refer to themselves."""
+    definitions: dict[str, JsonSchema] = schema.get("$defs", {})
+    body = {name: part for name, part in schema.items() if name not in ("$schema", "$defs")}
+    uses = {name: _references(part) for name, part in definitions.items()}
+    recursive = {name for name in uses if name in _reachable(name, uses)}
+    sizes: dict[str, int] = {}
+    if definitions and _size(body, definitions, recursive, sizes) > MAX_INLINED:
+        return body | {"$defs": definitions}
+    kept = {name: _in_place(definitions[name], definitions, recursive) for name in sorted(recursive)}
+    return {**_in_place(body, definitions, recursive), **({"$defs": kept} if kept else {})}
+
+
+def _references(part: Any) -> set[str]:  # Any: JSON, here and below
+    match part:
+        case dict():
+            own = {part["$ref"].removeprefix(_REFERENCE)} if isinstance(part.get("$ref"), str) else set[str]()
+            return own.union(*map(_references, part.values()))
+        case list():
+            return set[str]().union(*map(_references, part))
+        case _:
+            return set()
+
+
+def _reachable(name: str, uses: dict[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    ahead = [name]
+    while ahead:
+        for used in uses.get(ahead.pop(), ()):
+            if used not in found:
+                found.add(used)
+                ahead.append(used)
+    return found
+
+
+def _size(part: Any, definitions: dict[str, JsonSchema], recursive: set[str], known: dict[str, int]) -> int:
+    match part:
+        case dict():
+            total = 1 + sum(_size(item, definitions, recursive, known) for item in part.values())
+            name = part["$ref"].removeprefix(_REFERENCE) if isinstance(part.get("$ref"), str) else None
+            if name is not None and name not in recursive and name in definitions:
+                if name not in known:
+                    known[name] = _size(definitions[name], definitions, recursive, known)
+                total += known[name]
+            return total
+        case list():
+            return 1 + sum(_size(item, definitions, recursive, known) for item in part)
+        case _:
+            return 1
+
+
+def _in_place(part: Any, definitions: dict[str, JsonSchema], recursive: set[str]) -> Any:
+    match part:
+        case dict():
+            name = part["$ref"].removeprefix(_REFERENCE) if isinstance(part.get("$ref"), str) else None
+            beside = {
+                key: _in_place(item, definitions, recursive)
+                for key, item in part.items()
+                if name is None or key != "$ref"
+            }
+            if name is None:
+                return beside
+            if name in recursive or name not in definitions:
+                return {"$ref": part["$ref"]} | beside
+            return {**_in_place(definitions[name], definitions, recursive), **beside}
+        case list():
+            return [_in_place(item, definitions, recursive) for item in part]
+        case _:
+            return part

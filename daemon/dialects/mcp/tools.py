@@ -1,0 +1,127 @@
+"""The tools of a session: which operations they are, how they are listed, and which call means which. Runs nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Final, TypeVar, final
+
+import msgspec
+from msgspec import Raw
+
+from ....errors.exceptions import FailureError
+from ....errors.failures import InvalidParams
+from ....errors.redaction import scrub_known
+from ....errors.type_building import DECODE_ERRORS, decoder_for
+from ...offers import asks_of
+from ...operations.service import DeclarationError
+from ...operations.spec import OperationSpec
+from .forms import check_forms
+from .generated import legacy
+from .generated.shared import ToolAnnotations
+from .tool_schemas import Shape, is_tool, json_params, shape_of, tool_input, tool_output
+
+T = TypeVar("T")
+
+PAGE: Final = 500
+"""Items of a list that are sent at once. Many hosts never ask for a second page."""
+
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
+_raw_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+_raw: Final = msgspec.json.Decoder(Raw).decode
+_text: Final = msgspec.json.Decoder(str).decode
+_encode: Final = msgspec.json.Encoder().encode
+_STRING: Final = ord('"')
+
+
+@final
+class Tool:
+    """One operation as a tool. Its schemas are made when somebody asks."""
+
+    def __init__(self, spec: OperationSpec) -> None:
+        self.spec = spec
+        self.name = tool_name(spec.name)
+
+    @cached_property
+    def shape(self) -> Shape:
+        return shape_of(self.spec)
+
+    @cached_property
+    def json_params(self) -> frozenset[str]:
+        return json_params(self.spec)
+
+    @cached_property
+    def described(self) -> legacy.Tool:
+        """How it is listed."""
+        return legacy.Tool(
+            name=self.name,
+            description=scrub_known(self.spec.description) or None,
+            input_schema=tool_input(self.spec),
+            output_schema=tool_output(self.spec, self.shape),
+            annotations=ToolAnnotations(read_only_hint=self.spec.kind != "mutation"),
+        )
+
+    def arguments(self, given: Raw) -> Raw:
+        """The arguments without a layer of JSON in strings that hosts put around what is no string."""
+        if memoryview(given)[0] == _STRING:
+            given = _unpacked(given)
+        if not self.json_params:
+            return given
+        try:
+            members = _raw_members(given)
+        except DECODE_ERRORS:
+            return given  # the operation's input says what is wrong
+        packed = [name for name in self.json_params & members.keys() if bytes(members[name])[0] == _STRING]
+        if not packed:
+            return given
+        return Raw(_encode(members | {name: _unpacked(members[name]) for name in packed}))
+
+
+def _unpacked(given: Raw) -> Raw:
+    try:
+        inner = Raw(_text(given).encode())
+        _raw(inner)
+    except DECODE_ERRORS:
+        return given
+    return inner
+
+
+def tool_name(operation: str) -> str:
+    """The name of an operation as a tool: models take letters, digits, `_` and `-`."""
+    return _NOT_IN_NAMES.sub("_", operation)
+
+
+def tools_of(specs: Iterable[OperationSpec]) -> dict[str, Tool]:
+    """The tools by name, in the order of declaration. Raises `DeclarationError` where two have one name."""
+    found: dict[str, Tool] = {}
+    for spec in filter(is_tool, specs):
+        tool = Tool(spec)
+        if tool.name in found:
+            twin = found[tool.name].spec.name
+            raise DeclarationError(
+                f"operations {twin} and {spec.name} are both the tool {tool.name}; rename one of them"
+            )
+        if spec.kind == "subscription" and asks_of(spec.input.type):
+            raise DeclarationError(
+                f"operation {spec.name}: a subscription can't ask the user; make it a query or a mutation"
+            )
+        check_forms(spec)
+        found[tool.name] = tool
+    return found
+
+
+def page(items: Sequence[T], cursor: str | None, name: str) -> tuple[list[T], str | None]:
+    """The page that begins at the cursor, and the cursor of the next one. Raises `FailureError` for one that was never given."""
+    start = 0
+    if cursor is not None:
+        if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 8 and 0 < int(cursor) < len(items)):
+            raise FailureError(InvalidParams(name, "a cursor of an earlier page", "another value"))
+        start = int(cursor)
+    end = start + PAGE
+    return list(items[start:end]), str(end) if end < len(items) else None
+
+
+def read_params(params: Raw, struct: type[T]) -> T:
+    """Params that were checked already."""
+    return decoder_for(struct)(params)

@@ -1,0 +1,115 @@
+"""What an operation is besides a call: a resource, whose URI names what it reads, a prompt, or a question. Runs nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+Completer: TypeAlias = Callable[[str], Sequence[str]]
+"""From the beginning of a value to the values that begin so. It runs on the event loop and must not block."""
+
+_VARIABLE: Final = re.compile(r"\{(\+?)([A-Za-z_]\w*)\}", re.ASCII)
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """A resource with this URI, or with those of a template (RFC 6570: `{name}`, and `{+name}`, which takes slashes too).
+
+    `complete` has functions that complete values of the template's variables, by their names.
+    """
+
+    uri: str
+    mime_type: str = ""
+    title: str = ""
+    complete: Mapping[str, Completer] = {}
+
+    @property
+    def is_template(self) -> bool:
+        return "{" in self.uri
+
+
+class Prompt(msgspec.Struct, frozen=True):
+    """A prompt. `complete` has functions that complete values of its arguments, by their names."""
+
+    title: str = ""
+    complete: Mapping[str, Completer] = {}
+
+
+Offer: TypeAlias = Resource | Prompt
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """Marks a param that the user is asked for, with this text, before the handler runs: `Annotated[bool, Ask("Sure?")]`.
+
+    Clients of MCP show a form; a struct has one field for each of its members. Models neither see such a param nor set it.
+    To clients of other dialects it is a param like any other.
+    """
+
+    text: str
+
+
+def asks_of(params: Any) -> dict[str, Ask]:  # Any: the type of the params
+    """The params that the user is asked for, by name."""
+    hints = getattr(params, "__annotations__", {})
+    found = {
+        name: [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Ask)]
+        for name, hint in hints.items()
+    }
+    return {name: marks[0] for name, marks in found.items() if marks}
+
+
+def check_offer(offer: Offer, names: Collection[str]) -> None:
+    """Raises `TypeError` or `ValueError` for what can't be offered by a handler with params of these names."""
+    if not isinstance(offer.complete, Mapping) or not all(map(callable, offer.complete.values())):
+        raise TypeError('complete must map names of params to functions, such as {"city": cities_that_begin_with}')
+    if unknown := offer.complete.keys() - set(names):
+        raise ValueError(f"complete names no param of the handler: {', '.join(sorted(unknown))}")
+    for text in (offer.title, offer.mime_type if isinstance(offer, Resource) else ""):
+        if not isinstance(text, str):
+            raise TypeError(f"title and mime_type must be strings, not {type(text).__name__}")
+    if isinstance(offer, Prompt):
+        return
+    if not _SCHEME.match(offer.uri):
+        raise ValueError(f"a resource needs a URI with a scheme, such as notes://today, not {offer.uri!r}")
+    rest = _VARIABLE.sub("", offer.uri)
+    if "{" in rest or "}" in rest:
+        raise ValueError(f"the template {offer.uri!r} may hold only {{name}} and {{+name}}")
+    if offer.uri.count("{+") > 1 or "}{" in offer.uri:
+        raise ValueError(f"the template {offer.uri!r} needs text between its variables, and may hold one {{+name}}")
+    variables = [match[2] for match in _VARIABLE.finditer(offer.uri)]
+    if sorted(variables) != sorted(names):
+        raise ValueError(
+            f"the variables of {offer.uri!r} ({', '.join(variables) or 'none'}) must be the handler's params"
+            f" ({', '.join(names) or 'none'})"
+        )
+
+
+def variables_of(template: str, uri: str) -> dict[str, str] | None:
+    """The values of a template's variables in a URI; None where it does not fit. Never slow, whatever the URI."""
+    from urllib.parse import unquote  # late: only who has templates needs it
+
+    pattern, end = "", 0
+    for match in _VARIABLE.finditer(template):
+        pattern += re.escape(template[end : match.start()])
+        following = template[match.end() : match.end() + 1]
+        stops = re.escape("/?#" + following.replace("{", ""))
+        pattern += f"(?P<{match[2]}>{'.+' if match[1] else f'[^{stops}]+'})"
+        end = match.end()
+    found = re.fullmatch(pattern + re.escape(template[end:]), uri)
+    return None if found is None else {name: unquote(value) for name, value in found.groupdict().items()}
+
+
+def arguments_of(values: Mapping[str, str], takes_text: Callable[[str], bool]) -> dict[str, Any]:  # Any: JSON
+    """Params of texts: as they are where the param takes a text, else as the JSON that they hold, if they hold any."""
+    read: dict[str, Any] = {}
+    for name, text in values.items():
+        read[name] = text
+        if not takes_text(name):
+            try:
+                read[name] = msgspec.json.decode(text)
+            except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+                pass  # the param's own type says what is wrong
+    return read

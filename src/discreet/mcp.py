@@ -1,0 +1,56 @@
+"""What handlers return to clients of MCP beside plain values: `from discreet import mcp`, then `mcp.ImageContent`.
+
+A tool may return one of the content classes or a list of them, or a `CallToolResult`; a resource its contents; a prompt
+messages. Defines nothing; loads a name's module on first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .daemon.dialects.mcp.generated.legacy import CallToolResult, GetPromptResult
+    from .daemon.dialects.mcp.generated.shared import (
+        Annotations,
+        AudioContent,
+        BlobResourceContents,
+        EmbeddedResource,
+        ImageContent,
+        PromptMessage,
+        ResourceLink,
+        TextContent,
+        TextResourceContents,
+    )
+    from .daemon.offers import Ask
+
+__all__ = [
+    "Annotations",
+    "Ask",
+    "AudioContent",
+    "BlobResourceContents",
+    "CallToolResult",
+    "EmbeddedResource",
+    "GetPromptResult",
+    "ImageContent",
+    "PromptMessage",
+    "ResourceLink",
+    "TextContent",
+    "TextResourceContents",
+]
+
+_LEGACY = ("CallToolResult", "GetPromptResult")
+
+
+def __getattr__(name: str) -> Any:
+    """PEP 562: the classes are defined when one is asked for."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    if name == "Ask":
+        home = "offers"
+    else:
+        home = f"dialects.mcp.generated.{'legacy' if name in _LEGACY else 'shared'}"
+    value = getattr(import_module(f".daemon.{home}", __package__), name)
+    globals()[name] = value
+    return value

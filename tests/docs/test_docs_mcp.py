@@ -1,0 +1,48 @@
+"""The page on MCP: its programs work, and its tables name what there is."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from discreet.daemon.dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
+
+PAGE = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
+PROGRAMS = {
+    name: text
+    for block in re.findall(r"^ *```python\n(.*?)^ *```$", PAGE, re.MULTILINE | re.DOTALL)
+    if (text := dedent(block)) and (name := text.partition("\n")[0].removeprefix("# "))
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "tools"), [("shop.py", ["shop_look"]), ("notes.py", ["notes_write"]), ("danger.py", ["danger_erase"])]
+)
+def test_a_program_of_the_page_is_a_server(tmp_path: Path, file: str, tools: list[str]) -> None:
+    (tmp_path / file).write_text(PROGRAMS[file], encoding="utf-8")
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    app = f"./{file}:{file.removesuffix('.py')}"
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "discreet", "serve", app, "--dialect", "mcp"],
+        input=json.dumps(request).encode(),
+        capture_output=True,
+        cwd=tmp_path,
+        check=True,
+        timeout=60,
+    )
+    assert [tool["name"] for tool in json.loads(done.stdout)["result"]["tools"]] == tools
+    assert done.stderr == b""
+
+
+def test_the_page_names_every_revision_and_configurations_are_json() -> None:
+    assert all(revision in PAGE for revision in (*LEGACY_REVISIONS, MODERN_REVISION))
+    configurations = re.findall(r'`(\{"(?:mcpServers|servers|context_servers)".*?\})` \|', PAGE)
+    assert len(configurations) == 3
+    for configuration in configurations:
+        json.loads(configuration)
