@@ -7,15 +7,16 @@ before their next event, and large requests wait for others to end. What does no
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Literal, TypeAlias, final
+from typing import Final, Literal, TypeAlias, final, get_args
 
 import msgspec
 from msgspec import Raw
 
-Kind: TypeAlias = Literal["requests", "replies", "events", "tasks", "handlers"]
-"""`handlers` is what running handlers say that they keep: the listings of `fs/watch`."""
+Kind: TypeAlias = Literal["requests", "replies", "events", "tasks", "handlers", "documents"]
+"""`handlers` is what running handlers say that they keep: the listings of `fs/watch`. `documents` are those that editors have
+open."""
 
-_LASTING: Final[frozenset[Kind]] = frozenset({"tasks", "handlers"})
+_LASTING: Final[frozenset[Kind]] = frozenset({"tasks", "handlers", "documents"})
 """Kinds that waiting frees nothing of, so that they make no producer wait."""
 
 SMALL: Final = 64 * 1024
@@ -40,7 +41,7 @@ class MemoryBudget:
     def __init__(self, limit: int) -> None:
         self.limit: Final = limit
         self.on_room: Final[list[Callable[[], None]]] = []
-        self._held: dict[Kind, int] = {"requests": 0, "replies": 0, "events": 0, "tasks": 0, "handlers": 0}
+        self._held: dict[Kind, int] = dict.fromkeys(get_args(Kind), 0)
         self._transient = self._lasting = 0
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, final
 
-from ...errors.failures import Unavailable
+from ...errors.failures import Internal, Unavailable
 from ...framing.channel import Channel
 from ...framing.events import FrameLimits
 from ...framing.parser import parser_for
@@ -22,6 +22,7 @@ from ..dispatch.router import Router
 from ..dispatch.scheduler import Client
 from ..logs import log
 from ..operations.registry import Registry
+from ..operations.service import DeclarationError
 from ..process.reexec import NEW_CONNECTION, ConnectionState
 from ..rpc.request_log import note_timeout
 from ..services.builtins import Life
@@ -128,10 +129,15 @@ class Connection:
 
     def _learn(self, first: Call) -> None:
         """The first call tells what the client speaks."""
-        self._speaks = dialect_of(first)
-        self._session = open_session(self._speaks, self, self._owner)
-        self.context_host.session = self._session
-        dispatcher = self._speak(self._session)
+        name = dialect_of(first)
+        try:
+            session = open_session(name, self, self._owner)
+            dispatcher = self._speak(session)
+        except DeclarationError as exc:
+            log.error("dialect.refused", dialect=name, reason=str(exc))
+            return self._responder.fail(first, Internal())
+        self._speaks, self._session = name, session
+        self.context_host.session = session
         self._reader.switch(dispatcher, self._responder)
         dispatcher.accept(first)
 

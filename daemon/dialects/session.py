@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol, assert_never, final
+from typing import TYPE_CHECKING, Protocol, assert_never, final
 
 import msgspec
 
@@ -83,28 +83,27 @@ def open_session(name: DialectName, surface: Surface, life: Life, state: bytes =
             assert_never(name)
 
 
-class _FirstParams(msgspec.Struct):
-    protocol_version: Any = msgspec.field(name="protocolVersion", default=None)
-    meta: dict[str, Any] | None = msgspec.field(name="_meta", default=None)
-
-
 _MCP_META = "io.modelcontextprotocol/"
 
 
 def dialect_of(first: Call) -> DialectName:
     """What the client speaks that begins with this message."""
-    try:
-        params = decoder_for(_FirstParams)(first.params or b"{}")
-    except msgspec.DecodeError:
-        params = _FirstParams()
-    if any(name.startswith(_MCP_META) for name in params.meta or ()):
+    params = _members(first.params)
+    if any(name.startswith(_MCP_META) for name in _members(params.get("_meta"))):
         return "mcp"
     if first.method != "initialize":
         return "plain"
-    match params.protocol_version:
-        case int():
-            return "acp"
-        case str():
+    match bytes(params.get("protocolVersion", b""))[:1]:
+        case b'"':
             return "mcp"
+        case digit if digit.isdigit():
+            return "acp"
         case _:
             return "lsp"
+
+
+def _members(text: msgspec.Raw | None) -> dict[str, msgspec.Raw]:
+    try:
+        return decoder_for(dict[str, msgspec.Raw])(text or b"{}")
+    except msgspec.DecodeError:
+        return {}

@@ -324,10 +324,15 @@ class Scheduler:
 
     def _end_notification(self, request: Request, backlog: Backlog[Request]) -> None:
         backlog.notifications -= 1
+        self._let_pass(request, backlog)
+
+    def _let_pass(self, request: Request, backlog: Backlog[Request]) -> None:
+        """The requests that wait for this notification wait no longer: it has ended, or its time is over."""
         if backlog.last_notification is request:
             backlog.last_notification = None
-        for waiting in request.behind or ():
-            self._line_up(waiting)
+        waiting, request.behind = request.behind or (), None
+        for one in waiting:
+            self._line_up(one)
 
     def _count(self, spec: OperationSpec, change: int) -> None:
         if spec.limit is not None:
@@ -337,6 +342,9 @@ class Scheduler:
 
     def _end_late(self, request: Request, failure: Failure) -> None:
         request.end(failure)
+        if request.spec.kind == "notification" and request.backlog is not None:
+            self._let_pass(request, request.backlog)
+            self.pump()
         self.flush()
 
     async def _has_room(self, request: Request) -> bool:

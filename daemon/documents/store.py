@@ -38,6 +38,11 @@ class TextDocument:
         return self._text.value
 
     @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return self._text.size
+
+    @property
     def lines(self) -> list[str]:
         """The lines without their ends. Behind the last line end begins one more."""
         return self._text.lines()
@@ -126,7 +131,7 @@ class Documents(Mapping[str, TextDocument]):
     @property
     def size(self) -> int:
         """About how many bytes the texts take."""
-        return sum(len(document.text) for document in self._open.values())
+        return sum(document.size for document in self._open.values())
 
 
 def _is_word(char: str) -> bool:

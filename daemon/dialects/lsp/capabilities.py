@@ -52,6 +52,12 @@ def announcement(specs: Iterable[OperationSpec]) -> Announcement:
             registrations.append(_registration(spec, row))
         elif row is not None and row.get("registration_method") == "notebookDocument/sync" and spec.options is not None:
             capabilities["notebookDocumentSync"] = _options(spec)
+        elif spec.name == "notebookDocument/didOpen":
+            raise DeclarationError(
+                "operation notebookDocument/didOpen: LSP needs its options to have notebookSelector: options={…}"
+            )
+    if "workspaceFolders" in capabilities.get("workspace", {}):
+        capabilities["workspace"]["workspaceFolders"]["supported"] = True
     if commands:
         capabilities["executeCommandProvider"] = {"commands": commands}
     _complete(capabilities, "ServerCapabilities", "")
@@ -97,7 +103,10 @@ def has_capability(capabilities: Mapping[str, Any], path: str) -> bool:
 def _options(spec: OperationSpec) -> dict[str, Any]:
     if spec.options is None:
         return {}
-    options = msgspec.to_builtins(spec.options)
+    try:
+        options = msgspec.to_builtins(spec.options)
+    except (TypeError, ValueError, RecursionError):
+        options = None
     if not isinstance(options, dict):
         raise DeclarationError(f"operation {spec.name}: options must be a struct of discreet.lsp or a dict")
     return options

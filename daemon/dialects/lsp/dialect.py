@@ -18,7 +18,7 @@ from ...rpc import envelope
 from ...rpc.dialect import IGNORED, Dialect, Events, Ignored
 from ...rpc.envelope import Call
 
-State: TypeAlias = Literal["new", "initialized", "shutdown"]
+State: TypeAlias = Literal["new", "initializing", "initialized", "shutdown"]
 
 NOT_INITIALIZED: Final = DomainFailure("SERVER_NOT_INITIALIZED", "Server not initialized", number=-32002)
 """`ErrorCodes.ServerNotInitialized`: a request before `initialize`."""
@@ -89,24 +89,34 @@ class LspDialect(Dialect):
         self._memory = memory
         self._on_initialized = on_initialized
         self._on_progress_cancelled = on_progress_cancelled
+        self._held = 0
         self.state: State = "new"
 
     def receive(self, call: Call) -> Failure | Ignored | None:
-        method = call.method
-        match self.state:
-            case "new" if method not in ("initialize", "exit"):
-                return IGNORED if call.id is None else NOT_INITIALIZED
-            case "new":
-                if method == "initialize":
-                    self.state = "initialized"
-                return None
-            case "shutdown" if method != "exit":
-                return IGNORED if call.id is None else Unavailable()
-        if method == "initialize":
-            return IGNORED if call.id is None else ALREADY_INITIALIZED
-        if method == "shutdown":
+        refusal = self._out_of_turn(call.method)
+        if refusal is not None:
+            return IGNORED if call.id is None else refusal
+        if call.method == "initialize":
+            if call.id is None:
+                return IGNORED
+            self.state = "initializing"  # until the handler has a result
+        elif call.method == "shutdown":
             self.state = "shutdown"
         return self._take_notification(call) if call.id is None else None
+
+    def _out_of_turn(self, method: str) -> Failure | None:
+        """Why this method is refused now. `exit` never is."""
+        if method == "exit":
+            return None
+        match self.state:
+            case "shutdown":
+                return Unavailable()
+            case "new":
+                return None if method == "initialize" else NOT_INITIALIZED
+            case "initializing":
+                return ALREADY_INITIALIZED if method == "initialize" else NOT_INITIALIZED
+            case "initialized":
+                return ALREADY_INITIALIZED if method == "initialize" else None
 
     def _take_notification(self, call: Call) -> Ignored | None:
         method = call.method
@@ -125,10 +135,16 @@ class LspDialect(Dialect):
 
         if call.method not in SYNC_METHODS:
             return
+        documents, before = self._documents, self._held
+        if call.size > 0 and not self._memory.fits(call.size):
+            log.error("document.refused", method=call.method, size=call.size)
+            return
         try:
-            synchronise(self._documents, call.method, call.params)
+            synchronise(documents, call.method, call.params)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             log.warning("document.unreadable_change", method=call.method)
+        self._held = documents.size
+        self._memory.add("documents", self._held - before)
 
     def _cancel_progress(self, call: Call) -> None:
         try:

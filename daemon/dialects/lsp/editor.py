@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, final
 from uuid import uuid4
 
-from ...operations.context import cancelled_by
+from ...operations.context import ClientRefused, cancelled_by
 from .capabilities import has_capability
 from .generated.base import Diagnostic, Range
 from .generated.diagnostics import PublishDiagnosticsParams
@@ -165,8 +165,7 @@ class Editor:
 
         token = self._ctx.progress_token
         if token is None and self.can("window.workDoneProgress"):
-            token = str(uuid4())
-            await self._ctx.request("window/workDoneProgress/create", {"token": token}, timeout=ANSWER_SECONDS)
+            token = await self._created()
         progress = Progress(self._ctx, token)
         begin = WorkDoneProgressBegin(title=title, message=message, percentage=percentage, cancellable=cancellable)
         await progress._send(begin)
@@ -181,4 +180,14 @@ class Editor:
                     yield progress
                 finally:
                     with anyio.CancelScope(shield=True):
-                        await progress._send(WorkDoneProgressEnd())
+                        if not (self._ctx.cancelled and token == self._ctx.progress_token):  # the answer has ended it
+                            await progress._send(WorkDoneProgressEnd())
+
+    async def _created(self) -> str | None:
+        """The token of a new progress; None where the editor makes none."""
+        token = str(uuid4())
+        try:
+            await self._ctx.request("window/workDoneProgress/create", {"token": token}, timeout=ANSWER_SECONDS)
+        except (ClientRefused, TimeoutError):
+            return None
+        return token

@@ -9,7 +9,7 @@ import msgspec
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
-from ...documents.store import Documents
+from ...documents.store import Documents, NotebookDocument
 from ...documents.text import ENCODINGS, PositionEncoding
 from ...logs import log
 from ...operations.context import ClientRefused, Context
@@ -20,6 +20,7 @@ from ...services.handshake import client_info, run_initializers
 from ..surface import Surface
 from .capabilities import Announcement, announcement, command_of, has_capability
 from .dialect import LspDialect
+from .generated.notebooks import NotebookCell
 
 VERSION: Final = "3.17"
 REGISTER_SECONDS: Final = 30.0
@@ -41,6 +42,7 @@ class _Kept(msgspec.Struct):
     name: str
     version: str
     documents: list[tuple[str, str, int, str]]
+    notebooks: list[tuple[str, str, int, Any, list[NotebookCell]]]
 
 
 @final
@@ -61,18 +63,18 @@ class LspSession:
             self._register,
             self._cancel_progress,
         )
+        self._registered = False
         self._kept = msgspec.msgpack.decode(state, type=_Kept) if state else None
-        if self._kept is not None:
-            self._restore(self._kept)
 
     def services(self) -> Iterable[Service]:
+        if self._kept is not None:
+            self._restore(self._kept)
         service = Service()
         self._add_initialize(service)
 
         @service.mutation(inline=True)
         def shutdown() -> None:
-            """End the server when the requests that run have been answered."""
-            self._life.begin_shutdown()
+            """Take no more requests. What runs goes on; `exit` or the end of input ends the server."""
 
         @service.notification("exit", inline=True)
         def leave() -> None:
@@ -98,11 +100,12 @@ class LspSession:
         client = self._surface.context_host.client
         kept = _Kept(
             self.documents.encoding,
-            self.dialect.state != "new",
+            self.dialect.state not in ("new", "initializing"),
             dict(client.capabilities),
             client.name,
             client.version,
             [(d.uri, d.language_id, d.version, d.text) for d in self.documents.values()],
+            [(n.uri, n.notebook_type, n.version, n.metadata, n.cells) for n in self.documents.notebooks.values()],
         )
         return msgspec.msgpack.encode(kept)
 
@@ -113,7 +116,7 @@ class LspSession:
         if not hooks:  # then it is answered before any event loop is loaded
 
             @service.query(inline=True)
-            def initialize(params: dict[str, Any], /) -> dict[str, Any]:
+            def initialize(params: dict[str, Any] | list[Any] | None, /) -> dict[str, Any]:
                 """Say what the server can do."""
                 self._meet(params)
                 return self._result({})
@@ -121,28 +124,34 @@ class LspSession:
             return
 
         @service.query("initialize", errors=list(dict.fromkeys(error for hook in hooks for error in hook.errors)))
-        async def initialize_services(ctx: Context, params: dict[str, Any], /) -> dict[str, Any]:
+        async def initialize_services(ctx: Context, params: dict[str, Any] | list[Any] | None, /) -> dict[str, Any]:
             """Say what the server can do."""
-            self._meet(params)
-            return self._result(await run_initializers(ctx, hooks, params))
+            try:
+                return self._result(await run_initializers(ctx, hooks, self._meet(params)))
+            except BaseException:  # the client may try again
+                self.dialect.state = "new"
+                raise
 
         spec = service.operations[-1]
         service.operations[-1] = msgspec.structs.replace(spec, uses=frozenset(hook.name for hook in hooks))
 
-    def _meet(self, params: dict[str, Any]) -> None:
+    def _meet(self, given: dict[str, Any] | list[Any] | None) -> dict[str, Any]:
+        params = given if isinstance(given, dict) else {}
         pid = params.get("processId")
         if type(pid) is int:
             self._life.watch_client(pid)
         client = client_info(params, VERSION)
         self._surface.meet(client)
         self.documents.encoding = chosen_encoding(client.capabilities)
+        return params
 
     def _result(self, added: dict[str, Any]) -> dict[str, Any]:
+        self.dialect.state = "initialized"
         capabilities = {
-            "positionEncoding": self.documents.encoding,
             **self._announcement.capabilities,
             **self._surface.host.announced(),
             **added,
+            "positionEncoding": self.documents.encoding,
         }
         return {"capabilities": capabilities, "serverInfo": self._surface.server_info}
 
@@ -152,6 +161,9 @@ class LspSession:
             cancel()
 
     def _register(self) -> None:
+        if self._registered:
+            return
+        self._registered = True
         registrations = [
             {"id": one.method, "method": one.method, "registerOptions": one.options}
             for one in self._announcement.registrations
@@ -177,6 +189,10 @@ class LspSession:
             self.dialect.state = "initialized"
         for document in kept.documents:
             self.documents.open(*document)
+        for uri, notebook_type, version, metadata, cells in kept.notebooks:
+            self.documents.notebooks[uri] = NotebookDocument(uri, notebook_type, version, metadata, cells)
+        if kept.initialized:
+            self._register()
 
 
 def _as_needed(spec: OperationSpec) -> OperationSpec:

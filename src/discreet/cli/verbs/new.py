@@ -4,6 +4,7 @@ import argparse
 import keyword
 import os
 import sys
+from importlib.util import find_spec
 
 from ...daemon.lifecycle import EXIT_OK
 from ...daemon.settings import UsageError
@@ -17,10 +18,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="the name of the folder, of the module and of the service")
 
 
+def _is_taken(name: str) -> bool:
+    """Whether a module of that name is there, which the new one would hide."""
+    return name in sys.stdlib_module_names or find_spec(name) is not None
+
+
 def run(args: argparse.Namespace) -> int:
     """Make the folder. Raises `UsageError` for a name that is no module's, and for a folder that is there already."""
     name = str(args.name)
-    if not name.isidentifier() or keyword.iskeyword(name) or not name.isascii() or name in sys.stdlib_module_names:
+    if not name.isidentifier() or keyword.iskeyword(name) or not name.isascii() or _is_taken(name):
         raise UsageError(
             f"{name}: a name must be that of a module of your own: letters, digits and _, such as my_server"
         )
