@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, final
 from ...errors.wire import decode_error
 from ..operations.context import ClientRefused
 from ..rpc import envelope
+from ..rpc.dialect import PLAIN, Dialect
 from ..rpc.envelope import Reply
 from .writer import Writer
 
@@ -34,7 +35,7 @@ class ClientRequests:
         self.last = last
         self._open: dict[bytes, _Pending] = {}
 
-    async def ask(self, method: str, params: object, timeout: float) -> bytes:
+    async def ask(self, method: str, params: object, timeout: float, dialect: Dialect = PLAIN) -> bytes:
         """The client's result as JSON text.
 
         Raises `ClientRefused` with the client's error, and `TimeoutError` after `timeout` seconds. The client is told
@@ -55,7 +56,7 @@ class ClientRequests:
                 await pending.answered.wait()
         finally:
             if self._open.pop(key, None) is not None and pending.reply is None:
-                self._writer.post(envelope.encode_notification(envelope.CANCEL_REQUEST, {"id": int(key)}))
+                self._writer.post(dialect.encode_cancel(int(key)))
                 self._writer.flush()
         return _result(pending.reply)
 
