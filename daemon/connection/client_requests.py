@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, final
 from ...errors.wire import decode_error
 from ..operations.context import ClientRefused
 from ..rpc import envelope
-from ..rpc.dialect import PLAIN, Dialect
 from ..rpc.envelope import Reply
 from .writer import Writer
 
@@ -35,8 +34,8 @@ class ClientRequests:
         self.last = last
         self._open: dict[bytes, _Pending] = {}
 
-    async def ask(self, method: str, params: object, timeout: float, dialect: Dialect = PLAIN) -> bytes:
-        """The client's result as JSON text.
+    async def ask(self, method: str, params: object, timeout: float, encode_cancel: Callable[[int], bytes]) -> bytes:
+        """The client's result as JSON text. `encode_cancel(id)` is the message that cancels the request.
 
         Raises `ClientRefused` with the client's error, and `TimeoutError` after `timeout` seconds. The client is told
         to cancel what is no longer awaited.
@@ -56,7 +55,7 @@ class ClientRequests:
                 await pending.answered.wait()
         finally:
             if self._open.pop(key, None) is not None and pending.reply is None:
-                self._writer.post(dialect.encode_cancel(int(key)))
+                self._writer.post(encode_cancel(int(key)))
                 self._writer.flush()
         return _result(pending.reply)
 

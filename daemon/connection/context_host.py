@@ -50,7 +50,7 @@ class ClientContextHost:
         return await self._host.inner_calls.call(spec, params, caller, parent, self, continue_running=continue_running)
 
     async def ask(self, method: str, params: object, timeout: float) -> bytes:
-        return await self._client_requests.ask(method, params, timeout, self.dialect)
+        return await self._client_requests.ask(method, params, timeout, self.dialect.encode_cancel)
 
     def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
         return self._host.run_from_thread(request, work)

@@ -11,24 +11,11 @@ from ...errors.codes import DialectName
 from ..rpc.dialect import PLAIN, Dialect
 from ..services import builtins
 from ..services.builtins import Life
+from .surface import Surface
 
 if TYPE_CHECKING:
-    from ..host import Host
-    from ..operations.context import ContextHost
     from ..operations.service import Service
     from ..rpc.envelope import Call
-
-
-class Surface(builtins.Surface, Protocol):
-    """The connection, as a session sees it."""
-
-    @property
-    def host(self) -> Host: ...
-
-    @property
-    def context_host(self) -> ContextHost:
-        """The way to the client: notifications and requests."""
-        ...
 
 
 class Session(Protocol):

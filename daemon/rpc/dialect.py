@@ -94,9 +94,9 @@ class Dialect:
         """The message that tells how far a request is."""
         return envelope.encode_notification("$/progress", _Progress(token, value))
 
-    def encode_cancel(self, call_id: int) -> bytes:
-        """The message that takes back a request of the daemon's own."""
-        return envelope.encode_notification(CANCEL_REQUEST, {"id": call_id})
+    def encode_cancel(self, request_id: int) -> bytes:
+        """The message that cancels a request of ours."""
+        return envelope.encode_notification(CANCEL_REQUEST, {"id": request_id})
 
     def progress_token(self, params: msgspec.Raw | None) -> str | int | None:
         """The token with which the caller asks for progress; None where it does not."""

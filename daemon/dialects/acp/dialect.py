@@ -43,8 +43,8 @@ class AcpDialect(Dialect):
             self._sessions.cancel(_session_of(call))
         return None
 
-    def encode_cancel(self, call_id: int) -> bytes:
-        return envelope.encode_notification(_CANCEL_REQUEST, {"requestId": call_id})
+    def encode_cancel(self, request_id: int) -> bytes:
+        return envelope.encode_notification(_CANCEL_REQUEST, {"requestId": request_id})
 
 
 def _session_of(call: Call) -> str:

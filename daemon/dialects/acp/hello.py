@@ -16,7 +16,7 @@ from .generated import methods_of_agents as wire
 from .generated.tables import PROTOCOL_VERSION
 
 if TYPE_CHECKING:
-    from ..session import Surface
+    from ..surface import Surface
     from .session import AcpSession
 
 _JSON_MODES = ("application/json",)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Cancelled, DomainFailure, InvalidParams, TaskNotFound
+from ....errors.type_building import decoder_for
 from ...agents.acp_options import AcpOptions
 from ...agents.model.content import check_json_depth, check_media_types
 from ...agents.model.ids import new_id
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from ...agents.service.request_handler import RequestHandler
     from ...rpc.dialect import Dialect
     from ...services.builtins import Life
-    from ..session import Surface
+    from ..surface import Surface
 
 MAX_PROMPTS: Final = 1024
 """Prompts that may run at the same time, of all clients; others wait."""
@@ -72,7 +73,7 @@ class AcpSession:
         agent = surface.host.agent.declared
         self._input_modes = None if agent is None else agent.input_modes
         self.options: Final = AcpOptions() if agent is None else agent.acp
-        saved = msgspec.json.decode(state, type=_State) if state else _State(ClientInfo(), msgspec.Raw(b"[]"))
+        saved = decoder_for(_State)(state) if state else _State(ClientInfo(), msgspec.Raw(b"[]"))
         self._client = saved.client
         self._capabilities = capabilities_of(saved.client)
         self._sessions = Sessions(self.options, bytes(saved.sessions))

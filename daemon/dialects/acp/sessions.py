@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 import msgspec
 
+from ....errors.type_building import decoder_for
 from ...agents.acp_options import AcpOptions
 from .errors import SessionNotFound, TooManySessions
 
@@ -77,7 +78,7 @@ class Sessions:
         self._options = options
         self._open: dict[str, OpenSession] = {}
         self._bytes = 0
-        for record in msgspec.json.decode(saved, type=list[SessionRecord]) if saved else ():
+        for record in decoder_for(list[SessionRecord])(saved) if saved else ():
             self._add(record)
 
     def open(
