@@ -1,6 +1,6 @@
 """The same agent as examples/acp_agent/tidy.py, on the official SDK for Python. It speaks ACP only."""
 
-# ruff: noqa: ANN - as the SDK's own examples are written, and its Protocols annotate these methods
+# ruff: noqa: ANN001, ANN002, ANN201, ANN204
 from __future__ import annotations
 
 import asyncio

@@ -3,7 +3,7 @@
 Arguments: a folder with a file `a.txt`, then the agent's command.
 """
 
-# ruff: noqa: ANN - as the SDK's own examples are written, and its Protocols annotate these methods
+# ruff: noqa: ANN001, ANN002, ANN201, ANN204
 from __future__ import annotations
 
 import asyncio
