@@ -1,7 +1,7 @@
 """Runs a daemon under mixed load for a while and checks every answer: python bench/soak.py --seconds 3600 --rate 150
 
 Sends requests of all kinds and sizes (to 2 MB), cancels, streams, agents' messages and broken frames over one pipe.
-Counts wrong, missing and surplus answers, and prints the daemon's memory once a minute. Exit status 1 where anything was
+Counts wrong, missing and surplus answers, and prints their number and the memory once a minute. Exit status 1 where anything was
 wrong.
 """
 
@@ -69,9 +69,7 @@ class Soak:
         if dice < 0.96:
             return self.request("invalid", "soak/inline", {"value": 1}, -32602)
         self.counts["junk"] += 1
-        return self.random.choice(
-            [b'{"jsonrpc":\n', b"[1,2]\n", b'{"id":{}}\n', b"\xff\xfe\n", b'{"jsonrpc":"2.0","method":"no/such"}\n']
-        )
+        return self.random.choice(JUNK)
 
     async def send(self, seconds: float, rate: float) -> None:
         assert self.process.stdin is not None
@@ -149,7 +147,8 @@ async def main() -> int:
         idle = memory(process.pid)
         while True:
             done = sum(soak.counts.values())
-            print(f"{time.monotonic() - began:7.0f} s  {done:9,} messages  {memory(process.pid):7.1f} MiB", flush=True)
+            line = f"{time.monotonic() - began:7.0f} s  {done:9,} messages  {memory(process.pid):7.1f} MiB"
+            print(f"{line}  {len(soak.expected):4} open  {len(soak.wrong):3} wrong", flush=True)
             await asyncio.sleep(options.interval)
 
     watching = asyncio.create_task(watch())

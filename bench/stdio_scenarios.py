@@ -170,6 +170,40 @@ def run_burst(spec, opts, pad=0):
     }
 
 
+def run_long(spec, opts):
+    """Very many requests in one process, in quarters: does a request cost the same at the end, and what stays in memory?"""
+    quarter = opts.long // 4
+    sample = {}
+    with running(spec, opts) as p:
+        sample["rss_0_mb"] = smaps_kb(p.pids)["rss"] / 1024
+        for part in range(1, 5):
+            frames = small_frames(p.d, quarter, FIRST_ID + part * quarter)
+            rate = pipelined(p, frames, 256, opts.timeout)
+            sample[f"cpu_us_{part}"] = rate["server_cpu_s"] / quarter * 1e6
+            sample[f"wall_s_{part}"] = rate["wall_s"]
+            sample[f"rss_{part}_mb"] = smaps_kb(p.pids)["rss"] / 1024
+            del frames
+    return sample
+
+
+def run_sleepers(spec, opts):
+    """Echo, one at a time, before and while many other requests sleep."""
+    with running(spec, opts) as p:
+        frames = small_frames(p.d, opts.pings + 1)
+        sample = {}
+        for key in ("alone", "beside"):
+            cpu0 = cpu_clock(p.pids)
+            lat = sorted(pingpong(p, frames))
+            sample[f"{key}_cpu_us"] = (cpu_clock(p.pids) - cpu0) / len(frames) * 1e6
+            sample[f"{key}_p50_us"] = lat[len(lat) // 2] / 1e3
+            sample[f"{key}_p99_us"] = lat[int(len(lat) * 0.99)] / 1e3
+            if key == "alone":
+                sleeps = (p.d.request(5_000_000 + k, "sleep", {"ms": 25_000}) for k in range(opts.sleepers))
+                p.write_all(b"".join(sleeps))
+                time.sleep(0.2)
+    return sample
+
+
 def run_hol(spec, opts):
     """Echo, one at a time, beside one sleeping request."""
     with running(spec, opts) as p:
@@ -291,6 +325,22 @@ def scenario_list(opts) -> list[tuple]:
         for n in opts.sizes:
             title = f"6 scaling, {n} requests, window 256"
             out.append((f"scaling_{n}", title, run_throughput, {"n": n}, min(3, opts.rounds), rate[:3] + rate[4:]))
+    if "long" in want:
+        cols = [
+            *((f"rss_{part}_mb", f"RSS after {part}/4, MB", 1) for part in range(5)),
+            *((f"cpu_us_{part}", f"server CPU per request in {part}/4, us", 2) for part in range(1, 5)),
+        ]
+        out.append(
+            ("long", f"8 {opts.long} requests in one process, window 256", run_long, {}, min(3, opts.rounds), cols)
+        )
+    if "sleepers" in want:
+        cols = [
+            (f"{key}_{what}_us", f"{key}, {text}, us", 1)
+            for what, text in (("p50", "p50"), ("p99", "p99"), ("cpu", "server CPU"))
+            for key in ("alone", "beside")
+        ]
+        title = f"9 ping-pong alone, and beside {opts.sleepers} sleeping requests"
+        out.append(("sleepers", title, run_sleepers, {}, opts.rounds, cols))
     if "hol" in want:
         cols = [
             ("p50_us", "echo p50, us", 1),

@@ -12,6 +12,7 @@ from .endpoint import Endpoint
 from .errors import ConnectionLoss, DeclaredErrors
 from .peer import DEFAULT_TIMEOUT, Peer
 from .policies.retry import RetryPolicy
+from .validation import check_callback
 
 
 async def _ended_by_server() -> ConnectionLoss:
@@ -39,8 +40,9 @@ async def attach(
     Leaving the block gives the server up to a second to take what was already sent. Calls of other tasks that still wait
     then raise `ConnectionFailed`.
 
-    Raises `ConnectionFailed` when the dialect's handshake fails, and `ValueError` for wrong arguments.
+    Raises `ConnectionFailed` when the dialect's handshake fails, and `TypeError` or `ValueError` for wrong arguments.
     """
+    check_callback("explain", explain)
     endpoint = Endpoint(dialect, framing=framing, timeout=timeout, errors=errors, retry=retry)
     async with endpoint.open(transport, explain) as connection:
         yield endpoint.fixed_peer(connection)

@@ -16,7 +16,6 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Generic,
-    Literal,
     NoReturn,
     Self,
     TypeAlias,
@@ -42,11 +41,9 @@ from .policies.retry import RetryPolicy
 from .process.process import EndBounds
 from .process.stderr import StderrMode
 from .subscription import Subscription
-from .validation import StrPath
+from .validation import Backend, StrPath, check_backend
 
 T = TypeVar("T")
-
-Backend: TypeAlias = Literal["asyncio", "trio"]
 
 Handler: TypeAlias = Callable[[Any], Any]  # JSON values in, anything that msgspec encodes out
 
@@ -93,7 +90,10 @@ def connect(
 
     `backend` is the event loop that the thread runs. Callbacks in the options and handlers of notifications run in that
     thread. They must return at once and must not use the peer.
+
+    Raises `ValueError` for another `backend`.
     """
+    check_backend(backend)
     return ConnectContext(_connected(command, backend, options))
 
 

@@ -15,7 +15,7 @@ from .policies.restart import RestartPolicy, restarting
 from .policies.retry import RetryPolicy
 from .process.process import EndBounds, spawn
 from .process.stderr import StderrMode
-from .validation import StrPath, check_command
+from .validation import StrPath, check_command, check_instance, check_stderr
 
 
 @asynccontextmanager
@@ -50,6 +50,9 @@ async def connect(  # noqa: PLR0913 - the options of a process and those of call
     later. Raises `TypeError` and `ValueError` for wrong arguments, before anything is started.
     """
     check_command(command)
+    check_stderr(stderr)
+    check_instance("bounds", bounds, EndBounds)
+    check_instance("restart", restart, RestartPolicy, optional=True)
     endpoint = Endpoint(dialect, framing=framing, timeout=timeout, errors=errors, retry=retry)
 
     @asynccontextmanager

@@ -21,12 +21,12 @@ from .dialects import Dialect
 from .errors import ClientError, ConnectionFailed, ConnectionLoss, DeclaredErrors
 from .peer import CallDefaults, Peer
 from .policies.retry import RetryPolicy
-from .validation import check_framing, check_timeout
+from .validation import check_errors, check_framing, check_instance, check_timeout
 
 
 @final
 class Endpoint:
-    """Shared by every connection of one `connect` or `attach`. Raises `ValueError` for wrong arguments.
+    """Shared by every connection of one `connect` or `attach`. Raises `TypeError` and `ValueError` for wrong arguments.
 
     All its peers count request ids on from each other, because some protocols forbid using an id twice.
     """
@@ -40,8 +40,12 @@ class Endpoint:
         errors: DeclaredErrors,
         retry: RetryPolicy | None,
     ) -> None:
+        check_instance("dialect", dialect, Dialect)
         check_framing(framing)
+        check_framing(dialect.framing, "dialect.framing")
         check_timeout(timeout)
+        check_errors(errors)
+        check_instance("retry", retry, RetryPolicy, optional=True)
         self._dialect = dialect
         self._framing: Framing = framing or dialect.framing
         self._handlers = Handlers(dialect)

@@ -22,7 +22,7 @@ from .messages import encode_request
 from .policies.operation_kinds import ListedOperation, OperationKinds
 from .policies.retry import RetryPolicy, call_with_retries, outcome_is_unknown
 from .subscription import Subscription, decode_as
-from .validation import check_timeout
+from .validation import check_callback, check_timeout
 
 T = TypeVar("T")
 
@@ -231,6 +231,7 @@ class Peer:
         Requests without a handler are answered METHOD_NOT_FOUND. Handlers that are registered before the first `await` on
         this peer miss no request.
         """
+        check_callback("handler", handler)
         self._handlers.requests[method] = handler
 
     def on_notification(self, method: str, handler: NotificationHandler) -> None:
@@ -239,6 +240,7 @@ class Peer:
         The handler must return at once, because everything else waits for it: pass longer work on to a task of your own. Its
         exceptions are logged.
         """
+        check_callback("handler", handler)
         self._handlers.notifications[method] = handler
 
     def on_unidentified_error(self, handler: Callable[[RemoteError], object]) -> None:
@@ -247,6 +249,7 @@ class Peer:
         Without a handler they are logged as warnings of the logger `discreet.client`. If the server refuses a call for its
         size, that call fails instead.
         """
+        check_callback("handler", handler)
         self._handlers.unidentified_error = handler
 
     async def send_raw(self, data: bytes) -> None:

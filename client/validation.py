@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
+from ..errors.exceptions import OperationError
 from ..framing.events import Framing
 from .json_path import Path, format_path
+from .process.stderr import StderrChoice
 
 StrPath: TypeAlias = "str | os.PathLike[str]"
+
+Backend: TypeAlias = Literal["asyncio", "trio"]
 
 _encode = msgspec.json.Encoder().encode
 _NULL: Final = b"null"
@@ -26,17 +30,61 @@ def check_command(command: Sequence[StrPath]) -> None:
         raise ValueError("command must not be empty")
 
 
-def check_framing(framing: object) -> None:
+def check_framing(framing: object, name: str = "framing") -> None:
     """Raises `ValueError` for anything but a framing or None."""
-    known = get_args(Framing)
-    if framing is not None and framing not in known:
-        raise ValueError(f"framing must be {' or '.join(known)}, not {framing!r}")
+    if framing is not None:
+        check_choice(name, framing, get_args(Framing))
+
+
+def check_backend(backend: object) -> None:
+    """Raises `ValueError` for anything but an event loop that the client runs on."""
+    check_choice("backend", backend, get_args(Backend))
+
+
+def check_stderr(stderr: object) -> None:
+    """Raises `ValueError` for anything but a mode or a callback."""
+    if not callable(stderr):
+        check_choice("stderr", stderr, get_args(StderrChoice), otherwise="a function that takes a line")
+
+
+def check_errors(errors: object) -> None:
+    """Raises `TypeError` for anything but a sequence of classes of errors."""
+    if not isinstance(errors, Sequence) or not all(
+        isinstance(declared, type) and issubclass(declared, OperationError) for declared in errors
+    ):
+        raise TypeError(f"errors must be a list of subclasses of OperationError, not {errors!r}")
+
+
+def check_choice(name: str, value: object, known: Sequence[str], *, otherwise: str = "") -> None:
+    """Raises `ValueError` for anything but one of these words."""
+    if value not in known:
+        expected = ", ".join(map(repr, known)) + (f" or {otherwise}" if otherwise else "")
+        raise ValueError(f"{name} must be one of {expected}, not {value!r}")
+
+
+def check_instance(name: str, value: object, expected: type, *, optional: bool = False) -> None:
+    """Raises `TypeError` for anything but an instance of this class, or None if it is optional."""
+    if not (isinstance(value, expected) or (optional and value is None)):
+        or_none = " or None" if optional else ""
+        raise TypeError(f"{name} must be an instance of {expected.__name__}{or_none}, not {value!r}")
+
+
+def check_callback(name: str, value: object) -> None:
+    """Raises `TypeError` for what can't be called."""
+    if not callable(value):
+        raise TypeError(f"{name} must be a function, not {value!r}")
 
 
 def check_timeout(timeout: object) -> None:
     """Raises `ValueError` for anything but None or a number of seconds, 0 or more."""
-    if timeout is not None and not (isinstance(timeout, int | float) and timeout >= 0):
-        raise ValueError(f"timeout must be None or a number of seconds, 0 or more, not {timeout!r}")
+    if timeout is not None:
+        check_seconds("timeout", timeout, or_else="None or ")
+
+
+def check_seconds(name: str, value: object, *, or_else: str = "") -> None:
+    """Raises `ValueError` for anything but a number of seconds, 0 or more."""
+    if not (isinstance(value, int | float) and value >= 0):
+        raise ValueError(f"{name} must be {or_else}a number of seconds, 0 or more, not {value!r}")
 
 
 def encode_params(params: object) -> bytes:

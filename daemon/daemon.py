@@ -258,8 +258,10 @@ class Daemon:
     def begin_shutdown(self) -> None:
         self._end("shutdown")
 
-    def exit(self) -> None:
+    def exit(self, *, failed: bool = False) -> None:
         self._asked = "exit"
+        if failed:
+            self.lifecycle.status = EXIT_FAILED
         if not self.lifecycle.apply("exit"):
             self.on_progress()
 

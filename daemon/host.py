@@ -5,7 +5,7 @@ Knows no client: those are in `connection/`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 from .agents.host import AgentHost
@@ -72,6 +72,7 @@ class Host:
         self.registry: Final = Registry([discovery(self), rpc_discovery(self), *services], self.agent.lazy_operations)
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
         self._tasks: anyio.abc.TaskGroup | None = None
+        self._waiting: list[Callable[[], Coroutine[Any, Any, None]]] = []
 
     def start(self, tasks: anyio.abc.TaskGroup, context_host: ContextHost, *, on_wakeup: Callable[[], None]) -> None:
         """Run in this task group from now on, until it is cancelled.
@@ -81,8 +82,17 @@ class Host:
         self._tasks = tasks
         self.scheduler.start(tasks)
         tasks.start_soon(self._listen, on_wakeup)
+        for work in self._waiting:
+            tasks.start_soon(work)
         self.lifespans.start(tasks)
         self.agent.begin(tasks, self.registry.load, context_host)
+
+    def spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run this in a task of its own, until the end. It must not raise. Once there is a loop, where there is none yet."""
+        if self._tasks is None:
+            self._waiting.append(work)
+        else:
+            self._tasks.start_soon(work)
 
     def close(self) -> None:
         """Let the worker threads end. Nothing runs afterwards."""

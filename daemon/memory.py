@@ -12,7 +12,11 @@ from typing import Final, Literal, TypeAlias, final
 import msgspec
 from msgspec import Raw
 
-Kind: TypeAlias = Literal["requests", "replies", "events", "tasks"]
+Kind: TypeAlias = Literal["requests", "replies", "events", "tasks", "handlers"]
+"""`handlers` is what running handlers say that they keep: the listings of `fs/watch`."""
+
+_LASTING: Final[frozenset[Kind]] = frozenset({"tasks", "handlers"})
+"""Kinds that waiting frees nothing of, so that they make no producer wait."""
 
 SMALL: Final = 64 * 1024
 """Bodies up to this size count as they are: their decoded form is small enough not to be weighed."""
@@ -28,21 +32,21 @@ VALUE_BYTES: Final = 56
 class MemoryBudget:
     """One per process. `limit` is in bytes. Used on the loop's thread only.
 
-    `on_room` are called whenever the transient kinds (all but `tasks`) fall below half of the limit.
+    `on_room` are called whenever the transient kinds (requests, replies, events) fall below half of the limit.
     """
 
-    __slots__ = ("_held", "_transient", "limit", "on_room")
+    __slots__ = ("_held", "_lasting", "_transient", "limit", "on_room")
 
     def __init__(self, limit: int) -> None:
         self.limit: Final = limit
         self.on_room: Final[list[Callable[[], None]]] = []
-        self._held: dict[Kind, int] = {"requests": 0, "replies": 0, "events": 0, "tasks": 0}
-        self._transient = 0
+        self._held: dict[Kind, int] = {"requests": 0, "replies": 0, "events": 0, "tasks": 0, "handlers": 0}
+        self._transient = self._lasting = 0
 
     @property
     def used(self) -> int:
         """Bytes of all kinds."""
-        return self._transient + self._held["tasks"]
+        return self._transient + self._lasting
 
     def by_kind(self) -> dict[Kind, int]:
         return dict(self._held)
@@ -59,7 +63,9 @@ class MemoryBudget:
     def add(self, kind: Kind, size: int) -> None:
         """Count so many bytes more; fewer where `size` is negative."""
         self._held[kind] += size
-        if kind != "tasks":
+        if kind in _LASTING:
+            self._lasting += size
+        else:
             before = self._transient
             self._transient = after = before + size
             if 2 * after < self.limit <= 2 * before:

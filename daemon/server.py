@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from time import monotonic_ns
 from typing import Final, NoReturn, final
 
 from ..errors.printable import printable
@@ -18,7 +19,7 @@ from ..framing.transports.stdio import StdioTransport
 from ..version import __version__
 from .apps import AppError, Hosted, hosted_of
 from .credentials import access_of, credentials_of
-from .daemon import FLUSH_SECONDS, Daemon, log_output_failure, reader_has_gone
+from .daemon import Daemon, log_output_failure, reader_has_gone
 from .host import Host
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import (
@@ -49,8 +50,15 @@ SWITCH_SECONDS: Final = 0.001
 """How long a thread computes before it lets another one go on. Python's 5 ms make every reply wait that long for each
 handler that computes in a thread (measured with 64 of them: 10 to 50 ms, against 5 to 15); apps may set their own."""
 
-STRAY_SECONDS: Final = 0.1
-"""How long the last stray text is waited for on the way out."""
+CHILD_SECONDS: Final = 0.1
+"""How long children that still run may take to end once they were asked to: a child that does not end delays every end."""
+
+STRAY_SECONDS: Final = 2.0
+"""How long the last stray text may take. All of it is in the pipe by then and its reader waits for nobody, so this bounds
+only a machine that gives the reader no time."""
+
+LAST_WORDS_SECONDS: Final = 0.1
+"""How long the logs may take when the drain window has passed already."""
 
 _REFUSALS: Final = (OSError, RuntimeError, MemoryError, ImportError)
 """What is raised where the system has no descriptor, no thread or no memory left. An import needs all three."""
@@ -90,6 +98,8 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
             log.error("daemon.failed", exc=exc)
     finally:
         all_written = process.leave()
+        with suppress(*_REFUSALS):
+            stdio_guard.discard_output()  # threads may print for as long as the interpreter lives
     return status if all_written else status or EXIT_FAILED
 
 
@@ -133,6 +143,7 @@ class _Process:
         self._streams = streams
         self._daemon: Daemon | None = None
         self._transport: StdioTransport | None = None
+        self._loading = False  # true while the event loop is loaded
         self.serving = False  # true from when the event loop runs: before, a failure is one of the start
         self._watchdog = Watchdog(settings.drain_timeout, self._last_words)
         self._watchdog.start()
@@ -146,7 +157,7 @@ class _Process:
             self._parent,
             streams.stdin,
             grace=settings.drain_timeout,
-            pulse=lambda: 0 if self._daemon is None else self._daemon.connection.pulse,
+            pulse=self._pulse,
             on_parent_gone=self._on_parent_gone,
             on_hung_up=self._on_hung_up,
         )
@@ -206,13 +217,14 @@ class _Process:
             log.warning("parent.unknown", pid=named)
 
     def _serve(self, daemon: Daemon) -> int:
+        self._loading = True
         import anyio  # late: the first replies have left by now
 
         capture_logging()  # the event loops log through it, and have imported it
         return anyio.run(self._main, daemon, backend=self._settings.backend)
 
     async def _main(self, daemon: Daemon) -> int:
-        self.serving = True
+        self.serving, self._loading = True, False
         if self._settings.backend == "asyncio":
             import asyncio
 
@@ -234,6 +246,12 @@ class _Process:
         if self._daemon is not None:
             self._daemon.ask_to_end("parent-gone")
 
+    def _pulse(self) -> int:
+        """Changes while something moves. To load the event loop is slow on a busy machine, but no handler is in its way."""
+        if self._loading:
+            return monotonic_ns()
+        return 0 if self._daemon is None else self._daemon.connection.pulse
+
     def _on_hung_up(self) -> None:
         if self._daemon is not None and not self._daemon.lifecycle.draining:
             log.warning("client.unresponsive")
@@ -247,7 +265,7 @@ class _Process:
     def _last_words(self) -> int:
         end_children(0.0)
         all_written = self._note_unwritten()
-        self._logs.close(FLUSH_SECONDS / 5)
+        self._logs.close(LAST_WORDS_SECONDS)
         stopped = all_written and self._daemon is not None and self._daemon.lifecycle.state == "stopped"
         return self._daemon.lifecycle.status if self._daemon is not None and stopped else EXIT_FAILED
 
@@ -275,10 +293,10 @@ class _Process:
             self._transport.close()  # where a thread writes, it may have to be waited for
         all_written = self._note_unwritten()
         for step in (
-            lambda: end_children(STRAY_SECONDS),
+            lambda: end_children(CHILD_SECONDS),
             stdio_guard.flush_text_streams,
             lambda: self._strays.stop(STRAY_SECONDS),
-            lambda: self._logs.close(FLUSH_SECONDS),
+            self._logs.close,
         ):
             with suppress(*_REFUSALS):
                 step()

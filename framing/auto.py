@@ -1,8 +1,9 @@
 """Detects the framing from the first byte and passes everything on to the parser of that framing. Never parses itself.
 
 `{` and `[` mean newline framing, but a log line (`[info] starting`) may begin like this too. So the choice stands only from
-the first line that is a JSON text. Until then a line that begins with the letter of `Content-Length` means that framing:
-the lines inside such a frame's body must not run.
+the first line that is a JSON text. Until then a line that begins with the letter of `Content-Length` means that framing,
+and so does a line that ends in a declared length, behind a log line without an end: the lines inside such a frame's body
+must not run.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import Final, final
 
 from ..errors.failures import ParseFailure
 from .content_length import ContentLengthParser
-from .events import Event, Frame, FrameLimits, Framing
-from .newline import NewlineParser
+from .events import Event, Fault, Frame, FrameLimits, Framing
+from .headers import declares_length
+from .newline import LINE_END_KEPT, NewlineParser
 
 _BLANKS: Final = b" \t\r\n"
 
@@ -27,7 +29,8 @@ class AutoParser:
         self._parser: ContentLengthParser | NewlineParser = NewlineParser(limits)  # skips blanks, as both parsers do
         self._received = 0
         self._unproved = False  # newline framing was chosen, and no line has been a JSON text yet
-        self._line_returned = False  # by the last call of `next_event`, and not refused since
+        self._line: bytes | None = None  # what the last call of `next_event` returned, if it was not refused since
+        self._refused: bytes | None = None  # the line whose fault comes next
         self._blanks: int | None = 0  # blanks before the first other byte; None once the framing is decided
 
     def receive_data(self, data: bytes) -> None:
@@ -60,25 +63,47 @@ class AutoParser:
     def next_event(self) -> Event:
         if not self._unproved:
             return self._parser.next_event()
-        if self._line_returned:
+        if self._line is not None:
             self._unproved = False
+            self._line = None
         else:
             self._reconsider()
         event = self._parser.next_event()
-        self._line_returned = type(event) is Frame
+        if not self._unproved:
+            return event
+        if isinstance(event, Frame):
+            self._line = event.body
+        elif isinstance(event, Fault):
+            self._look_at_refused_line()
         return event
 
     def _reconsider(self) -> None:
         """Change to the other framing if a header comes next."""
         rest = (self._parser.leftover() or b"").lstrip(_BLANKS)
         if rest[:1] in (b"C", b"c"):
-            self._unproved = False
-            self.framing = "content-length"
-            self._parser = ContentLengthParser(self._limits, offset=self._received - len(rest))
+            self._change_framing(rest, None)
+
+    def _look_at_refused_line(self) -> None:
+        """Change to the other framing if the line whose fault was returned ends in a declared length."""
+        line = self._refused
+        if line is None and isinstance(self._parser, NewlineParser):
+            line = self._parser.dropped_end
+        self._refused = None
+        rest = self._parser.leftover()
+        if line and rest is not None and declares_length(line):
+            self._change_framing(rest, line)
+
+    def _change_framing(self, rest: bytes, refused_line: bytes | None) -> None:
+        self._unproved = False
+        self.framing = "content-length"
+        offset = self._received - len(rest)
+        self._parser = ContentLengthParser(self._limits, offset=offset, refused_line=refused_line)
+        if rest:
             self._parser.receive_data(rest)
 
     def refuse_body(self, failure: ParseFailure) -> None:
-        self._line_returned = False
+        if self._line is not None:
+            self._refused, self._line = self._line[-LINE_END_KEPT:], None
         self._parser.refuse_body(failure)
 
     def frame_timed_out(self) -> None:

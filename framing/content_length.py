@@ -27,11 +27,14 @@ _no_line_end: Final = re.compile(rb"[^\r\n]").search
 
 @final
 class ContentLengthParser:
-    """Implements `Parser`. `state` is for diagnosis and tests. `offset` is the stream offset of the first byte."""
+    """Implements `Parser`. `state` is for diagnosis and tests. `offset` is the stream offset of the first byte.
+
+    If `refused_line` is given, the stream begins behind this line of a block that was refused.
+    """
 
     _lexer: JsonLexer  # in the states "unframed", "cut-text" and in doubt
 
-    def __init__(self, limits: FrameLimits, *, offset: int = 0) -> None:
+    def __init__(self, limits: FrameLimits, *, offset: int = 0, refused_line: bytes | None = None) -> None:
         self.framing: Final[Framing] = "content-length"
         self.state: ParserState = "in-step"
         self.progress = 0
@@ -46,6 +49,10 @@ class ContentLengthParser:
         self._parts = BodyBuffer()  # for a body that spans chunks
         self._last_body: bytes | None = None  # the body that `refuse_body` would refuse
         self._state_after: ParserState = "in-step"  # the state after "reporting"
+        if refused_line is not None:
+            self._loss.begin(InvalidRequest("malformed-header"), offset)
+            self._refused.read(refused_line + b"\n", 0)
+            self.state = "dropping-block"
         self._steps: dict[ParserState, Callable[[], Event | None]] = {
             "in-step": self._block_due,
             "after-block": self._block_due,

@@ -159,6 +159,13 @@ class RefusedBlock:
             self.length = length
 
 
+def declares_length(line: bytes) -> bool:
+    """Whether a line without its line end would be a declaration to `RefusedBlock`."""
+    block = RefusedBlock()
+    block.read(line + b"\n", 0)
+    return block.length is not None
+
+
 def parse_length(value: bytes) -> int | Literal["invalid-content-length", "oversize"]:
     """The length in bytes that a trimmed `Content-Length` value declares: ASCII digits only, leading zeros allowed.
 

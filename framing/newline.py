@@ -5,12 +5,13 @@ next one begins after its end, so there is no doubt as in `content_length`:
 
     in-step     a line is due. First byte that is not blank: in-line.
     in-line     end of the line: frame, in-step. Larger than `max_body`: dropping.
-    dropping    an oversize line, or the rest of one that timed out. End of the line: fault, in-step.
-    reporting   a fault is due; then in-step.
+    dropping    an oversize line, one that timed out, or more of it. End of the line: fault, in-step.
+    late-rest   the fault of a line that timed out was reported. End of the line: in-step. First byte that is not blank:
+                dropping.
+    reporting   a fault is due; then the state that was remembered.
 
-Silence does not end an oversize line, or the late bytes of a slow peer would become a line of their own. It does end a
-line that timed out: a peer that sent a line without its end and waits must get an answer. If the peer sends the rest of
-that line after all, it is refused as a line: no proper ending of a JSON object or array is a JSON text itself.
+Only a line end ends a line, or its late rest would run as a line of its own. But a peer that sent a line without its end
+and waits must get an answer: after a time-out, silence makes the fault due. What comes late is a further fault.
 """
 
 from __future__ import annotations
@@ -23,22 +24,31 @@ from .buffer import BodyBuffer, InputBuffer
 from .events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, FrameLimits, Framing, NeedData
 from .fault_span import FaultSpan
 
-LineState: TypeAlias = Literal["in-step", "in-line", "dropping", "reporting"]
+LineState: TypeAlias = Literal["in-step", "in-line", "dropping", "late-rest", "reporting"]
+
+LINE_END_KEPT: Final = 256
+"""Bytes of a dropped line that are kept, for the choice between the framings: a `Content-Length` and its number."""
 
 _OVERSIZE: Final = InvalidRequest("oversize")
 _BLANKS: Final = b" \t\r"
 _LAST_BLANK: Final = 0x20
+_LINE_END: Final = ord("\n")
 _no_blank: Final = re.compile(rb"[^ \t\r\n]").search
+_no_blank_in_line: Final = re.compile(rb"[^ \t\r]").search
 
 
 @final
 class NewlineParser:
-    """Implements `Parser`. `state` is for diagnosis and tests. `offset` is the stream offset of the first byte."""
+    """Implements `Parser`. `state` is for diagnosis and tests. `offset` is the stream offset of the first byte.
+
+    `dropped_end` is the end of the line that was dropped last, without its line end.
+    """
 
     def __init__(self, limits: FrameLimits, *, offset: int = 0) -> None:
         self.framing: Final[Framing] = "newline"
         self.state: LineState = "in-step"
         self.progress = 0
+        self.dropped_end = b""
         self._max_body = limits.max_body
         self._max_line = limits.max_body + 1  # with its CR
         self._buffer = InputBuffer(offset)
@@ -47,6 +57,7 @@ class NewlineParser:
         self._last_line = 0  # size of the line that `refuse_body` would refuse
         self._loss = FaultSpan()
         self._timed_out = False
+        self._state_after: LineState = "in-step"  # the state after "reporting"
 
     def next_event(self) -> Event:
         if self.state == "in-step":
@@ -67,8 +78,10 @@ class NewlineParser:
                     event = self._in_line()
                 case "dropping":
                     event = self._dropping()
+                case "late-rest":
+                    event = self._late_rest()
                 case "reporting":
-                    event = self._report()
+                    event = self._report(self._state_after)
             if event is not NEED_DATA:
                 return event
             if not self._buffer.load_more():
@@ -102,11 +115,11 @@ class NewlineParser:
         if not size:
             raise RuntimeError("no frame to refuse: next_event has not just returned one")
         self._loss.begin(failure, self._buffer.offset - size)
-        self._report_next()
+        self._report_before("in-step")
 
     def input_fell_silent(self) -> None:
         if self._buffer.starved and self.waits_for_silence:
-            self._report_next()
+            self._report_before("late-rest")
 
     def frame_timed_out(self) -> None:
         if not (self._buffer.starved and self.mid_frame):
@@ -142,14 +155,19 @@ class NewlineParser:
         self.state = "in-step"
         body = line.rstrip(_BLANKS)
         if len(body) > self._max_body:
+            self.dropped_end = body[-LINE_END_KEPT:]
             self._loss.begin(_OVERSIZE, self._line_start)
-            return self._report()
+            return self._report("in-step")
         self._last_line = self._buffer.offset - self._line_start
         return Frame(body)
 
     def _drop_line(self, failure: InvalidRequest | ParseFailure) -> None:
         self._loss.begin(failure, self._line_start)
+        self.dropped_end = self._pieces.copy()[-LINE_END_KEPT:]
         self._pieces = BodyBuffer()
+        self._begin_dropping()
+
+    def _begin_dropping(self) -> None:
         self._timed_out = False
         self.state = "dropping"
 
@@ -157,18 +175,34 @@ class NewlineParser:
         buffer = self._buffer
         end = buffer.data.find(b"\n", buffer.pos)
         before = buffer.pos
-        buffer.pos = len(buffer.data) if end < 0 else end + 1
+        line_end = len(buffer.data) if end < 0 else end
+        kept = buffer.data[max(before, line_end - LINE_END_KEPT) : line_end]
+        self.dropped_end = (self.dropped_end + kept)[-LINE_END_KEPT:]
+        buffer.pos = line_end if end < 0 else end + 1
         self.progress += buffer.pos - before
-        return NEED_DATA if end < 0 else self._report()
+        return NEED_DATA if end < 0 else self._report("in-step")
 
-    def _report(self) -> Fault:
+    def _late_rest(self) -> Event:
+        buffer = self._buffer
+        if not buffer.skip_to(_no_blank_in_line):
+            return NEED_DATA
+        if buffer.data[buffer.pos] != _LINE_END:
+            self._begin_dropping()
+            return self._dropping()
+        buffer.pos += 1
         self.state = "in-step"
+        return self._in_line()
+
+    def _report(self, after: LineState) -> Fault:
+        self.state = after
         return self._loss.report(self._buffer.offset)
 
-    def _report_next(self) -> None:
+    def _report_before(self, after: LineState) -> None:
+        """Make the fault the next event; `after` is the state after it."""
+        self._state_after = after
         self.state = "reporting"
 
     def _at_end(self) -> Event:
         if self.state == "in-line":
             return self._line(self._pieces.join(b""))
-        return self._report() if self.state == "dropping" else END_OF_INPUT
+        return self._report("in-step") if self.state == "dropping" else END_OF_INPUT

@@ -8,9 +8,10 @@ in the pipe and is lost: it could hold anything, and nothing is left to scrub it
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from typing import Final, Literal, TextIO
+from typing import Final, Literal, TextIO, final
 
 import msgspec
 
@@ -53,6 +54,8 @@ class StandardStreams(msgspec.Struct, frozen=True):
 _redirected: list[StandardStreams] = []  # at most one: a process has one set of descriptors 0, 1 and 2
 
 _replaced: dict[str, TextIO | None] = {}  # Python's original objects, by their names in `sys`
+
+_in_use: list[object] = []  # what `discard_output` replaced: `print` relies on `sys.stdout` to keep its object alive
 
 
 def redirect() -> StandardStreams:
@@ -120,6 +123,30 @@ def flush_text_streams() -> None:
             text.flush()
 
 
+def discard_output() -> None:
+    """Drop what is written to stdout and stderr from now on. Call it when the stray pipes are not read any more.
+
+    The interpreter's end then neither flushes into a pipe that nobody reads nor aborts the process, as it does if a thread
+    is stopped in a `print` and so keeps the lock of `sys.stdout`.
+    """
+    for number in (STDOUT, STDERR):
+        _move_to(os.open(os.devnull, os.O_RDWR), number)
+    for name in ("stdout", "stderr"):
+        _in_use.append(getattr(sys, name))
+        _set_text_stream(name, _Discarded())
+
+
+@final
+class _Discarded(io.TextIOBase):
+    """Takes any text. Has no lock and no descriptor."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str, /) -> int:
+        return len(text)
+
+
 def terminal_hint(stdin: int) -> str | None:
     """One line for a user who started the daemon by hand; None if stdin is no terminal."""
     return TERMINAL_HINT if os.isatty(stdin) else None
@@ -176,6 +203,6 @@ def _replace_text_streams() -> None:
             _replaced[name] = old
 
 
-def _set_text_stream(name: str, text: TextIO | None) -> None:
+def _set_text_stream(name: str, text: TextIO | io.TextIOBase | None) -> None:
     setattr(sys, name, text)
     setattr(sys, f"__{name}__", text)

@@ -20,7 +20,8 @@ import msgspec
 from ...framing.transports.stdio import StdioTransport
 from ..errors import ConnectionFailed, ConnectionLoss
 from ..task_group import background_tasks
-from ..validation import StrPath, check_command
+from ..validation import StrPath, check_command, check_instance, check_seconds, check_stderr
+from .deferred_signals import deferred_signals
 from .stderr import StderrLines, StderrMode, StderrSink, StderrTail, drain
 
 REAP_SECONDS: Final = 0.5
@@ -34,12 +35,17 @@ class EndBounds(msgspec.Struct, frozen=True):
     """How long each way of ending a child may take, in seconds.
 
     `eof`: after closing its stdin; longer than a daemon's drain window of 2 s. `terminate`: after SIGTERM. `kill`: after
-    SIGKILL. A process that outlasts this hangs in the kernel and is left behind.
+    SIGKILL. A process that outlasts this hangs in the kernel and is left behind. Raises `ValueError` for what is no number
+    of seconds, 0 or more.
     """
 
     eof: float = 3.0
     terminate: float = 2.0
     kill: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            check_seconds(name, getattr(self, name))
 
 
 @asynccontextmanager
@@ -60,13 +66,19 @@ async def spawn(
 
     Raises `ConnectionFailed` when the command can't be run, and `TypeError` or `ValueError` when `command` is no command.
     """
-    process = ServerProcess(command, cwd=cwd, env=env, stderr=stderr)
+    check_command(command)
+    check_stderr(stderr)
+    check_instance("bounds", bounds, EndBounds)
+    process: ServerProcess | None = None
     try:
+        with deferred_signals():  # else an interrupt could come between the child's start and its owner
+            process = ServerProcess(command, cwd=cwd, env=env, stderr=stderr)
         async with background_tasks() as tasks:
             tasks.start_soon(process._supervise)
             yield process
     finally:
-        await process._end(bounds)
+        if process is not None:
+            await process._end(bounds)
 
 
 @final
@@ -80,9 +92,8 @@ class ServerProcess:
     def __init__(
         self, command: Sequence[StrPath], *, cwd: StrPath | None, env: Mapping[str, str] | None, stderr: StderrMode
     ) -> None:
-        check_command(command)
-        self._pipes, self._stderr, self._popen = _start_child(command, cwd, env, pipe_stderr=stderr != "inherit")
         self._stderr_sink: StderrSink = StderrLines(stderr) if callable(stderr) else StderrTail()
+        self._pipes, self._stderr, self._popen = _start_child(command, cwd, env, pipe_stderr=stderr != "inherit")
         self._receiving = anyio.CancelScope()
         self._exited = anyio.Event()
         self._stderr_ended = anyio.Event()
@@ -219,12 +230,14 @@ _KILL: Final = signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL
 def _start_child(
     command: Sequence[StrPath], cwd: StrPath | None, env: Mapping[str, str] | None, *, pipe_stderr: bool
 ) -> tuple[StdioTransport, StdioTransport | None, subprocess.Popen[bytes]]:
-    """The transport to the child's stdin and stdout; the one from its stderr, if that is piped; the child."""
+    """The transport to the child's stdin and stdout; the one from its stderr, if that is piped; the child.
+
+    The child is started last: nothing can fail behind it and leave it alone.
+    """
     with ExitStack() as theirs, ExitStack() as ours:
         try:
-            child_in, our_out = _pipe(theirs, ours)
-            child_out, our_in = reversed(_pipe(ours, theirs))
-            child_err, our_err = reversed(_pipe(ours, theirs)) if pipe_stderr else (None, None)
+            pipes, child_in, child_out = _stdin_and_stdout(theirs, ours)
+            stderr, child_err = _stderr(theirs, ours) if pipe_stderr else (None, None)
             popen = subprocess.Popen(
                 list(command),
                 stdin=child_in,
@@ -238,15 +251,37 @@ def _start_child(
             reason = f"can't run {os.fspath(command[0])}: {exc.strerror}: {exc.filename}"
             raise ConnectionFailed(ConnectionLoss(reason), sent=False) from exc
         ours.pop_all()
-    stderr = None if our_err is None else StdioTransport(our_err, os.open(os.devnull, os.O_WRONLY))
-    return StdioTransport(our_in, our_out), stderr, popen
+    return pipes, stderr, popen
+
+
+def _stdin_and_stdout(theirs: ExitStack, ours: ExitStack) -> tuple[StdioTransport, int, int]:
+    with ExitStack() as loose:
+        child_in, our_out = _pipe(theirs, loose)
+        our_in, child_out = _pipe(loose, theirs)
+        transport = StdioTransport(our_in, our_out)
+        loose.pop_all()
+    ours.callback(transport.close)
+    return transport, child_in, child_out
+
+
+def _stderr(theirs: ExitStack, ours: ExitStack) -> tuple[StdioTransport, int]:
+    with ExitStack() as loose:
+        our_err, child_err = _pipe(loose, theirs)
+        null = _kept_in(loose, os.open(os.devnull, os.O_WRONLY))
+        transport = StdioTransport(our_err, null)
+        loose.pop_all()
+    ours.callback(transport.close)
+    return transport, child_err
 
 
 def _pipe(readers: ExitStack, writers: ExitStack) -> tuple[int, int]:
     reader, writer = os.pipe()
-    readers.callback(os.close, reader)
-    writers.callback(os.close, writer)
-    return reader, writer
+    return _kept_in(readers, reader), _kept_in(writers, writer)
+
+
+def _kept_in(stack: ExitStack, fd: int) -> int:
+    stack.callback(os.close, fd)
+    return fd
 
 
 async def _wait_unreaped(popen: subprocess.Popen[bytes]) -> None:

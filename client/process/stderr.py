@@ -7,7 +7,9 @@ from typing import Final, Literal, Protocol, TypeAlias, final
 
 from ...framing.transports.interface import ByteTransport
 
-StderrMode: TypeAlias = Literal["inherit", "collect"] | Callable[[str], object]
+StderrChoice: TypeAlias = Literal["inherit", "collect"]
+
+StderrMode: TypeAlias = StderrChoice | Callable[[str], object]
 """What happens to a child's stderr: it is this process's own, its end is kept in memory, or a callback gets each line.
 
 The callback gets lines without their line ends and must return at once. An exception of the callback ends the connection.

@@ -96,11 +96,11 @@ class Connection:
             on_sent=self.on_progress,
         )
         self._client_requests = ClientRequests(self.writer, self.on_progress, state.asked)
-        self._notices = Notices(self.writer, host.scheduler.threads)
+        self._notices = Notices(self.writer, host.scheduler.threads, host.memory)
         self._backlog: Backlog[Request] = Backlog(self.writer, host.scheduler.kinds)
         self._speaks: DialectName | None = state.dialect or (None if host.dialect == "auto" else host.dialect)
         self._session = open_session(self._speaks or "plain", self, owner, state.session)
-        self.context_host = ClientContextHost(host, self._notices, self._client_requests, self._session.dialect)
+        self.context_host = ClientContextHost(host, self._notices, self._client_requests, self._session)
         dispatcher = self._speak(self._session)
         self._reader = Reader(
             self._channel,
@@ -131,7 +131,7 @@ class Connection:
         """The first call tells what the client speaks."""
         self._speaks = dialect_of(first)
         self._session = open_session(self._speaks, self, self._owner)
-        self.context_host.dialect = self._session.dialect
+        self.context_host.session = self._session
         dispatcher = self._speak(self._session)
         self._reader.switch(dispatcher, self._responder)
         dispatcher.accept(first)

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import msgspec
 
+from ...errors.exceptions import FailureError
+from ...errors.failures import Overloaded
 from ..dispatch.inner_calls import target_of
 from ..operations.context import ClientInfo
 from ..rpc import envelope
 
 if TYPE_CHECKING:
+    from ..dialects.session import Session
+    from ..documents.store import Documents
     from ..host import Host
     from ..operations.access import Identity
     from ..operations.context import Caller, CurrentRequest, IncomingCall, Sending
-    from ..rpc.dialect import Dialect
     from .client_requests import ClientRequests
     from .notices import Notices
 
@@ -26,22 +29,28 @@ T = TypeVar("T")
 class ClientContextHost:
     """The `ContextHost` of one client."""
 
-    def __init__(self, host: Host, notices: Notices, client_requests: ClientRequests, dialect: Dialect) -> None:
+    def __init__(self, host: Host, notices: Notices, client_requests: ClientRequests, session: Session) -> None:
         self._host = host
         self._notices = notices
         self._client_requests = client_requests
-        self.dialect = dialect
+        self.session = session
         self.client = ClientInfo()
+        self.progress_cancels: dict[str | int, Callable[[], None]] = {}
+
+    @property
+    def documents(self) -> Documents:
+        return self.session.documents
 
     def notify(self, method: str, params: object) -> Sending:
-        return self._notices.send(envelope.encode_notification(method, params))
+        return self._notices.send(method, envelope.encode_notification(method, params))
 
     def progress_token(self, call: IncomingCall) -> str | int | None:
         token = call.progress_token
-        return self.dialect.progress_token(call.params) if isinstance(token, msgspec.UnsetType) else token
+        return self.session.dialect.progress_token(call.params) if isinstance(token, msgspec.UnsetType) else token
 
     def progress(self, token: str | int, value: object) -> Sending:
-        return self._notices.send(self.dialect.encode_progress(token, value))
+        dialect = self.session.dialect
+        return self._notices.send(dialect.progress_method, dialect.encode_progress(token, value))
 
     async def call(
         self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
@@ -50,13 +59,19 @@ class ClientContextHost:
         return await self._host.inner_calls.call(spec, params, caller, parent, self, continue_running=continue_running)
 
     async def ask(self, method: str, params: object, timeout: float) -> bytes:
-        return await self._client_requests.ask(method, params, timeout, self.dialect.encode_cancel)
+        return await self._client_requests.ask(method, params, timeout, self.session.dialect.encode_cancel)
 
     def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
         return self._host.run_from_thread(request, work)
 
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:
         return self._host.access.identify(metadata)
+
+    def hold_memory(self, size: int) -> None:
+        memory = self._host.memory
+        if size > 0 and not memory.fits(size):
+            raise FailureError(Overloaded())
+        memory.add("handlers", size)
 
     def state_of(self, namespace: str) -> Any:
         return self._host.lifespans.state_of(namespace)

@@ -1,60 +1,128 @@
-"""Notifications that handlers send, from the loop or from worker threads. A client that does not read slows them down."""
+"""Notifications that handlers send, from the loop or from worker threads. A client that does not read slows them down.
+
+Worker threads wait. On the loop only who awaits a notification can wait: one that is neither awaited nor has room is dropped.
+"""
 
 from __future__ import annotations
 
 import threading
 from _thread import get_ident
 from collections.abc import Generator
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from ..dispatch.thread_pool import ThreadPool
+from ..logs import log
 from .writer import Writer
+
+if TYPE_CHECKING:
+    from ..memory import MemoryBudget
 
 MAX_UNSENT: Final = 64
 """Notifications of all worker threads that may be unsent before the next one waits."""
 
+MAX_UNSENT_BYTES: Final = 4 * 1024 * 1024
+"""Bytes of notifications that may be unsent before the next one waits or is dropped; of the loop, and of all worker threads.
+Some ten thousand small ones: who does not await them may send that many without a pause."""
+
 
 @final
-class UntilRoom:
-    """Awaiting it waits until the client has read enough; it returns at once if the client keeps up."""
+class Sending:
+    """Awaiting it waits until the client has read enough; it returns at once if the client keeps up.
 
-    __slots__ = ("_writer",)
+    `body` is what could not be posted yet. It is posted when there is room for it, and dropped if nobody waits for that.
+    """
 
-    def __init__(self, writer: Writer) -> None:
-        self._writer = writer
+    __slots__ = ("_body", "_method", "_notices")
+
+    def __init__(self, notices: Notices, method: str, body: bytes | None) -> None:
+        self._notices = notices
+        self._method = method
+        self._body = body
 
     def __await__(self) -> Generator[Any, Any, None]:
-        return self._writer.wait_for_room().__await__()
+        yield from self._notices.wait_for_room().__await__()
+        body, self._body = self._body, None
+        if body is not None:
+            self._notices.post(body)
+
+    def __del__(self) -> None:
+        if self._body is not None:
+            self._notices.note_dropped(self._method)
 
 
 @final
 class Notices:
     """`send` may be called on the thread that made this object (the loop's) and in worker threads."""
 
-    def __init__(self, writer: Writer, threads: ThreadPool) -> None:
+    def __init__(self, writer: Writer, threads: ThreadPool, memory: MemoryBudget) -> None:
         self._writer = writer
         self._threads = threads
+        self._memory = memory
         self._loop_thread = get_ident()
-        self._places = threading.Semaphore(MAX_UNSENT)
-        self._taken = 0
+        self._room = threading.Condition()  # guards the next two
+        self._taken = 0  # notifications of worker threads
+        self._taken_bytes = 0
+        self._arrived: list[int] = []  # sizes of those among them that were posted
+        self._posted = 0  # bytes of the loop's notifications since everything was sent
+        self._dropped = 0
 
-    def send(self, body: bytes) -> UntilRoom:
+    def send(self, method: str, body: bytes) -> Sending:
         """Post one message. On the loop it returns at once; a worker thread waits while the client does not read."""
-        if get_ident() == self._loop_thread:
-            self._writer.post(body)
-            self._writer.flush()
+        if get_ident() != self._loop_thread:
+            self._take_place(len(body))
+            self._threads.call_on_loop(self._post_of_thread, body)
+        elif not self._has_room(len(body)):
+            return Sending(self, method, body)
         else:
-            self._places.acquire()
-            self._threads.call_on_loop(self._post, body)
-        return UntilRoom(self._writer)
+            self.post(body)
+        return Sending(self, method, None)
 
-    def _post(self, body: bytes) -> None:
+    def _has_room(self, size: int) -> bool:
+        unsent = self._writer.unsent_bytes
+        if not unsent:
+            self._posted = 0
+        return min(self._posted, unsent) < MAX_UNSENT_BYTES and self._memory.fits(size)
+
+    def post(self, body: bytes) -> None:
+        """Post one message, whatever waits. On the loop."""
+        self._report_dropped()
+        self._posted += len(body)
         self._writer.post(body)
-        self._taken += 1
+        self._writer.flush()
+
+    async def wait_for_room(self) -> None:
+        """Return when the client has read enough, or has gone."""
+        await self._writer.wait_for_room()
+
+    def note_dropped(self, method: str) -> None:
+        """Log the first notification that is dropped; the others are counted and reported when the client reads again."""
+        self._dropped += 1
+        if self._dropped == 1:
+            log.warning("notification.dropped", method=method)
+
+    def _report_dropped(self) -> None:
+        if self._dropped and not self._writer.congested:
+            log.warning("notifications.dropped", count=self._dropped)
+            self._dropped = 0
+
+    def _take_place(self, size: int) -> None:
+        with self._room:
+            while self._taken >= MAX_UNSENT or self._taken_bytes >= MAX_UNSENT_BYTES:
+                self._room.wait()
+            self._taken += 1
+            self._taken_bytes += size
+
+    def _post_of_thread(self, body: bytes) -> None:
+        self._writer.post(body)
+        self._arrived.append(len(body))
         self.give_room()
 
     def give_room(self) -> None:
-        """The client may have read: let waiting threads go on."""
-        if self._taken and not self._writer.congested:
-            self._places.release(self._taken)
-            self._taken = 0
+        """The client may have read: let waiting threads go on. On the loop."""
+        self._report_dropped()
+        if self._arrived and not self._writer.congested:
+            with self._room:
+                self._taken -= len(self._arrived)
+                self._taken_bytes -= sum(self._arrived)
+                self._room.notify_all()
+            self._arrived.clear()

@@ -117,6 +117,11 @@ class Writer:
         """True while the client has not taken everything."""
         return bool(self._channel.unsent or self._streams.ready)
 
+    @property
+    def unsent_bytes(self) -> int:
+        """How many posted bytes the client has not taken."""
+        return self._channel.unsent
+
     async def wait_for_room(self) -> None:
         """Return when no longer congested, or at once when the client has gone."""
         import anyio  # late: the first replies leave without an event loop

@@ -14,8 +14,11 @@ from ..services.builtins import Life
 from .surface import Surface
 
 if TYPE_CHECKING:
+    from ..documents.store import Documents
     from ..operations.service import Service
     from ..rpc.envelope import Call
+
+__all__ = ["PlainSession", "Session", "Surface", "dialect_of", "open_session"]
 
 
 class Session(Protocol):
@@ -23,6 +26,11 @@ class Session(Protocol):
 
     @property
     def dialect(self) -> Dialect: ...
+
+    @property
+    def documents(self) -> Documents:
+        """The documents that the client has open. Empty where the dialect has none."""
+        ...
 
     def services(self) -> Iterable[Service]:
         """The methods of this connection alone, beside those of the hosted services. Raises `DeclarationError`."""
@@ -41,6 +49,12 @@ class PlainSession:
         self._surface = surface
         self._life = life
         self.dialect: Dialect = PLAIN
+
+    @property
+    def documents(self) -> Documents:
+        from ..documents.store import Documents  # late: nobody asks for it here
+
+        return Documents()
 
     def services(self) -> Iterable[Service]:
         return [builtins.builtins(self._surface, self._life)]

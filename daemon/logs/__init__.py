@@ -4,10 +4,9 @@ from .hooks import capture_logging, capture_structlog, install_hooks, loop_excep
 from .levels import AnyLevel, Level, parse_level
 from .logger import Logger, log
 from .sink import LogSettings
-from .writer import LOG_FLUSH_SECONDS, LogWriter, log_stray_output, start_logging
+from .writer import LogWriter, log_stray_output, start_logging
 
 __all__ = [
-    "LOG_FLUSH_SECONDS",
     "AnyLevel",
     "Level",
     "LogSettings",

@@ -48,22 +48,39 @@ class Sink:
     def __init__(self, fd: int, *, kind: SinkKind, name: str) -> None:
         self._fd = fd
         self._line_cut = False
+        self._writing = False
+        self._taken = 0  # bytes, of all lines
         self.kind: SinkKind = kind
         self.name = name
         self.silent = fd < 0
 
     def write(self, line: bytes) -> bool:
         """Write a whole line. Returns whether it was written. Never raises `OSError`."""
-        rest = memoryview(b"\n" + line if self._line_cut else line)
+        self._writing = True
+        written = self._write(memoryview(b"\n" + line if self._line_cut else line), len(line))
+        self._writing = False
+        return written
+
+    @property
+    def position(self) -> int | None:
+        """How many bytes were taken so far, while a line is being written; else None. Any thread may ask: a number that
+        does not change means a reader that does not read.
+        """
+        return self._taken if self._writing else None
+
+    def _write(self, rest: memoryview, size: int) -> bool:
         while rest and not self.silent:
             try:
-                rest = rest[os.write(self._fd, rest) :]
+                taken = os.write(self._fd, rest)
             except BlockingIOError:
                 self._wait_writable()
             except OSError as fault:
-                self._line_cut = self._line_cut or len(rest) < len(line)
+                self._line_cut = self._line_cut or len(rest) < size
                 self.silent = fault.errno not in _TEMPORARY
                 return False
+            else:
+                self._taken += taken
+                rest = rest[taken:]
         self._line_cut = False
         return not self.silent
 

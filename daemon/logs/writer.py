@@ -13,7 +13,7 @@ import _thread
 import atexit
 import os
 from collections.abc import Mapping
-from time import time
+from time import monotonic, time
 from typing import TYPE_CHECKING, Final, final
 
 from .levels import RANK
@@ -28,8 +28,12 @@ if TYPE_CHECKING:
 FIRST_LINE_DELAY_SECONDS: Final = 0.1
 """The delay of the first line: loading the renderers competes with what the daemon loads for its first reply."""
 
-LOG_FLUSH_SECONDS: Final = 0.5
-"""How long `close` waits for lines to be written: part of the drain window of 2 s."""
+READER_SECONDS: Final = 0.5
+"""How long `close` waits for a reader that takes nothing: part of the drain window of 2 s."""
+
+CLOSE_SECONDS: Final = 10.0
+"""How long `close` waits in all while lines are rendered and taken: a busy machine needs seconds to load the renderers. In a
+daemon that ends, the watchdog comes first."""
 
 
 def start_logging(
@@ -132,11 +136,12 @@ class LogWriter:
         if self.fault is not None:
             logger.warning("logs.file_unusable", file=self.file, reason=self.fault)
 
-    def close(self, timeout: float = LOG_FLUSH_SECONDS) -> int:
-        """Write what is queued, for at most `timeout` seconds, and end. Later events are dropped.
+    def close(self, timeout: float = CLOSE_SECONDS, *, reader_timeout: float = READER_SECONDS) -> int:
+        """Write what is queued, and end. Later events are dropped.
 
-        Returns how many events were dropped: refused by a full queue, not taken by the sink, or left over. A second
-        call changes nothing and returns the same.
+        It takes at most `timeout` seconds, and less if the reader takes nothing for `reader_timeout` seconds. Returns how
+        many events were dropped: refused by a full queue, not taken by the sink, or left over. A second call changes
+        nothing and returns the same.
         """
         if self._dropped is not None:
             return self._dropped
@@ -149,10 +154,18 @@ class LogWriter:
         else:
             _release(self._no_delay)
             _release(self._wake)
-        if self._ended.acquire(timeout=max(timeout, 0.0)):
-            self._ended.release()  # for another thread that closes at the same time
+        self._wait_ended(monotonic() + timeout, reader_timeout)
         self._dropped = self._lost + self._writing + self._queue.detach()
         return self._dropped
+
+    def _wait_ended(self, deadline: float, reader_timeout: float) -> None:
+        before = self._sink.position
+        while not self._ended.acquire(timeout=max(0.0, min(reader_timeout, deadline - monotonic()))):
+            now = self._sink.position
+            if monotonic() >= deadline or (now is not None and now == before):
+                return
+            before = now
+        self._ended.release()  # for another thread that closes at the same time
 
     def _wake_thread(self) -> None:
         """Wake the thread, or start it. Called in the thread that logs."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final, overload
@@ -15,6 +16,7 @@ from ...errors.type_building import decoder_for
 if TYPE_CHECKING:
     import threading
 
+    from ..documents.store import Documents
     from .access import Identity
 
 T = TypeVar("T")
@@ -58,7 +60,7 @@ class ClientInfo(msgspec.Struct, frozen=True):
 
 
 class Sending(Protocol):
-    """Something on its way out: awaiting it waits until the reader keeps up."""
+    """Something on its way out: awaiting it waits until the reader keeps up, and for room if there was none."""
 
     def __await__(self) -> Generator[Any, Any, None]: ...
 
@@ -121,6 +123,9 @@ class ContextHost(Protocol):
     @property
     def client(self) -> ClientInfo: ...
 
+    @property
+    def documents(self) -> Documents: ...
+
     def notify(self, method: str, params: object) -> Sending:
         """Send a notification from any thread."""
         ...
@@ -130,6 +135,11 @@ class ContextHost(Protocol):
         ...
 
     def progress(self, token: str | int, value: object) -> Sending: ...
+
+    @property
+    def progress_cancels(self) -> dict[str | int, Callable[[], None]]:
+        """What to call when the client cancels a progress, by its token."""
+        ...
 
     async def call(
         self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
@@ -144,6 +154,10 @@ class ContextHost(Protocol):
     def identify(self, metadata: Mapping[str, str]) -> Identity | None: ...
 
     def credentials_of(self, namespace: str) -> Mapping[str, str]: ...
+
+    def hold_memory(self, size: int) -> None:
+        """Count what a handler keeps. Raises `FailureError(Overloaded)` where there is no room."""
+        ...
 
     def state_of(self, namespace: str) -> Any: ...
 
@@ -201,6 +215,11 @@ class Context:
         return self._host.client
 
     @property
+    def documents(self) -> Documents:
+        """The documents that the editor has open, by URI, as of what was last read. Empty where clients speak no LSP."""
+        return self._host.documents
+
+    @property
     def state(self) -> Any:
         """What the service's `lifespan` yielded; None without one."""
         return self._host.state_of(self._caller.namespace)
@@ -250,11 +269,20 @@ class Context:
             raise RuntimeError("an inline handler must not wait")
         return request.stop_event().wait(seconds)
 
+    def hold_memory(self, size: int) -> None:
+        """Count so many bytes more against the daemon's memory budget: what a coroutine keeps. Negative to give back all of it.
+
+        Raises `FailureError(Overloaded)`, and counts nothing, where the budget has no room.
+        """
+        self._host.hold_memory(size)
+
     def notify(self, method: str, params: object = None) -> Sending:
         """Send the client a notification; `params` is anything that encodes to a JSON object or array.
 
-        In an async handler it is on its way when this returns, and awaiting the result waits until the client keeps
-        up. In a worker thread the call itself waits for that.
+        In an async or inline handler it is on its way when this returns, unless 4 MiB of notifications are unread or the
+        memory budget is used up. Awaiting the result waits until the client keeps up, and nothing is lost. Without `await`, a
+        notification that has no room is dropped, and the log says so (`notification.dropped`). In a worker thread the
+        call itself waits, and nothing is lost.
         """
         return self._host.notify(method, {} if params is None else params)
 
@@ -264,12 +292,14 @@ class Context:
 
         Waits as `notify` does, and may be awaited either way.
         """
-        token = self._progress_token()
+        token = self.progress_token
         if token is None:
             return _NOTHING_SENT
         return self._host.progress(token, value)
 
-    def _progress_token(self) -> str | int | None:
+    @property
+    def progress_token(self) -> str | int | None:
+        """The token with which the caller asks for progress; None where it does not."""
         if self._token is msgspec.UNSET:
             self._token = self._host.progress_token(self._call)
         return self._token
@@ -349,4 +379,17 @@ class Context:
 
 def keep_progress_token(context: Context) -> None:
     """Read what a context needs of its call's params, which are about to be dropped."""
-    context._progress_token()
+    _ = context.progress_token
+
+
+@contextmanager
+def cancelled_by(context: Context, token: str | int | None, cancel: Callable[[], None]) -> Iterator[None]:
+    """Have `cancel()` called when the client cancels the progress of this token, during the block. On the loop."""
+    cancels = context._host.progress_cancels
+    if token is not None:
+        cancels[token] = cancel
+    try:
+        yield
+    finally:
+        if token is not None:
+            cancels.pop(token, None)

@@ -39,6 +39,8 @@ class OperationOptions(TypedDict, total=False):
     order, and can be cancelled. `limit` is how many calls may be in the daemon, running or waiting; one more is
     refused with OVERLOADED.
 
+    `options` are for the protocol that clients speak, such as LSP's trigger characters: a struct of `discreet.lsp`, or a dict.
+
     A caller needs all of `scopes`, and one of `any_scope`. `visibility="internal"` hides the operation from the wire.
     """
 
@@ -54,6 +56,7 @@ class OperationOptions(TypedDict, total=False):
     any_scope: Sequence[str]
     limit: int
     description: str
+    options: object
 
 
 def check_name(name: object) -> None:

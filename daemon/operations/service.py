@@ -153,6 +153,23 @@ class Service:
         return self._declare("notification", given, options)
 
     @overload
+    def command(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def command(self, /, **options: Unpack[OperationOptions]) -> Callable[[Handler], Handler]: ...
+    def command(self, handler: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
+        """Declare a mutation that editors run as a command: `fix` of `Service("todo")` as `todo.fix`.
+
+        Its arguments come by position. Without `timeout` it has no deadline. Returns the function unchanged.
+        """
+
+        def register(func: Handler) -> Handler:
+            self._declare("mutation", "", {"timeout": None, **options})(func)
+            self.operations[-1] = msgspec.structs.replace(self.operations[-1], command=True)
+            return func
+
+        return register(handler) if callable(handler) else register
+
+    @overload
     def initialize(self, handler: Handler, /) -> Handler: ...
     @overload
     def initialize(self, /, *, errors: Sequence[type[OperationError]] = ()) -> Callable[[Handler], Handler]: ...
@@ -217,6 +234,7 @@ class Service:
             access=AccessRule(frozenset(options.get("scopes", ())), frozenset(options.get("any_scope", ()))),
             namespace=self.namespace,
             limit=options.get("limit"),
+            options=options.get("options"),
             uses=self.uses,
             authority=self.authority,
         )

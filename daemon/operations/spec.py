@@ -62,6 +62,8 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     `namespace` is that of the service that declares it. `uses` are the operations that the handler may call, with the scopes
     of `authority`.
 
+    `command` marks one that editors run by its name. `options` are what a dialect says of the operation beside its types.
+
     Two fields are for operations of the daemon itself. `immediate` runs an inline handler as soon as its request is
     read, before all that waits and also while the daemon shuts down. `only_waits` marks a handler that does nothing but
     wait: it does not count towards `max-concurrency`. When the group of such a call is full, the call waits while other
@@ -88,6 +90,8 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     authority: frozenset[str] = frozenset()
     immediate: bool = False
     only_waits: bool = False
+    command: bool = False
+    options: Any = None  # Any: what the dialect of the client takes
 
     def describe_params(self) -> list[str]:
         """The params for people, in the order of the signature: `level: string`, or `limit?: integer` if optional."""

@@ -73,6 +73,9 @@ class Dialect:
     unanswered: ClassVar[tuple[type[Failure], ...]] = ()
     """Failures of requests that are not answered."""
 
+    progress_method: ClassVar[str] = "$/progress"
+    """The notification that tells how far a request is."""
+
     named: ClassVar[bool] = True
     """Whether operations are called by their names, and not only through methods of the dialect."""
 
@@ -92,7 +95,7 @@ class Dialect:
 
     def encode_progress(self, token: str | int, value: object) -> bytes:
         """The message that tells how far a request is."""
-        return envelope.encode_notification("$/progress", _Progress(token, value))
+        return envelope.encode_notification(self.progress_method, _Progress(token, value))
 
     def encode_cancel(self, request_id: int) -> bytes:
         """The message that cancels a request of ours."""

@@ -41,7 +41,9 @@ class Life(Watcher, Protocol):
     """What a client may do to the daemon that it speaks to."""
 
     def begin_shutdown(self) -> None: ...
-    def exit(self) -> None: ...
+    def exit(self, *, failed: bool = False) -> None:
+        """End soon, with status 1 where it `failed`."""
+        ...
 
 
 class Surface(Hello, Protocol):

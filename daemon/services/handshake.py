@@ -73,13 +73,22 @@ def add_initialize(service: Service, hello: Hello, watcher: Watcher) -> None:
     async def initialize_services(ctx: Context, **params: Any) -> InitializeResult:
         """Say who the server is and what it can do. Takes LSP's params; no handshake is required."""
         result = welcome(params)
-        for hook in hooks:
-            added = await ctx.call(hook.name, params, type=dict[str, Any] | None)
-            result.capabilities.update(added or {})
+        result.capabilities.update(await run_initializers(ctx, hooks, params))
         return result
 
     spec = service.operations[-1]
     service.operations[-1] = msgspec.structs.replace(spec, uses=frozenset(hook.name for hook in hooks))
+
+
+async def run_initializers(ctx: Context, hooks: Sequence[OperationSpec], params: dict[str, Any]) -> dict[str, Any]:
+    """Run what the services declare, one after the other; what they add to the capabilities. In an operation that `uses` them.
+
+    Raises what the first of them raises.
+    """
+    added: dict[str, Any] = {}
+    for hook in hooks:
+        added.update(await ctx.call(hook.name, params, type=dict[str, Any] | None) or {})
+    return added
 
 
 def client_info(params: dict[str, Any], protocol_version: str | int) -> ClientInfo:

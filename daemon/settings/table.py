@@ -208,7 +208,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             unit="bytes",
             minimum=16 * _MIB,
             maximum=1024 * 1024 * _MIB,
-            help="what requests, replies, events and tasks may take in memory together",
+            help="what requests, replies, events, watches and tasks may take in memory together",
         ),
     ] = 512 * _MIB
     frame_timeout: Annotated[

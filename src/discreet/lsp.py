@@ -1,4 +1,4 @@
-"""The structures of LSP 3.17: `from discreet import lsp`, then `lsp.Hover`. Defines nothing; loads a name's module on first use.
+"""Language servers: LSP 3.17's structures (`lsp.Hover`), its errors, and the editor. Loads a name's module on first use.
 
 What authors may rely on stands in `discreet.daemon.dialects.structs`.
 """
@@ -9,20 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 from .daemon.dialects.lsp.generated.names import HOMES as _HOMES
 
+_OURS = {"Editor": "editor", "Progress": "editor", "ContentModified": "errors", "ServerCancelled": "errors"}
+
 if TYPE_CHECKING:
+    from .daemon.dialects.lsp.editor import Editor as Editor  # noqa: PLC0414 - exported
+    from .daemon.dialects.lsp.editor import Progress as Progress  # noqa: PLC0414 - exported
+    from .daemon.dialects.lsp.errors import ContentModified as ContentModified  # noqa: PLC0414 - exported
+    from .daemon.dialects.lsp.errors import ServerCancelled as ServerCancelled  # noqa: PLC0414 - exported
     from .daemon.dialects.lsp.generated.every_name import *  # noqa: F403
 else:  # a checker that saw this would take any name for one of LSP's
 
     def __getattr__(name: str) -> Any:
         """PEP 562: to define four hundred classes takes longer than a server has for its first answer."""
-        if name not in _HOMES:
+        home = _OURS[name] if name in _OURS else f"generated.{_HOMES[name]}" if name in _HOMES else None
+        if home is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
 
-        value = getattr(import_module(f".daemon.dialects.lsp.generated.{_HOMES[name]}", __package__), name)
+        value = getattr(import_module(f".daemon.dialects.lsp.{home}", __package__), name)
         globals()[name] = value
         return value
 
 
 def __dir__() -> list[str]:
-    return sorted(_HOMES)
+    return sorted({*_HOMES, *_OURS})

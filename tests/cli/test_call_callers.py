@@ -250,7 +250,7 @@ def test_the_daemon_itself_speaks_every_dialects_framing(folder: Path) -> None:
 
 
 def test_the_page_names_every_flag() -> None:
-    parser = argparse.ArgumentParser(add_help=False)
+    parser = argparse.ArgumentParser(prog="call", add_help=False)
     add_arguments(parser)
     flags = set(re.findall(r"(?<=[ [])--?[a-z][a-z-]*", parser.format_usage()))
     assert "--dialect" in flags

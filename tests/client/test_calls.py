@@ -161,8 +161,8 @@ async def test_a_result_of_the_wrong_type_is_an_invalid_reply(wired: Any) -> Non
 async def test_a_timeout_cancels_on_the_server_and_late_answers_are_ignored(wired: Any) -> None:
     async with wired() as (peer, server):
         with pytest.raises(RequestTimeout) as raised:
-            await peer.call("slow", timeout=0.01)
-        assert (raised.value.method, raised.value.seconds, raised.value.sent) == ("slow", 0.01, True)
+            await peer.call("slow", timeout=0.2)
+        assert (raised.value.method, raised.value.seconds, raised.value.sent) == ("slow", 0.2, True)
         slow, cancel = await server.read(), await server.read()
         assert cancel == {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": slow["id"]}}
         async with anyio.create_task_group() as tasks:
@@ -218,7 +218,7 @@ async def test_cancelling_does_not_wait_for_a_server_that_does_not_read(wired: A
 async def test_a_call_that_found_the_write_queue_full_was_not_sent(wired: Any) -> None:
     async with wired(capacity=100) as (peer, server):
         with pytest.raises(RequestTimeout) as first:
-            await peer.call("m", ["x" * 1_000_000], timeout=0.01)
+            await peer.call("m", ["x" * 1_000_000], timeout=0.2)
         with pytest.raises(RequestTimeout) as second:
             await peer.call("m", timeout=0.01)
         server.transport.close()

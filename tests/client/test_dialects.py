@@ -100,9 +100,9 @@ async def test_a_handshake_that_is_refused_or_unanswered_is_a_failed_connection(
     async def ignore(server: LineServer) -> None:
         await server.read()
 
-    for serve, cause in ((refuse, MethodNotFound), (ignore, RequestTimeout)):
+    for serve, timeout, cause in ((refuse, None, MethodNotFound), (ignore, 0.05, RequestTimeout)):
         with pytest.raises(ConnectionFailed) as raised:
-            async with between(serve, timeout=0.05, retry=RetryPolicy()):
+            async with between(serve, timeout=timeout, retry=RetryPolicy()):
                 pytest.fail("there is no peer")
         assert isinstance(raised.value.__cause__, cause)
 

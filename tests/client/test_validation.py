@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from discreet.client import connect, spawn
+from discreet import OperationError
+from discreet.client import Dialect, EndBounds, blocking, connect, spawn
 from discreet.client.validation import check_timeout, encode_params
 
 
@@ -60,15 +61,52 @@ def test_a_timeout_that_is_no_number_of_seconds_is_refused(timeout: object) -> N
         (["touch", "started"], {"framing": "bogus"}, ValueError),
         (["touch", "started"], {"timeout": -1}, ValueError),
         (["touch", "started"], {"timeout": "5"}, ValueError),
+        (["touch", "started"], {"stderr": "nul"}, ValueError),
+        (["touch", "started"], {"stderr": None}, ValueError),
+        (["touch", "started"], {"bounds": 3}, TypeError),
+        (["touch", "started"], {"dialect": "lsp"}, TypeError),
+        (["touch", "started"], {"dialect": Dialect(framing="bogus")}, ValueError),  # type: ignore[arg-type]
+        (["touch", "started"], {"errors": OperationError}, TypeError),
+        (["touch", "started"], {"errors": [ValueError]}, TypeError),
+        (["touch", "started"], {"retry": True}, TypeError),
+        (["touch", "started"], {"restart": True}, TypeError),
     ],
 )
 async def test_wrong_arguments_are_refused_before_anything_is_started(
     command: Any, options: dict[str, Any], error: type[Exception], tmp_path: Path
 ) -> None:
-    with pytest.raises(error):
+    with pytest.raises(error, match=next(iter(options), "command")):
         async with connect(command, cwd=tmp_path, **options):
             pass
     assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.anyio
+async def test_a_mode_of_stderr_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(ValueError, match="stderr must be one of 'inherit', 'collect' or .*, not 'nul'"):
+        async with spawn(["cat"], stderr="nul"):  # type: ignore[arg-type]
+            pass
+
+
+@pytest.mark.parametrize("bounds", [{"eof": -1}, {"terminate": "2"}, {"kill": float("nan")}, {"eof": None}])
+def test_a_bound_that_is_no_number_of_seconds_is_refused(bounds: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(bounds))} must be a number of seconds"):
+        EndBounds(**bounds)
+
+
+def test_an_event_loop_that_there_is_not_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="backend must be one of 'asyncio', 'trio', not 'curio'"):
+        blocking.connect(["cat"], backend="curio")  # type: ignore[arg-type]
+
+
+@pytest.mark.anyio
+async def test_a_handler_that_can_not_be_called_is_refused(wired: Any) -> None:
+    async with wired() as (peer, _):
+        for register in (peer.on_request, peer.on_notification):
+            with pytest.raises(TypeError, match="handler must be a function"):
+                register("m", "print")
+        with pytest.raises(TypeError, match="handler must be a function"):
+            peer.on_unidentified_error(None)
 
 
 @pytest.mark.anyio

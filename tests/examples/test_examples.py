@@ -12,7 +12,7 @@ import pytest
 from support.programs import finished
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-APPS = {"notes": "./notes.py:notes", "editor": "./editor.py:text_document"}
+APPS = {"notes": "./notes.py:notes"}
 
 
 @pytest.fixture(params=sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()))

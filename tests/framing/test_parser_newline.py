@@ -45,20 +45,35 @@ def line_cases() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
     yield "silence-in-a-line", [ONE[:4], "silence", ONE[4:] + b"\n"], [ONE]
     yield "silence-in-an-oversize-line", [LONG * 2, "silence", ONE + b"\n" + TWO + b"\n"], ["oversize", TWO]
     yield "time-out-in-a-line", [ONE[:4], "time-out", ONE + b"\n" + TWO + b"\n"], ["length-mismatch", TWO]
-    yield "time-out-then-silence", [ONE[:4], "time-out", "silence", TWO + b"\n"], ["length-mismatch", TWO]
+    yield "time-out-then-silence", [ONE[:4], "time-out", "silence", b"\r\n" + TWO + b"\n"], ["length-mismatch", TWO]
     yield (
         "time-out-then-silence-then-the-tail",
         [ONE[:4], "time-out", "silence", ONE[4:] + b"\n" + TWO + b"\n"],
-        [
-            "length-mismatch",
-            ONE[4:],
-            "invalid-json",
-            TWO,
-        ],
+        ["length-mismatch", "length-mismatch", TWO],
     )
+    yield (
+        "the-tail-of-a-line-that-timed-out-never-runs",
+        [b"log: ", "time-out", "silence", ONE, "silence", b"\n" + TWO + b"\n"],
+        ["length-mismatch", "length-mismatch", TWO],
+    )
+    yield (
+        "a-line-may-time-out-again-and-again",
+        [b"log: ", *["time-out", "silence", b"x"] * 3, "time-out", "silence", ONE + b"\n" + TWO + b"\n"],
+        ["length-mismatch"] * 5 + [TWO],
+    )
+    yield "time-out-then-silence-then-the-end", [ONE[:4], "time-out", "silence", b" ", "end"], ["length-mismatch"]
     yield "time-out-then-the-end", [ONE[:4], "time-out", "end"], ["length-mismatch"]
-    yield "time-out-in-an-oversize-line", [LONG * 2, "time-out", "silence", TWO + b"\n"], ["oversize", TWO]
-    yield "time-out-twice", [ONE[:4], "time-out", "time-out", "silence", TWO + b"\n"], ["length-mismatch", TWO]
+    yield "time-out-in-an-oversize-line", [LONG * 2, "time-out", "silence", b"\n" + TWO + b"\n"], ["oversize", TWO]
+    yield (
+        "the-tail-of-an-oversize-line-that-timed-out-never-runs",
+        [LONG * 2, "time-out", "silence", ONE + b"\n" + TWO + b"\n"],
+        ["oversize", "oversize", TWO],
+    )
+    yield (
+        "time-out-twice",
+        [ONE[:4], "time-out", "time-out", "silence", b"\n" + TWO + b"\n"],
+        ["length-mismatch", TWO],
+    )
     yield (
         "time-out-then-an-oversize-line",
         [ONE[:4], "time-out", b"\n" + LONG * 2, "silence", ONE + b"\n" + TWO + b"\n"],
@@ -84,6 +99,8 @@ STATES: dict[str, tuple[list[Any], str, bool, bool]] = {
     "in a line": ([ONE], "in-line", True, False),
     "in an oversize line": ([LONG * 2], "dropping", True, False),
     "after a time-out": ([ONE, "time-out"], "dropping", False, True),
+    "after a time-out and silence": ([ONE, "time-out", "silence", b" "], "late-rest", False, False),
+    "in the late rest": ([ONE, "time-out", "silence", ONE], "dropping", True, False),
     "after a time-out in an oversize line": ([LONG * 2, "time-out"], "dropping", False, True),
 }
 
@@ -164,6 +181,28 @@ def test_the_first_byte_that_is_not_blank_decides(
     parser = parser_for("auto", LIMITS)
     assert outline(drive(parser, steps)) == expected
     assert parser.framing == framing
+
+
+@pytest.mark.parametrize(
+    ("before", "faults"),
+    [
+        ([LOG], [LOG + b"Content-Length: 25", BAD_JSON]),
+        ([LOG + b"\nstarting "], [LOG, BAD_JSON, b"starting Content-Length: 25", BAD_JSON]),
+        ([LOG + b"x" * 100], ["oversize"]),
+        ([LOG + b"x" * 14], ["oversize"]),
+        ([LOG, "time-out"], ["length-mismatch"]),
+        ([LOG, "time-out", "silence"], ["length-mismatch", "length-mismatch"]),
+    ],
+)
+def test_the_lines_in_a_frame_behind_a_log_line_without_an_end_never_run(
+    drive: Any, outline: Any, before: Any, faults: Any
+) -> None:
+    payload = b"x\n" + TWO + b"\n" + b"y" * 14
+    *steps, last = [*before, b""] if isinstance(before[-1], str) else before
+    parser = parser_for("auto", FrameLimits(max_body=40, max_header=64))
+    events = drive(parser, [*steps, last + encode_frame(payload, "content-length") + FRAME])
+    assert outline(events) == [*faults, "malformed-header", ONE]
+    assert parser.framing == "content-length"
 
 
 def test_a_second_choice_keeps_the_offsets_too(drive: Any) -> None:

@@ -154,6 +154,18 @@ def test_the_late_tail_of_a_body_that_timed_out_is_skipped(drive: Any, outline: 
 
 
 @settings(max_examples=300, deadline=None)
+@given(data=st.data(), text=texts(), junk=st.sampled_from([b"junk\r\n", b"X : y\n", b"\x00", b"Content-Length: x\r\n"]))
+def test_a_rest_inside_a_refused_block_does_not_set_its_json_payload_free(
+    drive: Any, outline: Any, data: Any, text: bytes, junk: bytes
+) -> None:
+    block = junk + b"Content-Length: %d\r\n\r\n" % len(text)
+    at = data.draw(st.integers(1, len(block) - 1))
+    parser = ContentLengthParser(FrameLimits())
+    events = drive(parser, [block[:at], "silence", block[at:] + text, "silence", B])
+    assert [event for event in outline(events) if isinstance(event, bytes)] in ([TWO], [text, TWO])
+
+
+@settings(max_examples=300, deadline=None)
 @given(
     data=st.data(), text=texts(), wrap=st.sampled_from(["unframed", "too long", "too short", "oversize", "bare header"])
 )

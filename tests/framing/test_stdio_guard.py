@@ -306,3 +306,34 @@ print(*sorted(set(sys.modules) - before))
     heavy = {"anyio", "asyncio", "json", "logging", "pathlib", "socket", "structlog", "subprocess", "threading"}
     assert "discreet" in loaded
     assert not loaded & heavy
+
+
+# -- the end ----------------------------------------------------------------------------------------------------------
+
+LOUD = """
+import threading, time
+
+def shout(out):
+    while True:
+        print("x" * 200, file=out)
+
+for out in (sys.stdout, sys.stderr, None):
+    threading.Thread(target=shout, args=(out,), daemon=True).start()
+"""
+
+
+def test_a_thread_that_prints_without_end_does_not_abort_the_interpreter_at_its_end() -> None:
+    (texts, *_) = run(
+        f"""
+from discreet.framing.stdio_guard import discard_output
+report()
+assert reader.stop(60)
+{LOUD}
+while select.select([], [1], [], 0)[1]:
+    os.sched_yield()  # until a thread waits in its print, for nobody reads the pipe any more
+discard_output()
+print("dropped")
+sys.stderr.write("dropped too")
+""".replace("import threading", "import select, threading")
+    )
+    assert texts == []

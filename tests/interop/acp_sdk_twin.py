@@ -1,6 +1,6 @@
 """The same agent as examples/acp_agent/tidy.py, on the official SDK for Python. It speaks ACP only."""
 
-# ruff: noqa: ANN001, ANN002, ANN201, ANN204
+# ruff: noqa: ANN201, ANN204
 from __future__ import annotations
 
 import asyncio

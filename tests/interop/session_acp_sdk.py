@@ -3,7 +3,7 @@
 Arguments: a folder with a file `a.txt`, then the agent's command.
 """
 
-# ruff: noqa: ANN001, ANN002, ANN201, ANN204
+# ruff: noqa: ANN002, ANN201, ANN204
 from __future__ import annotations
 
 import asyncio

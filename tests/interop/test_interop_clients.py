@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ import pytest
 from support.requirements import missing
 
 Place = Any
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "language_server" / "todo_server.py"
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the clients are started by way of a POSIX shell")
 
@@ -33,6 +36,10 @@ SESSION = {
 """What every session prints."""
 
 
+LANGUAGE_SERVER = {"diagnostics": "2", "hover": "`rose`: 2 times", "completion": "3"}
+"""What every editor sees of the language server of the examples."""
+
+
 def said(done: subprocess.CompletedProcess[bytes]) -> dict[str, str]:
     lines = done.stdout.decode().splitlines()
     return {name: value for name, _, value in (line.partition("=") for line in lines)}
@@ -40,6 +47,11 @@ def said(done: subprocess.CompletedProcess[bytes]) -> dict[str, str]:
 
 def tool(name: str) -> str:
     return shutil.which(name) or missing(f"{name} is not installed")
+
+
+def pygls_python() -> str:
+    python = os.environ.get("DISCREET_INTEROP_PYTHON")
+    return python or (sys.executable if importlib.util.find_spec("pygls") else missing("pygls is not installed"))
 
 
 def test_a_session_of_emacs_runs_from_its_handshake_to_its_end(place: Place) -> None:
@@ -66,6 +78,35 @@ def test_neovims_language_client_has_nothing_to_complain_about(place: Place) -> 
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_neovim_edits_with_the_language_server_of_the_examples(place: Place) -> None:
+    shutil.copy(EXAMPLE, place.folder)
+    done = place.run([tool("nvim"), "--headless", "-u", "NONE", "-c", "luafile language_server.lua", "-c", "cq"])
+    renamed = "# TODO tulip|TODO 🌹 tulip tulip DONE"
+    changed = {"changed": "`rose`: 3 times", "renamed": renamed, "status": "0"}
+    assert said(done) == {**LANGUAGE_SERVER, **changed}, done.stderr
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_eglot_edits_with_the_language_server_of_the_examples(place: Place) -> None:
+    shutil.copy(EXAMPLE, place.folder)
+    emacs = tool("emacs")
+    if place.run([emacs, "--batch", "-q", "--eval", "(require 'eglot)"]).returncode:
+        missing("eglot is not installed")
+    done = place.run([emacs, "--batch", "-q", "-l", "language_server.el"])
+    changed = {"name": "todo", "changed": "`rose`: 3 times", "status": "ended"}
+    assert said(done) == {**LANGUAGE_SERVER, **changed}, done.stderr
+    assert done.returncode == 0
+
+
+def test_the_types_of_pygls_accept_all_that_the_language_server_of_the_examples_says(place: Place) -> None:
+    shutil.copy(EXAMPLE, place.folder)
+    done = place.run([pygls_python(), "-P", "language_server_pygls.py"])
+    told = {name: LANGUAGE_SERVER[name] for name in ("diagnostics", "hover")}
+    more = {"encoding": "utf-32", "renamed": "1:7-1:11", "pulled": "2", "edits": "2", "command": "True"}
+    assert said(done) == {**told, **more}, done.stderr
+    assert done.returncode == 0
+
+
 def test_a_session_of_vscode_jsonrpc_runs_from_its_handshake_to_its_end(place: Place) -> None:
     node = tool("node")
     modules = [os.environ.get("NODE_PATH", "")]
@@ -83,9 +124,6 @@ def test_a_session_of_vscode_jsonrpc_runs_from_its_handshake_to_its_end(place: P
 
 
 def test_a_session_of_pygls_runs_from_its_handshake_to_its_end(place: Place) -> None:
-    python = os.environ.get("DISCREET_INTEROP_PYTHON")
-    if python is None:
-        python = sys.executable if importlib.util.find_spec("pygls") else missing("pygls is not installed")
-    done = place.run([python, "-P", "session_pygls.py"])
+    done = place.run([pygls_python(), "-P", "session_pygls.py"])
     assert said(done) == {**SESSION, "chatter": "2000", "garbage": "42"}, done.stderr
     assert (done.returncode, done.stderr) == (0, b"")

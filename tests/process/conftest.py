@@ -90,6 +90,13 @@ def flood(lines: int) -> int:
         print("x" * 200, number)
     return lines
 
+@app.mutation()
+def shout() -> None:
+    def without_end():
+        while True:
+            print("x" * 200)
+    threading.Thread(target=without_end, daemon=True).start()
+
 @app.query()
 def pid() -> int:
     return os.getpid()
@@ -191,12 +198,15 @@ def command() -> list[str]:
 
 @pytest.fixture
 def spawn(app_directory: Path, command: list[str]) -> Iterator[Spawn]:
-    """`spawn("serve", "./app.py:app", …)`; whatever still runs at the end of the test is killed."""
+    """`spawn("serve", "./app.py:app", …)`; whatever still runs at the end of the test is killed.
+
+    The drain window is so long that nothing is cut off on a busy machine. A test of the window itself sets its own.
+    """
     running: list[subprocess.Popen[bytes]] = []
 
     def start(*args: str, env: dict[str, str] | None = None, **options: Any) -> Spawned:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-        environment = {**os.environ, **(env or {})}
+        environment = {**os.environ, "DISCREET_DRAIN_TIMEOUT": str(DEADLINE_SECONDS / 2), **(env or {})}
         process = subprocess.Popen([*command, *args], cwd=app_directory, env=environment, **pipes)
         running.append(process)
         return Spawned(process)

@@ -83,6 +83,33 @@ def test_a_second_signal_ends_at_once(spawn: Spawn) -> None:
     assert child.wait() == 1
 
 
+SLOW_LOOP = """
+import sys, time
+from discreet import Service
+
+app = Service("app")
+
+class SlowToLoad:
+    def find_spec(self, name, path=None, target=None):
+        if name == "anyio":
+            sys.meta_path.remove(self)
+            time.sleep(2.5)  # several drain windows
+
+sys.meta_path.insert(0, SlowToLoad())
+"""
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_machine_that_loads_the_event_loop_slowly_is_no_reason_to_give_up_the_client(
+    spawn: Spawn, app_directory: Path, backend: str
+) -> None:
+    (app_directory / "slow.py").write_text(SLOW_LOOP)
+    child = spawn("serve", "./slow.py:app", "--drain-timeout", "0.5", "--backend", backend)
+    assert child.call(1, "version")["id"] == 1
+    assert child.end() == 0
+    assert "client.unresponsive" not in child.stderr()
+
+
 def test_a_handler_that_keeps_the_loop_busy_can_not_keep_the_process_alive(spawn: Spawn, app_directory: Path) -> None:
     child = spawn("serve", "./app.py:app", "--drain-timeout", "0.3")
     child.write(request(1, "version"))
@@ -91,6 +118,13 @@ def test_a_handler_that_keeps_the_loop_busy_can_not_keep_the_process_alive(spawn
     wait_until((app_directory / "hogging").exists)
     child.signal(signal.SIGTERM)
     assert child.wait() == 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_thread_that_prints_without_end_does_not_abort_the_process_at_its_end(spawn: Spawn, backend: str) -> None:
+    child = spawn("serve", "./app.py:app", "--backend", backend, stderr=subprocess.DEVNULL)
+    child.call(1, "app/shout")
+    assert child.end() == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
@@ -103,7 +137,8 @@ def test_a_signal_that_was_ignored_at_the_start_stays_ignored(spawn: Spawn, numb
 
 
 def test_shutdown_answers_drains_and_exits_without_waiting_for_the_client(spawn: Spawn) -> None:
-    child = spawn("serve", "./app.py:app")
+    child = spawn("serve", "./app.py:app", "--drain-timeout", "4")  # for so long it waits for `exit`
+    child.call("warm", "app/sleep", {"seconds": 0})  # loading the event loop is no part of the window
     child.write(request(1, "app/sleep", {"seconds": 0.2}) + request(2, "shutdown") + request(3, "version"))
     answers = {message["id"]: message for message in child.read_all()}
     assert answers[2]["result"] == {"message": "Shutting down gracefully"}

@@ -44,11 +44,11 @@ class Wire:
 
 
 @asynccontextmanager
-async def relayed(code: str) -> AsyncIterator[tuple[Wire, ServerProcess]]:
-    """A session that must be over when the block ends."""
+async def relayed(code: str, *, eof: float = 0.2) -> AsyncIterator[tuple[Wire, ServerProcess]]:
+    """A session that must be over when the block ends. `eof` is how long a server may be silent after its input's end."""
     wire = Wire()
     ends = ClientStreams(wire.incoming, wire.outgoing, hung_up=lambda: wire.gone)
-    bounds = EndBounds(eof=0.2, terminate=1.0)
+    bounds = EndBounds(eof=eof, terminate=1.0)
     with anyio.fail_after(DEADLINE_SECONDS):
         async with spawn([sys.executable, "-I", "-S", "-c", code], bounds=bounds) as server:
             async with anyio.create_task_group() as tasks:
@@ -66,7 +66,7 @@ async def read_all(transport: MemoryTransport) -> bytes:
 
 async def test_every_byte_passes_in_both_directions_and_is_observed() -> None:
     data = bytes(range(256)) * 8192
-    async with relayed(ECHO) as (wire, server), anyio.create_task_group() as tasks:
+    async with relayed(ECHO, eof=DEADLINE_SECONDS) as (wire, server), anyio.create_task_group() as tasks:
 
         async def send() -> None:
             await wire.stdin.send(data)
@@ -114,8 +114,9 @@ async def test_a_server_that_stays_silent_after_the_clients_end_is_terminated() 
 
 
 async def test_a_server_that_still_writes_after_the_clients_end_may_finish() -> None:
-    code = "import os, time\nos.read(0, 1)\nfor _ in range(8): time.sleep(0.05); os.write(1, b'.')"
-    async with relayed(code) as (wire, server):
+    code = "import os, time\nos.write(1, b'!')\nos.read(0, 1)\nfor _ in range(8): time.sleep(0.1); os.write(1, b'.')"
+    async with relayed(code, eof=0.7) as (wire, server):  # less than all its pauses together
+        assert await wire.stdout.receive() == b"!"
         wire.stdin.send_eof()
         assert await read_all(wire.stdout) == b"." * 8
         assert await server.wait() == 0

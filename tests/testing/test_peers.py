@@ -166,9 +166,11 @@ async def test_the_traceback_of_a_failed_handler_is_shown_at_the_end(capsys: pyt
 async def test_what_still_runs_at_the_end_has_the_drain_window() -> None:
     service = Service("slow")
     ended: list[str] = []
+    begun = anyio.Event()
 
     @service.mutation()
     async def work() -> None:
+        begun.set()
         try:
             await anyio.sleep_forever()
         finally:
@@ -177,7 +179,7 @@ async def test_what_still_runs_at_the_end_has_the_drain_window() -> None:
     with anyio.fail_after(DEADLINE_SECONDS):
         async with in_memory(service, drain_timeout=0.05) as peer:
             await peer.notify("slow/work")
-            await peer.call("version")
+            await begun.wait()
     assert ended == ["work"]
 
 
@@ -227,3 +229,12 @@ async def test_an_undeclared_error_is_internal_in_memory_too() -> None:
         with pytest.raises(InternalError) as failed:
             await peer.call("odd/fail")
     assert failed.value.failure.code == "ODD"
+
+
+@pytest.mark.parametrize("settings", [{"framing": "bogus"}, {"max_concurrency": -1}, {"request_timeout": "soon"}])
+async def test_a_wrong_value_of_a_setting_is_refused_before_anything_is_started(
+    opening: Opening, settings: dict[str, object]
+) -> None:
+    with pytest.raises(UsageError):
+        async with opening(**settings):
+            pass

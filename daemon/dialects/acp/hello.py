@@ -11,6 +11,7 @@ from ....errors.failures import InvalidParams
 from ....errors.type_building import convert
 from ...operations.context import ClientInfo, Context
 from ...operations.service import Service
+from ...services.handshake import run_initializers
 from .errors import AuthenticationFailed
 from .generated import methods_of_agents as wire
 from .generated.tables import PROTOCOL_VERSION
@@ -65,8 +66,7 @@ def add_hello(service: Service, session: AcpSession, surface: Surface) -> None:
         async def initialize_services(ctx: Context, params: Hello, /) -> wire.InitializeResponse:
             """Say who the agent is and what it can do."""
             answer = welcome(params)
-            for hook in hooks:
-                await ctx.call(hook.name, msgspec.to_builtins(params))
+            await run_initializers(ctx, hooks, msgspec.to_builtins(params))
             return answer
 
         uses = frozenset(hook.name for hook in hooks)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ....errors.failures import Failure
     from ...agents.requests import Caller
     from ...agents.service.request_handler import RequestHandler
+    from ...documents.store import Documents
     from ...rpc.dialect import Dialect
     from ...services.builtins import Life
     from ..surface import Surface
@@ -78,6 +79,13 @@ class AcpSession:
         self._capabilities = capabilities_of(saved.client)
         self._sessions = Sessions(self.options, bytes(saved.sessions))
         self.dialect: Dialect = AcpDialect(self._sessions)
+
+    @property
+    def documents(self) -> Documents:
+        """ACP has none."""
+        from ...documents.store import Documents  # late: nobody asks for it here
+
+        return Documents()
 
     def services(self) -> Iterable[Service]:
         self._check_numbers()

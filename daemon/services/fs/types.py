@@ -75,6 +75,14 @@ class Cancellable(Protocol):
         ...
 
 
+class Holder(Cancellable, Protocol):
+    """What a watch needs of it besides."""
+
+    def hold_memory(self, size: int) -> None:
+        """Count so many bytes more, or fewer where `size` is negative. Raises `FailureError` where there is no room."""
+        ...
+
+
 class FileNotFound(OperationError, code="FILE_NOT_FOUND", http_status=404):
     """The file does not exist."""
 

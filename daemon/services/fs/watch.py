@@ -7,6 +7,7 @@ effect lasts, however many happen together and however slowly the events are rea
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from sys import getsizeof
 from time import monotonic
 from typing import TypeAlias, final
 
@@ -23,13 +24,20 @@ from .types import (
     Cancellable,
     Change,
     Changes,
+    Holder,
     PathText,
     TooManyEntries,
     WatchInterval,
 )
 
 MAX_WATCHES = 16
-"""Watches at the same time. Each may keep a worker thread busy, and remembers up to 50,000 names."""
+"""Watches at the same time. Each may keep a worker thread busy, and remembers up to 50,000 names, counted as memory."""
+
+_LISTINGS_HELD = 2
+"""A scan makes a second listing beside the one that it is compared with."""
+
+_ENTRY_BYTES = 200
+"""What an entry of a listing takes besides its name (CPython, 64 bit): measured, not exact."""
 
 PAUSE_FACTOR = 4
 """The pause after a scan is at least this many times as long as the scan, so that a large tree leaves the CPU free."""
@@ -57,7 +65,7 @@ class FileWatcher:
 
     async def watch(
         self,
-        ctx: Cancellable,
+        ctx: Holder,
         path: PathText = ".",
         recursive: bool = True,
         interval: WatchInterval = DEFAULT_WATCH_SECONDS,
@@ -72,8 +80,17 @@ class FileWatcher:
             start = self._root.parse_path(path)
             scanner = _TreeScanner(self._root, ctx, path, start, max_entries=self._max_entries, recursive=recursive)
             signal = self._change_signal(self._root.path)
+            held = 0
+
+            def hold() -> None:
+                nonlocal held
+                more = _LISTINGS_HELD * scanner.size - held
+                ctx.hold_memory(more)
+                held += more
+
             try:
                 await _in_thread(scanner.scan)
+                hold()
                 await signal.watch(scanner.directories)
                 before = await _in_thread(scanner.scan)  # changes from before the signal was in place
                 await signal.watch(scanner.directories)
@@ -81,11 +98,13 @@ class FileWatcher:
                 while True:
                     await signal.wait(max(interval, scanner.seconds * PAUSE_FACTOR))
                     after = await _in_thread(scanner.scan)
+                    hold()
                     for changes in _events(before, after):
                         yield changes
                     await signal.watch(scanner.directories)
                     before = after
             finally:
+                ctx.hold_memory(-held)
                 await signal.close()
 
 
@@ -110,7 +129,9 @@ async def _in_thread(work: Callable[[], _Tree]) -> _Tree:
 
 @final
 class _TreeScanner:
-    """Scans one directory. After a scan, `seconds` is its duration and `directories` are those that it has read."""
+    """Scans one directory. After a scan, `seconds` is its duration, `size` about what its listing takes in bytes, and
+    `directories` are those that it has read.
+    """
 
     def __init__(
         self, root: Root, ctx: Cancellable, path: str, start: PathParts, *, max_entries: int, recursive: bool
@@ -122,6 +143,7 @@ class _TreeScanner:
         self._max_entries = max_entries
         self._recursive = recursive
         self.seconds = 0.0
+        self.size = 0
         self.directories: frozenset[PathParts] = frozenset()
         from .search import VERSION_CONTROL_DIRECTORIES  # late: loaded by the first search or watch, not at the start
 
@@ -146,6 +168,7 @@ class _TreeScanner:
             except OSError:  # not permitted, removed, or replaced by something else
                 continue
         self.seconds = monotonic() - began
+        self.size = sum(_ENTRY_BYTES + getsizeof(parts[-1]) for parts in tree)
         self.directories = frozenset(read)
         return tree
 

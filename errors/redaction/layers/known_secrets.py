@@ -64,7 +64,7 @@ class KnownSecrets:
                 self._variants = None
 
     def scrub(self, text: str, replace: Replace) -> str:
-        """Replace every variant of every secret, the longest first."""
+        """Replace every variant of every secret. Returns `CUT` for a text that is too costly to search."""
         if not self._secrets:
             return text
         variants = self._variants

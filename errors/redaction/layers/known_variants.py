@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from html import escape
 from json import dumps
@@ -11,13 +12,21 @@ from typing import Final, final
 from urllib.parse import quote, quote_plus
 
 from ..limits import MIN_SECRET_LENGTH
-from ..marks import Replace
+from ..marks import CUT, Replace
 
 MAX_WIDE_LENGTH: Final = 256
 """Characters of the longest secret of which encodings are kept that are a multiple of its length."""
 
-_MANY: Final = 128
-"""Variants from which on a text's pieces are looked up in a table: searching for each variant takes longer."""
+_FEW: Final = 128
+"""Variants up to which a text is first searched for each of them: looking its pieces up in a table takes longer."""
+
+_STRIDE: Final = 4
+_GRAM: Final = MIN_SECRET_LENGTH - _STRIDE + 1
+"""Characters that are looked up at every `_STRIDE`-th place: a beginning of `MIN_SECRET_LENGTH` holds one such piece."""
+
+_COMPARED: Final = 1 << 20
+_COMPARED_PER_CHARACTER: Final = 64
+"""How many characters of variants one search may compare, besides `_COMPARED`, for each character of the text."""
 
 _COMMON = frozenset(
     "true false none null undefined localhost localdomain production development staging testing default disabled"
@@ -39,57 +48,107 @@ _ESCAPES: Final = re.compile(
 """One character in the escapes of JSON, Python, JavaScript, URLs (also escaped twice) and HTML."""
 
 
+class _TooManyComparedError(Exception):
+    """A search has compared as many characters as it may."""
+
+
 @final
 class Variants:
-    """All variants of all secrets, the longest first."""
+    """All variants of all secrets, sorted: those that begin alike stand together."""
 
     def __init__(self, variants: Iterable[str]) -> None:
-        self._variants: Final = sorted(set(variants), key=lambda variant: (-len(variant), variant))
-        many = len(self._variants) > _MANY
-        self._heads: Final = {variant[:MIN_SECRET_LENGTH] for variant in self._variants} if many else None
+        self._sorted: Final = sorted(set(variants))
+        self._prefixes: Final = _longest_prefixes(self._sorted)
+        self._heads: Final = _heads_of(self._sorted)
+        self._grams: Final = {head[at : at + _GRAM] for head in self._heads for at in range(_STRIDE)}
 
     def scrub(self, text: str, replace: Replace) -> str:
-        """Replace every variant, also where single characters of it are escaped."""
-        text = self._scrub_plain(text, replace)
-        if ("%" in text or "\\" in text or "&#" in text) and _ESCAPES.search(text):
-            text = self._scrub_escaped(text, replace)
-        return text
+        """Replace every variant, also where single characters of it are escaped. What overlaps is one replacement.
 
-    def _may_hold_any(self, text: str) -> bool:
-        if self._heads is None:
-            return True
-        ends = range(MIN_SECRET_LENGTH, len(text) + 1)
-        return not self._heads.isdisjoint(text[end - MIN_SECRET_LENGTH : end] for end in ends)
+        Returns `CUT` where that would compare too many characters.
+        """
+        try:
+            text = self._scrub_plain(text, replace)
+            if ("%" in text or "\\" in text or "&#" in text) and _ESCAPES.search(text):
+                text = self._scrub_escaped(text, replace)
+        except _TooManyComparedError:
+            return CUT
+        return text
 
     def _scrub_plain(self, text: str, replace: Replace) -> str:
-        if not self._may_hold_any(text):
-            return text
-        for variant in self._variants:
-            if variant in text:
-                pieces = text.split(variant)
-                text = "".join(piece + replace(variant) for piece in pieces[:-1]) + pieces[-1]
-        return text
+        pieces: list[str] = []
+        done = 0
+        for begin, end in self._find_all(text):
+            pieces += text[done:begin], replace(text[begin:end])
+            done = end
+        return "".join((*pieces, text[done:])) if pieces else text
 
     def _scrub_escaped(self, text: str, replace: Replace) -> str:
         decoded, ends = _decode(text)
-        if not self._may_hold_any(decoded):
-            return text
-        spans: list[tuple[int, int]] = []
-        for variant in self._variants:
-            at = decoded.find(variant)
-            while at >= 0:
-                spans.append((at, at + len(variant)))
-                at = decoded.find(variant, at + len(variant))
         pieces: list[str] = []
         done = 0
-        for first, last in sorted(spans):
-            begin, end = (ends[first - 1] if first else 0), ends[last - 1]
-            if begin < done:  # a shorter variant within a longer one
-                done = max(done, end)
-                continue
+        for first, last in self._find_all(decoded):
+            begin = ends[first - 1] if first else 0
             pieces += text[done:begin], replace(decoded[first:last])
-            done = end
-        return "".join((*pieces, text[done:]))
+            done = ends[last - 1]
+        return "".join((*pieces, text[done:])) if pieces else text
+
+    def _find_all(self, text: str) -> list[tuple[int, int]]:
+        """Where variants stand, in order. Overlapping ones are one span."""
+        if len(self._sorted) <= _FEW and not any(variant in text for variant in self._sorted):
+            return []
+        heads = self._heads
+        left = _COMPARED + _COMPARED_PER_CHARACTER * len(text)
+        lengths: dict[str, int] = {}  # of the variants that windows begin with: hostile texts repeat
+        spans: list[tuple[int, int]] = []
+        for at in self._starts(text):
+            first, after, longest = heads[text[at : at + MIN_SECRET_LENGTH]]
+            window = text[at : at + longest]
+            length = lengths.get(window)
+            if length is None:
+                index = bisect_right(self._sorted, window, first, after) - 1
+                while index >= first and not window.startswith(self._sorted[index]):
+                    index = self._prefixes[index]
+                    left -= len(window)
+                length = lengths[window] = len(self._sorted[index]) if index >= first else 0
+                left -= len(window)
+            left -= len(window)
+            if left < 0:
+                raise _TooManyComparedError
+            if length and spans and at < spans[-1][1]:
+                spans[-1] = (spans[-1][0], max(spans[-1][1], at + length))
+            elif length:
+                spans.append((at, at + length))
+        return spans
+
+    def _starts(self, text: str) -> list[int]:
+        """Where text stands that variants begin with. Looks at every fourth place first: each beginning covers one."""
+        grams, heads = self._grams, self._heads
+        near = [at for at in range(0, len(text) - _GRAM + 1, _STRIDE) if text[at : at + _GRAM] in grams]
+        around = (start for at in near for start in range(max(0, at - _STRIDE + 1), at + 1))
+        return [start for start in around if text[start : start + MIN_SECRET_LENGTH] in heads]
+
+
+def _longest_prefixes(variants: list[str]) -> list[int]:
+    """For each of the sorted variants, the index of the longest other one that it begins with, or -1."""
+    prefixes: list[int] = []
+    open_prefixes: list[int] = []
+    for index, variant in enumerate(variants):
+        while open_prefixes and not variant.startswith(variants[open_prefixes[-1]]):
+            open_prefixes.pop()
+        prefixes.append(open_prefixes[-1] if open_prefixes else -1)
+        open_prefixes.append(index)
+    return prefixes
+
+
+def _heads_of(variants: list[str]) -> dict[str, tuple[int, int, int]]:
+    """For each beginning: the index of the first variant with it, that after the last one, and the longest one's length."""
+    heads: dict[str, tuple[int, int, int]] = {}
+    for index, variant in enumerate(variants):
+        head = variant[:MIN_SECRET_LENGTH]
+        first, _, longest = heads.get(head, (index, index, 0))
+        heads[head] = first, index + 1, max(longest, len(variant))
+    return heads
 
 
 def _decode(text: str) -> tuple[str, list[int]]:

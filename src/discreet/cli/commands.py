@@ -54,6 +54,12 @@ VERBS: Final[dict[str, Verb]] = {
         "Start daemons in a temporary folder, call them, and show what goes over the wire.",
         ("discreet demo",),
     ),
+    "new": Verb(
+        "new",
+        "KIND NAME",
+        "Make a folder with a project that runs and passes its tests.",
+        ("discreet new lsp my_server", "discreet new service shop"),
+    ),
     "doctor": Verb(
         "doctor",
         "[APP ...] [FLAG ...] [--json]",

@@ -35,7 +35,7 @@ async def spawned(
 
     Raises as `in_memory` does for settings. For an app that can't be hosted, the first call raises `ConnectionFailed`.
     """
-    command = [sys.executable, "-P", "-m", "discreet", "serve", *flags_of(apps, settings)]
+    command = [sys.executable, "-P", "-m", "discreet", "serve", *flags_of(apps, settings, cwd or ".")]
     framing = client_framing(settings.get("framing"))
     environ = _with_absolute_paths(os.environ if env is None else env)
     async with connect(command, cwd=cwd, env=environ, framing=framing, timeout=timeout, stderr=stderr) as peer:

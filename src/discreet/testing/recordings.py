@@ -11,7 +11,7 @@ from typing import Any, final
 
 import anyio
 
-from ..client.validation import StrPath
+from ..client.validation import Backend, StrPath, check_backend, check_timeout
 from ..daemon.operations.access import IdentityProvider
 from ..daemon.operations.service import Service
 from ..errors.redaction import load_environment
@@ -37,7 +37,7 @@ def replayed(
     *services: Service,
     ignore: Iterable[str] = (),
     timeout: float = WAIT_SECONDS,
-    backend: str = "asyncio",
+    backend: Backend = "asyncio",
     provider: IdentityProvider | None = None,
     credentials: Mapping[str, str] | None = None,
     **settings: Any,  # those of `in_memory`
@@ -52,9 +52,11 @@ def replayed(
     message of the server, in seconds. The other arguments are those of `in_memory`. The recorded framing has no effect.
 
     Returns the report, with notes on what could not be played. Raises `RecordingDiffers` (an `AssertionError`) with all
-    differences, `RecordingError` for a file that is no recording, `OSError`, `ValueError` for an `ignore` that names no
-    field, and what `in_memory` raises.
+    differences, `RecordingError` for a file that is no recording, `OSError`, `ValueError` for another `backend`, a wrong
+    `timeout` or an `ignore` that names no field, and what `in_memory` raises.
     """
+    check_backend(backend)
+    check_timeout(timeout)
     script = build_script(read_recording(path))
     load_environment(os.environ)
 

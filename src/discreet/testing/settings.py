@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ..client.validation import StrPath
 from ..daemon.settings import Settings
 from ..daemon.settings.flags import to_argv
 from ..daemon.settings.keywords import from_keywords
@@ -26,10 +27,12 @@ def settings_of(arguments: Mapping[str, Any]) -> Settings:
     return Settings(**values)
 
 
-def flags_of(apps: tuple[str, ...], arguments: Mapping[str, Any]) -> list[str]:
-    """Return the arguments of a `discreet serve` that hosts these apps. Raises `TypeError` for an unknown setting."""
-    given = {field: value for field, value in from_keywords(arguments).items() if value.value is not False}
-    return to_argv({"apps": RawValue([*apps], "apps"), **given})
+def flags_of(apps: tuple[str, ...], arguments: Mapping[str, Any], directory: StrPath) -> list[str]:
+    """Return the arguments of a `discreet serve` that hosts these apps and runs in this directory. Raises as `settings_of`."""
+    values = {field: value for field, value in from_keywords(arguments).items() if value.value is not False}
+    for field, given in values.items():
+        parse_value(_OPTION_OF_FIELD[field], given, os.path.abspath(directory))
+    return to_argv({"apps": RawValue([*apps], "apps"), **values})
 
 
 def client_framing(setting: str | None) -> Framing:

@@ -259,7 +259,7 @@ async def test_handlers_stay_registered_over_a_restart(servers: Servers) -> None
         await connector.connection()
         body = b'{"jsonrpc":"2.0","method":"told"}'
         await servers.ends[-1].send(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-        with anyio.move_on_after(10):
+        with anyio.move_on_after(DEADLINE_SECONDS):
             await heard.wait()
         assert heard.is_set()
 

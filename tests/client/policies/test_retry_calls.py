@@ -169,7 +169,7 @@ async def test_a_server_without_a_listing_is_asked_for_it_once(wired: Any) -> No
 @pytest.mark.anyio
 async def test_a_query_that_timed_out_is_retried_under_a_new_id(wired: Any) -> None:
     answers = {"files/read": [SILENCE, DONE]}
-    result, server = await outcome(wired, "files/read", answers, idempotent=True, timeout=0.05)
+    result, server = await outcome(wired, "files/read", answers, idempotent=True, timeout=0.5)
     assert result == "done"
     assert server.asked[0]["id"] != server.asked[1]["id"]
 

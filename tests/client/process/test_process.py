@@ -188,7 +188,8 @@ while request := read():
 """
     heard: list[str] = []
     with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(hostile(source), stderr=heard.append) as peer:
+        bounds = EndBounds(eof=DEADLINE_SECONDS)  # it may begin only after the call was given up
+        async with connect(hostile(source), stderr=heard.append, bounds=bounds) as peer:
             with pytest.raises(RequestTimeout):
                 await peer.call("m", timeout=0.5)
     assert heard == ["m", "$/cancelRequest"]

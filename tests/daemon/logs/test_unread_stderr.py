@@ -36,6 +36,37 @@ def test_a_reader_that_never_reads_blocks_no_caller_and_close_keeps_its_bound(
     reader.vanish()
 
 
+def test_close_gives_up_a_reader_that_takes_nothing_long_before_its_own_bound(
+    logger: Logger, started: Callable[[int], LogWriter]
+) -> None:
+    reader = Reader(reads=False)
+    logs = started(reader.stderr)
+    for _ in range(MAX_EVENTS):
+        logger.warning("noise", text="x" * 200)
+    dropped: list[int] = []
+    within_deadline(lambda: dropped.append(logs.close(10 * DEADLINE_SECONDS, reader_timeout=0.05)))
+    assert dropped[0] > 0
+    reader.vanish()
+
+
+class SlowToRender:
+    """As the renderers are on a busy machine, where importing them takes longer than any reader is waited for."""
+
+    def __repr__(self) -> str:
+        threading.Event().wait(0.1)
+        return "rendered"
+
+
+def test_the_bound_for_the_reader_does_not_count_the_time_that_rendering_takes(
+    logger: Logger, started: Callable[[int], LogWriter]
+) -> None:
+    reader = Reader()
+    logs = started(reader.stderr)
+    logger.error("last", value=SlowToRender())
+    assert logs.close(reader_timeout=0.001) == 0
+    assert [line["event"] for line in reader.lines()] == ["daemon.started", "last"]
+
+
 def test_when_a_slow_reader_reads_again_every_line_is_there_or_counted_where_it_is_missing(
     logger: Logger, started: Callable[[int], LogWriter]
 ) -> None:

@@ -8,9 +8,12 @@ import random
 import string
 import threading
 from collections.abc import Callable
+from typing import Any, SupportsIndex
 from urllib.parse import quote, quote_plus
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from discreet.errors.redaction import Scrubber
 from discreet.errors.redaction.layers.known_secrets import MAX_CHARACTERS, MAX_SECRET_LENGTH, MAX_SECRETS, KnownSecrets
@@ -165,6 +168,78 @@ def test_the_characters_of_all_secrets_are_bounded() -> None:
     known.discard(f"{count:08}" * (MAX_SECRET_LENGTH // 8))
     known.add("short-secret")
     assert len(known) == count
+
+
+def test_secrets_that_overlap_are_hidden_as_a_whole() -> None:
+    known = KnownSecrets()
+    for secret in ("abcdefgh1234", "gh1234567890-longer", "abcdefgh", "a1b2c3d4e5"):
+        known.add(secret)
+    assert known.scrub("x abcdefgh1234567890-longer a1b2c3d4e5a1b2c3d4e5", lambda _: "*") == "x * **"
+    assert known.scrub("x %61bcdefgh%31234567890-longe%72 y", lambda _: "*") == "x * y"
+
+
+class Counted(str):
+    """A text that counts how many of its characters a search looks at."""
+
+    __slots__ = ("looked_at",)
+
+    def __new__(cls, text: str) -> Counted:
+        made = super().__new__(cls, text)
+        made.looked_at = 0
+        return made
+
+    def __getitem__(self, key: SupportsIndex | slice) -> str:
+        found = super().__getitem__(key)
+        self.looked_at += len(found)
+        return found
+
+    def __contains__(self, part: object) -> bool:
+        self.looked_at += len(self)
+        return super().__contains__(part)  # type: ignore[operator]
+
+    def find(self, *where: Any) -> int:
+        self.looked_at += len(self)
+        return super().find(*where)
+
+    def split(self, *at: Any) -> list[str]:  # type: ignore[override]
+        self.looked_at += len(self)
+        return super().split(*at)
+
+
+PIECES = st.text("ab-", min_size=1, max_size=12)
+LOOKED_AT_PER_CHARACTER = 256
+
+
+@example(piece=None, repeats=1_000, secrets=[("-" * 12, 12, "x")], number=100, tail="")
+@example(piece=None, repeats=1_000, secrets=[("ab-" * 4, 300, "x")], number=100, tail="-")
+@settings(max_examples=25, deadline=None)
+@given(
+    piece=PIECES | st.none(),
+    repeats=st.integers(1, 1_000),
+    secrets=st.lists(st.tuples(PIECES, st.integers(8, 300), PIECES), min_size=1, max_size=4),
+    number=st.sampled_from([1, 100]),
+    tail=st.text("ab-xyz", max_size=20),
+)
+def test_a_search_looks_at_each_character_a_bounded_number_of_times(
+    piece: str | None, repeats: int, secrets: list[tuple[str, int, str]], number: int, tail: str
+) -> None:
+    known = KnownSecrets()
+    added = [f"{(begin * size)[:size]}{end}{index}" for begin, size, end in secrets for index in range(number)]
+    for secret in added:
+        known.add(secret)
+    text = Counted((piece or secrets[0][0]) * repeats + tail)
+    scrubbed = known.scrub(text, lambda _: "*")
+    assert text.looked_at <= LOOKED_AT_PER_CHARACTER * len(text) + 4 * 2**20
+    assert not any(secret in scrubbed for secret in added if len(set(secret)) > 2)
+
+
+@pytest.mark.parametrize("number", [1, 300])
+def test_a_text_that_is_too_costly_to_search_is_cut(number: int) -> None:
+    known = KnownSecrets()
+    for index in range(number):
+        known.add("-" * 1_000 + f"secret{index}")
+    assert known.scrub("-" * 400 + "secret0", lambda _: "*") == "-" * 400 + "secret0"
+    assert known.scrub("-" * 100_000 + "secret0", lambda _: "*") == "<cut>"
 
 
 def test_known_secrets_are_not_shown_by_the_store() -> None:

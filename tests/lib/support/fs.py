@@ -38,10 +38,14 @@ class Cancelled(Exception):
 
 
 class Request:
-    """A request that is cancelled once it has looked `looks` times; without a number, never."""
+    """A request that is cancelled once it has looked `looks` times; without a number, never. `held` counts its memory."""
 
     def __init__(self, looks: int | None = None) -> None:
         self.left = looks
+        self.held = 0
+
+    def hold_memory(self, size: int) -> None:
+        self.held += size
 
     def check_cancelled(self) -> None:
         if self.left is None:

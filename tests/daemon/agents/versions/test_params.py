@@ -187,7 +187,7 @@ def test_a_required_member_of_another_type_is_named(
             V03,
             "message.parts",
             [{"kind": "image"}],
-            InvalidParams("message.parts[0].kind", "one of", "image", ("data", "file", "text", "null")),
+            InvalidParams("message.parts[0].kind", "one of", "image", ("data", "file", "text", None)),
         ),
         (V03, "message.parts", [{"kind": "data"}], InvalidParams("message.parts[0].data", "object", "missing")),
         (V03, "message.parts", [{"kind": "file"}], InvalidParams("message.parts[0].file", "object", "missing")),
@@ -209,7 +209,7 @@ def test_a_required_member_of_another_type_is_named(
             [{"kind": "file", "file": {"bytes": "not base64!"}}],
             InvalidParams("message.parts[0].file.bytes", "base64 string", "string"),
         ),
-        (V03, "message.kind", "task", InvalidParams("message.kind", "one of", "task", ("message", "null"))),
+        (V03, "message.kind", "task", InvalidParams("message.kind", "one of", "task", ("message", None))),
         (V03, "message.role", "ROLE_USER", InvalidParams("message.role", "one of", "ROLE_USER", ("agent", "user"))),
         (
             V03,

@@ -1,4 +1,4 @@
-"""`fs/search` under load: however many searches come, everything else is answered, and a cancelled one stops."""
+"""`fs/search` and `fs/list` under load: however many come, everything else is answered, and a cancelled one stops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.daemon.services.fs.service import MAX_SEARCHES, file_service
+from discreet.daemon.services.fs.service import MAX_LISTINGS, MAX_SEARCHES, file_service
 
 pytestmark = pytest.mark.anyio
 
@@ -55,3 +55,16 @@ async def test_the_threads_of_cancelled_searches_are_free_again(serving: Serving
         with anyio.fail_after(5):
             while wire.daemon.host.scheduler.counts()["threads_busy"]:
                 await anyio.lowlevel.checkpoint()
+
+
+async def test_many_listings_hold_up_nothing_else(serving: Serving, tmp_path: Path) -> None:
+    for number in range(1_000):
+        (tmp_path / str(number)).touch()
+    async with serving(file_service(str(tmp_path), allow_write=False)) as wire:
+        await wire.send(*(wire.request("fs/list", {}, id=number) for number in range(SEARCHES)))
+        await wire.send(wire.request("version", id="version"))
+        replies = [await wire.receive()]
+        assert wire.daemon.host.scheduler.counts()["threads_busy"] <= MAX_LISTINGS
+        replies += await wire.receive_all(SEARCHES)
+        assert "version" in [reply["id"] for reply in replies[: MAX_LISTINGS + 1]]
+        assert [reply["id"] for reply in replies if "error" in reply] == []

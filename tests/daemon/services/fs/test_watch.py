@@ -245,3 +245,38 @@ async def test_more_names_than_can_be_watched_end_the_watch_with_an_error(tmp_pa
         with pytest.raises(types.TooManyEntries) as refused:
             await anext(events)
         assert (refused.value.path, refused.value.limit) == (".", 2)
+
+
+def names_remembered(wire: Any) -> int:
+    return wire.daemon.host.memory.by_kind()["handlers"]  # type: ignore[no-any-return]
+
+
+async def test_what_a_watch_remembers_is_counted_until_it_ends(serving: Any, tmp_path: Path) -> None:
+    for number in range(100):
+        (tmp_path / f"{number}").touch()
+    async with serving(file_service(str(tmp_path), allow_write=True)) as wire:
+        watch = wire.request("fs/watch", {"interval": 0.1})
+        await wire.send(watch)
+        assert (await wire.receive())["method"] == "stream/event"
+        counted = names_remembered(wire)
+        assert counted > 100 * 2 * 200
+        put(tmp_path / "new.txt", "x")
+        assert (await wire.receive())["method"] == "stream/event"
+        assert names_remembered(wire) > counted
+        await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": watch["id"]}})
+        assert (await wire.receive())["error"]["code"] == -32800
+        with anyio.fail_after(DEADLINE_SECONDS):
+            while names_remembered(wire):
+                await anyio.lowlevel.checkpoint()
+
+
+async def test_a_watch_whose_names_do_not_fit_is_overloaded(serving: Any, tmp_path: Path) -> None:
+    (tmp_path / "one").touch()
+    async with serving(file_service(str(tmp_path), allow_write=False)) as wire:
+        memory = wire.daemon.host.memory
+        memory.add("tasks", memory.limit - 300)
+        assert (await wire.call("fs/watch"))["error"]["data"]["code"] == "OVERLOADED"
+        assert names_remembered(wire) == 0
+        memory.add("tasks", -300)
+        await wire.send(wire.request("fs/watch", {}))
+        assert (await wire.receive())["params"]["value"] == {"changes": []}

@@ -1,0 +1,162 @@
+"""What a server announces, derived from the methods that it registers: by the tables of the meta model, never by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from ...operations.service import DeclarationError
+from ...operations.spec import OperationSpec
+from .generated.tables import ERROR_CODES, NOTIFICATIONS, OPTIONS, REQUESTS, Method, Option
+
+INCREMENTAL: Final = 2
+"""`TextDocumentSyncKind.Incremental`: the client sends changes, which are applied before any handler sees them."""
+
+SYNC: Final[dict[str, Any]] = {"openClose": True, "change": INCREMENTAL}
+RESERVED_NUMBERS: Final = range(-32099, -31999)
+"""LSP 3.17, "Error codes": JSON-RPC's reserved range, in which no new ones may be defined."""
+OWN_METHODS: Final = frozenset({"initialize", "shutdown", "exit", "$/cancelRequest", "$/setTrace"})
+"""Methods that the dialect answers itself."""
+
+
+class Registration(msgspec.Struct, frozen=True):
+    """What is registered with `client/registerCapability`, where the client has `client_capability`."""
+
+    method: str
+    client_capability: str
+    options: dict[str, Any]
+
+
+class Announcement(msgspec.Struct, frozen=True):
+    """`ServerCapabilities` as JSON, and what is registered after the handshake."""
+
+    capabilities: dict[str, Any]
+    registrations: tuple[Registration, ...]
+
+
+def announcement(specs: Iterable[OperationSpec]) -> Announcement:
+    """What these operations are to the client. Raises `DeclarationError` for one that can't be announced."""
+    capabilities: dict[str, Any] = {"textDocumentSync": dict(SYNC)}
+    registrations: list[Registration] = []
+    commands: list[str] = []
+    for spec in specs:
+        check_declaration(spec)
+        row = REQUESTS.get(spec.name) or NOTIFICATIONS.get(spec.name)
+        if spec.command:
+            commands.append(command_of(spec))
+        elif row is not None and "server_capability" in row:
+            _announce(capabilities, spec, row)
+        elif row is not None and "dynamic_registration" in row:
+            registrations.append(_registration(spec, row))
+        elif row is not None and row.get("registration_method") == "notebookDocument/sync" and spec.options is not None:
+            capabilities["notebookDocumentSync"] = _options(spec)
+    if commands:
+        capabilities["executeCommandProvider"] = {"commands": commands}
+    _complete(capabilities, "ServerCapabilities", "")
+    return Announcement(capabilities, tuple(registrations))
+
+
+def command_of(spec: OperationSpec) -> str:
+    """The identifier under which a client runs this operation as a command."""
+    return spec.name.replace("/", ".")
+
+
+def check_declaration(spec: OperationSpec) -> None:
+    """Raises `DeclarationError` for an operation that LSP does not allow."""
+    if spec.name in OWN_METHODS:
+        raise DeclarationError(
+            f"operation {spec.name}: LSP's handshake answers it; see @service.initialize and lifespan"
+        )
+    if spec.name in NOTIFICATIONS and spec.kind != "notification":
+        raise DeclarationError(
+            f"operation {spec.name}: it is a notification in LSP; declare it with @service.notification"
+        )
+    if spec.name in REQUESTS and spec.kind == "notification":
+        raise DeclarationError(f"operation {spec.name}: it is a request in LSP; declare it with @service.query")
+    for error in spec.errors:
+        number = error.definition.number
+        if number in RESERVED_NUMBERS and number not in ERROR_CODES.values():
+            raise DeclarationError(
+                f"operation {spec.name}: {error.__name__} has the number {number}, and LSP allows no new ones"
+                f" from {RESERVED_NUMBERS.start} to {RESERVED_NUMBERS.stop - 1}"
+            )
+
+
+def has_capability(capabilities: Mapping[str, Any], path: str) -> bool:
+    """Whether a client's capabilities have something at this path, other than false."""
+    found: Any = capabilities
+    for name in path.split("."):
+        if not isinstance(found, Mapping) or name not in found:
+            return False
+        found = found[name]
+    return found is not False and found is not None
+
+
+def _options(spec: OperationSpec) -> dict[str, Any]:
+    if spec.options is None:
+        return {}
+    options = msgspec.to_builtins(spec.options)
+    if not isinstance(options, dict):
+        raise DeclarationError(f"operation {spec.name}: options must be a struct of discreet.lsp or a dict")
+    return options
+
+
+def _announce(capabilities: dict[str, Any], spec: OperationSpec, row: Method) -> None:
+    """Set what the path of this method leads to: true, or its options where there are any."""
+    *path, last = row["server_capability"].split(".")
+    place, owner = capabilities, "ServerCapabilities"
+    for name in path:
+        owner = _options_type(OPTIONS[owner][name])
+        if not isinstance(place.get(name), dict):
+            place[name] = {}
+        place = place[name]
+    member, options, before = OPTIONS[owner][last], _options(spec), place.get(last)
+    if (part := _part_of(spec.name, member)) is not None:
+        options = {part: True, **options}
+    if isinstance(before, dict):
+        more_is_known = {
+            name for name, value in options.items() if value is True and isinstance(before.get(name), dict)
+        }
+        before.update({name: value for name, value in options.items() if name not in more_is_known})
+    else:
+        place[last] = options or ("bool" in member["types"] or {})
+
+
+def _part_of(method: str, member: Option) -> str | None:
+    """The member of the options that stands for this very method: `full` for `textDocument/semanticTokens/full`."""
+    part = method.rpartition("/")[2]
+    options = OPTIONS.get(_options_type(member), {})
+    return part if method.count("/") > 1 and "bool" in options.get(part, _NO_OPTION)["types"] else None
+
+
+_NO_OPTION: Final[Option] = {"types": (), "required": False}
+
+
+def _options_type(member: Option) -> str:
+    """The type of the options that a member takes; empty where it takes none."""
+    return next((name for name in member["types"] if name in OPTIONS), "")
+
+
+def _complete(given: dict[str, Any], options_type: str, path: str) -> None:
+    """Add what options need: false for switches that are not given. Raises `DeclarationError` for anything else."""
+    for name, member in OPTIONS.get(options_type, {}).items():
+        where = f"{path}.{name}" if path else name
+        value = given.get(name)
+        if isinstance(value, dict):
+            _complete(value, _options_type(member), where)
+        elif member["required"] and name not in given and member["types"] == ("bool",):
+            given[name] = False
+        elif member["required"] and name not in given and "None" not in member["types"]:
+            wanted = " | ".join(member["types"])
+            raise DeclarationError(
+                f"LSP needs {where} ({wanted}) of this server: give its method options={{{name!r}: …}}"
+            )
+
+
+def _registration(spec: OperationSpec, row: Method) -> Registration:
+    options = _options(spec)
+    for options_type in row["registration_options"]:
+        _complete(options, options_type, spec.name)
+    return Registration(row.get("registration_method", spec.name), row["dynamic_registration"], options)

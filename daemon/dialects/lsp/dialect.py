@@ -1,0 +1,151 @@
+"""LSP's rules for single messages: what is allowed when, the numbers of errors, partial results. LSP 3.17."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, Final, Literal, TypeAlias, final
+
+import msgspec
+
+from ....errors.codes import DialectName
+from ....errors.exceptions import FailureError
+from ....errors.failures import DomainFailure, Failure, Overloaded, Unavailable
+from ....errors.type_building import decoder_for
+from ...documents.store import Documents
+from ...logs import log
+from ...memory import MemoryBudget
+from ...rpc import envelope
+from ...rpc.dialect import IGNORED, Dialect, Events, Ignored
+from ...rpc.envelope import Call
+
+State: TypeAlias = Literal["new", "initialized", "shutdown"]
+
+NOT_INITIALIZED: Final = DomainFailure("SERVER_NOT_INITIALIZED", "Server not initialized", number=-32002)
+"""`ErrorCodes.ServerNotInitialized`: a request before `initialize`."""
+
+ALREADY_INITIALIZED: Final = DomainFailure("ALREADY_INITIALIZED", "Already initialized", number=-32600)
+"""A second `initialize`, which "must not be sent"."""
+
+SYNC_PREFIXES: Final = ("textDocument/did", "notebookDocument/did")
+
+
+class _PartialResult(msgspec.Struct):
+    partial_result_token: str | int | None = msgspec.field(name="partialResultToken", default=None)
+
+
+class PartialResults(Events):
+    """Lists of results on their way: at once where the client asked for it, else all of them as one result."""
+
+    def __init__(self, call: Call, memory: MemoryBudget) -> None:
+        super().__init__(call.id or envelope.NULL_ID)
+        self._token = _partial_result_token(call)
+        self._memory = memory
+        self._kept: list[bytes] = []
+        self._size = 0
+
+    def encode(self, number: int, value: bytes) -> bytes | None:
+        if self._token is not None:
+            params = {"token": self._token, "value": msgspec.Raw(value)}
+            return envelope.encode_notification("$/progress", params)
+        self._size += len(value)
+        if not self._memory.fits(self._size):
+            raise FailureError(Overloaded())
+        self._kept.append(value)
+        return None
+
+    def result(self, completed: bytes) -> bytes:
+        items = (part.strip()[1:-1] for part in self._kept)
+        return b"[%b]" % b",".join(item for item in items if item.strip())
+
+
+def _partial_result_token(call: Call) -> str | int | None:
+    try:
+        return decoder_for(_PartialResult)(call.params or b"{}").partial_result_token
+    except msgspec.DecodeError:
+        return None
+
+
+@final
+class LspDialect(Dialect):
+    """One per client, since its rules depend on how far the handshake is. `declared` are the methods of the services.
+
+    `on_initialized()` is called when the client has finished the handshake, `on_progress_cancelled(token)` when it cancels
+    the progress that it sees.
+    """
+
+    name: ClassVar[DialectName] = "lsp"
+    guarded: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        documents: Documents,
+        declared: frozenset[str],
+        memory: MemoryBudget,
+        on_initialized: Callable[[], None],
+        on_progress_cancelled: Callable[[str | int], None],
+    ) -> None:
+        self._documents = documents
+        self._declared = declared
+        self._memory = memory
+        self._on_initialized = on_initialized
+        self._on_progress_cancelled = on_progress_cancelled
+        self.state: State = "new"
+
+    def receive(self, call: Call) -> Failure | Ignored | None:
+        method = call.method
+        match self.state:
+            case "new" if method not in ("initialize", "exit"):
+                return IGNORED if call.id is None else NOT_INITIALIZED
+            case "new":
+                if method == "initialize":
+                    self.state = "initialized"
+                return None
+            case "shutdown" if method != "exit":
+                return IGNORED if call.id is None else Unavailable()
+        if method == "initialize":
+            return IGNORED if call.id is None else ALREADY_INITIALIZED
+        if method == "shutdown":
+            self.state = "shutdown"
+        return self._take_notification(call) if call.id is None else None
+
+    def _take_notification(self, call: Call) -> Ignored | None:
+        method = call.method
+        if method.startswith(SYNC_PREFIXES):
+            self._synchronise(call)
+        elif method == "initialized":
+            self._on_initialized()
+        elif method == "window/workDoneProgress/cancel":
+            self._cancel_progress(call)
+        elif not method.startswith("$/"):
+            return None
+        return None if method in self._declared or method == "$/setTrace" else IGNORED
+
+    def _synchronise(self, call: Call) -> None:
+        from .sync import SYNC_METHODS, synchronise  # late: nothing is open before the handshake is answered
+
+        if call.method not in SYNC_METHODS:
+            return
+        try:
+            synchronise(self._documents, call.method, call.params)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            log.warning("document.unreadable_change", method=call.method)
+
+    def _cancel_progress(self, call: Call) -> None:
+        try:
+            token = decoder_for(_ProgressCancel)(call.params or b"{}").token
+        except msgspec.DecodeError:
+            return
+        self._on_progress_cancelled(token)
+
+    def encode_failure(self, call_id: bytes, failure: Failure) -> bytes:
+        if isinstance(failure, DomainFailure) and failure.number is not None and failure.details is not None:
+            error = {"code": failure.number, "message": failure.message, "data": failure.details}
+            return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (call_id, msgspec.json.encode(error))
+        return super().encode_failure(call_id, failure)
+
+    def events_of(self, call: Call) -> Events:
+        return PartialResults(call, self._memory)
+
+
+class _ProgressCancel(msgspec.Struct):
+    token: str | int

@@ -1,0 +1,195 @@
+"""One editor's session with a language server: the handshake, what the server announces, and its commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, final
+
+import msgspec
+
+from ....errors.exceptions import FailureError
+from ....errors.failures import InvalidParams
+from ...documents.store import Documents
+from ...documents.text import ENCODINGS, PositionEncoding
+from ...logs import log
+from ...operations.context import ClientRefused, Context
+from ...operations.service import Service
+from ...operations.spec import Forward, OperationSpec
+from ...services.builtins import Life
+from ...services.handshake import client_info, run_initializers
+from ..session import Surface
+from .capabilities import Announcement, announcement, command_of, has_capability
+from .dialect import LspDialect
+
+VERSION: Final = "3.17"
+REGISTER_SECONDS: Final = 30.0
+"""How long the client has to answer a registration."""
+
+
+class _ExecuteCommandParams(msgspec.Struct, rename="camel"):
+    command: str
+    arguments: msgspec.Raw = msgspec.Raw(b"[]")
+    work_done_token: str | int | None = None
+
+
+class _Kept(msgspec.Struct):
+    """What a reload hands on: the client sends neither its handshake nor its documents again."""
+
+    encoding: PositionEncoding
+    initialized: bool
+    capabilities: dict[str, Any]
+    name: str
+    version: str
+    documents: list[tuple[str, str, int, str]]
+
+
+@final
+class LspSession:
+    """The session of one client."""
+
+    def __init__(self, surface: Surface, life: Life, state: bytes = b"") -> None:
+        self._surface = surface
+        self._life = life
+        self._specs = [spec for service in surface.host.catalogue.services for spec in service.operations]
+        self._announcement: Announcement = announcement(self._specs)
+        self._commands = {command_of(spec): spec for spec in self._specs if spec.command}
+        self.documents: Final = Documents()
+        self.dialect: Final = LspDialect(
+            self.documents,
+            frozenset(spec.name for spec in self._specs),
+            surface.host.memory,
+            self._register,
+            self._cancel_progress,
+        )
+        self._kept = msgspec.msgpack.decode(state, type=_Kept) if state else None
+        if self._kept is not None:
+            self._restore(self._kept)
+
+    def services(self) -> Iterable[Service]:
+        service = Service()
+        self._add_initialize(service)
+
+        @service.mutation(inline=True)
+        def shutdown() -> None:
+            """End the server when the requests that run have been answered."""
+            self._life.begin_shutdown()
+
+        @service.notification("exit", inline=True)
+        def leave() -> None:
+            """End the server: with status 0 after `shutdown`, else 1."""
+            self._life.exit(failed=self.dialect.state != "shutdown")
+
+        @service.notification("$/setTrace", inline=True)
+        def set_trace(params: dict[str, Any], /) -> None:
+            """Take note of how much the client wants to be told."""
+
+        @service.mutation("workspace/executeCommand", inline=True)
+        def execute_command(params: _ExecuteCommandParams, /) -> Any:
+            """Run a command of the services."""
+            spec = self._commands.get(params.command)
+            if spec is None:
+                raise FailureError(InvalidParams("command", "one of", "string", tuple(self._commands)))
+            return Forward(spec.name, params.arguments, None, prefix="arguments", progress_token=params.work_done_token)
+
+        service.operations = [_as_needed(spec) for spec in service.operations]
+        return [service]
+
+    def state(self) -> bytes:
+        client = self._surface.context_host.client
+        kept = _Kept(
+            self.documents.encoding,
+            self.dialect.state != "new",
+            dict(client.capabilities),
+            client.name,
+            client.version,
+            [(d.uri, d.language_id, d.version, d.text) for d in self.documents.values()],
+        )
+        return msgspec.msgpack.encode(kept)
+
+    # -- the handshake -----------------------------------------------------------------------------------------
+
+    def _add_initialize(self, service: Service) -> None:
+        hooks = self._surface.initializers
+        if not hooks:  # then it is answered before any event loop is loaded
+
+            @service.query(inline=True)
+            def initialize(params: dict[str, Any], /) -> dict[str, Any]:
+                """Say what the server can do."""
+                self._meet(params)
+                return self._result({})
+
+            return
+
+        @service.query("initialize", errors=list(dict.fromkeys(error for hook in hooks for error in hook.errors)))
+        async def initialize_services(ctx: Context, params: dict[str, Any], /) -> dict[str, Any]:
+            """Say what the server can do."""
+            self._meet(params)
+            return self._result(await run_initializers(ctx, hooks, params))
+
+        spec = service.operations[-1]
+        service.operations[-1] = msgspec.structs.replace(spec, uses=frozenset(hook.name for hook in hooks))
+
+    def _meet(self, params: dict[str, Any]) -> None:
+        pid = params.get("processId")
+        if type(pid) is int:
+            self._life.watch_client(pid)
+        client = client_info(params, VERSION)
+        self._surface.meet(client)
+        self.documents.encoding = chosen_encoding(client.capabilities)
+
+    def _result(self, added: dict[str, Any]) -> dict[str, Any]:
+        capabilities = {
+            "positionEncoding": self.documents.encoding,
+            **self._announcement.capabilities,
+            **self._surface.host.announced(),
+            **added,
+        }
+        return {"capabilities": capabilities, "serverInfo": self._surface.server_info}
+
+    def _cancel_progress(self, token: str | int) -> None:
+        cancel = self._surface.context_host.progress_cancels.get(token)
+        if cancel is not None:
+            cancel()
+
+    def _register(self) -> None:
+        registrations = [
+            {"id": one.method, "method": one.method, "registerOptions": one.options}
+            for one in self._announcement.registrations
+            if has_capability(self._surface.context_host.client.capabilities, one.client_capability)
+        ]
+        if registrations:
+            self._surface.host.spawn(lambda: self._ask_to_register(registrations))
+
+    async def _ask_to_register(self, registrations: list[dict[str, Any]]) -> None:
+        try:
+            await self._surface.context_host.ask(
+                "client/registerCapability", {"registrations": registrations}, REGISTER_SECONDS
+            )
+        except (ClientRefused, TimeoutError) as exc:
+            log.warning("registration.refused", methods=[one["method"] for one in registrations], error=str(exc))
+
+    def _restore(self, kept: _Kept) -> None:
+        """Go on where the program before this one stopped. What the server announces may have changed: it is registered."""
+        info = {"clientInfo": {"name": kept.name, "version": kept.version}, "capabilities": kept.capabilities}
+        self._surface.meet(client_info(info, VERSION))
+        self.documents.encoding = kept.encoding
+        if kept.initialized:
+            self.dialect.state = "initialized"
+        for document in kept.documents:
+            self.documents.open(*document)
+
+
+def _as_needed(spec: OperationSpec) -> OperationSpec:
+    if spec.name in ("shutdown", "exit"):
+        return msgspec.structs.replace(spec, immediate=True)
+    return msgspec.structs.replace(spec, mode="forward") if spec.name == "workspace/executeCommand" else spec
+
+
+def chosen_encoding(capabilities: Mapping[str, Any]) -> PositionEncoding:
+    """The first encoding of positions that the client names and we know; LSP's own default where it names none."""
+    general = capabilities.get("general")
+    named = general.get("positionEncodings") if isinstance(general, Mapping) else None
+    for encoding in named if isinstance(named, list) else ():
+        if encoding in ENCODINGS:
+            return encoding  # type: ignore[no-any-return]
+    return "utf-16"

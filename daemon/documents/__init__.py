@@ -1,0 +1,1 @@
+"""The texts that an editor has open, as it sees them. Knows no messages and no protocol."""

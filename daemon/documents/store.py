@@ -1,0 +1,133 @@
+"""The documents of one client, kept as its notifications tell. What it tells of a document that is not open is ignored.
+
+LSP 3.17, "Text Document Synchronization" and "Notebook Document Synchronization". Used on the loop's thread; handlers in
+worker threads read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple, final
+
+from .text import PositionEncoding, Text
+
+
+class Position(NamedTuple):
+    """A place in a text. Both count from 0; `character` in units of the encoding that was agreed on."""
+
+    line: int
+    character: int
+
+
+@final
+class TextDocument:
+    """One open document, as of the last change that was read. `version` is the client's own."""
+
+    __slots__ = ("_text", "language_id", "uri", "version")
+
+    def __init__(self, uri: str, language_id: str, version: int, text: str, encoding: PositionEncoding) -> None:
+        self.uri: Final = uri
+        self.language_id = language_id
+        self.version = version
+        self._text = Text(text, encoding)
+
+    @property
+    def text(self) -> str:
+        return self._text.value
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines without their ends. Behind the last line end begins one more."""
+        return self._text.lines()
+
+    @property
+    def encoding(self) -> PositionEncoding:
+        """What the client counts characters in."""
+        return self._text.encoding
+
+    def line(self, number: int) -> str:
+        """One line without its end; empty beyond the last."""
+        return self._text.line(number)
+
+    def offset_at(self, position: Any) -> int:
+        """The index in `text` of anything with `line` and `character`. Beyond a line's end is its end."""
+        return self._text.offset(position.line, position.character)
+
+    def position_at(self, offset: int) -> Position:
+        """Where an index in `text` is."""
+        return Position(*self._text.position(offset))
+
+    def slice(self, range: Any) -> str:
+        """The text of anything with `start` and `end`."""
+        return self.text[self.offset_at(range.start) : self.offset_at(range.end)]
+
+    def word_at(self, position: Any) -> str:
+        """The letters, digits and underscores around a position; empty where there are none."""
+        line = self.line(position.line)
+        at = self.offset_at(position) - self._text.offset(position.line, 0)
+        start = end = at
+        while start > 0 and _is_word(line[start - 1]):
+            start -= 1
+        while end < len(line) and _is_word(line[end]):
+            end += 1
+        return line[start:end]
+
+    def change(self, version: int, changes: list[tuple[tuple[Position, Position] | None, str]]) -> None:
+        """Apply changes one after the other: each a range, or None for the whole, and the new text."""
+        for span, text in changes:
+            if span is None:
+                self._text = Text(text, self._text.encoding)
+            else:
+                self._text.replace(self._text.offset(*span[0]), self._text.offset(*span[1]), text)
+        self.version = version
+
+
+@final
+class NotebookDocument:
+    """One open notebook. `cells` are as the client sent them; their texts are documents of their own."""
+
+    __slots__ = ("cells", "metadata", "notebook_type", "uri", "version")
+
+    def __init__(
+        self, uri: str, notebook_type: str, version: int, metadata: Any, cells: list[Any]
+    ) -> None:  # Any: what the protocol's structs hold
+        self.uri: Final = uri
+        self.notebook_type = notebook_type
+        self.version = version
+        self.metadata = metadata
+        self.cells = cells
+
+
+@final
+class Documents(Mapping[str, TextDocument]):
+    """The open text documents by their URI, those of notebooks' cells among them."""
+
+    def __init__(self, encoding: PositionEncoding = "utf-16") -> None:
+        self.encoding: PositionEncoding = encoding
+        self.notebooks: Final[dict[str, NotebookDocument]] = {}
+        self._open: dict[str, TextDocument] = {}
+
+    def __getitem__(self, uri: str) -> TextDocument:
+        """Raises `KeyError` for a document that is not open."""
+        return self._open[uri]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._open))
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def open(self, uri: str, language_id: str, version: int, text: str) -> None:
+        self._open[uri] = TextDocument(uri, language_id, version, text, self.encoding)
+
+    def close(self, uri: str) -> None:
+        self._open.pop(uri, None)
+
+    @property
+    def size(self) -> int:
+        """About how many bytes the texts take."""
+        return sum(len(document.text) for document in self._open.values())
+
+
+def _is_word(char: str) -> bool:
+    return char.isalnum() or char == "_"

@@ -1,0 +1,86 @@
+"""A language server for notes: hover, completion, rename, diagnostics pushed and pulled, and a command with progress."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from discreet import Context, Service, lsp, serve
+from discreet.daemon.documents.store import TextDocument
+
+todo = Service("todo", version="1.0", dialect="lsp")
+
+WORDS = ["TODO", "DONE", "LATER"]
+
+
+@todo.query("textDocument/hover")
+def hover(ctx: Context, params: lsp.HoverParams, /) -> lsp.Hover | None:
+    """Count the word in the document."""
+    document = ctx.documents[params.text_document.uri]
+    word = document.word_at(params.position)
+    return lsp.Hover(contents=f"`{word}`: {len([*places(document, word)])} times") if word else None
+
+
+@todo.query("textDocument/completion", options=lsp.CompletionOptions(trigger_characters=["#"]))
+async def complete(params: lsp.CompletionParams, /) -> list[lsp.CompletionItem]:
+    """Offer the states of a task."""
+    return [lsp.CompletionItem(label=word, kind=lsp.CompletionItemKind.KEYWORD) for word in WORDS]
+
+
+@todo.query("textDocument/rename")
+def rename(ctx: Context, params: lsp.RenameParams, /) -> lsp.WorkspaceEdit | None:
+    """Rename the word wherever the document has it."""
+    document = ctx.documents[params.text_document.uri]
+    word = document.word_at(params.position)
+    edits = [lsp.TextEdit(range=place, new_text=params.new_name) for place in places(document, word)] if word else []
+    return lsp.WorkspaceEdit(changes={document.uri: edits}) if edits else None
+
+
+@todo.notification("textDocument/didOpen")
+async def opened(ctx: Context, params: lsp.DidOpenTextDocumentParams, /) -> None:
+    await publish(ctx, params.text_document.uri)
+
+
+@todo.notification("textDocument/didChange")
+async def changed(ctx: Context, params: lsp.DidChangeTextDocumentParams, /) -> None:
+    await publish(ctx, params.text_document.uri)
+
+
+@todo.query("textDocument/diagnostic")
+def diagnostic(ctx: Context, params: lsp.DocumentDiagnosticParams, /) -> lsp.RelatedFullDocumentDiagnosticReport:
+    """The same diagnostics for editors that ask."""
+    return lsp.RelatedFullDocumentDiagnosticReport(items=problems(ctx.documents[params.text_document.uri]))
+
+
+@todo.command
+async def finish_all(ctx: Context, uri: str) -> bool:
+    """Turn every TODO of a document into DONE, or into what the user's settings say."""
+    editor, document = lsp.Editor(ctx), ctx.documents[uri]
+    [done] = await editor.configuration("todo.done", scope_uri=uri)
+    edits = []
+    async with editor.progress("Finishing") as progress:
+        for place in places(document, "TODO"):
+            edits.append(lsp.TextEdit(range=place, new_text=done or "DONE"))
+            await progress.report(f"line {place.start.line + 1}")
+    return (await editor.apply_edit(lsp.WorkspaceEdit(changes={uri: edits}), "Finish all")).applied
+
+
+async def publish(ctx: Context, uri: str) -> None:
+    await lsp.Editor(ctx).publish_diagnostics(uri, problems(ctx.documents[uri]))
+
+
+def problems(document: TextDocument) -> list[lsp.Diagnostic]:
+    return [
+        lsp.Diagnostic(range=place, message="not done yet", severity=lsp.DiagnosticSeverity.INFORMATION)
+        for place in places(document, "TODO")
+    ]
+
+
+def places(document: TextDocument, word: str) -> Iterator[lsp.Range]:
+    for found in re.finditer(rf"\b{re.escape(word)}\b", document.text):
+        start, end = map(document.position_at, found.span())
+        yield lsp.Range(start=lsp.Position(*start), end=lsp.Position(*end))
+
+
+if __name__ == "__main__":
+    serve(todo)

@@ -1,0 +1,162 @@
+"""The files of a new project, by its kind. Each project runs and passes its tests as it is. Reads and writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+
+class Template(Struct, frozen=True):
+    """The module and the test of a kind of project; `NAME` stands for its name. `about` says what it is."""
+
+    about: str
+    module: str
+    test: str
+
+
+PYPROJECT: Final = """\
+[project]
+name = "NAME"
+version = "0.1.0"
+description = "ABOUT"
+requires-python = ">=3.11"
+dependencies = ["discreet"]
+
+[project.optional-dependencies]
+test = ["anyio", "pytest"]
+
+[build-system]
+requires = ["setuptools>=69"]
+build-backend = "setuptools.build_meta"
+
+[tool.setuptools]
+py-modules = ["NAME"]
+"""
+
+README: Final = """\
+# NAME
+
+ABOUT
+
+    pip install -e '.[test]'
+    python -m pytest
+
+It is started as `discreet serve NAME:app` where it is installed, and as `discreet serve ./NAME.py:app` in this folder.
+"""
+
+_SERVICE: Final = Template(
+    "A service that programs call over stdin and stdout.",
+    '''\
+"""ABOUT"""
+
+from discreet import OperationError, Service, serve
+
+app = Service("NAME", version="0.1.0")
+
+PRICES = {"lamp": 40}
+
+
+class NoSuchItem(OperationError, code="NO_SUCH_ITEM", http_status=404):
+    """There is no such item."""
+
+    item: str
+
+
+@app.query(errors=[NoSuchItem])
+async def price(item: str, count: int = 1) -> int:
+    """Tell what so many of an item cost."""
+    if item not in PRICES:
+        raise NoSuchItem(item=item)
+    return PRICES[item] * count
+
+
+if __name__ == "__main__":
+    serve(app)
+''',
+    """\
+import pytest
+from NAME import NoSuchItem, app
+
+from discreet.testing import Example, check_contract, in_memory
+
+
+@pytest.mark.anyio
+async def test_a_price_is_told() -> None:
+    async with in_memory(app) as peer:
+        assert await peer.call("NAME/price", {"item": "lamp", "count": 2}, type=int) == 80
+
+
+def test_the_contract_holds() -> None:
+    check_contract(app, examples=[Example("NAME/price", {"item": "sofa"}, error=NoSuchItem)])
+""",
+)
+
+_LSP: Final = Template(
+    "A language server.",
+    '''\
+"""ABOUT"""
+
+from discreet import Context, Service, lsp, serve
+
+app = Service("NAME", version="0.1.0", dialect="lsp")
+
+
+@app.query("textDocument/hover")
+def hover(ctx: Context, params: lsp.HoverParams, /) -> lsp.Hover | None:
+    """Count the word under the cursor."""
+    document = ctx.documents[params.text_document.uri]
+    word = document.word_at(params.position)
+    return lsp.Hover(contents=f"{document.text.count(word)} times") if word else None
+
+
+if __name__ == "__main__":
+    serve(app)
+''',
+    """\
+import pytest
+from NAME import app
+
+from discreet.testing import in_memory
+
+URI = "file:///notes.txt"
+
+
+@pytest.mark.anyio
+async def test_a_word_is_counted() -> None:
+    async with in_memory(app) as peer:
+        server = await peer.call("initialize", {"processId": None, "rootUri": None, "capabilities": {}})
+        assert server["capabilities"]["hoverProvider"] is True
+        await peer.notify("initialized", {})
+        item = {"uri": URI, "languageId": "plaintext", "version": 1, "text": "one two one"}
+        await peer.notify("textDocument/didOpen", {"textDocument": item})
+        place = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 1}}
+        assert (await peer.call("textDocument/hover", place))["contents"] == "2 times"
+""",
+)
+
+TEMPLATES: Final[Mapping[str, Template]] = {"service": _SERVICE, "lsp": _LSP}
+
+
+def project(kind: str, name: str) -> dict[str, str]:
+    """The texts of the files of a project, by their names."""
+    template = TEMPLATES[kind]
+    texts = {
+        "pyproject.toml": PYPROJECT,
+        "README.md": README,
+        f"{name}.py": template.module,
+        f"test_{name}.py": template.test,
+        "conftest.py": CONFTEST,
+    }
+    return {file: text.replace("ABOUT", template.about).replace("NAME", name) for file, text in texts.items()}
+
+
+CONFTEST: Final = """\
+import pytest
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+"""

@@ -1,0 +1,146 @@
+"""Notifications of handlers, while the client does not read: bounded in bytes, lossless for who waits, logged where dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import anyio
+import pytest
+
+from discreet import Context, Service
+from discreet.daemon.connection.notices import MAX_UNSENT, MAX_UNSENT_BYTES
+from discreet.daemon.logs.logger import log
+from support.waits import until
+
+pytestmark = pytest.mark.anyio
+
+Serving = Callable[..., AbstractAsyncContextManager[Any]]
+
+SIZE = 100_000
+COUNT = 5 * MAX_UNSENT_BYTES // SIZE
+
+
+@pytest.fixture
+def events() -> Iterator[list[tuple[str, dict[str, object]]]]:
+    """The names and fields of what is logged, as it comes."""
+    found: list[tuple[str, dict[str, object]]] = []
+
+    def take() -> None:
+        while (event := log.queue.get()) is not None:
+            found.append((event.name, event.fields))
+        log.queue.writer_idle = True
+
+    log.queue.attach(take, rank=0)
+    yield found
+    log.queue.detach()
+
+
+def chatty() -> tuple[Service, list[str]]:
+    """A service, and the names of its handlers that have sent everything, or wait for room. The careful ones come last."""
+    service = Service("chatty")
+    finished: list[str] = []
+    ready = anyio.Event()
+
+    @service.query(timeout=None)
+    async def careless(ctx: Context, count: int, size: int) -> str:
+        for number in range(count):
+            ctx.notify("n", [number, "x" * size])
+        finished.append("careless")
+        ready.set()
+        return "done"
+
+    @service.query(timeout=None)
+    async def careful(ctx: Context, number: int, size: int) -> str:
+        await ready.wait()
+        sending = ctx.notify("n", [number, "x" * size])
+        finished.append("careful")
+        await sending
+        return "done"
+
+    @service.query(timeout=None)
+    def threaded(ctx: Context, count: int, size: int) -> str:
+        for number in range(count):
+            ctx.notify("n", [number, "x" * size])
+        return "done"
+
+    return service, finished
+
+
+async def read_until_answer(wire: Any) -> tuple[list[int], Any]:
+    numbers = []
+    while "method" in (message := await wire.receive()):
+        numbers.append(message["params"][0])
+    return numbers, message["result"]
+
+
+async def test_what_is_not_awaited_and_has_no_room_is_dropped_and_logged(
+    serving: Serving, events: list[tuple[str, dict[str, object]]]
+) -> None:
+    service, finished = chatty()
+    async with serving(service) as wire:
+        await wire.send(wire.request("chatty/careless", {"count": COUNT, "size": SIZE}))
+        await until(lambda: finished)
+        assert MAX_UNSENT_BYTES < wire.daemon.host.memory.by_kind()["replies"] < MAX_UNSENT_BYTES + 2 * SIZE
+        assert ("notification.dropped", {"method": "n"}) in events
+        numbers, result = await read_until_answer(wire)
+        assert (numbers, result) == (list(range(len(numbers))), "done")
+        await wire.nothing_more()
+        assert ("notifications.dropped", {"count": COUNT - len(numbers)}) in events
+
+
+async def test_a_client_that_reads_again_gets_what_comes_then(serving: Serving) -> None:
+    service, _ = chatty()
+    async with serving(service) as wire:
+        for _ in range(2):
+            await wire.send(wire.request("chatty/careless", {"count": COUNT, "size": SIZE}))
+            numbers, _ = await read_until_answer(wire)
+            assert len(numbers) >= MAX_UNSENT_BYTES // SIZE
+
+
+async def test_the_memory_budget_bounds_them_too(serving: Serving) -> None:
+    limit = 16 * SIZE
+    service, finished = chatty()
+    async with serving(service, max_memory=limit) as wire:
+        await wire.send(wire.request("chatty/careless", {"count": COUNT, "size": SIZE}))
+        await until(lambda: finished)
+        assert wire.daemon.host.memory.used < limit + SIZE
+        numbers, result = await read_until_answer(wire)
+        assert (numbers, result) == (list(range(len(numbers))), "done")
+
+
+async def test_what_is_awaited_arrives_whatever_the_client_left_unread(
+    serving: Serving, events: list[tuple[str, dict[str, object]]]
+) -> None:
+    service, finished = chatty()
+    async with serving(service) as wire:
+        careful = [wire.request("chatty/careful", {"number": -number, "size": SIZE}) for number in range(1, 50)]
+        await wire.send(*careful, wire.request("chatty/careless", {"count": COUNT, "size": SIZE}))
+        await until(lambda: len(finished) == 50)
+        assert wire.daemon.host.memory.by_kind()["replies"] < MAX_UNSENT_BYTES + 2 * SIZE
+        messages = await receive_answers(wire, 50)
+        numbers = [message["params"][0] for message in messages if "method" in message]
+        assert sorted(number for number in numbers if number < 0) == list(range(-49, 0))
+        await wire.nothing_more()
+        assert ("notifications.dropped", {"count": COUNT + 49 - len(numbers)}) in events
+
+
+async def receive_answers(wire: Any, count: int) -> list[dict[str, Any]]:
+    """All messages up to so many answers."""
+    messages: list[dict[str, Any]] = []
+    while count:
+        messages.append(await wire.receive())
+        count -= "result" in messages[-1]
+    return messages
+
+
+async def test_threads_wait_for_a_client_that_does_not_read_by_bytes_too(serving: Serving) -> None:
+    size = MAX_UNSENT_BYTES // 4
+    service, _ = chatty()
+    async with serving(service) as wire:
+        await wire.send(wire.request("chatty/threaded", {"count": MAX_UNSENT, "size": size}))
+        first = await wire.receive()
+        assert wire.daemon.host.memory.by_kind()["replies"] < 2 * MAX_UNSENT_BYTES
+        numbers, result = await read_until_answer(wire)
+        assert ([first["params"][0], *numbers], result) == (list(range(MAX_UNSENT)), "done")

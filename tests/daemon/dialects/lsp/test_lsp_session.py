@@ -1,0 +1,347 @@
+"""A language server as an editor sees it: the handshake, documents, errors, commands, progress, partial results."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import pytest
+
+from discreet import Context, OperationError, Service, lsp
+from support.waits import DEADLINE_SECONDS, until
+
+pytestmark = pytest.mark.anyio
+
+URI = "file:///a.txt"
+WHERE = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 1}}
+
+
+class TooLarge(OperationError, code="TOO_LARGE"):
+    """The document is too large"""
+
+    limit: int
+
+
+def note(method: str, params: Any = None) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": method, "params": params or {}}
+
+
+def opened(text: str, version: int = 1) -> dict[str, Any]:
+    item = {"uri": URI, "languageId": "plaintext", "version": version, "text": text}
+    return note("textDocument/didOpen", {"textDocument": item})
+
+
+def changed(text: str, version: int, span: tuple[int, int] | None = None) -> dict[str, Any]:
+    change: dict[str, Any] = {"text": text}
+    if span is not None:
+        change["range"] = {"start": {"line": 0, "character": span[0]}, "end": {"line": 0, "character": span[1]}}
+    return note(
+        "textDocument/didChange", {"textDocument": {"uri": URI, "version": version}, "contentChanges": [change]}
+    )
+
+
+def language() -> Service:
+    service = Service("toy", version="2.1", dialect="lsp")
+
+    @service.query("textDocument/hover", errors=[TooLarge, lsp.ContentModified])
+    def hover(ctx: Context, params: lsp.HoverParams, /) -> lsp.Hover:
+        document = ctx.documents[params.text_document.uri]
+        if document.text == "large":
+            raise TooLarge(limit=3)
+        if document.text == "changing":
+            raise lsp.ContentModified
+        if document.text == "crash":
+            raise RuntimeError("secret text")
+        return lsp.Hover(contents=f"{document.version}:{document.word_at(params.position)}")
+
+    return service
+
+
+async def shake_hands(wire: Any, **capabilities: Any) -> dict[str, Any]:
+    answer = await wire.call("initialize", {"processId": None, "rootUri": None, "capabilities": capabilities})
+    await wire.send(note("initialized"))
+    result: dict[str, Any] = answer["result"]
+    return result
+
+
+async def test_before_the_handshake_requests_are_refused_and_notifications_dropped(serving: Any) -> None:
+    async with serving(language()) as wire:
+        await wire.send(opened("lost"))
+        assert (await wire.call("textDocument/hover", WHERE))["error"]["code"] == -32002
+        await shake_hands(wire)
+        assert (await wire.call("initialize", {"capabilities": {}}))["error"]["code"] == -32600
+        assert (await wire.call("textDocument/hover", WHERE))["error"]["code"] == -32603
+
+
+async def test_the_editor_is_told_what_the_server_can(serving: Any) -> None:
+    async with serving(language()) as wire:
+        result = await shake_hands(wire)
+        assert result == {
+            "capabilities": {
+                "positionEncoding": "utf-16",
+                "textDocumentSync": {"openClose": True, "change": 2},
+                "hoverProvider": True,
+            },
+            "serverInfo": {"name": "toy", "version": "2.1"},
+        }
+
+
+@pytest.mark.parametrize(
+    ("offered", "chosen", "word"),
+    [(["utf-8", "utf-16"], "utf-8", "1:b"), (["ebcdic", "utf-32"], "utf-32", "1:c"), (None, "utf-16", "1:")],
+)
+async def test_positions_are_read_in_the_encoding_that_was_agreed_on(
+    serving: Any, offered: Any, chosen: str, word: str
+) -> None:
+    async with serving(language()) as wire:
+        result = await shake_hands(wire, general={} if offered is None else {"positionEncodings": offered})
+        assert result["capabilities"]["positionEncoding"] == chosen
+        await wire.send(opened("😀 b c"))
+        where = {**WHERE, "position": {"line": 0, "character": {"utf-8": 5, "utf-16": 2, "utf-32": 4}[chosen]}}
+        assert (await wire.call("textDocument/hover", where))["result"]["contents"] == word
+
+
+async def test_a_request_sees_all_changes_before_it_even_if_the_authors_handler_fails(serving: Any) -> None:
+    service = language()
+
+    @service.notification("textDocument/didChange")
+    def fails(params: lsp.DidChangeTextDocumentParams, /) -> None:
+        raise RuntimeError
+
+    async with serving(service) as wire:
+        await shake_hands(wire)
+        await wire.send(opened("abc"))
+        for version in range(2, 30):
+            await wire.send(changed("x", version, (0, 1)), changed(f"w{version}", version))
+            answer = await wire.call("textDocument/hover", WHERE)
+            assert answer["result"]["contents"] == f"{version}:w{version}"
+
+
+async def test_what_can_not_be_read_of_a_change_leaves_the_document(serving: Any) -> None:
+    async with serving(language()) as wire:
+        await shake_hands(wire)
+        await wire.send(opened("abc"), note("textDocument/didChange", {"textDocument": 3}), note("$/unknown"))
+        assert (await wire.call("textDocument/hover", WHERE))["result"]["contents"] == "1:abc"
+        assert (await wire.call("$/unknown"))["error"]["code"] == -32601
+        await wire.send(note("textDocument/didClose", {"textDocument": {"uri": URI}}))
+        assert (await wire.call("textDocument/hover", WHERE))["error"]["code"] == -32603
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "data"),
+    [
+        ("large", -32803, {"code": "TOO_LARGE", "retryable": False, "details": {"limit": 3}}),
+        ("changing", -32801, {"code": "CONTENT_MODIFIED", "retryable": True}),
+        ("crash", -32603, None),
+    ],
+)
+async def test_errors_have_the_numbers_of_lsp(serving: Any, text: str, code: int, data: Any) -> None:
+    async with serving(language()) as wire:
+        await shake_hands(wire)
+        await wire.send(opened(text))
+        error = (await wire.call("textDocument/hover", WHERE))["error"]
+        assert (error["code"], error.get("data")) == (code, data)
+        assert "secret" not in str(error)
+
+
+async def test_waiting_requests_can_be_cancelled(serving: Any) -> None:
+    gate = threading.Event()
+    service = Service(dialect="lsp")
+
+    @service.query("textDocument/hover", serial=True)
+    def hover() -> None:
+        assert gate.wait(DEADLINE_SECONDS)
+
+    async with serving(service) as wire:
+        await shake_hands(wire)
+        first, second = wire.request("textDocument/hover"), wire.request("textDocument/hover")
+        await wire.send(first, second, note("$/cancelRequest", {"id": second["id"]}))
+        answer = await wire.receive()
+        assert (answer["id"], answer["error"]["code"]) == (second["id"], -32800)
+        gate.set()
+        assert (await wire.receive())["id"] == first["id"]
+
+
+async def test_commands_take_typed_arguments_by_position(serving: Any) -> None:
+    service = Service("todo", dialect="lsp")
+
+    @service.command
+    async def fix(ctx: Context, uri: str, line: int = 0) -> str:
+        return f"{uri}:{line}"
+
+    async with serving(service) as wire:
+        result = await shake_hands(wire)
+        assert result["capabilities"]["executeCommandProvider"] == {"commands": ["todo.fix"]}
+        run = "workspace/executeCommand"
+        assert (await wire.call(run, {"command": "todo.fix", "arguments": ["u", 3]}))["result"] == "u:3"
+        assert (await wire.call(run, {"command": "todo.fix", "arguments": ["u"]}))["result"] == "u:0"
+        wrong = (await wire.call(run, {"command": "todo.fix", "arguments": ["u", "x"]}))["error"]
+        assert (wrong["code"], wrong["data"]["param"]) == (-32602, "arguments.line")
+        unknown = (await wire.call(run, {"command": "todo.nope"}))["error"]
+        assert (unknown["code"], unknown["data"]["accepted"]) == (-32602, ["todo.fix"])
+
+
+async def test_partial_results_go_out_at_once_where_they_are_asked_for(serving: Any) -> None:
+    service = Service(dialect="lsp")
+
+    @service.subscription("textDocument/documentSymbol")
+    async def symbols(params: dict[str, Any], /) -> AsyncIterator[list[int]]:
+        for part in ([1, 2], [], [3]):
+            yield part
+
+    async with serving(service) as wire:
+        await shake_hands(wire)
+        assert (await wire.call("textDocument/documentSymbol", {}))["result"] == [1, 2, 3]
+        await wire.send(wire.request("textDocument/documentSymbol", {"partialResultToken": "t"}))
+        *parts, last = await wire.receive_all(4)
+        assert [part["params"] for part in parts] == [{"token": "t", "value": v} for v in ([1, 2], [], [3])]
+        assert last["result"] == []
+
+
+async def test_what_is_registered_later_is_registered_after_the_handshake(serving: Any) -> None:
+    service = Service(dialect="lsp")
+
+    @service.notification("workspace/didChangeWatchedFiles", options={"watchers": [{"globPattern": "*"}]})
+    def watched(params: lsp.DidChangeWatchedFilesParams, /) -> None: ...
+
+    async with serving(service) as wire:
+        await shake_hands(wire, workspace={"didChangeWatchedFiles": {"dynamicRegistration": True}})
+        asked = await wire.receive()
+        assert asked["method"] == "client/registerCapability"
+        assert asked["params"]["registrations"][0]["registerOptions"] == {"watchers": [{"globPattern": "*"}]}
+        await wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": None})
+    async with serving(service) as wire:
+        await shake_hands(wire)
+        assert (await wire.call("shutdown"))["result"] is None
+
+
+async def test_the_editor_is_only_asked_what_it_can(serving: Any) -> None:
+    service = Service("ask", dialect="lsp")
+
+    @service.command
+    async def all_of_it(ctx: Context) -> list[Any]:
+        editor = lsp.Editor(ctx)
+        edit = await editor.apply_edit(lsp.WorkspaceEdit(changes={}))
+        shown = await editor.show_document("https://example.org", external=True)
+        return [edit.applied, shown, await editor.configuration("a", "b")]
+
+    run = {"command": "ask.all_of_it"}
+    async with serving(service) as wire:
+        await shake_hands(wire)
+        assert (await wire.call("workspace/executeCommand", run))["result"] == [False, False, [None, None]]
+    async with serving(service) as wire:
+        await shake_hands(
+            wire, workspace={"applyEdit": True, "configuration": True}, window={"showDocument": {"support": True}}
+        )
+        await wire.send(wire.request("workspace/executeCommand", run))
+        for result in ({"applied": True}, {"success": True}, [1, 2]):
+            asked = await wire.receive()
+            await wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": result})
+        assert (await wire.receive())["result"] == [True, True, [1, 2]]
+
+
+def working() -> Service:
+    service = Service("work", dialect="lsp")
+
+    @service.command
+    async def index(ctx: Context, *, wait: bool = False) -> bool:
+        async with lsp.Editor(ctx).progress("Indexing", cancellable=True) as progress:
+            await progress.report("half", 50)
+            if wait:
+                await anyio.sleep_forever()
+        return progress.cancelled
+
+    return service
+
+
+async def test_progress_begins_reports_and_always_ends(serving: Any) -> None:
+    async with serving(working()) as wire:
+        await shake_hands(wire, window={"workDoneProgress": True})
+        run = {"command": "work.index", "arguments": [], "workDoneToken": 7}
+        await wire.send(wire.request("workspace/executeCommand", run))
+        *told, answer = await wire.receive_all(4)
+        assert [one["params"]["token"] for one in told] == [7, 7, 7]
+        assert [one["params"]["value"]["kind"] for one in told] == ["begin", "report", "end"]
+        assert answer["result"] is False
+        await wire.send(wire.request("workspace/executeCommand", {"command": "work.index"}))
+        created = await wire.receive()
+        assert created["method"] == "window/workDoneProgress/create"
+        await wire.send({"jsonrpc": "2.0", "id": created["id"], "result": None})
+        assert {one["params"]["token"] for one in await wire.receive_all(3)} == {created["params"]["token"]}
+        assert (await wire.receive())["result"] is False
+
+
+async def test_a_progress_that_its_user_cancels_ends_the_work(serving: Any) -> None:
+    async with serving(working()) as wire:
+        await shake_hands(wire)
+        await wire.send(
+            wire.request(
+                "workspace/executeCommand", {"command": "work.index", "arguments": [True], "workDoneToken": "t"}
+            )
+        )
+        await wire.receive_all(2)
+        await wire.send(note("window/workDoneProgress/cancel", {"token": "t"}))
+        assert (await wire.receive())["params"]["value"]["kind"] == "end"
+        assert (await wire.receive())["result"] is True
+
+
+async def test_diagnostics_have_the_version_of_the_document_that_is_open(serving: Any) -> None:
+    service = Service("lint", dialect="lsp")
+
+    @service.notification("textDocument/didOpen")
+    async def check(ctx: Context, params: lsp.DidOpenTextDocumentParams, /) -> None:
+        at = lsp.Range(start=lsp.Position(0, 0), end=lsp.Position(0, 1))
+        await lsp.Editor(ctx).publish_diagnostics(URI, [lsp.Diagnostic(range=at, message="no")])
+
+    async with serving(service) as wire:
+        await shake_hands(wire, textDocument={"publishDiagnostics": {"versionSupport": True}})
+        await wire.send(opened("x", 9))
+        params = (await wire.receive())["params"]
+        assert (params["uri"], params["version"], params["diagnostics"][0]["message"]) == (URI, 9, "no")
+
+
+@pytest.mark.parametrize(("shutdown", "status"), [(True, 0), (False, 1)])
+async def test_exit_has_status_0_after_shutdown_else_1(serving: Any, shutdown: bool, status: int) -> None:
+    async with serving(language()) as wire:
+        await shake_hands(wire)
+        if shutdown:
+            assert (await wire.call("shutdown"))["result"] is None
+            assert (await wire.call("textDocument/hover", WHERE))["error"]["code"] == -32600
+        await wire.send(note("exit"))
+        await until(wire.ended.is_set)
+        assert wire.status == status
+
+
+async def test_notebooks_and_their_cells_are_kept(serving: Any) -> None:
+    service = Service("book", dialect="lsp")
+
+    @service.query(name="cells")
+    async def cells(ctx: Context) -> list[Any]:
+        book = ctx.documents.notebooks["nb:1"]
+        return [book.version, *(ctx.documents[cell.document].text for cell in book.cells)]
+
+    def cell(name: str) -> dict[str, Any]:
+        return {"kind": 2, "document": name}
+
+    def item(name: str, text: str) -> dict[str, Any]:
+        return {"uri": name, "languageId": "python", "version": 1, "text": text}
+
+    async with serving(service) as wire:
+        await shake_hands(wire)
+        book = {"uri": "nb:1", "notebookType": "jupyter", "version": 1, "cells": [cell("c1"), cell("c2")]}
+        texts = [item("c1", "one"), item("c2", "two")]
+        await wire.send(note("notebookDocument/didOpen", {"notebookDocument": book, "cellTextDocuments": texts}))
+        assert (await wire.call("book/cells"))["result"] == [1, "one", "two"]
+        structure = {
+            "array": {"start": 1, "deleteCount": 1, "cells": [cell("c3")]},
+            "didOpen": [item("c3", "three")],
+            "didClose": [{"uri": "c2"}],
+        }
+        content = [{"document": {"uri": "c1", "version": 2}, "changes": [{"text": "ONE"}]}]
+        change = {"cells": {"structure": structure, "textContent": content}}
+        await wire.send(
+            note("notebookDocument/didChange", {"notebookDocument": {"uri": "nb:1", "version": 2}, "change": change})
+        )
+        assert (await wire.call("book/cells"))["result"] == [2, "ONE", "three"]
