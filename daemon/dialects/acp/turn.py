@@ -207,9 +207,10 @@ def _stop_reason(status: TaskStatus | None) -> StopReason:
 def _failure_of(status: TaskStatus) -> Failure:
     """What a failed task says: the declared error that its executor raised, or its text."""
     for part in () if status.message is None else status.message.parts:
-        match part.data:
-            case {"code": int(), "message": str()}:
-                return decode_error(Raw(msgspec.json.encode(part.data)))[1]
+        if isinstance(part.data, dict):
+            failure = decode_error(Raw(msgspec.json.encode(part.data)))[1]
+            if not isinstance(failure, Internal):  # data of another meaning
+                return failure
     return DomainFailure("TASK_FAILED", _text_of(status) or AGENT_FAILED_TEXT, False, None, 500, None)
 
 

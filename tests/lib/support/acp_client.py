@@ -79,7 +79,7 @@ class AcpClient:
         return await self.call("initialize", {**params, "clientInfo": {"name": "test", "version": "1"}})
 
     async def session(self, **params: Any) -> str:
-        opened = await self.call("session/new", {"cwd": "/work", "mcpServers": [], **params})
+        opened = await self.call("session/new", {"cwd": "/project", "mcpServers": [], **params})
         session_id: str = opened["sessionId"]
         return session_id
 

@@ -122,8 +122,8 @@ async def test_files_are_read_and_written_as_the_editor_has_them() -> None:
     seen: list[Any] = []
 
     async def work(editor: Editor, events: TaskEvents) -> Any:
-        text = await editor.read_text_file("/work/a.py", line=2, limit=1)
-        await editor.write_text_file("/work/a.py", text.upper())
+        text = await editor.read_text_file("/project/a.py", line=2, limit=1)
+        await editor.write_text_file("/project/a.py", text.upper())
         return text
 
     async with acp_client(agent_of(with_editor(work, outcome))) as client:
@@ -132,7 +132,7 @@ async def test_files_are_read_and_written_as_the_editor_has_them() -> None:
         await client.hello()
         await client.prompt(await client.session())
     assert outcome == ["unsaved"]
-    assert [each["path"] for each in seen] == ["/work/a.py", "/work/a.py"]
+    assert [each["path"] for each in seen] == ["/project/a.py", "/project/a.py"]
     assert (seen[0]["line"], seen[0]["limit"], seen[1]["content"]) == (2, 1, "UNSAVED")
 
 
@@ -141,7 +141,7 @@ async def test_what_the_client_did_not_advertise_is_not_asked_of_it() -> None:
 
     async def read(editor: Editor, events: TaskEvents) -> Any:
         assert not (editor.can_read or editor.can_write or editor.can_run)
-        return await editor.read_text_file("/work/a.py")
+        return await editor.read_text_file("/project/a.py")
 
     async def run(editor: Editor, events: TaskEvents) -> Any:
         return await editor.run("ls")
@@ -158,7 +158,7 @@ async def test_the_clients_own_error_is_raised() -> None:
     outcome: list[Any] = []
 
     async def work(editor: Editor, events: TaskEvents) -> Any:
-        return await editor.read_text_file("/work/none")
+        return await editor.read_text_file("/project/none")
 
     async with acp_client(agent_of(with_editor(work, outcome))) as client:
         client.on["fs/read_text_file"] = answering(AcpRefused({"code": -32002, "message": "no such file"}), [])
@@ -220,8 +220,8 @@ async def test_a_command_that_is_cancelled_gives_its_terminal_back() -> None:
 
 async def test_a_tool_call_is_shown_from_its_beginning_to_its_end() -> None:
     async def work(editor: Editor, events: TaskEvents) -> Any:
-        async with editor.tool("Edit", kind="edit", locations=["/work/a"], raw_input={"a": 1}) as tool:
-            await tool.update(Diff("/work/a", "new", "old"), title="Edited")
+        async with editor.tool("Edit", kind="edit", locations=["/project/a"], raw_input={"a": 1}) as tool:
+            await tool.update(Diff("/project/a", "new", "old"), title="Edited")
 
     async with acp_client(agent_of(with_editor(work, []))) as client:
         await client.prompt(await client.session())
@@ -305,4 +305,4 @@ async def test_the_editor_knows_its_session() -> None:
     async with acp_client(agent_of(with_editor(work, outcome))) as client:
         await client.hello()
         await client.prompt(await client.session(mcpServers=[server], additionalDirectories=["/more"]))
-    assert outcome == [("/work", ["/more"], "/bin/files", "test")]
+    assert outcome == [("/project", ["/more"], "/bin/files", "test")]

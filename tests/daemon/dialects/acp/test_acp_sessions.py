@@ -27,7 +27,7 @@ OPTIONS = AcpOptions(
     commands=(Command("plan", "Makes a plan.", "what for"),),
     auth_methods=(AuthMethod("key", "API key"),),
 )
-NEW = {"cwd": "/work", "mcpServers": []}
+NEW = {"cwd": "/project", "mcpServers": []}
 
 
 async def refused(work: Any) -> AcpRefused:
@@ -159,7 +159,7 @@ async def test_a_session_is_listed_loaded_and_continued_by_the_next_process(tmp_
         await client.prompt(session, "first")
     async with acp_client(agent_of(ask_then_echo), store=store) as client:
         (listed,) = (await client.call("session/list", {}))["sessions"]
-        assert (listed["sessionId"], listed["cwd"], listed["title"]) == (session, "/work", "first")
+        assert (listed["sessionId"], listed["cwd"], listed["title"]) == (session, "/project", "first")
         assert (await client.call("session/list", {"cwd": "/else"}))["sessions"] == []
         await client.call("session/load", {"sessionId": session, **NEW})
         assert client.log[-1] == "answer"
@@ -194,10 +194,10 @@ async def test_what_is_no_session_is_not_loaded() -> None:
 
 def test_sessions_are_handed_on_as_they_are() -> None:
     sessions = Sessions(OPTIONS)
-    sessions.open("s", "/work", ["/more"], None).record.mode = "code"
+    sessions.open("s", "/project", ["/more"], None).record.mode = "code"
     (session,) = Sessions(OPTIONS, sessions.save())
     assert (session.record.cwd, session.record.mode, session.record.config) == (
-        "/work",
+        "/project",
         "code",
         {"model": "s", "loud": True},
     )
