@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -17,11 +17,22 @@ from .generated import methods_of_agents as wire
 from .generated.tables import PROTOCOL_VERSION
 
 if TYPE_CHECKING:
+    from ...agents.acp_options import AcpOptions
     from ..surface import Surface
-    from .session import AcpSession
 
 _JSON_MODES = ("application/json",)
 """What an agent takes whose skills are the operations."""
+
+
+class Host(Protocol):
+    """The session that is opened."""
+
+    @property
+    def options(self) -> AcpOptions: ...
+
+    def meet(self, client: ClientInfo) -> None:
+        """Keep what the client says of itself. Raises `FailureError(InvalidParams)`."""
+        ...
 
 
 class Hello(msgspec.Struct, rename="camel"):
@@ -52,7 +63,7 @@ def capabilities_of(client: ClientInfo) -> wire.ClientCapabilities:
     return capabilities
 
 
-def add_hello(service: Service, session: AcpSession, surface: Surface) -> None:
+def add_hello(service: Service, session: Host, surface: Surface) -> None:
     """Add `initialize`, with what the services run when a client says hello, and `authenticate`."""
     hooks = surface.initializers
 
@@ -81,7 +92,7 @@ def add_hello(service: Service, session: AcpSession, surface: Surface) -> None:
     _add_authenticate(service, session)
 
 
-def _add_authenticate(service: Service, session: AcpSession) -> None:
+def _add_authenticate(service: Service, session: Host) -> None:
     @service.mutation("authenticate", timeout=None, errors=[AuthenticationFailed])
     async def authenticate(params: wire.AuthenticateRequest, /) -> wire.AuthenticateResponse:
         """Sign in with one of the agent's methods."""
