@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Final
 
+from ....errors.exceptions import FailureError
+from ....errors.failures import InvalidParams
 from ...agents.model.states import TERMINAL
 from ...agents.model.types import Message, Role, Task
 from ...agents.stores.interface import TaskQuery
@@ -45,10 +47,17 @@ def open_task(tasks: list[Task]) -> str | None:
 async def list_sessions(
     handler: RequestHandler, caller: Caller, cwd: str | None, cursor: str | None
 ) -> tuple[list[SessionInfo], str | None]:
-    """A page of the sessions, the last changed first, and the cursor of the next page."""
-    page = await handler.list(
-        TaskQuery(scope=caller.scope, page_size=PAGE_TASKS, page_token=cursor or "", include_artifacts=False)
-    )
+    """A page of the sessions, the last changed first, and the cursor of the next page.
+
+    Raises `FailureError(InvalidParams)` for a cursor that is not valid.
+    """
+    query = TaskQuery(scope=caller.scope, page_size=PAGE_TASKS, page_token=cursor or "", include_artifacts=False)
+    try:
+        page = await handler.list(query)
+    except FailureError as exc:
+        if isinstance(exc.failure, InvalidParams):
+            raise FailureError(InvalidParams("cursor", "cursor of a page before", "string")) from None
+        raise
     found = [info async for info in _sessions(handler, caller, page.tasks) if cwd in (None, info.cwd)]
     return found, page.next_page_token or None
 

@@ -17,6 +17,7 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import Cancelled, DomainFailure, InvalidParams, TaskNotFound
 from ....errors.type_building import decoder_for
 from ...agents.acp_options import AcpOptions
+from ...agents.errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
 from ...agents.model.content import check_json_depth, check_media_types
 from ...agents.model.ids import new_id
 from ...agents.model.states import TERMINAL
@@ -34,6 +35,7 @@ from .generated import prompts as told
 from .hello import add_hello, capabilities_of
 from .history import CWD, list_sessions, open_task, tasks_of
 from .sessions import OpenSession, Sessions
+from .skills import skill_commands, skill_parts
 from .turn import PromptTurn
 from .updates import Updates
 
@@ -50,6 +52,9 @@ if TYPE_CHECKING:
 
 MAX_PROMPTS: Final = 1024
 """Prompts that may run at the same time, of all clients; others wait."""
+
+AGENT_ERRORS: Final = (UnknownSkill, InvalidStateTransition, TaskConflict, EventsLost)
+"""The errors that the agent itself declares."""
 
 _ABSOLUTE = re.compile(r"/|\\\\|[A-Za-z]:[\\/]")
 
@@ -131,7 +136,7 @@ class AcpSession:
                 config_options=config_of(self.options, session.record),
             )
 
-        @service.mutation("session/load", timeout=None, errors=[SessionNotFound, TooManySessions])
+        @service.mutation("session/load", timeout=None, errors=[SessionNotFound, TooManySessions, *AGENT_ERRORS])
         async def load(ctx: Context, params: wire.LoadSessionRequest, /) -> wire.LoadSessionResponse:
             """Open a session of before, and tell all that was said in it."""
             session = await self._reopen(ctx, params, replay=True)
@@ -187,7 +192,10 @@ class AcpSession:
 
     def _announce_commands(self, ctx: Context, session: OpenSession) -> None:
         """Tell the commands after the answer, which leaves before anything else of the loop runs."""
-        commands = commands_of(self.options)
+        if self._input_modes is None:
+            commands = skill_commands(self._surface.host.offered(ctx))
+        else:
+            commands = commands_of(self.options)
         if not commands:
             return
         update = told.AvailableCommandsUpdate(available_commands=commands)
@@ -201,7 +209,7 @@ class AcpSession:
     # -- prompts -----------------------------------------------------------------------------------------------
 
     def _add_prompts(self, service: Service) -> None:
-        @service.mutation("session/prompt", timeout=None, errors=[SessionNotFound])
+        @service.mutation("session/prompt", timeout=None, errors=[SessionNotFound, *AGENT_ERRORS])
         async def prompt(ctx: Context, params: told.PromptRequest, /) -> told.PromptResponse:
             """Send a message to the agent. Everything that comes of it is told before the answer."""
             return told.PromptResponse(stop_reason=await self._prompt(ctx, params))
@@ -244,11 +252,11 @@ class AcpSession:
                 session.record.task_id = turn.open_task
 
     def _request(self, session: OpenSession, params: told.PromptRequest) -> SendRequest:
-        record = session.record
+        record, parts = session.record, parts_of(params.prompt)
         message = Message(
             new_id(),
             Role.USER,
-            parts_of(params.prompt),
+            parts if self._input_modes is not None else skill_parts(parts),
             context_id=record.id,
             task_id=record.task_id,
             metadata={CWD: record.cwd},

@@ -113,6 +113,24 @@ async def test_signing_in_takes_a_declared_method() -> None:
     assert chosen == ["key", "key"]
 
 
+async def test_without_an_agent_the_operations_are_commands() -> None:
+    shop = Service("shop")
+
+    @shop.query
+    def price(item: str) -> int:
+        """What something costs."""
+        return len(item)
+
+    async with acp_client(shop) as client:
+        session = await client.session()
+        await client.until(lambda: client.updates)
+        assert [each["name"] for each in client.updates[0]["availableCommands"]] == ["shop/price"]
+        assert await client.prompt(session, '/shop/price {"item": "tea"}') == "end_turn"
+        assert client.texts("agent_message_chunk") == "3"
+        for wrong in ("/shop/price {", '/shop/price {"item": 1}', "/shop/none", ""):
+            assert (await refused(client.prompt(session, wrong))).code in (-32602, -32010)
+
+
 # -- what the user chooses -------------------------------------------------------------------------------------
 
 
@@ -190,6 +208,11 @@ async def test_what_is_no_session_is_not_loaded() -> None:
         for method in ("session/load", "session/resume"):
             assert (await refused(client.call(method, {"sessionId": "x", **NEW}))).code == -32002
         assert (await refused(client.call("session/new", {"cwd": "here", "mcpServers": []}))).data["param"] == "cwd"
+
+
+async def test_a_cursor_of_no_page_is_named() -> None:
+    async with acp_client(agent_of(echo)) as client:
+        assert (await refused(client.call("session/list", {"cursor": "x"}))).data["param"] == "cursor"
 
 
 def test_sessions_are_handed_on_as_they_are() -> None:
