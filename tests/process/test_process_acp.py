@@ -71,14 +71,15 @@ def read(agent: subprocess.Popen[str]) -> dict[str, Any]:
     return message
 
 
-def prompt(agent: subprocess.Popen[str], text: str) -> None:
-    """A prompt that has begun."""
+def prompt(agent: subprocess.Popen[str], text: str) -> str:
+    """A prompt that has begun; returns its session."""
     say(agent, 1, "initialize", {"protocolVersion": 1})
     assert read(agent)["result"]["protocolVersion"] == 1
     say(agent, 2, "session/new", {"cwd": "/", "mcpServers": []})
-    session = read(agent)["result"]["sessionId"]
+    session: str = read(agent)["result"]["sessionId"]
     say(agent, 3, "session/prompt", {"sessionId": session, "prompt": [{"type": "text", "text": text}]})
     assert read(agent)["params"]["update"]["content"]["text"] == "on"
+    return session
 
 
 @pytest.mark.parametrize("text", ["wait", "ask"])
@@ -101,6 +102,89 @@ def test_a_signal_in_the_middle_of_a_prompt_ends_the_agent_with_an_answer(agent:
     assert read(agent)["error"]["code"] == -32010
     agent.wait(DEADLINE_SECONDS)
     assert agent.returncode == 0
+
+
+def test_a_session_goes_on_in_the_code_that_a_reload_brings(tmp_path: Path) -> None:
+    code = """
+from discreet.agents import Agent
+
+class Asker:
+    async def execute(self, context, events):
+        await events.require_input(f"VALUE {context.editor.cwd} {context.editor.client.name} {len(context.task.history)}")
+
+    async def cancel(self, context, events):
+        pass
+
+agent = Agent(Asker(), name="Asker", description="Asks.")
+"""
+    app = tmp_path / "asker.py"
+    app.write_text(code.replace("VALUE", "one"))
+    store = f"sqlite:{tmp_path / 'tasks.db'}"
+    command = [
+        *DISCREET,
+        "serve",
+        "./asker.py:agent",
+        "--dialect",
+        "acp",
+        "--reload",
+        "--store",
+        store,
+        "--log-level",
+        "info",
+    ]
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as agent:
+        try:
+            said = {"protocolVersion": 1, "clientInfo": {"name": "me", "version": "1"}}
+            say(agent, 1, "initialize", said)
+            read(agent)
+            say(agent, 2, "session/new", {"cwd": "/project", "mcpServers": []})
+            session = read(agent)["result"]["sessionId"]
+            prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "go"}]}
+            say(agent, 3, "session/prompt", prompt)
+            assert read(agent)["params"]["update"]["content"]["text"] == "one /project me 1"
+            assert read(agent)["result"]["stopReason"] == "end_turn"
+            app.write_text(code.replace("VALUE", "two"))
+            assert agent.stderr is not None
+            while "event=daemon.swapped" not in (line := agent.stderr.readline()):
+                assert line, "the agent has ended"
+            say(agent, 4, "session/prompt", prompt)
+            assert read(agent)["params"]["update"]["content"]["text"] == "two /project me 3"
+            assert read(agent)["result"]["stopReason"] == "end_turn"
+        finally:
+            agent.kill()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_an_agent_that_is_killed_in_the_middle_of_a_prompt_leaves_a_session_that_can_be_loaded(tmp_path: Path) -> None:
+    (tmp_path / "waiter.py").write_text(AGENT)
+    store = f"sqlite:{tmp_path / 'tasks.db'}"
+    command = [*DISCREET, "serve", "./waiter.py:agent", "--dialect", "acp", "--store", store]
+
+    def started() -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            command, cwd=tmp_path, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    with started() as agent:
+        session = prompt(agent, "wait")
+        agent.kill()
+    with started() as agent:
+        try:
+            say(agent, 1, "session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
+            kinds = []
+            while "result" not in (message := read(agent)):
+                kinds.append(message["params"]["update"]["sessionUpdate"])
+            assert kinds[:2] == ["user_message_chunk", "agent_thought_chunk"]
+        finally:
+            agent.kill()
 
 
 def test_a_number_that_acp_has_given_away_is_one_line_and_status_2(
