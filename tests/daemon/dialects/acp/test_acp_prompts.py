@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import anyio
 import pytest
 
@@ -280,3 +283,37 @@ async def test_a_client_that_hangs_up_in_the_middle_of_a_prompt_ends_the_daemon(
         await client.send_prompt(await client.session())
         client.hang_up()
         await client.until(lambda: client.ended)
+
+
+@pytest.mark.parametrize("store", ["memory", "sqlite"])
+async def test_whenever_a_prompt_is_cancelled_it_has_one_answer_and_the_next_one_runs(
+    store: str, tmp_path: Path
+) -> None:
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        assert context.editor is not None
+        await events.working("on")
+        async with context.editor.tool("Look"):
+            await events.artifact("half")
+            await anyio.lowlevel.checkpoint()
+        await context.editor.permit("Go on?")
+        await events.complete("done")
+
+    async def allow(params: Any) -> Any:
+        return {"outcome": {"outcome": "selected", "optionId": "allow"}}
+
+    where = "memory" if store == "memory" else f"sqlite:{tmp_path / 'tasks.db'}"
+    async with acp_client(agent_of(execute), store=where) as client:
+        client.on["session/request_permission"] = allow
+        session = await client.session()
+        reasons = set()
+        for turns in range(40):
+            running = await client.send_prompt(session)
+            for _ in range(turns):
+                await anyio.lowlevel.checkpoint()
+            await client.cancel(session)
+            reasons.add((await client.answer_to(running))["stopReason"])
+            assert await client.prompt(session) == "end_turn"
+            shown = [each.get("status") for each in client.updates if "toolCallId" in each]
+            assert shown.count("in_progress") == shown.count("completed") + shown.count("failed")
+        assert "cancelled" in reasons
+        assert reasons <= {"cancelled", "end_turn"}
