@@ -42,6 +42,8 @@ async def attach(
 
     Raises `ConnectionFailed` when the dialect's handshake fails, and `TypeError` or `ValueError` for wrong arguments.
     """
+    if not callable(getattr(transport, "receive_nowait", None)):
+        raise TypeError(f"transport must be a byte transport, not {transport!r}; for a command there is `connect`")
     check_callback("explain", explain)
     endpoint = Endpoint(dialect, framing=framing, timeout=timeout, errors=errors, retry=retry)
     async with endpoint.open(transport, explain) as connection:

@@ -33,6 +33,7 @@ from msgspec import UnsetType
 from ..framing.events import Framing
 from .connect import connect as connect_async
 from .connection.connection import CLOSED
+from .connection.handlers import ProgressHandler
 from .dialects import Dialect
 from .errors import ConnectionFailed, DeclaredErrors, RemoteError
 from .peer import Peer
@@ -41,7 +42,7 @@ from .policies.retry import RetryPolicy
 from .process.process import EndBounds
 from .process.stderr import StderrMode
 from .subscription import Subscription
-from .validation import Backend, StrPath, check_backend
+from .validation import Backend, StrPath, check_backend, check_callback
 
 T = TypeVar("T")
 
@@ -70,6 +71,7 @@ class CallOptions(TypedDict, total=False):
     service_params: Mapping[str, str] | None
     errors: DeclaredErrors
     idempotent: bool | None
+    on_progress: ProgressHandler | None
 
 
 class SubscribeOptions(TypedDict, total=False):
@@ -88,8 +90,8 @@ def connect(
         with connect(["discreet", "serve", "./app.py:files"]) as peer:
             content = peer.call("files/read", {"path": "README.md"}, type=FileContent)
 
-    `backend` is the event loop that the thread runs. Callbacks in the options and handlers of notifications run in that
-    thread. They must return at once and must not use the peer.
+    `backend` is the event loop that the thread runs. Callbacks in the options, handlers of notifications and `on_progress`
+    run in that thread. They must return at once and must not use the peer.
 
     Raises `ValueError` for another `backend`.
     """
@@ -177,6 +179,7 @@ class BlockingPeer:
 
         When the server cancels the request or the block ends, the thread goes on but its result is dropped.
         """
+        check_callback("handler", handler)
 
         async def in_thread(params: Any) -> Any:  # JSON
             return await to_thread.run_sync(handler, params, abandon_on_cancel=True)

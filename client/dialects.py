@@ -23,14 +23,19 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """How a protocol frames its messages, begins a connection, and cancels a request.
 
     `cancel` is the method of the notification that cancels a request; `cancel_member` is the member of its params that
-    holds the request's id. `a2a` says that errors −32001 to −32009 are those of A2A; other protocols use these numbers for
-    errors of their own. `msgspec.structs.replace` gives a dialect a handshake of your own.
+    holds the request's id. `progress` is the method of the notification that tells of a request's progress;
+    `progress_member` is the member of its params that holds the token. A request asks for it in `workDoneToken` with
+    `work_done_token`, else in `_meta.progressToken`. `a2a` says that errors −32001 to −32009 are those of A2A; other
+    protocols use these numbers for errors of their own. `msgspec.structs.replace` gives a dialect a handshake of your own.
     """
 
     framing: Framing = "content-length"
     handshake: Handshake | None = None
     cancel: str = "$/cancelRequest"
     cancel_member: str = "id"
+    progress: str = "$/progress"
+    progress_member: str = "token"
+    work_done_token: bool = False
     a2a: bool = False
 
     def cancellation(self, request_id: int) -> bytes:
@@ -57,7 +62,8 @@ PLAIN: Final = Dialect(a2a=True)
 LSP: Final = Dialect(
     handshake=initialize_handshake(
         {"processId": None, "clientInfo": _CLIENT_INFO, "rootUri": None, "capabilities": {}}, then="initialized"
-    )
+    ),
+    work_done_token=True,
 )
 """Language Server Protocol 3.17."""
 
@@ -69,6 +75,8 @@ MCP: Final = Dialect(
     ),
     cancel="notifications/cancelled",
     cancel_member="requestId",
+    progress="notifications/progress",
+    progress_member="progressToken",
 )
 """Model Context Protocol, stdio transport. A server that answers with another revision is accepted."""
 

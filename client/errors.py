@@ -217,13 +217,16 @@ class InternalError(RemoteError):
 
 @final
 class OperationFailed(RemoteError):
-    """A declared error of the operation.
+    """A declared error of the operation. An error whose class is listed in `errors=` is raised as that class instead; then
+    this is its `__cause__`.
 
-    `details` is an instance of the declared class's details struct if the caller listed that class in `errors=`, else plain
-    JSON values. It is None if the error has no details.
+    `details` holds plain JSON values, or the details struct of that class; None if the error has no details.
+    `failure.http_status` is the one that the class declares. It is not sent, so without the class it is 500. `declared` is
+    the error as its class, None without the class.
     """
 
     failure: failures.DomainFailure
+    declared: OperationError | None = None
 
     def __init__(self, failure: failures.DomainFailure, error: ErrorObject, *, details: Any = None) -> None:  # JSON
         super().__init__(failure, error)

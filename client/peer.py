@@ -11,18 +11,27 @@ from typing import Any, Final, TypeVar, final, overload
 
 import anyio
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from ..errors.backoff import SYSTEM_TIMING
 from .connection.connector import Connector
-from .connection.handlers import Handlers, NotificationHandler, RequestHandler
-from .connection.pending import PendingCall, PendingStream
+from .connection.handlers import Handlers, NotificationHandler, ProgressHandler, RequestHandler
+from .connection.pending import PendingCall
+from .connection.progress import ProgressDialect, with_token
 from .errors import ClientError, DeclaredErrors, RemoteError, RequestTimeout
 from .messages import encode_request
 from .policies.operation_kinds import ListedOperation, OperationKinds
 from .policies.retry import RetryPolicy, call_with_retries, outcome_is_unknown
-from .subscription import Subscription, decode_as
-from .validation import check_callback, check_timeout
+from .subscription import StreamRequest, Subscription, as_declared, decode_as, prepare_type
+from .validation import (
+    check_callback,
+    check_errors,
+    check_method,
+    check_plain_function,
+    check_strings,
+    check_timeout,
+    encode_params,
+)
 
 T = TypeVar("T")
 
@@ -40,9 +49,11 @@ class _Request(msgspec.Struct, frozen=True):
     params: object
     service_params: Mapping[str, str] | None
     errors: DeclaredErrors = ()
+    on_progress: ProgressHandler | None = None
 
-    def body(self, request_id: int) -> bytes:
-        return encode_request(request_id, self.method, self.params, self.service_params)
+    def body(self, request_id: int, dialect: ProgressDialect) -> bytes:
+        params = self.params if self.on_progress is None else with_token(self.params, request_id, dialect)
+        return encode_request(request_id, self.method, params, self.service_params)
 
 
 class CallDefaults(msgspec.Struct, frozen=True):
@@ -87,6 +98,7 @@ class Peer:
         service_params: Mapping[str, str] | None = None,
         errors: DeclaredErrors = (),
         idempotent: bool | None = None,
+        on_progress: ProgressHandler | None = None,
     ) -> T: ...
 
     @overload
@@ -100,6 +112,7 @@ class Peer:
         service_params: Mapping[str, str] | None = None,
         errors: DeclaredErrors = (),
         idempotent: bool | None = None,
+        on_progress: ProgressHandler | None = None,
     ) -> Any: ...
 
     async def call(
@@ -112,24 +125,32 @@ class Peer:
         service_params: Mapping[str, str] | None = None,
         errors: DeclaredErrors = (),
         idempotent: bool | None = None,
+        on_progress: ProgressHandler | None = None,
     ) -> Any:
         """Call a method and return its result, decoded into `type` (`msgspec.Raw`: the undecoded JSON text).
 
         `params` is anything that msgspec encodes to an object or an array; None leaves the member out. `timeout` is in
-        seconds per attempt, None for no limit. The classes in `errors` give `OperationFailed.details` their declared type.
+        seconds per attempt, None for no limit. A declared error is raised as its class in `errors`, with its fields, and with
+        `OperationFailed` as its cause; one whose class is not there is raised as `OperationFailed`.
         `idempotent` says whether the call may be made again although the first one may have had an effect; by default,
         that is so if the server lists the operation as a query. Without a retry policy `idempotent` has no effect.
+        `on_progress(value)` is called in order with what the server tells of the progress (`ctx.progress`), until the call
+        returns. As with `on_notification`, it must return at once, and its exceptions are logged.
 
-        Raises a `RemoteError` for the server's errors, `RequestTimeout`, `ConnectionFailed` or `InvalidReply`, each from the
-        last attempt. Before anything is sent it raises `TypeError` for params of a type that JSON does not have, and
-        `ValueError` for numbers and texts that JSON does not have (NaN, lone surrogates) and for a wrong `timeout`.
+        Raises a class in `errors`, a `RemoteError` for the server's other errors, `RequestTimeout`, `ConnectionFailed` or
+        `InvalidReply`, each from the last attempt. Before anything is sent it raises `TypeError` for wrong arguments, for
+        params that are no object or array in JSON or hold a type that JSON does not have, and `ValueError` for numbers and
+        texts that JSON does not have (NaN, lone surrogates) and for a negative `timeout`.
 
         When the awaiting task is cancelled or the time-out passes, the server gets `$/cancelRequest` and its late answer is
         ignored.
         """
         seconds = self._defaults.timeout if isinstance(timeout, UnsetType) else timeout
-        check_timeout(seconds)
-        request = _Request(method, params, service_params, (*errors, *self._defaults.errors))
+        _check_options(method, seconds, service_params, errors)
+        prepare_type(type)
+        if on_progress is not None:
+            check_plain_function("on_progress", on_progress)
+        request = _Request(method, params, service_params, (*errors, *self._defaults.errors), on_progress)
 
         async def attempt(left: float | None) -> Any:
             return await self._call_once(request, type, _shorter(seconds, left))
@@ -141,16 +162,17 @@ class Peer:
                 return True
             return await self._kinds.is_query(method, service_params) if idempotent is None else idempotent
 
-        if self._defaults.retry is None:
-            return await attempt(None)
-        return await call_with_retries(self._defaults.retry, method, attempt, may_retry, timing=SYSTEM_TIMING)
+        with as_declared():
+            if self._defaults.retry is None:
+                return await attempt(None)
+            return await call_with_retries(self._defaults.retry, method, attempt, may_retry, timing=SYSTEM_TIMING)
 
     async def _call_once(self, request: _Request, kind: Any, seconds: float | None) -> Any:
         request_id = next(self._ids)
-        body = request.body(request_id)
+        body = request.body(request_id, self._handlers.dialect)
         call = PendingCall(request_id, len(body), request.errors)
         sent = False
-        with anyio.move_on_after(seconds):
+        with anyio.move_on_after(seconds), self._handlers.progress_of(request_id, request.on_progress):
             connection = await self._connector.connection()
             try:
                 await connection.start(call, body)
@@ -173,6 +195,7 @@ class Peer:
 
         Raises `ConnectionFailed`, and `TypeError` and `ValueError` for wrong params as `call` does.
         """
+        _check_options(method, None, service_params)
         body = encode_request(None, method, params, service_params)
         connection = await self._connector.connection()
         await connection.send(body)
@@ -214,16 +237,24 @@ class Peer:
         """The events of a subscription, each decoded into `type`: `async for event in peer.subscribe(…)`.
 
         `timeout` is how many seconds to wait for each event, None for no limit; the rest is as in `call`. `Subscription`
-        says when and how it ends. Use `async with` to end it at a definite moment.
+        says when and how it ends. Use `async with` to end it at a definite moment. A server that is a discreet daemon refuses
+        an operation of another kind before it runs (`services/subscribe`).
         """
-        check_timeout(timeout)
-        request_id = next(self._ids)
-        body = encode_request(request_id, method, params, service_params)
-        stream = PendingStream(request_id, len(body), (*errors, *self._defaults.errors))
-        return Subscription(self._connector, stream, body, method=method, kind=type, timeout=timeout)
+        _check_options(method, timeout, service_params, errors)
+        prepare_type(type)
+        request = StreamRequest(
+            method,
+            None if params is None else Raw(encode_params(params)),
+            None if service_params is None else dict(service_params),
+            (*errors, *self._defaults.errors),
+            self._ids,
+        )
+        return Subscription(self._connector, request, kind=type, timeout=timeout)
 
     def on_request(self, method: str, handler: RequestHandler) -> None:
         """Answer the server's requests of this method with the result of `handler(params)`. Each runs in its own task.
+
+        The handler is a coroutine function, or a plain one that returns at once.
 
         An `OperationError` of the handler is the answer. Any other exception is logged with its traceback, as an error of
         the logger `discreet.client`, and the server gets INTERNAL. The server may cancel the handler.
@@ -231,6 +262,7 @@ class Peer:
         Requests without a handler are answered METHOD_NOT_FOUND. Handlers that are registered before the first `await` on
         this peer miss no request.
         """
+        check_method(method)
         check_callback("handler", handler)
         self._handlers.requests[method] = handler
 
@@ -238,9 +270,10 @@ class Peer:
         """Call `handler(params)` for each notification of this method, in order.
 
         The handler must return at once, because everything else waits for it: pass longer work on to a task of your own. Its
-        exceptions are logged.
+        exceptions are logged. Raises `TypeError` for a coroutine function, which nobody would await.
         """
-        check_callback("handler", handler)
+        check_method(method)
+        check_plain_function("handler", handler)
         self._handlers.notifications[method] = handler
 
     def on_unidentified_error(self, handler: Callable[[RemoteError], object]) -> None:
@@ -249,7 +282,7 @@ class Peer:
         Without a handler they are logged as warnings of the logger `discreet.client`. If the server refuses a call for its
         size, that call fails instead.
         """
-        check_callback("handler", handler)
+        check_plain_function("handler", handler)
         self._handlers.unidentified_error = handler
 
     async def send_raw(self, data: bytes) -> None:
@@ -259,6 +292,17 @@ class Peer:
         """
         connection = await self._connector.connection()
         await connection.send_raw(data)
+
+
+def _check_options(
+    method: str, timeout: float | None, service_params: Mapping[str, str] | None, errors: DeclaredErrors = ()
+) -> None:
+    check_method(method)
+    check_timeout(timeout)
+    if service_params is not None:
+        check_strings("service_params", service_params)
+    if errors != ():
+        check_errors(errors)
 
 
 def _shorter(one: float | None, other: float | None) -> float | None:

@@ -1,22 +1,83 @@
-"""A stream of events as an asynchronous iterator. Leaving it ends the subscription."""
+"""A stream of events as an asynchronous iterator. Leaving it ends the subscription.
+
+The request goes through `services/subscribe`, which refuses an operation of another kind before it runs. To a server that
+does not have this method the request goes once more, as it is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, final
+from typing import Any, Final, Generic, Self, TypeVar, final
 
 import anyio
+import msgspec
 from msgspec import Raw
 
 from ..errors.type_building import decoder_for
+from ..errors.wire import encode_error
 from .connection.connection import Connection
 from .connection.connector import Connector
+from .connection.error_replies import remote_error
 from .connection.pending import PendingStream
-from .errors import InvalidReply, RequestTimeout
-from .messages import DECODE_ERRORS
+from .errors import (
+    ClientError,
+    DeclaredErrors,
+    InvalidParams,
+    InvalidReply,
+    MethodNotFound,
+    OperationFailed,
+    RequestTimeout,
+)
+from .messages import DECODE_ERRORS, encode_request
 
 T = TypeVar("T")
+
+SUBSCRIBE: Final = "services/subscribe"
+
+_INPUT: Final = "input"
+"""The param of `services/subscribe` that holds the operation's own params. Its errors name them with this prefix."""
+
+
+def prepare_type(kind: Any) -> None:
+    """Raises `TypeError` for what a result can't be decoded into, before anything is sent."""
+    decoder_for(kind)
+
+
+@contextmanager
+def as_declared() -> Iterator[None]:
+    """Raise a declared error as its class, where the caller has listed it."""
+    try:
+        yield
+    except OperationFailed as exc:
+        if exc.declared is None:
+            raise
+        raise exc.declared from exc
+
+
+class StreamRequest(msgspec.Struct, frozen=True):
+    """The content of a subscription's request. `params` is its JSON text."""
+
+    method: str
+    params: Raw | None
+    service_params: Mapping[str, str] | None
+    errors: DeclaredErrors
+    ids: Iterator[int]
+
+    def checked(self) -> tuple[PendingStream, bytes]:
+        """The request that is refused for an operation of another kind."""
+        named = {"operationId": self.method, _INPUT: self.params}
+        return self._encoded(SUBSCRIBE, named)
+
+    def direct(self) -> tuple[PendingStream, bytes]:
+        """The request to the method itself."""
+        return self._encoded(self.method, self.params)
+
+    def _encoded(self, method: str, params: object) -> tuple[PendingStream, bytes]:
+        request_id = next(self.ids)
+        body = encode_request(request_id, method, params, self.service_params)
+        return PendingStream(request_id, len(body), self.errors), body
 
 
 def decode_as(text: Raw, kind: Any, method: str) -> Any:  # Any: the caller's type decides
@@ -49,18 +110,15 @@ class Subscription(AsyncIterator[T], Generic[T]):
     def __init__(
         self,
         connector: Connector,
-        stream: PendingStream,
-        body: bytes,
+        request: StreamRequest,
         *,
-        method: str,
         kind: Any,
         timeout: float | None,
     ) -> None:
         self._connector = connector
         self._connection: Connection | None = None
-        self._stream = stream
-        self._body = body
-        self._method = method
+        self._request = request
+        self._stream, self._body = request.checked()
         self._kind = kind
         self._timeout = timeout
         self._closed = False
@@ -78,10 +136,11 @@ class Subscription(AsyncIterator[T], Generic[T]):
         delivered = sent = False
         try:
             with anyio.move_on_after(self._timeout) as scope:
-                event = await self._next()
+                with as_declared():
+                    event = await self._next()
                 if event is None:
                     raise StopAsyncIteration
-                value: T = decode_as(event, self._kind, self._method)
+                value: T = decode_as(event, self._kind, self._request.method)
                 delivered = True
                 return value
         finally:
@@ -89,13 +148,26 @@ class Subscription(AsyncIterator[T], Generic[T]):
             if not delivered:
                 sent = self._close()
         assert scope.cancelled_caught and self._timeout is not None
-        raise RequestTimeout(self._method, self._timeout, sent=sent)
+        raise RequestTimeout(self._request.method, self._timeout, sent=sent)
 
     async def _next(self) -> Raw | None:
         if self._connection is None:
             self._connection = await self._connector.connection()
             await self._connection.start(self._stream, self._body)
+            self._body = b""
+            return await self._first(self._connection)
         return await self._stream.next(self._connection.resume_reading)
+
+    async def _first(self, connection: Connection) -> Raw | None:
+        """The first event, or why there is none. A method that only the operation itself knows is asked for directly."""
+        try:
+            return await self._stream.next(connection.resume_reading)
+        except InvalidParams as exc:
+            raise _of_operation(exc) from None
+        except MethodNotFound:
+            self._stream, body = self._request.direct()
+        await connection.start(self._stream, body)
+        return await self._stream.next(connection.resume_reading)
 
     def _close(self) -> bool:
         self._closed = True
@@ -118,3 +190,12 @@ class Subscription(AsyncIterator[T], Generic[T]):
 
     def __del__(self) -> None:  # may run in any thread, so it only sets a flag
         self._stream.abandoned = True
+
+
+def _of_operation(exc: InvalidParams) -> ClientError:
+    """The error with the operation's own name of the param."""
+    first, _, rest = exc.failure.param.partition(".")
+    if first != _INPUT:
+        return exc
+    failure = msgspec.structs.replace(exc.failure, param=rest or "$")
+    return remote_error(encode_error(failure))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import iscoroutinefunction
 from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
@@ -20,6 +21,7 @@ Backend: TypeAlias = Literal["asyncio", "trio"]
 
 _encode = msgspec.json.Encoder().encode
 _NULL: Final = b"null"
+_STARTS_CONTAINER: Final = (b"{", b"[")
 
 
 def check_command(command: Sequence[StrPath]) -> None:
@@ -28,6 +30,9 @@ def check_command(command: Sequence[StrPath]) -> None:
         raise TypeError(f'command must be a list of words, such as ["discreet", "serve"], not {type(command).__name__}')
     if not command:
         raise ValueError("command must not be empty")
+    for word in command:
+        if not isinstance(word, str | bytes | os.PathLike):
+            raise TypeError(f"command must be a list of words, not of {type(word).__name__}")
 
 
 def check_framing(framing: object, name: str = "framing") -> None:
@@ -47,12 +52,28 @@ def check_stderr(stderr: object) -> None:
         check_choice("stderr", stderr, get_args(StderrChoice), otherwise="a function that takes a line")
 
 
-def check_errors(errors: object) -> None:
-    """Raises `TypeError` for anything but a sequence of classes of errors."""
-    if not isinstance(errors, Sequence) or not all(
-        isinstance(declared, type) and issubclass(declared, OperationError) for declared in errors
-    ):
-        raise TypeError(f"errors must be a list of subclasses of OperationError, not {errors!r}")
+def check_errors(errors: object, name: str = "errors") -> None:
+    """Raises `TypeError` for anything but a sequence of classes that declare errors."""
+    if not isinstance(errors, Sequence) or not all(map(is_declared, errors)):
+        raise TypeError(f"{name} must be a list of subclasses of OperationError, not {errors!r}")
+
+
+def is_declared(cls: object) -> bool:
+    """Whether this is a class that declares an error."""
+    return isinstance(cls, type) and issubclass(cls, OperationError) and cls is not OperationError
+
+
+def check_method(method: object) -> None:
+    """Raises `TypeError` for anything but a text."""
+    check_instance("method", method, str)
+
+
+def check_strings(name: str, value: object) -> None:
+    """Raises `TypeError` for anything but None or a mapping from strings to strings."""
+    if value is None:
+        return
+    if not isinstance(value, Mapping) or not all(isinstance(text, str) for pair in value.items() for text in pair):
+        raise TypeError(f"{name} must map strings to strings")
 
 
 def check_choice(name: str, value: object, known: Sequence[str], *, otherwise: str = "") -> None:
@@ -75,6 +96,24 @@ def check_callback(name: str, value: object) -> None:
         raise TypeError(f"{name} must be a function, not {value!r}")
 
 
+def check_plain_function(name: str, value: object) -> None:
+    """Raises `TypeError` for what can't be called, and for a coroutine function: nobody awaits what it returns."""
+    check_callback(name, value)
+    if is_async(value):
+        raise TypeError(f"{name} must be a plain function: it is called while nothing else is read, and not awaited")
+
+
+def is_async(value: object) -> bool:
+    """Whether calling this gives a coroutine."""
+    return iscoroutinefunction(value) or iscoroutinefunction(getattr(type(value), "__call__", None))  # noqa: B004 - asks for its kind
+
+
+def check_count(name: str, value: object, minimum: int) -> None:
+    """Raises `ValueError` for anything but a whole number from this one on."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise ValueError(f"{name} must be a whole number, {minimum} or more, not {value!r}")
+
+
 def check_timeout(timeout: object) -> None:
     """Raises `ValueError` for anything but None or a number of seconds, 0 or more."""
     if timeout is not None:
@@ -83,12 +122,13 @@ def check_timeout(timeout: object) -> None:
 
 def check_seconds(name: str, value: object, *, or_else: str = "") -> None:
     """Raises `ValueError` for anything but a number of seconds, 0 or more."""
-    if not (isinstance(value, int | float) and value >= 0):
+    if isinstance(value, bool) or not (isinstance(value, int | float) and value >= 0):
         raise ValueError(f"{name} must be {or_else}a number of seconds, 0 or more, not {value!r}")
 
 
 def encode_params(params: object) -> bytes:
-    """The JSON text of params. Raises `TypeError` for a type that JSON does not have.
+    """The JSON text of params. Raises `TypeError` for a type that JSON does not have, and for what is neither an object nor
+    an array: JSON-RPC 2.0 section 4.2 allows no other params.
 
     Raises `ValueError` for numbers and texts that it does not have (NaN, infinity, lone surrogates), and names the place.
     """
@@ -98,6 +138,8 @@ def encode_params(params: object) -> bytes:
         raise ValueError(f"{_first(params, _has_surrogate)} holds a lone surrogate") from exc
     except RecursionError as exc:
         raise ValueError("params are nested too deeply") from exc
+    if text.lstrip()[:1] not in _STARTS_CONTAINER:
+        raise TypeError(f"params must be an object or an array in JSON, not {type(params).__name__}")
     if _NULL in text and (place := _first(params, _is_not_finite)):  # msgspec writes these numbers as null
         raise ValueError(f"{place} is NaN or infinite, which JSON can't hold")
     return text

@@ -74,7 +74,7 @@ def load(apps: Sequence[str], app_dir: str | None = None) -> Hosted:
             elif agent is None:
                 agent = found
             else:
-                raise AppError(f"{_shown(app)}: an agent, of which a daemon hosts one")
+                raise AppError(f"{_shown(app)}: an agent too; a daemon hosts at most one agent")
         except AppError as exc:
             faults.append(str(exc))
             cause = cause or exc.__cause__
@@ -86,8 +86,8 @@ def load(apps: Sequence[str], app_dir: str | None = None) -> Hosted:
 def hosted_objects(objects: Sequence[object]) -> Hosted:
     """These services and at most one agent. Raises `AppError`, one line for what can't be hosted."""
     services = [found for found in objects if isinstance(found, Service)]
-    agents = [found for found in objects if _is_agent(found)]
-    if others := [found for found in objects if not (isinstance(found, Service) or _is_agent(found))]:
+    agents = [found for found in objects if is_agent(found)]
+    if others := [found for found in objects if not (isinstance(found, Service) or is_agent(found))]:
         raise AppError(f"neither a Service nor an Agent but a {type(others[0]).__name__}")
     if not objects or len(agents) > 1:
         raise AppError("a daemon hosts one service or more, and at most one agent")
@@ -118,7 +118,7 @@ def _load_object(text: str, app_dir: str | None) -> tuple[object, ModuleType]:
 
 def _load_one(text: str, app_dir: str | None) -> Service | Agent:
     found, module = _load_object(text, app_dir)
-    if isinstance(found, Service) or _is_agent(found):
+    if isinstance(found, Service) or is_agent(found):
         return found
     kind = type(found).__name__
     raise AppError(f"{_shown(text)}: neither a Service nor an Agent but a {kind}{_instead(module)}")
@@ -126,11 +126,11 @@ def _load_one(text: str, app_dir: str | None) -> Service | Agent:
 
 def _instead(module: ModuleType) -> str:
     """What of the module could be hosted, as the end of a sentence."""
-    names = [name for name, value in list(vars(module).items()) if isinstance(value, Service) or _is_agent(value)]
+    names = [name for name, value in list(vars(module).items()) if isinstance(value, Service) or is_agent(value)]
     return f"; the module has {', '.join(sorted(names)[:_MOST_NAMES])}" if names else "; the module has no Service"
 
 
-def _is_agent(found: object) -> TypeGuard[Agent]:
+def is_agent(found: object) -> TypeGuard[Agent]:
     """Whoever made an agent has imported its class: where nobody has, nobody pays for asking."""
     module = sys.modules.get(f"{__package__}.agents.agent")
     return module is not None and isinstance(found, module.Agent)

@@ -16,30 +16,37 @@ def access_of(settings: Settings) -> Access:
     parent = PARENT if settings.scopes is None else Identity(PARENT.subject, frozenset(settings.scopes))
     if settings.identity is not None:
         if settings.tokens:
-            raise AppError("identity and token exclude each other")
+            raise AppError("--identity and --token exclude each other")
         return Access(parent, _provider(settings.identity, settings.app_dir))
     if settings.tokens is None:
         return Access(parent)
     try:
         return Access(parent, StaticTokens([parse_token(text) for text in settings.tokens]))
     except ValueError as exc:
-        raise AppError(str(exc)) from None
+        raise AppError(f"--token: {exc}") from None
 
 
 def _provider(path: str, app_dir: str | None) -> IdentityProvider:
-    found = load_object(path, app_dir)
+    try:
+        found = load_object(path, app_dir)
+    except AppError as exc:
+        raise AppError(f"--identity: {exc}") from exc.__cause__
+    missing = missing_of_provider(found)
+    if missing:
+        raise AppError(f"--identity: {path!r} needs {missing}")
+    return cast(IdentityProvider, found)
+
+
+def missing_of_provider(found: object) -> str:
+    """What an object lacks to be an `IdentityProvider`, as the end of a sentence; empty where it is one."""
     schemes = getattr(found, "schemes", None)
     fitting = {
-        "an object, no class": not isinstance(found, type),
-        "a method resolve": callable(getattr(found, "resolve", None)),
-        "schemes, a sequence of strings": isinstance(schemes, list | tuple)
-        and all(isinstance(s, str) for s in schemes),
-        "realm, a string": isinstance(getattr(found, "realm", None), str),
+        "to be an object, no class": not isinstance(found, type),
+        "a method `resolve`": callable(getattr(found, "resolve", None)),
+        "a list `schemes`": isinstance(schemes, list | tuple) and all(isinstance(s, str) for s in schemes),
+        "a text `realm`": isinstance(getattr(found, "realm", None), str),
     }
-    missing = [what for what, fits in fitting.items() if not fits]
-    if missing:
-        raise AppError(f"identity {path!r} is no IdentityProvider, which is or has {'; '.join(missing)}")
-    return cast(IdentityProvider, found)
+    return ", ".join(what for what, fits in fitting.items() if not fits)
 
 
 def credentials_of(settings: Settings, services: Iterable[Service]) -> dict[str, str]:
@@ -51,7 +58,8 @@ def credentials_of(settings: Settings, services: Iterable[Service]) -> dict[str,
     wanted = sorted(frozenset[str]().union(*(service.credentials for service in services)))
     missing = [name for name in wanted if name not in given]
     if missing:
-        raise AppError(f"credentials that a service declares and no setting gives: {', '.join(missing)}")
+        add = " ".join(f"--credential {name}=FILE" for name in missing)
+        raise AppError(f"{', '.join(missing)} {'has' if len(missing) == 1 else 'have'} no value; add {add}")
     return {name: _read(name, given[name]) for name in wanted}
 
 
@@ -62,6 +70,6 @@ def _read(name: str, path: str) -> str:
         with open(path, encoding="utf-8") as file:
             value = file.read().strip()
     except (OSError, ValueError):
-        raise AppError(f"credential {name}: its file can't be read") from None
+        raise AppError(f"--credential {name}: its file can't be read") from None
     register(value)
     return value

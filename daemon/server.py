@@ -90,6 +90,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
         status = process.run()
     except (AppError, DeclarationError) as exc:
         status = _complain(stderr, str(exc))
+        log.debug("app.failed", exc=exc.__cause__ or exc)
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
         if isinstance(exc, _REFUSALS) and not process.serving:
             _failure = exc  # kept until the log is closed: a half-made event loop complains when it is freed
@@ -341,7 +342,7 @@ def _opened_store(host: Host) -> Iterator[None]:
     try:
         host.agent.open_store()
     except StoreError as exc:
-        raise AppError(f"store: {exc}") from None
+        raise AppError(f"--store: {exc}") from None
     try:
         yield
     finally:

@@ -44,7 +44,8 @@ def remote_error(
 ) -> RemoteError | InvalidReply:
     """The exception for an error's JSON text, whatever the text holds. Without `a2a`, A2A's numbers mean nothing special.
 
-    The details are decoded by the class in `errors` that declares the error's code. If they do not fit it, the result is
+    The class in `errors` that declares the error's code decodes the details, tells the HTTP status, and makes the
+    exception that the caller gets in place of `OperationFailed`. If the details do not fit it, the result is
     `InvalidReply`, with the error itself as its cause.
     """
     error, failure = decode_error(raw)
@@ -52,9 +53,14 @@ def remote_error(
         failure = failures.Internal()
     if not isinstance(failure, failures.DomainFailure):
         return ERROR_CLASSES[type(failure)](failure, error)
+    cls = next((cls for cls in errors if cls.definition.code == failure.code), None)
+    if cls is None:
+        return OperationFailed(failure, error, details=decode_json(failure.details))
+    declared = cls.definition
+    failure = msgspec.structs.replace(failure, http_status=declared.http_status)
     exc = OperationFailed(failure, error, details=decode_json(failure.details))
-    declared = next((cls.definition for cls in errors if cls.definition.code == failure.code), None)
-    if declared is None or not declared.has_details:
+    if not declared.has_details:
+        exc.declared = cls()
         return exc
     try:
         exc.details = decoder_for(declared.details)(failure.details or b"{}")
@@ -62,4 +68,5 @@ def remote_error(
         invalid = InvalidReply(f"the details of {failure.code} do not fit their declaration")
         invalid.__cause__ = exc
         return invalid
+    exc.declared = cls(**msgspec.structs.asdict(exc.details))
     return exc

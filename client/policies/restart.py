@@ -15,6 +15,7 @@ from ...errors.backoff import SYSTEM_TIMING, Timing, exponential_backoff
 from ..connection.connection import CLOSED, Connection
 from ..errors import ConnectionFailed, ConnectionLoss
 from ..task_group import background_tasks
+from ..validation import check_count, check_seconds
 
 StartServer: TypeAlias = Callable[[], AbstractAsyncContextManager[Connection]]
 """Starts a server and connects to it. Raises `ConnectionFailed`. Leaving ends the server."""
@@ -25,8 +26,8 @@ class RestartPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     At most `limit` restarts within any `within` seconds. A call that would need one more fails, and so does every later
     call. The first restart is immediate. While earlier restarts count, each further one doubles the delay since the last
-    death, from `initial` to at most `cap` seconds. A restart that fails counts too. Raises `ValueError` for numbers out of
-    range.
+    death, from `initial` to at most `cap` seconds. A restart that fails counts too. Raises `ValueError` for other
+    numbers.
     """
 
     limit: int = 5
@@ -35,8 +36,11 @@ class RestartPolicy(msgspec.Struct, frozen=True, kw_only=True):
     cap: float = 5.0
 
     def __post_init__(self) -> None:
-        if self.limit < 0 or not (self.within > 0 and self.initial >= 0 and self.cap >= 0):
-            raise ValueError("limit, initial and cap must be 0 or more, within above 0")
+        check_count("limit", self.limit, 0)
+        for name in ("within", "initial", "cap"):
+            check_seconds(name, getattr(self, name))
+        if not self.within:
+            raise ValueError("within must be above 0")
 
 
 @asynccontextmanager

@@ -18,6 +18,7 @@ import msgspec
 
 from ...errors.backoff import Timing, exponential_backoff
 from ..errors import ClientError, ConnectionFailed, OperationTimedOut, Overloaded, RequestTimeout, Unavailable
+from ..validation import check_count, check_plain_function, check_seconds
 
 T = TypeVar("T")
 
@@ -50,7 +51,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     `attempts` includes the first one. `initial` and `cap` are seconds of back-off. `deadline` is in seconds for the call with
     all its attempts and delays, None for no limit. An attempt that could not begin before the deadline is not made; one that
-    runs then is cut off. Raises `ValueError` for numbers out of range.
+    runs then is cut off. Raises `TypeError` for what is no hook, and `ValueError` for other numbers.
     """
 
     attempts: int = 3
@@ -60,10 +61,17 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     hooks: tuple[AttemptHook, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise ValueError("attempts must be 1 or more")
-        if not (self.initial >= 0 and self.cap >= 0 and (self.deadline is None or self.deadline > 0)):
-            raise ValueError("initial and cap must be 0 or more, deadline above 0")
+        check_count("attempts", self.attempts, 1)
+        check_seconds("initial", self.initial)
+        check_seconds("cap", self.cap)
+        if self.deadline is not None:
+            check_seconds("deadline", self.deadline)
+        if self.deadline == 0:
+            raise ValueError("deadline must be above 0, or None")
+        if not isinstance(self.hooks, tuple | list):
+            raise TypeError("hooks must be a tuple of objects with a method on_attempt")
+        for hook in self.hooks:
+            check_plain_function("on_attempt of hooks", getattr(hook, "on_attempt", None))
 
     def max_backoff(self, failures: int) -> float:
         """The longest back-off after so many failures, in seconds."""

@@ -20,7 +20,7 @@ import msgspec
 from ...framing.transports.stdio import StdioTransport
 from ..errors import ConnectionFailed, ConnectionLoss
 from ..task_group import background_tasks
-from ..validation import StrPath, check_command, check_instance, check_seconds, check_stderr
+from ..validation import StrPath, check_command, check_instance, check_seconds, check_stderr, check_strings
 from .deferred_signals import deferred_signals
 from .stderr import StderrLines, StderrMode, StderrSink, StderrTail, drain
 
@@ -68,6 +68,7 @@ async def spawn(
     """
     check_command(command)
     check_stderr(stderr)
+    check_strings("env", env)
     check_instance("bounds", bounds, EndBounds)
     process: ServerProcess | None = None
     try:
@@ -248,7 +249,9 @@ def _start_child(
                 start_new_session=True,
             )
         except OSError as exc:
-            reason = f"can't run {os.fspath(command[0])}: {exc.strerror}: {exc.filename}"
+            program = os.fspath(command[0])
+            place = "" if exc.filename in (None, program) else f": {exc.filename}"
+            reason = f"can't run {program}: {exc.strerror}{place}"
             raise ConnectionFailed(ConnectionLoss(reason), sent=False) from exc
         ours.pop_all()
     return pipes, stderr, popen

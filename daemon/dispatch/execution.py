@@ -209,9 +209,13 @@ def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
         return Internal()  # where it began it was logged
     if isinstance(found, OperationError):
         try:
-            return failure_of(found, spec.errors)
+            failure = failure_of(found, spec.errors)
         except BaseException as fault:  # noqa: BLE001 - details that are not what was declared, or the app's `__post_init__`
             exc = fault
+        else:
+            if isinstance(failure, Internal):
+                log.error("handler.failed", method=spec.name, id=call.id, undeclared=failure.code, exc=exc)
+            return failure
     log.error("handler.failed", method=spec.name, id=call.id, exc=exc)
     return Internal()
 

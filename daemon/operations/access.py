@@ -13,6 +13,7 @@ from typing import Final, Protocol, final
 import msgspec
 
 from ...errors.failures import AuthenticationRequired, Failure, InsufficientPermissions
+from ..settings.token_text import TOKEN_FORM, read_token
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -136,8 +137,7 @@ class StaticTokens:
 
 def parse_token(text: str) -> Token:
     """The token that `SUBJECT:SHA256[:SCOPE+SCOPE…]` declares. Raises `ValueError`, whose message omits the text."""
-    subject, _, rest = text.partition(":")
-    digest, _, scopes = rest.partition(":")
-    if not subject or len(digest) != 64 or set(digest.lower()) - set("0123456789abcdef"):
-        raise ValueError("a token must be SUBJECT:SHA256[:SCOPE+SCOPE], with the SHA-256 of the token in 64 hex digits")
-    return Token(subject, digest.lower(), frozenset(filter(None, scopes.split("+"))))
+    found = read_token(text)
+    if found is None:
+        raise ValueError(f"a token must be {TOKEN_FORM}")
+    return Token(found.subject, found.digest, found.scopes)

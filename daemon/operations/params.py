@@ -112,8 +112,6 @@ def build_input(func: Callable[..., Any], *, skip_context: bool | None = None) -
 
 
 def _whole_input(where: str, func: Callable[..., Any], inputs: list[_Parameter], *, takes_context: bool) -> InputModel:
-    from .type_shapes import json_kinds  # late: few signatures need it
-
     parameter = inputs[0]
     what = f"{where}: parameter {parameter.name!r}"
     if len(inputs) > 1:
@@ -122,11 +120,17 @@ def _whole_input(where: str, func: Callable[..., Any], inputs: list[_Parameter],
             " remove the others, or the /"
         )
     hint = _type_of(where, func, parameter)
-    if json_kinds(type_info(hint)).isdisjoint({"object", "array"}):
+    if not (hasattr(hint, "__struct_fields__") or _may_be_params(hint)):
         raise ValueError(f"{what} takes the whole params, which are an object or an array; remove the / for one param")
     return InputModel(
         hint, getattr(hint, "__struct_fields__", ()), None, takes_context, (), whole_decoder(hint), whole=True
     )
+
+
+def _may_be_params(hint: Any) -> bool:
+    from .type_shapes import json_kinds  # late: a struct, which most are, needs no look
+
+    return not json_kinds(type_info(hint)).isdisjoint({"object", "array"})
 
 
 def _takes_context(func: Callable[..., Any], parameters: list[_Parameter]) -> bool:

@@ -240,8 +240,8 @@ def encode_result(call_id: bytes, result: bytes) -> bytes:
 
 
 def encode_notification(method: str, params: object) -> bytes:
-    """A notification; `params` is anything that msgspec encodes to an object or an array."""
-    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_encode(method), _encode(params))
+    """A notification. Raises `TypeError` for params that msgspec encodes to neither an object nor an array."""
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_encode(method), _encode_params(params))
 
 
 def encode_event(call_id: bytes, seq: int, value: bytes) -> bytes:
@@ -250,5 +250,12 @@ def encode_event(call_id: bytes, seq: int, value: bytes) -> bytes:
 
 
 def encode_request(call_id: int, method: str, params: object) -> bytes:
-    """A request that this side sends."""
-    return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}' % (call_id, _encode(method), _encode(params))
+    """A request that this side sends. Raises as `encode_notification` does."""
+    return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}' % (call_id, _encode(method), _encode_params(params))
+
+
+def _encode_params(params: object) -> bytes:
+    text = _encode(params)
+    if text.lstrip()[:1] not in (b"{", b"["):  # JSON-RPC 2.0 section 4.2
+        raise TypeError(f"params must be an object or an array in JSON, not {type(params).__name__}")
+    return text

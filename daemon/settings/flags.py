@@ -19,6 +19,7 @@ _METAVARS: Final = {
     "directory": "DIR",
     "file": "FILE",
     "words": "WORD",
+    "tokens": "WORD",
     "files": "NAME=FILE",
     "object": "APP",
     "store": "STORE",
@@ -68,10 +69,15 @@ class FlagParser(argparse.ArgumentParser):
         for word in unknown:
             name = word.partition("=")[0]
             if name.startswith("-"):
-                meant = closest_match(name, [known for flag in self.flags() for known in flag.names])
-                raise UsageError(f"{name}: unknown flag; nearest: {meant}")
+                raise UsageError(f"{name}: {self._about_unknown(name)}")
             raise UsageError(f"{word}: one argument too many")
         return args
+
+    def _about_unknown(self, name: str) -> str:
+        known = [known for flag in self.flags() for known in flag.names]
+        if any(name in (option.flag, *option.info.flag_aliases) for option in OPTIONS):
+            return "a flag of serve" + (": put it into --server" if "--server" in known else "")
+        return f"unknown flag; nearest: {closest_match(name, known)}"
 
     def words(self) -> tuple[str, ...]:
         """The accepted words of positional arguments with a closed list."""
@@ -102,7 +108,11 @@ def add_setting_flags(parser: argparse.ArgumentParser) -> None:
 
 def add_file_flags(group: "argparse._ArgumentGroup") -> None:
     """Add the flags that choose among the sources."""
-    group.add_argument("--config", metavar="FILE", help="a settings file; one that is merely found may set little")
+    group.add_argument(
+        "--config",
+        metavar="FILE",
+        help="a settings file; without it, discreet.toml here is read for harmless keys only",
+    )
     group.add_argument(
         "--isolated", action="store_true", help="read no settings file and no DISCREET_* variable, only flags"
     )
@@ -123,7 +133,7 @@ def from_flags(args: argparse.Namespace) -> dict[str, RawValue]:
         if option.kind == "apps":
             value = value or None
         elif isinstance(value, list):
-            value = " ".join(value) if value or option.kind in ("words", "files") else None
+            value = " ".join(value) if value or option.kind in ("words", "tokens", "files") else None
         if value is not None:
             source = "/".join((option.flag, *option.info.flag_aliases))
             found[option.field] = RawValue(value, source, typed=option.kind == "switch")
@@ -154,7 +164,7 @@ def _add(group: "argparse._ArgumentGroup", option: Option) -> None:
             group.add_argument(option.field, nargs="*", metavar=option.flag, help=help_text)
         case "switch":
             group.add_argument(*names, dest=option.field, action="store_true", default=None, help=option.info.help)
-        case "words" | "files":
+        case "words" | "tokens" | "files":
             metavar = _METAVARS[option.kind]
             group.add_argument(*names, dest=option.field, action="append", metavar=metavar, help=help_text)
         case kind:

@@ -6,16 +6,24 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from .option import RawValue
+from .sources import closest_match
 from .table import OPTIONS
 
 _OPTION_OF_FIELD: Final = {option.field: option for option in OPTIONS}
+_FIELD_OF_KEY: Final = {option.key: option.field for option in OPTIONS}
+_LISTS: Final = ("words", "tokens", "files", "apps")
 
 
 def from_keywords(arguments: Mapping[str, Any]) -> dict[str, RawValue]:
-    """The values by field, where None stands for the option's word for it. Raises `TypeError` for an unknown setting."""
+    """The values by field, where None stands for the option's word for it. Raises `TypeError` for an unknown setting,
+    and for a string in place of a list.
+    """
     for field in arguments:
         if field not in _OPTION_OF_FIELD:
-            raise TypeError(f"there is no setting {field}")
+            nearest = _FIELD_OF_KEY.get(field) or closest_match(field, _OPTION_OF_FIELD)
+            raise TypeError(f"there is no setting {field}; nearest: {nearest}")
+        if _OPTION_OF_FIELD[field].kind in _LISTS and isinstance(arguments[field], str):
+            raise TypeError(f"{field} must be a list of strings, not one string")
     return {
         field: RawValue(_text(field, value), field, typed=isinstance(value, bool))
         for field, value in arguments.items()

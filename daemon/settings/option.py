@@ -7,9 +7,10 @@ from typing import Any, Final, Literal, TypeAlias, assert_never, final, get_args
 from msgspec import Struct
 
 from .reference import EXPECTED, absolute_reference, read_reference
+from .token_text import TOKEN_FORM, read_token
 
 OptionKind: TypeAlias = Literal[
-    "switch", "integer", "seconds", "choice", "directory", "file", "words", "files", "apps", "object", "store"
+    "switch", "integer", "seconds", "choice", "directory", "file", "words", "tokens", "files", "apps", "object", "store"
 ]
 
 FoundFile: TypeAlias = Literal["yes", "lower", "no"]
@@ -53,6 +54,8 @@ class OptionInfo(Struct, frozen=True, kw_only=True):
     presence_variable: str = ""
     """Another environment variable: any value that is not empty turns the switch on."""
     flag_aliases: tuple[str, ...] = ()
+    synonyms: dict[str, str] = {}
+    """Other words for a choice, by the word."""
     none_word: str = ""
     """The word for None. Zero means None too."""
     default_text: str = ""
@@ -105,6 +108,8 @@ class Option(Struct, frozen=True, kw_only=True):
                 return "a file name, or - for stderr"
             case "words":
                 return "words without blanks or commas"
+            case "tokens":
+                return TOKEN_FORM
             case "files":
                 return "NAME=FILE"
             case "apps" | "object":
@@ -159,8 +164,8 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:  # n
             return value
         case "seconds", int() | float() if option.in_range(value):
             return float(value)
-        case "choice", str() if value.lower() in option.choices:
-            return value.lower()
+        case "choice", str() if (word := _choice(option, value)) in option.choices:
+            return word
         case "directory", str() if value and os.path.isdir(absolute(value, directory)):
             return absolute(value, directory)
         case "file", "-":
@@ -168,6 +173,8 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:  # n
         case "file", str() if value:
             return absolute(value, directory)
         case ("words", list()) if all(_is_word(word) for word in value):
+            return tuple(value)
+        case ("tokens", list()) if all(map(_is_token, value)):
             return tuple(value)
         case ("files", list()) if all(map(_is_named_file, value)):
             return tuple(
@@ -203,7 +210,7 @@ def _read(kind: OptionKind, text: str) -> object:
                 return float(text)
             except ValueError:
                 return text.lower()
-        case "words" | "files" | "apps":
+        case "words" | "tokens" | "files" | "apps":
             return text.replace(",", " ").split()
         case "choice" | "directory" | "file" | "object" | "store":
             return text
@@ -211,8 +218,17 @@ def _read(kind: OptionKind, text: str) -> object:
             assert_never(kind)
 
 
+def _choice(option: Option, text: str) -> str:
+    word = text.lower()
+    return option.info.synonyms.get(word, word)
+
+
 def _is_word(word: object) -> bool:
     return isinstance(word, str) and [word] == word.replace(",", " ").split()
+
+
+def _is_token(word: object) -> bool:
+    return isinstance(word, str) and _is_word(word) and read_token(word) is not None
 
 
 def _is_named_file(word: object) -> bool:
@@ -221,4 +237,4 @@ def _is_named_file(word: object) -> bool:
 
 
 def _is_array(option: Option, given: RawValue) -> bool:
-    return given.typed and option.kind in ("words", "files", "apps")
+    return given.typed and option.kind in ("words", "tokens", "files", "apps")

@@ -84,7 +84,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         OptionInfo(
             group=_SERVICES,
             found_file="no",
-            kind="words",
+            kind="tokens",
             key="token",
             help="a bearer token that is accepted, as SUBJECT:SHA256[:SCOPE+SCOPE]; may be repeated",
             default_text="none: callers need no token",
@@ -276,6 +276,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         OptionInfo(
             group=_LOGS,
             found_file="yes",
+            synonyms={"warning": "warn"},
             help="the lowest level that is logged",
             default_text="warn when stderr is a pipe, else info",
         ),

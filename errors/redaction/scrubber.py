@@ -57,11 +57,11 @@ class Scrubber:
         Values of fewer than 8 characters and common words are ignored: redacting them would make logs unreadable. At
         most 1,024 values and 524,288 characters are kept; past that the one registered first is forgotten.
         """
-        self._known.add(secret)
+        self._known.add(_text(secret))
 
     def unregister(self, secret: str) -> None:
         """Forget a registered value; unknown ones are ignored."""
-        self._known.discard(secret)
+        self._known.discard(_text(secret))
 
     def register_caller_secret(self, secret: str) -> None:
         """Redact this credential of a caller for an hour after its last use, if it looks random.
@@ -69,7 +69,7 @@ class Scrubber:
         A caller chooses its credentials: words would make logs unreadable. Callers have a store of their own, of at most
         256 secrets, and never displace a registered value.
         """
-        self._callers.add(secret)
+        self._callers.add(_text(secret))
 
     def load_environment(self, environ: Mapping[str, str]) -> None:
         """Register the secrets of an environment, and redact its account names and home directories from now on."""
@@ -87,11 +87,11 @@ class Scrubber:
 
     def scrub(self, text: str, *, cap: int | None = None) -> str:
         """The text without secrets and paths. With `cap`, at most that many characters: scrubbed, cut, scrubbed again."""
-        return self._pipeline.scrub(text, cap=cap)
+        return self._pipeline.scrub(_text(text), cap=cap)
 
     def scrub_secrets(self, text: str) -> tuple[str, int]:
         """The text without secrets but with its paths, and the number of replacements."""
-        return self._pipeline.scrub_secrets(text)
+        return self._pipeline.scrub_secrets(_text(text))
 
     def scrub_name(self, text: str) -> str:
         """The text scrubbed like any other, except that a name of plain words is not compared with known values.
@@ -99,16 +99,17 @@ class Scrubber:
         For what the program itself writes, such as the names of methods, fields and loggers: nobody could read the log
         if a registered secret happened to be one of them.
         """
-        return self._pipeline.scrub_name(text)
+        return self._pipeline.scrub_name(_text(text))
 
     def scrub_known(self, text: str) -> str:
         """The text without registered secrets; nothing else is looked for."""
         from .marks import REDACTED  # late: compiles patterns
 
-        return self._known.scrub(text, lambda _: REDACTED)
+        return self._known.scrub(_text(text), lambda _: REDACTED)
 
     def finds_secret(self, text: str) -> bool:
         """Whether `scrub` would change the text. A path counts too."""
+        text = _text(text)
         return self._pipeline.scrub(text) != text
 
     def scrub_fields(self, value: object, *, cap: int = MAX_FIELD_CHARACTERS) -> object:
@@ -139,6 +140,18 @@ class Scrubber:
         from .tracebacks import render_exception
 
         return render_exception(exc, self._pipeline)
+
+
+def _text(value: object) -> str:
+    """The value as text: a wrong type must not make a log line fail. None is empty, as an unset variable is."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes | bytearray):
+        return value.decode(errors="replace")
+    try:
+        return "" if value is None else str(value)
+    except Exception:  # noqa: BLE001 - a value's own `__str__`
+        return type(value).__name__
 
 
 DEFAULT = Scrubber()

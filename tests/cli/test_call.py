@@ -33,6 +33,8 @@ def write(message):
 
 while request := read():
     params = request.get("params")
+    if request["method"] == "services/subscribe":
+        request["method"], params = params["operationId"], params["input"]
     match request["method"]:
         case "echo":
             write({"id": request["id"], "result": params})

@@ -38,6 +38,8 @@ for line in sys.stdin:
     match message["method"]:
         case "initialize" if sys.argv[1:] == ["mute"]:
             continue
+        case "services/subscribe":
+            answer = {"error": {"code": -32601, "message": "Method not found"}}
         case "seven":
             answer = {"result": 7}
         case "tools/call":

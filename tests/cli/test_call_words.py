@@ -75,12 +75,33 @@ def test_flags_that_contradict_each_other_are_wrong_usage(words: list[str]) -> N
         remote_call_of(parsed(*words))
 
 
-def test_without_a_server_it_is_discreet_serve_with_the_same_framing() -> None:
+def test_without_a_server_it_is_discreet_serve_with_the_same_framing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DISCREET_LOG_LEVEL", raising=False)
     request = remote_call_of(parsed("m", "--app", "a:b", "--app", "c:d", "--root", "x", "--framing", "newline"))
     assert list(request.command) == [
         *(sys.executable, "-P", "-m", "discreet", "serve", "a:b", "c:d"),
-        *("--framing=newline", "--root=x"),
+        *("--framing=newline", "--log-level=error", "--root=x"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "variable", "given"),
+    [
+        ([], None, ["--log-level=error"]),
+        ([], "info", []),
+        (["--isolated"], "info", ["--log-level=error"]),
+        (["--log-level=debug"], "info", ["--log-level=debug"]),
+    ],
+)
+def test_the_daemon_of_a_call_logs_errors_unless_told_otherwise(
+    words: list[str], variable: str | None, given: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if variable is None:
+        monkeypatch.delenv("DISCREET_LOG_LEVEL", raising=False)
+    else:
+        monkeypatch.setenv("DISCREET_LOG_LEVEL", variable)
+    command = remote_call_of(parsed("m", *words)).command
+    assert [word for word in command if word.startswith("--log-level")] == given
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from discreet.client import (
     OperationFailed,
     RemoteError,
     RequestTimeout,
+    RetryPolicy,
 )
 from discreet.errors import OperationError
 
@@ -28,7 +29,7 @@ class Point(msgspec.Struct):
     x: int
 
 
-class FileNotFound(OperationError, code="FILE_NOT_FOUND"):
+class FileNotFound(OperationError, code="FILE_NOT_FOUND", http_status=404):
     """The file does not exist."""
 
     path: str
@@ -116,21 +117,41 @@ async def test_an_exception_of_the_block_is_raised_unwrapped(wired: Any) -> None
             raise KeyError
 
 
-async def test_details_have_their_declared_type_if_the_caller_lists_it(wired: Any) -> None:
+async def test_a_declared_error_is_raised_as_its_class_if_the_caller_lists_it(wired: Any) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            for _ in range(3):
+                await server.fail(await server.read(), FILE_NOT_FOUND)
+
+        tasks.start_soon(serve)
+        for known in (
+            peer.call("files/read", errors=[FileNotFound]),
+            anext(peer.subscribe("files/watch", errors=[FileNotFound])),
+        ):
+            with pytest.raises(FileNotFound) as raised:
+                await known
+            assert raised.value.path == "a.txt"
+            failed = raised.value.__cause__
+            assert isinstance(failed, OperationFailed)
+            assert (failed.code, failed.retryable, failed.failure.http_status) == ("FILE_NOT_FOUND", True, 404)
+            assert failed.details == FileNotFound.definition.details(path="a.txt")
+        with pytest.raises(OperationFailed) as plain:
+            await peer.call("files/read")
+        assert (plain.value.details, plain.value.declared) == ({"path": "a.txt"}, None)
+
+
+async def test_the_classes_of_the_connection_are_raised_too_after_the_last_attempt(wired: Any) -> None:
+    options = {"errors": [FileNotFound], "retry": RetryPolicy(attempts=2, initial=0.0)}
+    async with wired(**options) as (peer, server), anyio.create_task_group() as tasks:
 
         async def serve() -> None:
             for _ in range(2):
                 await server.fail(await server.read(), FILE_NOT_FOUND)
 
         tasks.start_soon(serve)
-        with pytest.raises(OperationFailed) as known:
-            await peer.call("files/read", errors=[FileNotFound])
-        assert (known.value.code, known.value.retryable) == ("FILE_NOT_FOUND", True)
-        assert known.value.details == FileNotFound.definition.details(path="a.txt")
-        with pytest.raises(OperationFailed) as plain:
+        with pytest.raises(FileNotFound):
             await peer.call("files/read")
-        assert plain.value.details == {"path": "a.txt"}
 
 
 async def test_params_that_are_no_json_are_refused_before_anything_is_sent(wired: Any) -> None:

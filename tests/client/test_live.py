@@ -89,6 +89,13 @@ async def tell(ctx: Context, text: str) -> None:
 
 
 @app.query()
+async def steps(ctx: Context, to: int) -> str:
+    for number in range(1, to + 1):
+        await ctx.progress(number)
+    return "done"
+
+
+@app.query()
 def die_once(mark: str) -> int:
     return die(mark)
 
@@ -188,9 +195,10 @@ def test_every_kind_of_request_to_a_daemon(folder: Path, anyio_backend: str, fra
         assert peer.call("app/move", {"point": Point(1, 2)}, type=Point) == Point(2, 3)
         assert peer.call("app/move", [Point(1, 2), 5], type=Point) == Point(6, 7)
 
-        with pytest.raises(OperationFailed) as failed:
+        with pytest.raises(NoSuchThing) as failed:
             peer.call("app/find", {"thing": "it"})
-        assert failed.value.details == NoSuchThing.definition.details(thing="it")
+        assert failed.value.thing == "it"
+        assert isinstance(failed.value.__cause__, OperationFailed)
         with pytest.raises(InvalidParams) as wrong:
             peer.call("app/move", {"point": {"x": 1, "y": "two"}})
         assert wrong.value.failure.param == "point.y"
@@ -208,6 +216,9 @@ def test_every_kind_of_request_to_a_daemon(folder: Path, anyio_backend: str, fra
         assert peer.call("app/ask", {"question": "which? "}) == f"which? {discreet.__version__}"
         peer.on_notification("client/told", lambda params: (told.append(params), heard.set()))
         peer.call("app/tell", {"text": "psst"})
+        steps: list[int] = []
+        assert peer.call("app/steps", {"to": 3}, on_progress=steps.append) == "done"
+        assert steps == [1, 2, 3]
         assert heard.wait(DEADLINE_SECONDS)
         assert told == [{"text": "psst"}]
 
@@ -218,11 +229,18 @@ def test_every_kind_of_request_to_a_daemon(folder: Path, anyio_backend: str, fra
             peer.call("app/count", {"to": 10**9})
         with pytest.raises(OperationTypeMismatch):
             next(peer.subscribe("services/subscribe", {"operationId": "app/find", "input": {"thing": "it"}}))
+        with pytest.raises(OperationTypeMismatch) as refused:
+            next(peer.subscribe("app/change_once", {"mark": "subscribed"}))
+        assert refused.value.result is None
+        assert not (folder / "subscribed").exists()
+        with pytest.raises(InvalidParams) as wrong:
+            next(peer.subscribe("app/count", {"to": "x"}))
+        assert wrong.value.failure.param == "to"
         stream = peer.subscribe("app/count_and_fail", {"to": 2})
         assert [next(stream), next(stream)] == [1, 2]
-        with pytest.raises(OperationFailed) as cut:
+        with pytest.raises(NoSuchThing) as cut:
             next(stream)
-        assert cut.value.details == NoSuchThing.definition.details(thing="more")
+        assert cut.value.thing == "more"
         with pytest.raises(StopIteration):
             next(stream)
 

@@ -32,7 +32,8 @@ async def test_events_are_decoded_and_in_order_and_the_last_one_ends_the_loop(wi
 
         async def serve() -> None:
             request = await server.read()
-            assert (request["method"], request["params"]) == ("clock/ticks", {"n": 100})
+            assert request["method"] == "services/subscribe"
+            assert request["params"] == {"operationId": "clock/ticks", "input": {"n": 100}}
             for seq in range(1, 101):
                 await server.event(request, seq, {"at": seq})
             await server.complete(request, 100)

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from discreet import OperationError
-from discreet.client import Dialect, EndBounds, blocking, connect, spawn
+from discreet.client import Dialect, EndBounds, RestartPolicy, RetryPolicy, attach, blocking, connect, spawn
 from discreet.client.validation import check_timeout, encode_params
+from discreet.errors import OperationError
 
 
 class Item(msgspec.Struct):
@@ -45,10 +45,59 @@ def test_an_intended_null_is_sent() -> None:
     assert encode_params(params) == b'{"a":null,"b":[{"name":"null","price":null}],"c":null}'
 
 
-@pytest.mark.parametrize("timeout", [-1, float("nan"), "5"])
-def test_a_timeout_that_is_no_number_of_seconds_is_refused(timeout: object) -> None:
-    with pytest.raises(ValueError, match="timeout"):
+@pytest.mark.parametrize("params", [5, "text", True, msgspec.Raw(b"null"), msgspec.Raw(b" 5"), msgspec.Raw()])
+def test_params_are_an_object_or_an_array(params: object) -> None:
+    with pytest.raises(TypeError, match="object or an array"):
+        encode_params(params)
+
+
+def test_the_text_of_params_may_begin_with_blanks() -> None:
+    assert encode_params(msgspec.Raw(b" [1]")) == b" [1]"
+
+
+@pytest.mark.parametrize(
+    ("timeout", "error"), [(-1, ValueError), (float("nan"), ValueError), ("5", ValueError), (True, ValueError)]
+)
+def test_a_timeout_that_is_no_number_of_seconds_is_refused(timeout: object, error: type[Exception]) -> None:
+    with pytest.raises(error, match="timeout"):
         check_timeout(timeout)
+
+
+class NoHook:
+    async def on_attempt(self, attempt: object) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("make", "values", "error"),
+    [
+        (RetryPolicy, {"attempts": "x"}, ValueError),
+        (RetryPolicy, {"attempts": 2.5}, ValueError),
+        (RetryPolicy, {"attempts": True}, ValueError),
+        (RetryPolicy, {"attempts": 0}, ValueError),
+        (RetryPolicy, {"initial": None}, ValueError),
+        (RetryPolicy, {"cap": float("nan")}, ValueError),
+        (RetryPolicy, {"deadline": 0}, ValueError),
+        (RetryPolicy, {"deadline": "60"}, ValueError),
+        (RetryPolicy, {"hooks": [5]}, TypeError),
+        (RetryPolicy, {"hooks": (NoHook(),)}, TypeError),
+        (RetryPolicy, {"hooks": NoHook()}, TypeError),
+        (RestartPolicy, {"limit": "x"}, ValueError),
+        (RestartPolicy, {"limit": -1}, ValueError),
+        (RestartPolicy, {"within": 0}, ValueError),
+        (RestartPolicy, {"initial": "x"}, ValueError),
+        (RestartPolicy, {"cap": -1}, ValueError),
+        (EndBounds, {"eof": -1}, ValueError),
+        (EndBounds, {"terminate": "x"}, ValueError),
+        (EndBounds, {"kill": None}, ValueError),
+    ],
+)
+def test_a_policy_refuses_what_it_could_not_apply(make: Any, values: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error, match=next(iter(values))):
+        make(**values)
+
+
+class NoOrder(OperationError, code="NO_ORDER"):
+    """There is no order."""
 
 
 @pytest.mark.anyio
@@ -61,6 +110,11 @@ def test_a_timeout_that_is_no_number_of_seconds_is_refused(timeout: object) -> N
         (["touch", "started"], {"framing": "bogus"}, ValueError),
         (["touch", "started"], {"timeout": -1}, ValueError),
         (["touch", "started"], {"timeout": "5"}, ValueError),
+        (["touch", "started"], {"errors": NoOrder}, TypeError),
+        (["touch", "started"], {"errors": [OperationError]}, TypeError),
+        (["touch", "started"], {"errors": 5}, TypeError),
+        (["touch", "started"], {"env": {"A": 1}}, TypeError),
+        (["touch", 5], {}, TypeError),
         (["touch", "started"], {"stderr": "nul"}, ValueError),
         (["touch", "started"], {"stderr": None}, ValueError),
         (["touch", "started"], {"bounds": 3}, TypeError),
@@ -123,5 +177,28 @@ async def test_a_wrong_timeout_of_a_call_is_refused_before_anything_is_sent(wire
             await peer.call("m", timeout=-1)
         with pytest.raises(ValueError, match="timeout"):
             peer.subscribe("m", timeout=-1)
+        for wrong in (
+            {"errors": NoOrder},
+            {"errors": [NoOrder()]},
+            {"service_params": {"a": 1}},
+            {"service_params": "a"},
+            {"type": 5},
+            {"params": 5},
+            {"method": 5},
+        ):
+            with pytest.raises(TypeError):
+                await peer.call(**{"method": "m", **wrong})
+            with pytest.raises(TypeError):
+                peer.subscribe(**{"method": "m", **wrong})
+        for notified in ({"service_params": "a"}, {"params": "x"}, {"method": 5}):
+            with pytest.raises(TypeError):
+                await peer.notify(**{"method": "m", **notified})
         await peer.notify("first")
         assert (await server.read())["method"] == "first"
+
+
+@pytest.mark.anyio
+async def test_a_command_is_no_transport() -> None:
+    with pytest.raises(TypeError, match="connect"):
+        async with attach(["discreet"]):  # type: ignore[arg-type]
+            pass

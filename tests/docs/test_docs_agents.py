@@ -42,7 +42,7 @@ DIFFERS = (
 
 def variables(folder: Path) -> dict[str, str]:
     search = os.pathsep.join((str(folder / "bin"), os.environ["PATH"]))
-    return environment(folder, PATH=search, PYTHONIOENCODING="utf-8", COLUMNS="80")
+    return environment(PATH=search, PYTHONIOENCODING="utf-8", COLUMNS="80")
 
 
 def run(command: str, folder: Path) -> str:

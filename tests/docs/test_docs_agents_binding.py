@@ -88,7 +88,7 @@ def serve(command: str, folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "discreet", *arguments],
         cwd=folder,
-        env=environment(folder),
+        env=environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -37,9 +37,9 @@ def test_a_program_of_the_page_prints_what_is_shown(name: str, tmp_path: Path) -
         (tmp_path / f"{file}.py").write_text(source, encoding="utf-8")
     search = os.pathsep.join((str(install_commands(tmp_path / "bin")), os.environ["PATH"]))
     done = subprocess.run(
-        [sys.executable, "-P", f"{name}.py"],
+        [sys.executable, f"{name}.py"],
         cwd=tmp_path,
-        env=environment(tmp_path, PATH=search),
+        env=environment(PATH=search),
         capture_output=True,
         text=True,
         check=False,
@@ -49,7 +49,7 @@ def test_a_program_of_the_page_prints_what_is_shown(name: str, tmp_path: Path) -
 
 
 def test_the_page_shows_programs() -> None:
-    assert PROGRAMS.keys() == {"stock", "calls", "events", "retries", "greeting", "plain"}
+    assert PROGRAMS.keys() == {"stock", "calls", "events", "retries", "progress", "notices", "greeting", "plain"}
 
 
 @pytest.mark.parametrize("policy", [RetryPolicy, RestartPolicy])

@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
         if name := FILE_NAMED.match(block):
             (tmp_path / name[1]).write_text(block, encoding="utf-8")
             os.utime(tmp_path / name[1], (1767225600, 1767225600))  # 2026-01-01
-    install_commands(tmp_path / "bin", python="-P")
+    install_commands(tmp_path / "bin", python="")
     return tmp_path
 
 

@@ -2,13 +2,16 @@
 (require 'jsonrpc)
 
 (defvar session-progress nil "The steps that were told, the last one first.")
-(defvar session-orphans nil "The codes of errors that belong to no request.")
 
 (defun session-told (connection method params)
   "Take the notification METHOD of CONNECTION with its PARAMS."
   (ignore connection)
   (when (eq method '$/progress)
     (push (plist-get params :value) session-progress)))
+
+(defun session-say (name value)
+  "Print VALUE under NAME for the test."
+  (princ (format "%s=%s\n" name value)))
 
 (defvar session
   (make-instance 'jsonrpc-process-connection
@@ -20,14 +23,12 @@
                                           :command '("discreet" "serve" "./session_app.py:app")
                                           :stderr (get-buffer-create "*session log*")))))
 
+(defvar session-orphans nil "The codes of errors that belong to no request.")
+
 ;; A reply whose id is null answers what could not be read. jsonrpc.el looks for its request and calls nil.
 (define-advice jsonrpc-connection-receive (:before-while (_connection message) orphans)
   (or (plist-get message :method) (plist-get message :id)
       (ignore (push (plist-get (plist-get message :error) :code) session-orphans))))
-
-(defun session-say (name value)
-  "Print VALUE under NAME for the test."
-  (princ (format "%s=%s\n" name value)))
 
 (defun session-failure (method params)
   "What the call of METHOD with PARAMS fails with."

@@ -231,6 +231,91 @@ async def test_an_undeclared_error_is_internal_in_memory_too() -> None:
     assert failed.value.failure.code == "ODD"
 
 
+@pytest.mark.parametrize("hosted", ["./x.py:s", None, 5])
+async def test_only_services_and_agents_are_hosted_in_memory(hosted: Any) -> None:
+    with pytest.raises(TypeError, match="spawned" if isinstance(hosted, str) else "services"):
+        async with in_memory(hosted):
+            pass
+
+
+@pytest.mark.parametrize("hosted", [None, 5, Service("s")])
+async def test_only_apps_by_their_names_are_spawned(hosted: Any) -> None:
+    with pytest.raises(TypeError, match="in_memory"):
+        async with spawned(hosted):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("settings", "hint"),
+    [
+        ({"scope": ["a"]}, "scopes"),
+        ({"token": ["a"]}, "tokens"),
+        ({"max_thread": 3}, "max_threads"),
+        ({"scopes": "abc"}, "list"),
+        ({"tokens": "abc"}, "list"),
+    ],
+)
+async def test_wrong_settings_are_refused_with_what_is_meant(settings: dict[str, Any], hint: str) -> None:
+    for opened in (in_memory(**settings), spawned(**settings)):
+        with pytest.raises(TypeError, match=hint):
+            async with opened:
+                pass
+
+
+@pytest.mark.parametrize("options", [{"provider": 5}, {"credentials": {"A": 1}}])
+async def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(TypeError):
+        async with in_memory(**options):
+            pass
+
+
+async def test_params_that_are_no_object_or_array_are_not_sent_to_a_client(capfd: pytest.CaptureFixture[str]) -> None:
+    service = Service("s")
+
+    @service.mutation()
+    async def tell(ctx: Context) -> None:
+        """Tell it."""
+        await ctx.notify("a/b", 5)
+
+    @service.mutation()
+    async def ask(ctx: Context) -> None:
+        """Ask for it."""
+        await ctx.request("a/b", "text")
+
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with in_memory(service) as peer:
+            peer.on_notification("a/b", lambda params: pytest.fail("it was sent"))
+            for method in ("s/tell", "s/ask"):
+                with pytest.raises(InternalError):
+                    await peer.call(method)
+    assert capfd.readouterr().err.count("TypeError: params must be an object or an array") == 2
+
+
+class Undeclared(OperationError, code="UNDECLARED"):
+    """It is not in the list."""
+
+
+async def test_an_error_that_is_not_declared_is_logged_with_its_code_class_and_line(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    service = Service("s")
+
+    @service.query()
+    async def fail() -> None:
+        """Fail."""
+        raise Undeclared
+
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with in_memory(service) as peer:
+            with pytest.raises(InternalError) as failed:
+                await peer.call("s/fail")
+            assert failed.value.failure.code == "UNDECLARED"
+    shown = capfd.readouterr().err
+    assert "undeclared=UNDECLARED" in shown
+    assert "Undeclared" in shown
+    assert "test_peers.py" in shown
+
+
 @pytest.mark.parametrize("settings", [{"framing": "bogus"}, {"max_concurrency": -1}, {"request_timeout": "soon"}])
 async def test_a_wrong_value_of_a_setting_is_refused_before_anything_is_started(
     opening: Opening, settings: dict[str, object]

@@ -12,13 +12,13 @@ from typing import Any, final
 import anyio
 import msgspec
 
-from ..client.validation import StrPath
+from ..client.validation import StrPath, check_errors
 from ..daemon.operations.service import Service
 from ..daemon.operations.spec import OperationSpec
 from ..daemon.schemas.compatibility import ContractChange, additions, breaking_changes
 from ..daemon.schemas.documents import Snapshot, read_snapshot, snapshot
 from ..errors.exceptions import OperationError
-from .examples import Example, ExampleFailed, Scenario, run_example, run_scenario
+from .examples import Example, ExampleFailed, Scenario, checked_examples, run_example, run_scenario
 from .memory import in_memory
 from .observer import OperationObserver
 
@@ -86,15 +86,20 @@ def check_contract(
       Additions are reported, and are no violation.
     - Every external operation has a description, unless `descriptions` is False.
 
-    Raises `ContractBroken` (an `AssertionError`) with all violations, and what `in_memory` raises.
+    Raises `ContractBroken` (an `AssertionError`) with all violations, `TypeError` for wrong arguments, and what `in_memory`
+    raises.
     """
+    __tracebackhide__ = True  # pytest shows the test's line, not this module
+    for service in services:
+        if not isinstance(service, Service):
+            raise TypeError(f"check_contract takes services, not {type(service).__name__}")
+    check_errors(unprovoked, "unprovoked")
+    examples = None if examples is None else checked_examples(examples)
     external = {spec.name: spec for service in services for spec in service.operations if spec.visibility == "external"}
     seen = OperationObserver()
     violations: list[Violation] = []
     if examples is not None:
-        violations += anyio.run(
-            _run, services, tuple(examples), seen, options, backend=options.get("backend", "asyncio")
-        )
+        violations += anyio.run(_run, services, examples, seen, options, backend=options.get("backend", "asyncio"))
         violations += _errors(external.values(), seen, unprovoked)
     if descriptions:
         violations += [Violation(name, "has no description") for name, spec in external.items() if not spec.description]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from traceback import FrameSummary, extract_tb
 from typing import Any, TypeAlias
 
 import msgspec
@@ -10,6 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from ..client import ClientError, Peer, RemoteError
 from ..client.peer import DEFAULT_TIMEOUT
+from ..client.validation import check_method, check_strings, is_async, is_declared
 from ..daemon.operations.spec import OperationSpec
 from ..errors.exceptions import OperationError
 from ..errors.type_building import decoder_for
@@ -24,7 +27,9 @@ class Example(msgspec.Struct, frozen=True):
     `error` is the class or the code (`"INVALID_INPUT"`, `"FORBIDDEN"`) of the expected error; None expects success.
     `result` is the expected result, `events` are the first events of a subscription, as Python values or as plain JSON;
     left out, any of the declared type are accepted. A subscription without `events` must end by itself.
-    `service_params` are sent with the request: credentials, for example.
+    With `error`, `events` are those before the error. `service_params` are sent with the request: credentials, for example.
+
+    Raises `TypeError` for members of other types, and `ValueError` for a `result` beside `events` or `error`.
     """
 
     operation: str
@@ -33,6 +38,16 @@ class Example(msgspec.Struct, frozen=True):
     events: Sequence[Any] | UnsetType = UNSET
     error: type[OperationError] | str | None = None
     service_params: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        check_method(self.operation)
+        check_strings("service_params", self.service_params)
+        if not (self.error is None or isinstance(self.error, str) or is_declared(self.error)):
+            raise TypeError("error must be a subclass of OperationError, or a code")
+        if self.events is not UNSET and not isinstance(self.events, list | tuple):
+            raise TypeError("events must be a list")
+        if self.result is not UNSET and (self.error is not None or self.events is not UNSET):
+            raise ValueError("an example has a result, or events, or an error")
 
     @property
     def code(self) -> str | None:
@@ -47,17 +62,26 @@ class ExampleFailed(Exception):
 async def run_example(peer: Peer, example: Example, spec: OperationSpec | None) -> None:
     """Make the call of an example. Raises `ExampleFailed`. `spec` is None if there is no such operation."""
     returns: Any = Any if spec is None else spec.returns
-    streams = spec is not None and spec.kind == "subscription"
+    streams = example.events is not UNSET if spec is None else spec.kind == "subscription"
+    if streams and example.result is not UNSET:
+        raise ExampleFailed("is a subscription, which has `events` and no `result`")
+    if not streams and example.events is not UNSET:
+        raise ExampleFailed("is no subscription: it has a `result` and no `events`")
     wanted = example.events if streams else example.result
     expected = UNSET if wanted is UNSET else _decoded(_list_of(returns) if streams else returns, wanted)
+    events: list[Any] = []
+    found: Any = events
     try:
-        found = await (_events if streams else _result)(peer, example, returns)
+        if streams:
+            await _events(peer, example, returns, events)
+        else:
+            found = await _result(peer, example, returns)
     except ClientError as exc:
-        if example.code is not None and isinstance(exc, RemoteError) and exc.code == example.code:
-            return
-        raise ExampleFailed(f"ended with {exc}{f', not {example.code}' if example.code else ''}") from exc
-    if example.code is not None:
-        raise ExampleFailed(f"succeeded, and did not fail with {example.code}")
+        if example.code is None or not isinstance(exc, RemoteError) or exc.code != example.code:
+            raise ExampleFailed(f"ended with {exc}{f', not {example.code}' if example.code else ''}") from exc
+    else:
+        if example.code is not None:
+            raise ExampleFailed(f"succeeded, and did not fail with {example.code}")
     if expected is not UNSET and found != expected:
         raise ExampleFailed(f"gave {_shown(found)}, not {_shown(expected)}")
 
@@ -66,19 +90,38 @@ async def run_scenario(peer: Peer, scenario: Scenario) -> None:
     """Run a scenario. Raises `ExampleFailed` for a failed assertion or call; other exceptions pass through."""
     try:
         await scenario(peer)
-    except (AssertionError, ClientError) as exc:
-        message = str(exc).partition("\n")[0]  # pytest explains an assertion on further lines
-        raise ExampleFailed(f"{type(exc).__name__}: {message}" if message else type(exc).__name__) from exc
+    except (AssertionError, ClientError, OperationError) as exc:
+        place = _place(exc, scenario)
+        message = str(exc).partition("\n")[0] or place.line  # pytest explains an assertion on further lines
+        where = f"{os.path.basename(place.filename)}:{place.lineno}"
+        raise ExampleFailed(f"{where}: {type(exc).__name__}{f': {message}' if message else ''}") from exc
+
+
+def _place(exc: BaseException, scenario: Scenario) -> FrameSummary:
+    """The line of the scenario's own file that failed; the innermost line where the file is not known."""
+    frames = extract_tb(exc.__traceback__)
+    file = getattr(getattr(scenario, "__code__", None), "co_filename", None)
+    return next((frame for frame in reversed(frames) if frame.filename == file), frames[-1])
+
+
+def checked_examples(examples: Iterable[Example | Scenario]) -> tuple[Example | Scenario, ...]:
+    """The examples. Raises `TypeError` for what is none."""
+    if isinstance(examples, Example) or not isinstance(examples, Iterable):
+        raise TypeError(f"examples must be a list, not {type(examples).__name__}")
+    found = tuple(examples)
+    for each in found:
+        if not isinstance(each, Example) and not is_async(each):
+            raise TypeError(f"an example must be an Example or a coroutine function, not {type(each).__name__}")
+    return found
 
 
 async def _result(peer: Peer, example: Example, returns: Any) -> Any:
     return await peer.call(example.operation, example.params, type=returns, service_params=example.service_params)
 
 
-async def _events(peer: Peer, example: Example, returns: Any) -> list[Any]:
-    """Return as many events as the example expects; all of them if it expects none, or an error after them."""
+async def _events(peer: Peer, example: Example, returns: Any, found: list[Any]) -> None:
+    """Collect as many events as the example expects; all of them if it expects none, or an error after them."""
     most = None if isinstance(example.events, UnsetType) or example.code else len(example.events) or None
-    found: list[Any] = []
     async with peer.subscribe(
         example.operation,
         example.params,
@@ -90,7 +133,6 @@ async def _events(peer: Peer, example: Example, returns: Any) -> list[Any]:
             found.append(event)
             if len(found) == most:
                 break
-    return found
 
 
 def _list_of(tp: Any) -> Any:

@@ -40,7 +40,7 @@ async def in_memory(
     finish. An exception that leaves the block cancels everything at once.
 
     Raises `DeclarationError` for services that can't be hosted together, `UsageError` for a wrong value of a setting,
-    `TypeError` for an unknown setting.
+    `TypeError` for an unknown setting and for what is no service or agent (apps by their names: `spawned`).
     """
     chosen = settings_of(settings)
     async with (

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import anyio
 
 from ..client.task_group import background_tasks
-from ..daemon.credentials import access_of, credentials_of
+from ..client.validation import check_strings
+from ..daemon.apps import is_agent
+from ..daemon.credentials import access_of, credentials_of, missing_of_provider
 from ..daemon.daemon import Daemon
 from ..daemon.host import Host
 from ..daemon.operations.access import PARENT, Access, IdentityProvider
@@ -34,6 +36,10 @@ async def memory_daemon(
     credentials: Mapping[str, str] | None,
 ) -> AsyncGenerator[ByteTransport]:
     """The client's end of the pipes to a daemon, for tests that use no `Peer`. Otherwise as `in_memory`."""
+    check_hosted(hosted)
+    check_strings("credentials", credentials)
+    if provider is not None and (missing := missing_of_provider(provider)):
+        raise TypeError(f"provider needs {missing}")
     daemon_end, client_end = memory_pair()
     daemon = _daemon(hosted, settings, daemon_end, provider=provider, credentials=credentials)
     ended = anyio.Event()
@@ -55,6 +61,14 @@ async def memory_daemon(
         write_pending_log()
 
 
+def check_hosted(hosted: Sequence[object]) -> None:
+    """Raises `TypeError` for anything but services and agents."""
+    for each in hosted:
+        if not (isinstance(each, Service) or is_agent(each)):
+            instead = "; for an app by its name there is `spawned`" if isinstance(each, str) else ""
+            raise TypeError(f"only services and agents can be hosted here, not {type(each).__name__}{instead}")
+
+
 def _daemon(
     hosted: Sequence[Service | Agent],
     settings: Settings,
@@ -66,7 +80,7 @@ def _daemon(
     services = [each for each in hosted if isinstance(each, Service)]
     agents = [each for each in hosted if not isinstance(each, Service)]
     if len(agents) > 1:
-        raise DeclarationError("a daemon hosts one agent")
+        raise DeclarationError("a daemon hosts at most one agent")
     host = Host(
         services,
         settings,

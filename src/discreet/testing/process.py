@@ -35,6 +35,9 @@ async def spawned(
 
     Raises as `in_memory` does for settings. For an app that can't be hosted, the first call raises `ConnectionFailed`.
     """
+    for app in apps:
+        if not isinstance(app, str):
+            raise TypeError(f"an app is named by a text, not {type(app).__name__}; for objects there is `in_memory`")
     command = [sys.executable, "-P", "-m", "discreet", "serve", *flags_of(apps, settings, cwd or ".")]
     framing = client_framing(settings.get("framing"))
     environ = _with_absolute_paths(os.environ if env is None else env)

@@ -19,7 +19,7 @@ from ..recording.format import read_recording
 from ..recording.replay import WAIT_SECONDS, ReplayResult, replay
 from ..recording.report import ReplayReport, compare
 from ..recording.script import build_script
-from .memory_daemon import memory_daemon
+from .memory_daemon import check_hosted, memory_daemon
 from .settings import client_framing, settings_of
 
 
@@ -55,6 +55,10 @@ def replayed(
     differences, `RecordingError` for a file that is no recording, `OSError`, `ValueError` for another `backend`, a wrong
     `timeout` or an `ignore` that names no field, and what `in_memory` raises.
     """
+    __tracebackhide__ = True  # pytest shows the test's line, not this module
+    check_hosted(services)
+    if isinstance(ignore, str):
+        raise TypeError("ignore is a list of fields, not one string")
     check_backend(backend)
     check_timeout(timeout)
     script = build_script(read_recording(path))

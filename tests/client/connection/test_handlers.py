@@ -41,6 +41,38 @@ async def test_a_handlers_result_is_the_answer(wired: Any) -> None:
         assert await server.read() == {"jsonrpc": "2.0", "id": "a", "result": 42}
 
 
+async def test_a_plain_function_may_answer_too(wired: Any) -> None:
+    async with wired() as (peer, server):
+        peer.on_request("double", lambda params: params["x"] * 2)
+        await server.write({"jsonrpc": "2.0", "id": 1, "method": "double", "params": {"x": 4}})
+        assert (await server.read())["result"] == 8
+
+
+class Listener:
+    async def __call__(self, params: object) -> None: ...
+
+
+@pytest.mark.parametrize("register", ["on_notification", "on_request", "on_unidentified_error", "on_progress"])
+async def test_what_nobody_would_await_or_can_call_is_no_handler(wired: Any, register: str) -> None:
+    async with wired() as (peer, _):
+        if register == "on_progress":
+            with pytest.raises(TypeError, match="on_progress must be a function"):
+                await peer.call("m", on_progress=5)
+        else:
+            given = () if register == "on_unidentified_error" else ("m",)
+            with pytest.raises(TypeError, match="handler must be a function"):
+                getattr(peer, register)(*given, 5)
+
+
+@pytest.mark.parametrize("handler", [Listener().__call__, Listener()])
+async def test_a_coroutine_function_is_no_handler_of_notifications(wired: Any, handler: Any) -> None:
+    async with wired() as (peer, _):
+        with pytest.raises(TypeError, match="plain function"):
+            peer.on_notification("told", handler)
+        with pytest.raises(TypeError, match="plain function"):
+            await peer.call("m", on_progress=handler)
+
+
 async def test_a_handler_may_call_back(wired: Any) -> None:
     async with wired() as (peer, server):
 

@@ -33,7 +33,7 @@ while request := read():
             reply(request, lives)
         case "lives":
             reply(request, lives)
-        case "stream":
+        case "services/subscribe":
             for seq in (1, 2, 3):
                 params = {"id": request["id"], "seq": seq, "value": seq}
                 write({"jsonrpc": "2.0", "method": "stream/event", "params": params})

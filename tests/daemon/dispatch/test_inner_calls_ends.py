@@ -47,8 +47,8 @@ async def test_a_deadline_ends_what_was_called_too(serving: Serving, way: str, c
     store = Store()
     async with serving(store.service, shop()) as wire:
         assert (await wire.call(way, {"name": f"store/{child}"}))["error"] == TIMEOUT
-        await until(lambda: store.ended == 1)
         await until(lambda: wire.daemon.host.idle)
+        assert store.ended == store.started  # on a busy machine the deadline may pass before the child starts
         await wire.nothing_more()
 
 

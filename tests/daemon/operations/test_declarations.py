@@ -377,7 +377,7 @@ def test_an_app_with_a_wrong_declaration_is_refused_in_one_line(tmp_path: Path, 
 def test_wrong_declarations_end_the_start_with_one_line_and_status_2(tmp_path: Path) -> None:
     apps = [f"./{app}" for app in written(tmp_path)]
     ended = subprocess.run(
-        [*DISCREET, "serve", *apps, "--log-level", "debug"],
+        [*DISCREET, "serve", *apps, "--log-level", "info"],
         cwd=tmp_path,
         env=environment(),
         input=b"",

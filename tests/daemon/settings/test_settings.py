@@ -17,6 +17,8 @@ from discreet.daemon.settings.flags import FlagParser, add_setting_flags, from_f
 HERE = "/"
 """A directory without a settings file."""
 
+ADA, BOB = f"ada:{'0' * 64}", f"bob:{'a' * 64}:read"
+
 NAMED = ["--config=discreet.toml"]
 """A file that somebody named may set everything."""
 
@@ -41,7 +43,7 @@ SAMPLES = {
     "root": Sample(["--root", "/"], "/", '"/"', "/"),
     "allow_write": Sample(["--allow-write"], "yes", "true", True),
     "scopes": Sample(["--scope", "a:r", "--scope=b:w"], "a:r b:w", '["a:r", "b:w"]', ("a:r", "b:w")),
-    "tokens": Sample(["--token", "a:0", "--token=b:1:r"], "a:0 b:1:r", '["a:0", "b:1:r"]', ("a:0", "b:1:r")),
+    "tokens": Sample(["--token", ADA, f"--token={BOB}"], f"{ADA} {BOB}", f'["{ADA}", "{BOB}"]', (ADA, BOB)),
     "identity": Sample(["--identity", "app:who"], "app:who", '"app:who"', "app:who"),
     "store": Sample(["--store", "sqlite:/t.db"], "sqlite:/t.db", '"sqlite:/t.db"', "sqlite:/t.db"),
     "push_private": Sample(["--push-private"], "1", "true", True),

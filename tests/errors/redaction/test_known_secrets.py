@@ -15,6 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from discreet.errors import redaction
 from discreet.errors.redaction import Scrubber
 from discreet.errors.redaction.layers.known_secrets import MAX_CHARACTERS, MAX_SECRET_LENGTH, MAX_SECRETS, KnownSecrets
 
@@ -279,3 +280,37 @@ def test_threads_may_register_while_others_scrub() -> None:
     for thread in threads:
         thread.join(30)
     assert seen == ["x <redacted>"] * 200
+
+
+class Unprintable:
+    def __str__(self) -> str:
+        raise ValueError
+
+
+@pytest.mark.parametrize("value", [None, 3, b"by-\xff-tes", ["a"], Unprintable()])
+@pytest.mark.parametrize(
+    "function",
+    [
+        redaction.register,
+        redaction.unregister,
+        redaction.register_caller_secret,
+        redaction.scrub,
+        redaction.scrub_secrets,
+        redaction.scrub_known,
+        redaction.scrub_name,
+        redaction.finds_secret,
+    ],
+)
+def test_a_value_of_another_type_counts_as_its_text(function: Any, value: object) -> None:
+    try:
+        function(value)
+    finally:
+        redaction.unregister(value)  # type: ignore[arg-type]
+
+
+def test_bytes_are_registered_as_the_text_that_they_are() -> None:
+    redaction.register(b"k7Qzp2Lw-of-bytes")  # type: ignore[arg-type]
+    try:
+        assert redaction.scrub("token is k7Qzp2Lw-of-bytes") == "token is <redacted>"
+    finally:
+        redaction.unregister("k7Qzp2Lw-of-bytes")

@@ -30,7 +30,7 @@ from ...daemon.lifecycle import EXIT_OK, EXIT_USAGE
 from ...daemon.settings.sources import closest_match
 from ...errors.type_building import decoder_for
 from ...framing.events import Framing
-from ..exit_status import EXIT_DOMAIN, EXIT_WRONG_REQUEST, exit_status
+from ..exit_status import EXIT_DOMAIN, exit_status
 from ..json_output import print_json
 from ..output import write_stderr
 
@@ -65,12 +65,6 @@ class RemoteCall(msgspec.Struct, frozen=True):
     idempotent: bool | None = None
     service_params: Mapping[str, str] | None = None
     dialect: Dialect = PLAIN
-
-
-class _OperationKind(msgspec.Struct, frozen=True):
-    """The part of a `services/schema` result that is read here."""
-
-    kind: str
 
 
 class _ToolResult(msgspec.Struct, frozen=True, rename="camel"):
@@ -124,9 +118,6 @@ async def _call(peer: Peer, call: RemoteCall) -> int:
 
 
 async def _subscribe(peer: Peer, call: RemoteCall) -> int:
-    if call.is_discreet and await _is_known_not_to_stream(peer, call):
-        write_stderr(f"{call.method}: not a subscription: leave out --stream")
-        return EXIT_WRONG_REQUEST
     try:
         async with peer.subscribe(
             call.method, call.params, type=Raw, timeout=call.timeout, service_params=call.service_params
@@ -141,18 +132,6 @@ async def _subscribe(peer: Peer, call: RemoteCall) -> int:
         print_json(error.result, one_line=False)
         return _fail(call, error, "; not a subscription, and it has run: leave out --stream")
     return EXIT_OK
-
-
-async def _is_known_not_to_stream(peer: Peer, call: RemoteCall) -> bool:
-    """Whether the daemon lists the operation as something else than a subscription."""
-    named = {"name": call.method.removeprefix("/")}
-    try:
-        operation = await peer.call(
-            "services/schema", named, type=_OperationKind, timeout=LISTING_SECONDS, service_params=call.service_params
-        )
-    except ClientError:  # the subscription itself will show what is wrong
-        return False
-    return operation.kind != "subscription"
 
 
 async def _suggestion(peer: Peer, call: RemoteCall) -> str:

@@ -1,6 +1,7 @@
 """`discreet call`: parses the command line of one call and of the server that it goes to. `call.remote_call` makes the call."""
 
 import argparse
+import os
 
 from ...client.dialects import DIALECTS
 from ...client.peer import DEFAULT_TIMEOUT
@@ -70,6 +71,11 @@ def add_call_flags(parser: argparse.ArgumentParser) -> None:
 def _add_serve_flags(server: argparse._ArgumentGroup) -> None:
     """The flags that are passed on to `discreet serve`."""
     add_source_flags(server)
+    server.add_argument(
+        "--log-level",
+        metavar="LEVEL",
+        help="what discreet serve logs (default: DISCREET_LOG_LEVEL, else error)",
+    )
     server.add_argument("--root", metavar="DIR", help="the root of the file service")
     server.add_argument("--allow-write", action="store_true", help="let the file service write")
     server.add_argument(
@@ -115,12 +121,20 @@ def server_command(args: argparse.Namespace) -> list[str]:
     """Return the server's command line. Raises `UsageError`."""
     if args.server is None:
         framing = args.framing or DIALECTS[args.dialect].framing
-        return [*SERVE, *source_flags(args), f"--framing={framing}", *_serve_flags(args)]
-    if source_flags(args) or _serve_flags(args):
+        return [*SERVE, *source_flags(args), f"--framing={framing}", *_log_level(args), *_serve_flags(args)]
+    if source_flags(args) or _serve_flags(args) or args.log_level:
         raise UsageError(
-            f"{SOURCE_FLAGS}, --root, --allow-write and --scope are for discreet serve; put what your server needs into --server"
+            f"{SOURCE_FLAGS}, --log-level, --root, --allow-write and --scope are for discreet serve;"
+            " put what your server needs into --server"
         )
     return split_command(args.server)
+
+
+def _log_level(args: argparse.Namespace) -> list[str]:
+    """What a daemon does for one call is news only where it failed. The variable says otherwise where it counts."""
+    if args.log_level is None and not args.isolated and os.environ.get("DISCREET_LOG_LEVEL"):
+        return []
+    return [f"--log-level={args.log_level or 'error'}"]
 
 
 def _serve_flags(args: argparse.Namespace) -> list[str]:

@@ -222,7 +222,7 @@ class _ModuleWriter:
     def _head(self, name: str, named: list[tuple[str, Field]], extra: str, operation: Operation) -> Iterator[str]:
         result = self._types.annotation(operation.result)
         kind = "def" if operation.is_subscription else "async def"
-        returned = f"{self._types.use('Events')}[{result}]" if operation.is_subscription else result
+        returned = f"{self._types.use('Subscription')}[{result}]" if operation.is_subscription else result
         params = tuple(self._params(named, extra, operation))
         yield from lines(Group(f"{kind} {name}(", params, f") -> {returned}:"), depth=1)
 
