@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
-from ...agents.model.states import TERMINAL
+from ...agents.model.states import INTERRUPTED
 from ...agents.model.types import Message, Role, Task
 from ...agents.stores.interface import TaskQuery
 from .generated.methods_of_agents import SessionInfo
@@ -41,7 +41,7 @@ async def tasks_of(handler: RequestHandler, caller: Caller, session_id: str) -> 
 
 def open_task(tasks: list[Task]) -> str | None:
     """The task with which the next prompt goes on."""
-    return tasks[0].id if tasks and tasks[0].status.state not in TERMINAL else None
+    return tasks[0].id if tasks and tasks[0].status.state in INTERRUPTED else None
 
 
 async def list_sessions(

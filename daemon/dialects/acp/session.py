@@ -20,7 +20,7 @@ from ...agents.acp_options import AcpOptions
 from ...agents.errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
 from ...agents.model.content import check_json_depth, check_media_types
 from ...agents.model.ids import new_id
-from ...agents.model.states import TERMINAL
+from ...agents.model.states import INTERRUPTED
 from ...agents.model.types import Message, Role, Task
 from ...agents.requests import SendRequest
 from ...operations.context import ClientInfo, Context
@@ -240,7 +240,7 @@ class AcpSession:
         session.turn = turn
         try:
             async with self._call(ctx, session.record.task_id) as (handler, caller):
-                session.record.task_id = await _unended(handler, caller, session.record.task_id)
+                session.record.task_id = await _waiting(handler, caller, session.record.task_id)
                 return await turn.run(handler, caller, self._request(session, params))
         except BaseException:
             if isinstance(ctx.ended_by, Cancelled):
@@ -284,8 +284,8 @@ class AcpSession:
         return self._surface.host.agent.pipeline.call(ctx, V10, task_id=task_id)
 
 
-async def _unended(handler: RequestHandler, caller: Caller, task_id: str | None) -> str | None:
-    """The task, if it can go on."""
+async def _waiting(handler: RequestHandler, caller: Caller, task_id: str | None) -> str | None:
+    """The task, if it still waits for its caller. A message to one that works might never get its turn."""
     if task_id is None:
         return None
     try:
@@ -294,4 +294,4 @@ async def _unended(handler: RequestHandler, caller: Caller, task_id: str | None)
         if isinstance(exc.failure, TaskNotFound):
             return None
         raise
-    return None if task.status.state in TERMINAL else task_id
+    return task_id if task.status.state in INTERRUPTED else None

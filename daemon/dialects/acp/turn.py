@@ -92,12 +92,13 @@ class PromptTurn:
             try:
                 if not self.cancelled:
                     status = await self._follow(handler, replace(caller, turn=self), request)
+                    await self._tell_rest()
             except (FailureError, OperationError):
                 if not self.cancelled:
                     raise
             finally:
                 self._end()
-        if self._task is not None and (status is None or status.state in INTERRUPTED):
+        if self._task is not None and status is not None and status.state in INTERRUPTED:
             self.open_task = self._task.id
         if self.cancelled:
             return StopReason.CANCELLED
@@ -116,6 +117,10 @@ class PromptTurn:
                 self._sent = item.generation
                 self._notify()
         return status
+
+    async def _tell_rest(self) -> None:
+        while self._at_end:
+            await self.send(self._at_end.pop(next(iter(self._at_end))))
 
     def _end(self) -> None:
         for update in self._at_end.values():
