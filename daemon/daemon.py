@@ -240,14 +240,14 @@ class Daemon:
         if self.lifecycle.draining:
             self.connection.refuse_more()
             self._on_ending()
-        if state == "stopped":  # nothing more is begun, and what still runs knows that it is in vain
+        if state == "stopped":  # nothing more is begun, and running handlers are told that nobody wants their results
             self._abandon()
         self.connection.on_progress()
 
     # -- what the connection tells -----------------------------------------------------------------------------
 
     def on_output_lost(self, cause: BaseException | None) -> None:
-        """The reader went away, as readers do; or the descriptor failed (a full disk), which nobody asked for."""
+        """The client closed the pipe, which is a normal end; or writing failed, as on a full disk, which is an error."""
         log_output_failure(cause)
         self._end("reader-gone" if reader_has_gone(cause) else "failed")
 

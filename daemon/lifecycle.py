@@ -3,7 +3,7 @@
         starting ──ready──▶ serving ──any reason to end──▶ draining ──drained──▶ stopped
                                └──reload──▶ swapping ──swap──▶ swapped
 
-The first reason to end stands; a second signal, or the window's end, stops at once. Nothing leads back. A reload ends
+The first reason to end stands; the window's end stops at once. Nothing leads back. A reload ends
 the program but not the daemon: it lets what runs finish too, and gives way to any reason to end that comes meanwhile.
 """
 
@@ -18,7 +18,6 @@ Event: TypeAlias = Literal[
     "ready",
     "end-of-input",
     "signal",
-    "second-signal",
     "shutdown",
     "exit",
     "parent-gone",
@@ -32,7 +31,7 @@ Event: TypeAlias = Literal[
 
 _ENDINGS: Final[tuple[Event, ...]] = ("end-of-input", "signal", "shutdown", "exit", "parent-gone")
 
-_CUTS: Final[tuple[Event, ...]] = ("second-signal", "reader-gone", "failed")
+_CUTS: Final[tuple[Event, ...]] = ("reader-gone", "failed")
 
 TABLE: Final[dict[tuple[State, Event], State]] = {
     ("starting", "ready"): "serving",

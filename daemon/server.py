@@ -248,7 +248,7 @@ class _Process:
             self._daemon.ask_to_end("parent-gone")
 
     def _pulse(self) -> int:
-        """Changes while something moves. To load the event loop is slow on a busy machine, but no handler is in its way."""
+        """A counter that changes while bytes move, or while the event loop is loading, which is slow on a busy machine."""
         if self._loading:
             return monotonic_ns()
         return 0 if self._daemon is None else self._daemon.connection.pulse
@@ -271,7 +271,7 @@ class _Process:
         return self._daemon.lifecycle.status if self._daemon is not None and stopped else EXIT_FAILED
 
     def _become(self, connection: ConnectionState) -> None:
-        """The way out that is none: let a new program take this one's place."""
+        """Replace this process's program by a new start of it."""
         assert self._program is not None
         handover = Handover(
             stdin=self._streams.stdin,

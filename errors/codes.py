@@ -137,7 +137,7 @@ ERROR_TABLE: tuple[ErrorRow, ...] = (
     ErrorRow(TimedOut, SERVER_ERROR, "Request timed out", "TIMEOUT",
         "the operation's deadline passed", "{code, retryable}", True, 504, "DEADLINE_EXCEEDED", "warning", _FAILED),
     ErrorRow(Overloaded, SERVER_ERROR, "Server overloaded", "OVERLOADED",
-        "a limit that the operation declares is reached", "{code, retryable, details?: {retryAfterMs}}",
+        "a limit of the operation or of the daemon is reached", "{code, retryable, details?: {retryAfterMs}}",
         True, 429, "RESOURCE_EXHAUSTED", "warning", _FAILED),
     ErrorRow(Unavailable, SERVER_ERROR, "Shutting down", "UNAVAILABLE",
         "a request read while draining, or still running when the drain window closed", "{code, retryable}",

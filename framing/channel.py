@@ -219,7 +219,3 @@ class Channel:
     async def wait_sendable(self) -> None:
         """Wait until `flush` would send something or raise `PeerGone`."""
         await self._transport.wait_sendable()
-
-    def close(self) -> None:
-        """Close the transport. Idempotent."""
-        self._transport.close()

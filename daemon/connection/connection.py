@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Owner(Life, Protocol):
-    """Who runs the connection, and hears of it."""
+    """Runs the connection, and receives its events."""
 
     def on_output_lost(self, cause: BaseException | None) -> None:
         """Nothing can be sent any more. Called once."""

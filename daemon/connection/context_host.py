@@ -1,4 +1,4 @@
-"""What the contexts of one client's requests stand on: the client on one side, the process's host on the other."""
+"""What the contexts of one client's requests need of the client and of the process."""
 
 from __future__ import annotations
 

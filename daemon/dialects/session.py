@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, assert_never, final
 import msgspec
 
 from ...errors.codes import DialectName
+from ...errors.type_building import decoder_for
 from ..rpc.dialect import PLAIN, Dialect
 from ..services import builtins
 from ..services.builtins import Life
@@ -95,7 +96,7 @@ _MCP_META = "io.modelcontextprotocol/"
 def dialect_of(first: Call) -> DialectName:
     """What the client speaks that begins with this message."""
     try:
-        params = msgspec.json.decode(first.params or b"{}", type=_FirstParams)
+        params = decoder_for(_FirstParams)(first.params or b"{}")
     except msgspec.DecodeError:
         params = _FirstParams()
     if any(name.startswith(_MCP_META) for name in params.meta or ()):

@@ -95,7 +95,7 @@ class Dispatcher:
             self._responder.fail(call, outcome)
 
     def _take_cancel(self, call: Call) -> None:
-        """A notification by rights; sent as a request, it is answered like one."""
+        """Normally a notification; sent as a request, it is answered like one."""
         self._cancel(call)
         self._responder.result(call, b"null")
 

@@ -54,7 +54,10 @@ def group_of(request: Request) -> Hashable:
     if isinstance(spec.concurrency_group, ClientGroup):
         return spec.concurrency_group, request.backlog
     try:
-        return spec.group_of(_arguments(spec, request.call))
+        arguments = _arguments(spec, request.call)
+        if not request.heavy:  # kept for its turn; of a large body nothing is, or it would count twice
+            request.call.arguments = arguments
+        return spec.group_of(arguments)
     except BaseException:  # noqa: BLE001 - the boundary: decoding may run the app's own `__post_init__`
         return None
 

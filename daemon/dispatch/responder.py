@@ -57,9 +57,9 @@ class Responder:
         """How many requests still wait for their answer."""
         return len(self._inflight)
 
-    def admit(self, request: Request) -> bool:
-        """Expect one answer to this request; False when its id is still in flight (the first request stands)."""
-        return self._inflight.admit(request)
+    def admit(self, request: Request) -> None:
+        """Expect one answer to this request, whose id is not in flight."""
+        self._inflight.admit(request)
 
     def in_flight(self, call_id: bytes) -> bool:
         """Whether a request of this id (a JSON text) waits for its answer."""
@@ -157,7 +157,7 @@ class Responder:
 
     def fault(self, call_id: bytes) -> None:
         """Answer a call whose handling failed in the daemon's own code, which is in the log already."""
-        request = self._inflight.find(call_id)
+        request = self.find(call_id)
         if request is None:
             self.error(call_id, Internal())
         else:

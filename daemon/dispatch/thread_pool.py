@@ -96,7 +96,7 @@ class ThreadPool:
             self.call_on_loop(self._not_started)
 
     def _not_started(self) -> None:
-        """A thread less than expected. What waits is refused if none is left to run it, or it would wait for ever."""
+        """The system refused to start a thread. What waits is refused if none is left to run it."""
         self._started -= 1
         log.error("threads.refused", threads=self._started)
         if self._started > self._parked:

@@ -1,4 +1,4 @@
-"""Waits for the services' files to change, and asks for a new program once the changed code has proved that it can serve."""
+"""Waits for the services' files to change, and asks for a new program once a check process has loaded the changed code."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ starting: Final = allocate_lock()
 
 
 def threads_to_spare(count: int) -> bool:
-    """Whether the system lets this process have so many more threads. Has them for a moment, to find out."""
+    """Whether the system lets this process have so many more threads. Starts and ends them, to find out."""
     gate = allocate_lock()
     gate.acquire()
     ended: list[LockType] = []

@@ -6,7 +6,6 @@ of the drain window) gives the answer. Later ones are told that there is nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Generic, Protocol, TypeVar, final
 
 import msgspec
@@ -51,12 +50,9 @@ class Inflight(Generic[R]):
         """Whether a request of this id (a JSON text) waits for its answer."""
         return bool(self._waiting) and id_key(raw) in self._waiting
 
-    def __iter__(self) -> Iterator[R]:
-        return iter(list(self._waiting.values()))
-
-    def admit(self, request: R) -> bool:
-        """Add a request; False when its id is still in flight (the first request stands)."""
-        return self._waiting.setdefault(request.key, request) is request
+    def admit(self, request: R) -> None:
+        """Add a request whose id is not in flight."""
+        self._waiting[request.key] = request
 
     def settle(self, request: R, *, hold: bool = False) -> bool:
         """Take the right to answer; True exactly once per admitted request.

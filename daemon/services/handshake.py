@@ -32,7 +32,7 @@ class Watcher(Protocol):
 
 
 class Hello(Protocol):
-    """The side of a connection that says hello."""
+    """What `initialize` needs of the connection."""
 
     @property
     def server_info(self) -> ServerInfo: ...
