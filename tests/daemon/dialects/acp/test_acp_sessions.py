@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import ValidationError
 
 from discreet import Context, OperationError, Service
 from discreet.acp import AcpOptions, AuthMethod, Choice, Command, ConfigOption, Mode
@@ -13,7 +14,7 @@ from discreet.agents import RequestContext, TaskEvents
 from discreet.daemon.dialects.acp.sessions import Sessions
 from discreet.daemon.operations.service import DeclarationError
 from discreet.errors.codes import ERROR_TABLE
-from support.acp_client import AcpRefused, acp_client, agent_of
+from support.acp_client import AcpRefused, acp_client, agent_of, check
 from support.executors import ask_then_echo, echo
 
 pytestmark = pytest.mark.anyio
@@ -295,3 +296,14 @@ def test_options_are_checked_when_the_agent_is_declared() -> None:
     for wrong in (AcpOptions(modes=(Mode("a", "A"), Mode("a", "B"))), AcpOptions(modes=("a",)), {}):  # type: ignore[arg-type]
         with pytest.raises(DeclarationError):
             agent_of(echo, acp=wrong)
+
+
+# -- the schema ------------------------------------------------------------------------------------------------
+
+
+def test_what_the_tests_of_acp_read_is_checked_against_the_published_schema(schemas: Path) -> None:
+    assert (schemas / "acp" / "v1.json").is_file()
+    check("PromptResponse", {"stopReason": "end_turn"})
+    for name, wrong in (("PromptResponse", {}), ("SessionNotification", {"sessionId": "s", "update": {}})):
+        with pytest.raises(ValidationError):
+            check(name, wrong)
