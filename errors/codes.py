@@ -80,6 +80,11 @@ LSP_REQUEST_FAILED = -32803
 and −32000 are not allowed there."""
 
 
+ACP_REQUEST_FAILED = -32010
+"""In ACP: a request that was right and failed. −32000 means there that the user must sign in, −32002 that a resource is not
+there, and −32001 to −32009 are those of A2A."""
+
+
 class ErrorRow(msgspec.Struct, frozen=True):
     """One row of the table; `data` describes the shape of `error.data` for readers. `codes` are those of dialects where
     they are not `code`.
@@ -102,7 +107,8 @@ class ErrorRow(msgspec.Struct, frozen=True):
         return self.codes.get(dialect, self.code)
 
 
-_FAILED: dict[DialectName, int] = {"lsp": LSP_REQUEST_FAILED}
+_FAILED: dict[DialectName, int] = {"lsp": LSP_REQUEST_FAILED, "acp": ACP_REQUEST_FAILED}
+_SIGN_IN: dict[DialectName, int] = {"lsp": LSP_REQUEST_FAILED}
 _AGENT_DATA = "{taskId?, currentState?, reason?, suggestion?, accepted?}"
 
 ERROR_TABLE: tuple[ErrorRow, ...] = (
@@ -125,7 +131,7 @@ ERROR_TABLE: tuple[ErrorRow, ...] = (
         "{code, retryable, details?}", False, 500, "INTERNAL", "info", _FAILED),
     ErrorRow(AuthenticationRequired, SERVER_ERROR, "Authentication required", "FORBIDDEN",
         "no identity where one is needed", "{code, retryable, details: {authSchemes, realm}}",
-        False, 401, "UNAUTHENTICATED", "warning", _FAILED),
+        False, 401, "UNAUTHENTICATED", "warning", _SIGN_IN),
     ErrorRow(InsufficientPermissions, SERVER_ERROR, "Insufficient permissions", "FORBIDDEN",
         "scopes missing", "{code, retryable}", False, 403, "PERMISSION_DENIED", "warning", _FAILED),
     ErrorRow(TimedOut, SERVER_ERROR, "Request timed out", "TIMEOUT",
@@ -135,19 +141,21 @@ ERROR_TABLE: tuple[ErrorRow, ...] = (
         True, 429, "RESOURCE_EXHAUSTED", "warning", _FAILED),
     ErrorRow(Unavailable, SERVER_ERROR, "Shutting down", "UNAVAILABLE",
         "a request read while draining, or still running when the drain window closed", "{code, retryable}",
-        True, 503, "UNAVAILABLE", "info", {"lsp": INVALID_REQUEST}),
+        True, 503, "UNAVAILABLE", "info", {"lsp": INVALID_REQUEST, "acp": ACP_REQUEST_FAILED}),
     ErrorRow(Cancelled, REQUEST_CANCELLED, "Request cancelled", "CANCELLED",
         "`$/cancelRequest` took effect", "", False, 499, "CANCELLED", "info"),
     ErrorRow(TaskNotFound, -32001, "Task not found", "TASK_NOT_FOUND",
         "no such task, or none that the caller may see", _AGENT_DATA, False, 404, "NOT_FOUND", "info"),
     ErrorRow(TaskNotCancelable, -32002, "Task cannot be canceled", "TASK_NOT_CANCELABLE",
-        "the task has ended, or its agent keeps on", _AGENT_DATA, False, 400, "FAILED_PRECONDITION", "info"),
+        "the task has ended, or its agent keeps on", _AGENT_DATA, False, 400, "FAILED_PRECONDITION", "info",
+        {"acp": ACP_REQUEST_FAILED}),
     ErrorRow(PushNotificationNotSupported, -32003, "Push notifications not supported", "PUSH_NOTIFICATION_NOT_SUPPORTED",
         "the agent sends no push notifications", _AGENT_DATA, False, 400, "FAILED_PRECONDITION", "info"),
     ErrorRow(UnsupportedOperation, -32004, "Operation not supported", "UNSUPPORTED_OPERATION",
         "the agent, or a task in its state, does not support it", _AGENT_DATA, False, 400, "FAILED_PRECONDITION", "info"),
     ErrorRow(ContentTypeNotSupported, -32005, "Incompatible content types", "CONTENT_TYPE_NOT_SUPPORTED",
-        "a part is of a media type that the agent does not take", _AGENT_DATA, False, 400, "INVALID_ARGUMENT", "info"),
+        "a part is of a media type that the agent does not take", _AGENT_DATA, False, 400, "INVALID_ARGUMENT", "info",
+        {"acp": INVALID_PARAMS}),
     ErrorRow(InvalidAgentResponse, -32006, "Invalid agent response", "INVALID_AGENT_RESPONSE",
         "the agent's own code answered with what the protocol does not allow", _AGENT_DATA, False, 500, "INTERNAL", "info"),
     ErrorRow(ExtendedAgentCardNotConfigured, -32007, "Extended agent card not configured",

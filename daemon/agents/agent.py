@@ -18,6 +18,7 @@ import msgspec
 
 from ..operations.access import Identity
 from ..operations.service import DeclarationError
+from .acp_options import AcpOptions, checked_acp_options
 from .card.model import (
     AgentCard,
     Capabilities,
@@ -52,6 +53,7 @@ class AgentOptions(TypedDict, total=False):
     `extended` is the card for callers that have authenticated. Without interfaces it gets the daemon's. A function is
     called for every request of that card, with the public card without its signatures and with the caller's identity; it
     must not block. `interceptors` run around every call. `streaming` and `push_notifications` say what callers may request.
+    `acp` is what clients of the Agent Client Protocol are told beside the card.
 
     `replies_without_task` says that the executor may answer by `events.reply`. Then, and only then, `execute` begins before
     its new task is in the store: the task is made with the first event. Until then nobody sees it or can cancel it, and
@@ -71,6 +73,7 @@ class AgentOptions(TypedDict, total=False):
     signatures: Sequence[Signature]
     extended: ExtendedCardSource | None
     interceptors: Sequence[Interceptor]
+    acp: AcpOptions
     streaming: bool
     push_notifications: bool
     replies_without_task: bool
@@ -94,9 +97,16 @@ class Agent:
             self.card: Final = _build_card(name, description, options)
             self.extended: Final = _checked_extended(options.get("extended"))
             self.interceptors: Final = _checked_interceptors(options.get("interceptors", ()))
+            self.acp: Final = checked_acp_options(options.get("acp"))
             self.replies_without_task: Final = options.get("replies_without_task", False)
         except (TypeError, ValueError, msgspec.ValidationError) as exc:
             raise DeclarationError(f"agent {name!r}: {exc}") from exc
+
+    @property
+    def input_modes(self) -> tuple[str, ...]:
+        """The media types that it accepts."""
+        card = self.card
+        return (*card.default_input_modes, *(mode for skill in card.skills for mode in skill.input_modes))
 
 
 def _check_options(options: AgentOptions) -> None:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from ..memory import MemoryBudget
     from ..operations.context import ContextHost
     from .agent import Agent
-    from .service.runtime import Runtime
+    from .service.call_pipeline import CallPipeline
+    from .service.composition import Composed
     from .skills import SkillCall
     from .stores.interface import TaskStore
 
@@ -47,7 +48,7 @@ class AgentHost:
         self._inner_calls = inner_calls
         self._store: TaskStore | None = None
         self._memory = memory
-        self._runtime: Runtime | None = None
+        self._composed: Composed | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
         self._context_host: ContextHost | None = None
 
@@ -77,20 +78,39 @@ class AgentHost:
         self._context_host = context_host
         if self._settings.store != MEMORY:
             load()
-            if self._runtime is not None:
-                self._runtime.start()
+            self._compose().runtime.start()
 
     @property
     def idle(self) -> bool:
         """True when the agent has nothing under way."""
-        return self._runtime is None or self._runtime.idle
+        return self._composed is None or self._composed.runtime.idle
 
     def on_idle(self, look: Callable[[], None]) -> None:
         """Have `look()` called whenever it may have become idle."""
-        if self._runtime is not None:
-            self._runtime.on_idle(look)
+        if self._composed is not None:
+            self._composed.runtime.on_idle(look)
+
+    @property
+    def declared(self) -> Agent | None:
+        """The hosted agent; None where the operations are its skills."""
+        return self._agent
+
+    @property
+    def durable(self) -> bool:
+        """Whether tasks outlive the process."""
+        return self._settings.store != MEMORY
+
+    @property
+    def pipeline(self) -> CallPipeline:
+        """What every call of the agent passes."""
+        return self._compose().pipeline
 
     def _methods(self) -> Iterable[OperationSpec]:
+        return self._compose().methods
+
+    def _compose(self) -> Composed:
+        if self._composed is not None:
+            return self._composed
         from .service.composition import AgentParts, compose  # late: most daemons are never asked for their agent
         from .stores.factory import create_store
 
@@ -102,8 +122,8 @@ class AgentHost:
             store=self._store or create_store(self._settings.store, self._memory),
             budget=self._memory,
         )
-        self._runtime, methods = compose(self, parts)
-        return methods
+        self._composed = compose(self, parts)
+        return self._composed
 
     # -- what the agent asks for -------------------------------------------------------------------------------
 

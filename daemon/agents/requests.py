@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
 from ..operations.access import Identity
 from .model.types import JsonObject, Message, SendConfiguration, Task, TaskEvent
 
+if TYPE_CHECKING:
+    from .editor import Turn
+
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who calls, and how. A caller sees the tasks of its own `scope` only; its push notifications are in its `version`."""
+    """Who calls, and how. A caller sees the tasks of its own `scope` only; its push notifications are in its `version`.
+
+    `turn` is the prompt that the call serves, where the caller has an editor: its message always gets a task.
+    """
 
     scope: str
     version: str
     identity: Identity | None = None
     extensions: tuple[str, ...] = ()
     service_params: Mapping[str, str] = {}
+    turn: Turn | None = None
 
 
 class SendRequest(msgspec.Struct, frozen=True):
@@ -30,11 +37,12 @@ class SendRequest(msgspec.Struct, frozen=True):
 
 
 class TaskUpdate(msgspec.Struct, frozen=True):
-    """An event with the ids of its task, for streams and push notifications."""
+    """An event with the ids of its task, for streams and push notifications. In streams `generation` is its number."""
 
     task_id: str
     context_id: str
     event: TaskEvent
+    generation: int = 0
 
 
 StreamItem: TypeAlias = Task | Message | TaskUpdate

@@ -16,7 +16,6 @@ from ...operations.service import Service
 from ...operations.spec import OperationSpec
 from ...settings import Settings
 from ..agent import Agent
-from ..card.model import AgentCard
 from ..card.v03 import card_to_v03
 from ..model.states import INACTIVE, TERMINAL
 from ..model.types import TaskEvent
@@ -59,8 +58,16 @@ class AgentParts(msgspec.Struct, frozen=True, kw_only=True):
     budget: MemoryBudget
 
 
-def compose(daemon: AgentServiceHost, parts: AgentParts) -> tuple[Runtime, list[OperationSpec]]:
-    """The agent's runtime, which starts with the first call, and its methods."""
+class Composed(msgspec.Struct, frozen=True):
+    """The agent's runtime, which starts with the first call; what every call passes; and the methods of A2A."""
+
+    runtime: Runtime
+    pipeline: CallPipeline
+    methods: list[OperationSpec]
+
+
+def compose(daemon: AgentServiceHost, parts: AgentParts) -> Composed:
+    """Make the agent."""
     agent, settings = parts.agent, parts.settings
     wants_push = agent is None or bool(agent.card.capabilities.push_notifications)
     notifier = PushNotifier(allow_private=settings.push_private) if wants_push and is_push_available() else None
@@ -83,7 +90,7 @@ def compose(daemon: AgentServiceHost, parts: AgentParts) -> tuple[Runtime, list[
         request_timeout=settings.request_timeout,
     )
     handlers = _handlers(pipeline, notifier, ExtendedCard(cards, authorization), agent)
-    return runtime, [spec for handler in handlers for spec in operations(handler)]
+    return Composed(runtime, pipeline, [spec for handler in handlers for spec in operations(handler)])
 
 
 def _runtime(
@@ -110,7 +117,7 @@ def _push_body(live: LiveTask, event: TaskEvent, version: str) -> bytes | None:
 def _handlers(
     pipeline: CallPipeline, notifier: PushNotifier | None, extended_card: ExtendedCard, agent: Agent | None
 ) -> tuple[JsonRpcHandler, JsonRpcHandler]:
-    input_modes = None if agent is None else _input_modes(agent.card)
+    input_modes = None if agent is None else agent.input_modes
     v03 = JsonRpcHandler(
         pipeline,
         V03,
@@ -130,7 +137,3 @@ def _handlers(
         write_card=lambda card: card,
     )
     return v03, v10
-
-
-def _input_modes(card: AgentCard) -> tuple[str, ...]:
-    return (*card.default_input_modes, *(mode for skill in card.skills for mode in skill.input_modes))

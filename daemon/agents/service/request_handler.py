@@ -12,7 +12,7 @@ from ..errors import task_has_ended
 from ..model.states import INACTIVE, TERMINAL
 from ..model.types import JsonObject, Message, StatusChanged, Task, TaskEvent, TaskState
 from ..requests import Caller, SendRequest, StreamItem, TaskUpdate
-from ..stores.interface import TaskPage, TaskQuery, TaskStore
+from ..stores.interface import LogTruncatedError, TaskPage, TaskQuery, TaskStore
 from ..tasks.event_reader import EventReader
 from ..tasks.live_task import wait_committed
 from ..tasks.task_cache import TaskCache
@@ -82,7 +82,7 @@ class RequestHandler:
                     await self._submission.wait_stored(request, live)  # the first event is the new task itself
                 while batch := await reader.next_batch(lambda: execution.settled):
                     for logged in batch:
-                        yield TaskUpdate(live.id, live.context_id, logged.event)
+                        yield TaskUpdate(live.id, live.context_id, logged.event, logged.generation)
                         start = execution.start_generation
                         if start is not None and logged.generation > start and _leads_to(INACTIVE, logged.event):
                             return
@@ -96,6 +96,19 @@ class RequestHandler:
         if live is not None and not live.shared:
             return await wait_committed(live)
         return await self._cache.read(task_id, caller.scope)
+
+    async def history(self, task_id: str, caller: Caller) -> AsyncGenerator[Task | TaskEvent, None]:
+        """Everything that has happened to the task so far; only the task as it is where its log has been shortened."""
+        task = await self.get(task_id, caller)
+        position = 0
+        try:
+            while batch := await self._store.event_log.read(task_id, after=position):
+                for logged in batch:
+                    yield logged.event
+                position = batch[-1].generation
+        except LogTruncatedError:
+            if not position:
+                yield task
 
     async def list(self, query: TaskQuery) -> TaskPage:
         """One page of tasks. Raises `FailureError(InvalidParams)` for a page token that is not valid."""
@@ -119,7 +132,7 @@ class RequestHandler:
                 yield await wait_committed(live)
                 while batch := await reader.next_batch():
                     for logged in batch:
-                        yield TaskUpdate(live.id, live.context_id, logged.event)
+                        yield TaskUpdate(live.id, live.context_id, logged.event, logged.generation)
                         if _leads_to(until, logged.event):
                             return
 

@@ -62,8 +62,12 @@ class Submission:
             caller.extensions,
             caller.identity,
             caller.service_params,
+            editor=None if caller.turn is None else caller.turn.editor,
         )
         execution = self._runner.submit(live, context)
+        if caller.turn is not None:
+            execution.accept_new()
+            caller.turn.begin(live)
         if config is not None:
             self._push_configs.attach(live, config, caller.version)
         return execution

@@ -21,6 +21,7 @@ from ...operations.access import Identity
 from ..model.types import JsonObject, Message, Task
 
 if TYPE_CHECKING:
+    from ..editor import Editor
     from .task_events import TaskEvents
 
 
@@ -31,7 +32,8 @@ class RequestContext(msgspec.Struct, frozen=True):
     in `cancel` and in `resume`. `metadata` is the request's own, `extensions` are those that the caller named,
     `accepted_output_modes` the media types that the caller accepts (None: any). `identity` is the caller, None without
     accepted credentials. `service_params` are the call's `serviceParams` with keys in lower case; they may hold
-    credentials: don't log them. `checked` is what the executor's own `check` returned for this message.
+    credentials: don't log them. `checked` is what the executor's own `check` returned for this message. `editor` is the
+    caller's editor where the caller speaks the Agent Client Protocol, else None.
     """
 
     task: Task
@@ -42,6 +44,7 @@ class RequestContext(msgspec.Struct, frozen=True):
     identity: Identity | None = None
     service_params: Mapping[str, str] = {}
     checked: Any = None  # the executor's own
+    editor: Editor | None = None
 
     @property
     def text(self) -> str:

@@ -203,7 +203,8 @@ def test_every_name_is_there_and_no_other() -> None:
 def test_checkers_see_the_names_that_are_there() -> None:
     from discreet.daemon.dialects.lsp.generated import every_name
 
-    assert {name for name in vars(every_name) if not name.startswith("_")} == set(dir(lsp))
+    ours = {"Editor", "Progress", "ContentModified", "ServerCancelled"}
+    assert {name for name in vars(every_name) if not name.startswith("_")} | ours == set(dir(lsp))
 
 
 def test_importing_the_names_loads_no_struct_and_a_name_loads_few() -> None:

@@ -1,0 +1,54 @@
+"""ACP as far as one message goes: how a request is cancelled, and in which order prompts and cancellations came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, final
+
+import msgspec
+
+from ....errors.codes import DialectName
+from ....errors.type_building import decoder_for
+from ...rpc import envelope
+from ...rpc.dialect import Dialect
+
+if TYPE_CHECKING:
+    from ....errors.failures import Failure
+    from ...rpc.dialect import Ignored
+    from ...rpc.envelope import Call
+    from .sessions import Sessions
+
+_CANCEL_REQUEST = "$/cancel_request"
+
+
+class _Named(msgspec.Struct, rename="camel"):
+    session_id: str
+
+
+@final
+class AcpDialect(Dialect):
+    """One per connection. A cancellation holds for the prompts of its session that were read before it, begun or not."""
+
+    name: ClassVar[DialectName] = "acp"
+    cancellations: ClassVar[Mapping[str, str]] = {_CANCEL_REQUEST: "requestId"}
+    guarded: ClassVar[bool] = True
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def receive(self, call: Call) -> Failure | Ignored | None:
+        if call.method == "session/prompt" and call.id is not None:
+            self._sessions.note_prompt(_session_of(call), call.id)
+        elif call.method == "session/cancel":
+            self._sessions.cancel(_session_of(call))
+        return None
+
+    def encode_cancel(self, request_id: int) -> bytes:
+        return envelope.encode_notification(_CANCEL_REQUEST, {"requestId": request_id})
+
+
+def _session_of(call: Call) -> str:
+    try:
+        return decoder_for(_Named)(call.params or b"").session_id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""  # the method's own decoder tells what is wrong

@@ -1,0 +1,143 @@
+"""`initialize` and `authenticate`: what client and agent say of themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from ....errors.exceptions import FailureError, OperationError
+from ....errors.failures import InvalidParams
+from ....errors.type_building import convert
+from ...operations.context import ClientInfo, Context
+from ...operations.service import Service
+from ...services.handshake import run_initializers
+from .errors import AuthenticationFailed
+from .generated import methods_of_agents as wire
+from .generated.tables import PROTOCOL_VERSION
+
+if TYPE_CHECKING:
+    from ...agents.acp_options import AcpOptions
+    from ..surface import Surface
+
+_JSON_MODES = ("application/json",)
+"""What an agent takes whose skills are the operations."""
+
+
+class Host(Protocol):
+    """The session that is opened."""
+
+    @property
+    def options(self) -> AcpOptions: ...
+
+    def meet(self, client: ClientInfo) -> None:
+        """Keep what the client says of itself. Raises `FailureError(InvalidParams)`."""
+        ...
+
+
+class Hello(msgspec.Struct, rename="camel"):
+    """The params of `initialize`. The capabilities are kept as they came."""
+
+    protocol_version: int
+    client_capabilities: dict[str, Any] | None = None  # Any: JSON
+    client_info: wire.Implementation | None = None
+
+    @property
+    def said(self) -> ClientInfo:
+        """What the client says of itself."""
+        info = self.client_info
+        return ClientInfo(
+            name="" if info is None else info.name,
+            version="" if info is None else info.version,
+            protocol_version=PROTOCOL_VERSION,
+            capabilities=self.client_capabilities or {},
+        )
+
+
+def capabilities_of(client: ClientInfo) -> wire.ClientCapabilities:
+    """What the client can do. Raises `FailureError(InvalidParams)`."""
+    try:
+        capabilities: wire.ClientCapabilities = convert(client.capabilities, wire.ClientCapabilities)
+    except msgspec.ValidationError:
+        raise FailureError(InvalidParams("clientCapabilities", "the capabilities of ACP 1", "object")) from None
+    return capabilities
+
+
+def add_hello(service: Service, session: Host, surface: Surface) -> None:
+    """Add `initialize`, with what the services run when a client says hello, and `authenticate`."""
+    hooks = surface.initializers
+
+    def welcome(params: Hello) -> wire.InitializeResponse:
+        session.meet(params.said)
+        return _answer(surface)
+
+    if hooks:
+
+        @service.query("initialize", errors=list(dict.fromkeys(error for hook in hooks for error in hook.errors)))
+        async def initialize_services(ctx: Context, params: Hello, /) -> wire.InitializeResponse:
+            """Say who the agent is and what it can do."""
+            answer = welcome(params)
+            await run_initializers(ctx, hooks, msgspec.to_builtins(params))
+            return answer
+
+        uses = frozenset(hook.name for hook in hooks)
+        service.operations[-1] = msgspec.structs.replace(service.operations[-1], uses=uses)
+    else:
+
+        @service.query("initialize", inline=True)
+        def initialize(params: Hello, /) -> wire.InitializeResponse:
+            """Say who the agent is and what it can do."""
+            return welcome(params)
+
+    _add_authenticate(service, session)
+
+
+def _add_authenticate(service: Service, session: Host) -> None:
+    @service.mutation("authenticate", timeout=None, errors=[AuthenticationFailed])
+    async def authenticate(params: wire.AuthenticateRequest, /) -> wire.AuthenticateResponse:
+        """Sign in with one of the agent's methods."""
+        options = session.options
+        known = tuple(method.id for method in options.auth_methods)
+        if params.method_id not in known:
+            raise FailureError(InvalidParams("methodId", "one of", "string", known))
+        if options.authenticate is not None:
+            try:
+                await options.authenticate(params.method_id)
+            except OperationError:
+                raise AuthenticationFailed from None
+        return wire.AuthenticateResponse()
+
+
+def _answer(surface: Surface) -> wire.InitializeResponse:
+    agents = surface.host.agent
+    agent = agents.declared
+    name, version = surface.server_info.name, surface.server_info.version
+    if agent is not None:
+        name, version = agent.card.name, agent.card.version
+    auth = () if agent is None else agent.acp.auth_methods
+    return wire.InitializeResponse(
+        protocol_version=PROTOCOL_VERSION,
+        agent_capabilities=_capabilities(_JSON_MODES if agent is None else agent.input_modes, durable=agents.durable),
+        auth_methods=[wire.AuthMethodAgent(id=each.id, name=each.name, description=each.description) for each in auth],
+        agent_info=wire.Implementation(name=name, version=version),
+    )
+
+
+def _capabilities(modes: tuple[str, ...], *, durable: bool) -> wire.AgentCapabilities:
+    """Sessions are offered for later where they outlive the process."""
+    return wire.AgentCapabilities(
+        load_session=durable,
+        prompt_capabilities=wire.PromptCapabilities(
+            image=_takes(modes, "image/"), audio=_takes(modes, "audio/"), embedded_context=True
+        ),
+        session_capabilities=wire.SessionCapabilities(
+            list=wire.SessionListCapabilities() if durable else None,
+            resume=wire.SessionResumeCapabilities() if durable else None,
+            close=wire.SessionCloseCapabilities(),
+            additional_directories=wire.SessionAdditionalDirectoriesCapabilities(),
+        ),
+    )
+
+
+def _takes(modes: tuple[str, ...], family: str) -> bool:
+    return any(mode.startswith((family, "*/*")) for mode in modes)

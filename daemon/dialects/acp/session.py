@@ -1,0 +1,297 @@
+"""A client's session in ACP 1, the Agent Client Protocol: its methods, on top of the agent's tasks.
+
+A session is a context of A2A, a prompt is a message in it, and updates are the events of its task. Runs no executor itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Final, final
+
+import msgspec
+from msgspec.structs import replace
+
+from ....errors.exceptions import FailureError
+from ....errors.failures import Cancelled, DomainFailure, InvalidParams, TaskNotFound
+from ....errors.type_building import decoder_for
+from ...agents.acp_options import AcpOptions
+from ...agents.errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
+from ...agents.model.content import check_json_depth, check_media_types
+from ...agents.model.ids import new_id
+from ...agents.model.states import INTERRUPTED
+from ...agents.model.types import Message, Role, Task
+from ...agents.requests import SendRequest
+from ...operations.context import ClientInfo, Context
+from ...operations.service import DeclarationError, Service
+from .choices import add_choices, commands_of, config_of, modes_of
+from .content import parts_of
+from .dialect import AcpDialect
+from .editor import TurnEditor
+from .errors import RESERVED, SessionNotFound, TooManySessions
+from .generated import methods_of_agents as wire
+from .generated import prompts as told
+from .hello import add_hello, capabilities_of
+from .history import CWD, list_sessions, open_task, tasks_of
+from .sessions import OpenSession, Sessions
+from .skills import skill_commands, skill_parts
+from .turn import PromptTurn
+from .updates import Updates
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from ....errors.failures import Failure
+    from ...agents.requests import Caller
+    from ...agents.service.request_handler import RequestHandler
+    from ...documents.store import Documents
+    from ...rpc.dialect import Dialect
+    from ...services.builtins import Life
+    from ..surface import Surface
+
+MAX_PROMPTS: Final = 1024
+"""Prompts that may run at the same time, of all clients; others wait."""
+
+AGENT_ERRORS: Final = (UnknownSkill, InvalidStateTransition, TaskConflict, EventsLost)
+"""The errors that the agent itself declares."""
+
+_ABSOLUTE = re.compile(r"/|\\\\|[A-Za-z]:[\\/]")
+
+PROMPT_RUNNING: Final[Failure] = DomainFailure(
+    "PROMPT_RUNNING", "A prompt is running in this session", False, None, 409, -32600
+)
+
+
+class _State(msgspec.Struct, frozen=True):
+    """What the next program needs to go on."""
+
+    client: ClientInfo
+    sessions: msgspec.Raw
+
+
+@final
+class AcpSession:
+    """One per connection."""
+
+    def __init__(self, surface: Surface, life: Life, state: bytes = b"") -> None:
+        self._surface = surface
+        agent = surface.host.agent.declared
+        self._input_modes = None if agent is None else agent.input_modes
+        self.options: Final = AcpOptions() if agent is None else agent.acp
+        saved = decoder_for(_State)(state) if state else _State(ClientInfo(), msgspec.Raw(b"[]"))
+        self._client = saved.client
+        self._capabilities = capabilities_of(saved.client)
+        self._sessions = Sessions(self.options, bytes(saved.sessions))
+        self.dialect: Dialect = AcpDialect(self._sessions)
+
+    @property
+    def documents(self) -> Documents:
+        """ACP has none."""
+        from ...documents.store import Documents  # late: nobody asks for it here
+
+        return Documents()
+
+    def services(self) -> Iterable[Service]:
+        self._check_numbers()
+        self._surface.meet(self._client)
+        service = Service("")
+        add_hello(service, self, self._surface)
+        add_choices(service, self.options, self._sessions)
+        self._add_sessions(service)
+        self._add_prompts(service)
+        self._add_list(service)
+        return [service]
+
+    def state(self) -> bytes:
+        return msgspec.json.encode(_State(self._client, msgspec.Raw(self._sessions.save())))
+
+    def meet(self, client: ClientInfo) -> None:
+        """Keep what the client says of itself. Raises `FailureError(InvalidParams)`."""
+        self._capabilities = capabilities_of(client)
+        self._client = client
+        self._surface.meet(client)
+
+    def _check_numbers(self) -> None:
+        for service in self._surface.host.catalogue.services:
+            for spec in service.operations:
+                for error in spec.errors:
+                    if error.definition.number in RESERVED:
+                        raise DeclarationError(
+                            f"operation {spec.name}: {error.__name__} has the number {error.definition.number}, whose"
+                            " meaning ACP fixes; choose another"
+                        )
+
+    # -- sessions ----------------------------------------------------------------------------------------------
+
+    def _add_sessions(self, service: Service) -> None:
+        @service.mutation("session/new", errors=[TooManySessions])
+        async def new(ctx: Context, params: wire.NewSessionRequest, /) -> wire.NewSessionResponse:
+            """Open a session."""
+            session = self._open(new_id(), params)
+            self._announce_commands(ctx, session)
+            return wire.NewSessionResponse(
+                session_id=session.record.id,
+                modes=modes_of(self.options, session.record),
+                config_options=config_of(self.options, session.record),
+            )
+
+        @service.mutation("session/load", timeout=None, errors=[SessionNotFound, TooManySessions, *AGENT_ERRORS])
+        async def load(ctx: Context, params: wire.LoadSessionRequest, /) -> wire.LoadSessionResponse:
+            """Open a session of before, and tell all that was said in it."""
+            session = await self._reopen(ctx, params, replay=True)
+            return wire.LoadSessionResponse(
+                modes=modes_of(self.options, session.record),
+                config_options=config_of(self.options, session.record),
+            )
+
+        @service.mutation("session/resume", timeout=None, errors=[SessionNotFound, TooManySessions])
+        async def resume(ctx: Context, params: wire.ResumeSessionRequest, /) -> wire.ResumeSessionResponse:
+            """Open a session of before."""
+            session = await self._reopen(ctx, params, replay=False)
+            return wire.ResumeSessionResponse(
+                modes=modes_of(self.options, session.record),
+                config_options=config_of(self.options, session.record),
+            )
+
+        @service.mutation("session/close", inline=True, errors=[SessionNotFound])
+        def close(params: wire.CloseSessionRequest, /) -> wire.CloseSessionResponse:
+            """Close a session, and cancel what runs in it."""
+            self._sessions.close(params.session_id)
+            return wire.CloseSessionResponse()
+
+    def _open(
+        self, session_id: str, params: wire.NewSessionRequest | wire.LoadSessionRequest | wire.ResumeSessionRequest
+    ) -> OpenSession:
+        for param, paths in (("cwd", [params.cwd]), ("additionalDirectories", params.additional_directories or ())):
+            if not all(map(_ABSOLUTE.match, paths)):
+                raise FailureError(InvalidParams(param, "an absolute path", "string"))
+        return self._sessions.open(session_id, params.cwd, params.additional_directories, params.mcp_servers)
+
+    async def _reopen(
+        self, ctx: Context, params: wire.LoadSessionRequest | wire.ResumeSessionRequest, *, replay: bool
+    ) -> OpenSession:
+        async with self._call(ctx) as (handler, caller):
+            tasks = await tasks_of(handler, caller, params.session_id)
+            if not tasks and self._sessions.find(params.session_id) is None:
+                raise SessionNotFound
+            session = self._open(params.session_id, params)
+            session.record.task_id = open_task(tasks)
+            if replay:
+                await self._replay(ctx, handler, caller, [task.id for task in reversed(tasks)], params.session_id)
+        self._announce_commands(ctx, session)
+        return session
+
+    @staticmethod
+    async def _replay(ctx: Context, handler: RequestHandler, caller: Caller, tasks: list[str], session_id: str) -> None:
+        updates = Updates(replay=True)
+        for task_id in tasks:
+            async for item in handler.history(task_id, caller):
+                for update in updates.of_task(item) if isinstance(item, Task) else updates.of(item):
+                    await ctx.notify("session/update", told.SessionNotification(session_id=session_id, update=update))
+
+    def _announce_commands(self, ctx: Context, session: OpenSession) -> None:
+        """Tell the commands after the answer, which leaves before anything else of the loop runs."""
+        if self._input_modes is None:
+            commands = skill_commands(self._surface.host.offered(ctx))
+        else:
+            commands = commands_of(self.options)
+        if not commands:
+            return
+        update = told.AvailableCommandsUpdate(available_commands=commands)
+        host, session_id = self._surface.context_host, session.record.id
+
+        async def tell() -> None:
+            await host.notify("session/update", told.SessionNotification(session_id=session_id, update=update))
+
+        self._surface.host.agent.spawn(tell)
+
+    # -- prompts -----------------------------------------------------------------------------------------------
+
+    def _add_prompts(self, service: Service) -> None:
+        @service.mutation("session/prompt", timeout=None, errors=[SessionNotFound, *AGENT_ERRORS])
+        async def prompt(ctx: Context, params: told.PromptRequest, /) -> told.PromptResponse:
+            """Send a message to the agent. Everything that comes of it is told before the answer."""
+            return told.PromptResponse(stop_reason=await self._prompt(ctx, params))
+
+        service.operations[-1] = replace(
+            service.operations[-1], only_waits=True, concurrency_group=True, concurrency_limit=MAX_PROMPTS
+        )
+
+        @service.notification("session/cancel")
+        async def cancel(params: told.CancelNotification, /) -> None:
+            """Cancel what runs in a session. The dialect has done so when it was read."""
+
+    async def _prompt(self, ctx: Context, params: told.PromptRequest) -> told.StopReason:
+        session = self._sessions.get(params.session_id)
+        if session.turn is not None:
+            raise FailureError(PROMPT_RUNNING)
+        if session.was_cancelled(ctx.request_id):
+            return told.StopReason.CANCELLED
+        host = self._surface.context_host
+        turn = PromptTurn(
+            params.session_id,
+            host,
+            self._surface.host.agent.spawn,
+            partial(
+                TurnEditor, session.record, host, self._capabilities, frozenset(mode.id for mode in self.options.modes)
+            ),
+        )
+        session.turn = turn
+        try:
+            async with self._call(ctx, session.record.task_id) as (handler, caller):
+                session.record.task_id = await _waiting(handler, caller, session.record.task_id)
+                return await turn.run(handler, caller, self._request(session, params))
+        except BaseException:
+            if isinstance(ctx.ended_by, Cancelled):
+                turn.drop()
+            raise
+        finally:
+            session.turn = None
+            if turn.began:
+                session.record.task_id = turn.open_task
+
+    def _request(self, session: OpenSession, params: told.PromptRequest) -> SendRequest:
+        record, parts = session.record, parts_of(params.prompt)
+        message = Message(
+            new_id(),
+            Role.USER,
+            parts if self._input_modes is not None else skill_parts(parts),
+            context_id=record.id,
+            task_id=record.task_id,
+            metadata={CWD: record.cwd},
+        )
+        check_json_depth(message, params.meta)
+        if self._input_modes is not None:
+            check_media_types(message, self._input_modes)
+        return SendRequest(message, metadata=params.meta)
+
+    # -- the store ---------------------------------------------------------------------------------------------
+
+    def _add_list(self, service: Service) -> None:
+        @service.query("session/list")
+        async def list_(ctx: Context, params: wire.ListSessionsRequest, /) -> wire.ListSessionsResponse:
+            """List the sessions, the last changed first."""
+            async with self._call(ctx) as (handler, caller):
+                sessions, cursor = await list_sessions(handler, caller, params.cwd, params.cursor)
+            return wire.ListSessionsResponse(sessions=sessions, next_cursor=cursor)
+
+    def _call(
+        self, ctx: Context, task_id: str | None = None
+    ) -> AbstractAsyncContextManager[tuple[RequestHandler, Caller]]:
+        from ...agents.versions.v10 import V10  # late: the agent's service loads with the first call
+
+        return self._surface.host.agent.pipeline.call(ctx, V10, task_id=task_id)
+
+
+async def _waiting(handler: RequestHandler, caller: Caller, task_id: str | None) -> str | None:
+    """The task, if it still waits for its caller. A message to one that works might never get its turn."""
+    if task_id is None:
+        return None
+    try:
+        task = await handler.get(task_id, caller)
+    except FailureError as exc:
+        if isinstance(exc.failure, TaskNotFound):
+            return None
+        raise
+    return task_id if task.status.state in INTERRUPTED else None

@@ -1,0 +1,90 @@
+"""A task's events as the updates of a session. Sends nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, assert_never, final
+
+from msgspec.structs import replace
+
+from ...agents.model.types import (
+    ArtifactChanged,
+    Message,
+    MessageAdded,
+    Part,
+    Role,
+    StatusChanged,
+    Task,
+    TaskCreated,
+    TaskEvent,
+    TaskState,
+)
+from .content import block_of
+from .generated.prompts import AgentMessageChunk, AgentThoughtChunk, SessionUpdate, TextContent, UserMessageChunk
+
+Chunk = type[UserMessageChunk] | type[AgentMessageChunk] | type[AgentThoughtChunk]
+
+_SHOWN: Final[dict[TaskState, Chunk]] = {
+    TaskState.SUBMITTED: AgentThoughtChunk,
+    TaskState.WORKING: AgentThoughtChunk,
+    TaskState.INPUT_REQUIRED: AgentMessageChunk,
+    TaskState.AUTH_REQUIRED: AgentMessageChunk,
+    TaskState.COMPLETED: AgentMessageChunk,
+    TaskState.CANCELED: AgentMessageChunk,
+    TaskState.REJECTED: AgentMessageChunk,
+}
+"""As what the message of a status is shown. That of a failed task is the error that answers the prompt."""
+
+_SEPARATOR: Final = "\n\n"
+
+
+@final
+class Updates:
+    """The updates of one turn, or of a session that is replayed.
+
+    Clients join the texts of chunks that follow each other. So another message of the same kind begins with an empty line.
+    """
+
+    def __init__(self, *, replay: bool = False) -> None:
+        self._replay = replay
+        self._last: tuple[Chunk, str] | None = None
+
+    def of(self, event: TaskEvent) -> Iterator[SessionUpdate]:
+        """The updates that tell of one event. The client's own messages are told in a replay only."""
+        match event:
+            case TaskCreated(task):
+                if self._replay:
+                    for message in task.history:
+                        yield from self._said(message)
+            case MessageAdded(message):
+                if self._replay:
+                    yield from self._said(message)
+            case StatusChanged(status):
+                kind = _SHOWN.get(status.state, AgentMessageChunk if self._replay else None)
+                if kind is not None and status.message is not None:
+                    yield from self._chunks(kind, status.message.message_id, status.message.parts)
+            case ArtifactChanged(artifact):
+                yield from self._chunks(AgentMessageChunk, artifact.artifact_id, artifact.parts)
+            case _:
+                assert_never(event)
+
+    def of_task(self, task: Task) -> Iterator[SessionUpdate]:
+        """The updates that tell of a whole task, whose events are not there any more: what was said, then the results."""
+        for message in task.history:
+            yield from self._said(message)
+        for artifact in task.artifacts:
+            yield from self._chunks(AgentMessageChunk, artifact.artifact_id, artifact.parts)
+        yield from self.of(StatusChanged(task.status))
+
+    def _said(self, message: Message) -> Iterator[SessionUpdate]:
+        kind = UserMessageChunk if message.role is Role.USER else AgentMessageChunk
+        yield from self._chunks(kind, message.message_id, message.parts)
+
+    def _chunks(self, kind: Chunk, message_id: str, parts: Sequence[Part]) -> Iterator[SessionUpdate]:
+        for part in parts:
+            block = block_of(part)
+            if isinstance(block, TextContent) and self._last is not None and self._last[0] is kind:
+                separated = self._last[1] != message_id
+                block = replace(block, text=_SEPARATOR + block.text) if separated else block
+            self._last = kind, message_id
+            yield kind(content=block, message_id=message_id)

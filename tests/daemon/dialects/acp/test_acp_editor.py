@@ -1,0 +1,308 @@
+"""`context.editor`: what an executor asks of the client and shows there, in which order, and what only some clients can."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from discreet import ClientRefused
+from discreet.acp import AcpOptions, Diff, Editor, EditorUnavailableError, Mode, PermissionOption, PlanStep
+from discreet.agents import RequestContext, TaskEvents
+from discreet.testing import in_memory
+from support.acp_client import AcpClient, AcpRefused, acp_client, agent_of
+from support.executors import Execute
+
+pytestmark = pytest.mark.anyio
+
+Work = Callable[[Editor, TaskEvents], Awaitable[Any]]
+
+
+def with_editor(work: Work, outcome: list[Any]) -> Execute:
+    """An executor that does this with its editor, and keeps what comes of it."""
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        assert context.editor is not None
+        try:
+            outcome.append(await work(context.editor, events))
+        except (ClientRefused, EditorUnavailableError, TimeoutError) as exc:
+            outcome.append(exc)
+        await events.complete()
+
+    return execute
+
+
+def answering(value: Any, seen: list[Any]) -> Callable[[Any], Awaitable[Any]]:
+    async def answer(params: Any) -> Any:
+        seen.append(params)
+        if isinstance(value, AcpRefused):
+            raise value
+        return value
+
+    return answer
+
+
+async def never(params: Any) -> Any:
+    await anyio.sleep_forever()
+
+
+async def test_a_caller_of_a2a_has_no_editor() -> None:
+    editors: list[Editor | None] = []
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        editors.append(context.editor)
+        await events.complete()
+
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
+    async with in_memory(agent_of(execute)) as peer:
+        await peer.call("SendMessage", {"message": message})
+    assert editors == [None]
+
+
+@pytest.mark.parametrize(("option", "allowed", "always"), [("yes", True, False), ("never", False, True)])
+async def test_the_user_is_asked_and_answers_with_one_of_the_options(option: str, allowed: bool, always: bool) -> None:
+    outcome: list[Any] = []
+    seen: list[Any] = []
+    options = [PermissionOption("yes", "Yes", "allow_once"), PermissionOption("never", "Never", "reject_always")]
+
+    async def work(editor: Editor, events: TaskEvents) -> Any:
+        return await editor.permit("Delete a.txt?", kind="delete", content=["It is empty."], options=options)
+
+    async with acp_client(agent_of(with_editor(work, outcome))) as client:
+        client.on["session/request_permission"] = answering(
+            {"outcome": {"outcome": "selected", "optionId": option}}, seen
+        )
+        await client.prompt(await client.session())
+    assert (bool(outcome[0]), outcome[0].always) == (allowed, always)
+    assert seen[0]["toolCall"]["title"] == "Delete a.txt?"
+
+
+async def test_what_was_published_before_a_question_is_told_before_it() -> None:
+    async def work(editor: Editor, events: TaskEvents) -> Any:
+        await events.working("one")
+        await events.artifact("two")
+        return await editor.permit("Go on?")
+
+    async with acp_client(agent_of(with_editor(work, []))) as client:
+        client.on["session/request_permission"] = answering({"outcome": {"outcome": "cancelled"}}, [])
+        await client.prompt(await client.session())
+        assert client.log[-4:] == ["update", "update", "session/request_permission", "answer"]
+
+
+async def test_a_client_that_never_answers_a_question_is_told_that_nobody_waits_when_the_turn_is_cancelled() -> None:
+    async def work(editor: Editor, events: TaskEvents) -> Any:
+        return await editor.permit("Go on?")
+
+    async with acp_client(agent_of(with_editor(work, []))) as client:
+        client.on["session/request_permission"] = never
+        session = await client.session()
+        running = await client.send_prompt(session)
+        await client.until(lambda: "session/request_permission" in client.log)
+        await client.cancel(session)
+        assert (await client.answer_to(running))["stopReason"] == "cancelled"
+        await client.until(lambda: client.cancelled)
+
+
+async def test_a_question_may_have_a_deadline() -> None:
+    outcome: list[Any] = []
+
+    async def work(editor: Editor, events: TaskEvents) -> Any:
+        return await editor.permit("Go on?", timeout=0.01)
+
+    async with acp_client(agent_of(with_editor(work, outcome))) as client:
+        client.on["session/request_permission"] = never
+        assert await client.prompt(await client.session()) == "end_turn"
+    assert isinstance(outcome[0], TimeoutError)
+
+
+async def test_files_are_read_and_written_as_the_editor_has_them() -> None:
+    outcome: list[Any] = []
+    seen: list[Any] = []
+
+    async def work(editor: Editor, events: TaskEvents) -> Any:
+        text = await editor.read_text_file("/project/a.py", line=2, limit=1)
+        await editor.write_text_file("/project/a.py", text.upper())
+        return text
+
+    async with acp_client(agent_of(with_editor(work, outcome))) as client:
+        client.on["fs/read_text_file"] = answering({"content": "unsaved"}, seen)
+        client.on["fs/write_text_file"] = answering({}, seen)
+        await client.hello()
+        await client.prompt(await client.session())
+    assert outcome == ["unsaved"]
+    assert [each["path"] for each in seen] == ["/project/a.py", "/project/a.py"]
+    assert (seen[0]["line"], seen[0]["limit"], seen[1]["content"]) == (2, 1, "UNSAVED")
+
+
+async def test_what_the_client_did_not_advertise_is_not_asked_of_it() -> None:
+    outcome: list[Any] = []
+
+    async def read(editor: Editor, events: TaskEvents) -> Any:
+        assert not (editor.can_read or editor.can_write or editor.can_run)
+        return await editor.read_text_file("/project/a.py")
+
+    async def run(editor: Editor, events: TaskEvents) -> Any:
+        return await editor.run("ls")
+
+    for work in (read, run):
+        async with acp_client(agent_of(with_editor(work, outcome))) as client:
+            await client.hello(capabilities={})
+            await client.prompt(await client.session())
+            assert client.log[-1] == "answer"
+    assert [type(each) for each in outcome] == [EditorUnavailableError] * 2
+
+
+async def test_the_clients_own_error_is_raised() -> None:
+    outcome: list[Any] = []
+
+    async def work(editor: Editor, events: TaskEvents) -> Any:
+        return await editor.read_text_file("/project/none")
+
+    async with acp_client(agent_of(with_editor(work, outcome))) as client:
+        client.on["fs/read_text_file"] = answering(AcpRefused({"code": -32002, "message": "no such file"}), [])
+        await client.hello()
+        await client.prompt(await client.session())
+    assert (outcome[0].code, outcome[0].message) == (-32002, "no such file")
+
+
+def terminals(client: AcpClient, log: list[str]) -> None:
+    answers = {
+        "terminal/create": {"terminalId": "t1"},
+        "terminal/wait_for_exit": {"exitCode": 3},
+        "terminal/output": {"output": "made", "truncated": True},
+        "terminal/release": {},
+    }
+    for method, answer in answers.items():
+
+        async def give(params: Any, method: str = method, answer: Any = answer) -> Any:
+            log.append(method)
+            return answer
+
+        client.on[method] = give
+
+
+async def test_a_command_runs_in_a_terminal_that_is_given_back() -> None:
+    outcome: list[Any] = []
+    log: list[str] = []
+
+    async def work(editor: Editor, events: TaskEvents) -> Any:
+        async with editor.tool("make", kind="execute") as tool:
+            return await editor.run("make", "all", env={"A": "1"}, tool=tool)
+
+    async with acp_client(agent_of(with_editor(work, outcome))) as client:
+        terminals(client, log)
+        await client.hello()
+        await client.prompt(await client.session())
+        assert client.updates[1]["content"] == [{"type": "terminal", "terminalId": "t1"}]
+    assert (outcome[0].output, outcome[0].exit_code, outcome[0].truncated) == ("made", 3, True)
+    assert log == ["terminal/create", "terminal/wait_for_exit", "terminal/output", "terminal/release"]
+
+
+async def test_a_command_that_is_cancelled_gives_its_terminal_back() -> None:
+    log: list[str] = []
+
+    async def work(editor: Editor, events: TaskEvents) -> Any:
+        return await editor.run("sleep")
+
+    async with acp_client(agent_of(with_editor(work, []))) as client:
+        terminals(client, log)
+        client.on["terminal/wait_for_exit"] = never
+        await client.hello()
+        session = await client.session()
+        running = await client.send_prompt(session)
+        await client.until(lambda: "terminal/wait_for_exit" in client.log)
+        await client.cancel(session)
+        assert (await client.answer_to(running))["stopReason"] == "cancelled"
+        await client.until(lambda: "terminal/release" in client.log)
+
+
+async def test_a_tool_call_is_shown_from_its_beginning_to_its_end() -> None:
+    async def work(editor: Editor, events: TaskEvents) -> Any:
+        async with editor.tool("Edit", kind="edit", locations=["/project/a"], raw_input={"a": 1}) as tool:
+            await tool.update(Diff("/project/a", "new", "old"), title="Edited")
+
+    async with acp_client(agent_of(with_editor(work, []))) as client:
+        await client.prompt(await client.session())
+        first, changed, last = client.updates
+    assert (first["sessionUpdate"], first["status"], first["kind"]) == ("tool_call", "in_progress", "edit")
+    assert (changed["title"], changed["content"][0]["type"]) == ("Edited", "diff")
+    assert (last["status"], last["toolCallId"]) == ("completed", first["toolCallId"])
+
+
+async def test_a_tool_call_whose_block_raises_has_failed() -> None:
+    async def work(editor: Editor, events: TaskEvents) -> Any:
+        async with editor.tool("Break"):
+            raise TimeoutError
+
+    async with acp_client(agent_of(with_editor(work, []))) as client:
+        await client.prompt(await client.session())
+        assert client.updates[-1]["status"] == "failed"
+
+
+async def test_a_tool_call_of_a_cancelled_turn_has_failed_before_the_answer() -> None:
+    async def work(editor: Editor, events: TaskEvents) -> Any:
+        async with editor.tool("Wait"):
+            await anyio.sleep_forever()
+
+    async with acp_client(agent_of(with_editor(work, []))) as client:
+        session = await client.session()
+        running = await client.send_prompt(session)
+        await client.until(lambda: client.updates)
+        await client.cancel(session)
+        assert (await client.answer_to(running))["stopReason"] == "cancelled"
+        assert [each.get("status") for each in client.updates] == ["in_progress", "failed"]
+        assert client.log[-1] == "answer"
+
+
+async def test_nothing_is_told_once_the_turn_has_ended() -> None:
+    outcome: list[Any] = []
+    late = anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        editor = context.editor
+        assert editor is not None
+        await events.complete()
+        await late.wait()
+        try:
+            await editor.plan(["too late"])
+        except EditorUnavailableError as exc:
+            outcome.append(exc)
+
+    async with acp_client(agent_of(execute)) as client:
+        session = await client.session()
+        assert await client.prompt(session) == "end_turn"
+        late.set()
+        await client.session()
+        assert client.updates == []
+    assert len(outcome) == 1
+
+
+async def test_plans_and_modes_are_told() -> None:
+    outcome: list[Any] = []
+
+    async def work(editor: Editor, events: TaskEvents) -> Any:
+        await editor.plan(["look", PlanStep("write", "in_progress", "high")])
+        await editor.set_mode("code")
+        return editor.mode
+
+    options = AcpOptions(modes=(Mode("ask", "Ask"), Mode("code", "Code")))
+    async with acp_client(agent_of(with_editor(work, outcome), acp=options)) as client:
+        await client.prompt(await client.session())
+        assert client.kinds() == ["plan", "current_mode_update"]
+    assert outcome == ["code"]
+
+
+async def test_the_editor_knows_its_session() -> None:
+    outcome: list[Any] = []
+
+    async def work(editor: Editor, events: TaskEvents) -> Any:
+        servers = [dict(server) for server in editor.mcp_servers]
+        return editor.cwd, list(editor.additional_directories), servers[0]["command"], editor.client.name
+
+    server = {"name": "files", "command": "/bin/files", "args": [], "env": []}
+    async with acp_client(agent_of(with_editor(work, outcome))) as client:
+        await client.hello()
+        await client.prompt(await client.session(mcpServers=[server], additionalDirectories=["/more"]))
+    assert outcome == [("/project", ["/more"], "/bin/files", "test")]

@@ -1,0 +1,95 @@
+"""The page on editors tells the truth: its programs run, its tables are those of the code, and its counts are right."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet import acp
+from discreet.acp import AcpOptions, Editor
+from discreet.agents import TaskEvents
+from discreet.daemon.dialects.acp.errors import RESERVED
+from discreet.daemon.dialects.acp.generated.tables import METHODS
+from discreet.daemon.dialects.acp.sessions import MAX_BYTES, MAX_SESSIONS
+from discreet.errors.codes import ACP_REQUEST_FAILED
+from support.acp_client import acp_client
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "acp.md").read_text(encoding="utf-8")
+PROGRAMS = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+
+
+def section(heading: str) -> str:
+    return PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
+def first_cells(heading: str) -> str:
+    return "\n".join(re.findall(r"^\| (.+?) \|", section(heading), re.MULTILINE))
+
+
+@pytest.mark.anyio
+async def test_the_first_agent_does_what_the_page_says(tmp_path: Path) -> None:
+    (tmp_path / "greeter.py").write_text(PROGRAMS["greeter.py"], encoding="utf-8")
+    agent = runpy.run_path(str(tmp_path / "greeter.py"))["agent"]
+    async with acp_client(agent) as client:
+        assert await client.prompt(await client.session(), "Ada") == "end_turn"
+        assert (client.texts("agent_thought_chunk"), client.texts("agent_message_chunk")) == (
+            "Thinking …",
+            "Hello, Ada!",
+        )
+
+
+def test_the_other_program_can_be_imported(tmp_path: Path) -> None:
+    (tmp_path / "tidy.py").write_text(PROGRAMS["tidy.py"], encoding="utf-8")
+    assert "tidy_file" in runpy.run_path(str(tmp_path / "tidy.py"))
+
+
+def test_settings_of_editors_are_json() -> None:
+    for text in re.findall(r"^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL):
+        settings: dict[str, Any] = json.loads(text)
+        assert settings["agent_servers"]["Greeter"]["args"][-2:] == ["--dialect", "acp"]
+
+
+def test_all_that_an_editor_can_do_is_there_and_nothing_else() -> None:
+    shown = set(re.findall(r"`(\w+)[`(]", first_cells("The editor"))) - {"editor"}
+    assert shown == {name for name in vars(Editor) if not name.startswith("_")}
+
+
+def test_all_options_are_there() -> None:
+    assert set(re.findall(r"`(\w+)`", first_cells("What the user may choose"))) == set(AcpOptions.__struct_fields__)
+
+
+def test_the_executors_events_exist() -> None:
+    shown = set(re.findall(r"`events\.(\w+)\(", first_cells("What becomes of what")))
+    assert shown <= set(vars(TaskEvents))
+    assert len(shown) == 8
+
+
+def test_every_method_of_the_protocol_is_told_of() -> None:
+    told = section("What is supported")
+    untold = {name for name in METHODS if f"`{name}`" not in told}
+    assert untold == {"initialize", "session/update", "terminal/kill", "elicitation/complete"}
+
+
+def test_numbers_and_limits_are_those_of_the_code() -> None:
+    assert f"−{-ACP_REQUEST_FAILED}" in first_cells("Errors")
+    assert all(f"−{-number}" in section("Errors").splitlines()[-1] for number in RESERVED)
+    assert f"{MAX_SESSIONS:,} sessions open, of {MAX_BYTES // 1024**2} MiB" in PAGE
+
+
+def test_the_lines_are_counted_rightly() -> None:
+    def count(path: str) -> int:
+        lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
+        return sum(1 for line in lines if line.strip() and not line.lstrip().startswith("#"))
+
+    ours, theirs = count("examples/acp_agent/tidy.py"), count("tests/interop/acp_sdk_twin.py")
+    assert f"{ours} lines here, {theirs} on the SDK" in section("Coming from the ACP SDK")
+
+
+def test_every_name_of_the_module_is_there() -> None:
+    assert all(hasattr(acp, name) for name in acp.__all__)

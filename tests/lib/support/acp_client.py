@@ -1,0 +1,216 @@
+"""A client of ACP on a pipe in memory, which answers as it is told and checks what it reads against the published schema."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, Final  # Any: JSON
+
+import anyio
+from jsonschema import Draft202012Validator
+
+from discreet import Service
+from discreet.agents import Agent
+from discreet.daemon.dialects.acp.generated.tables import METHODS
+from discreet.daemon.operations.access import IdentityProvider
+from discreet.framing.transports.interface import ByteTransport, PeerGone
+from discreet.testing.memory_daemon import memory_daemon
+from discreet.testing.settings import settings_of
+
+from .executors import Execute, Scripted
+from .waits import DEADLINE_SECONDS
+
+Json = dict[str, Any]
+Answer = Callable[[Json], Awaitable[Any]]
+
+EVERYTHING: Final = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
+"""The capabilities of a client that can do everything."""
+
+SCHEMAS: Final = os.environ.get("DISCREET_SCHEMAS")
+
+
+class AcpRefused(Exception):
+    """The agent answered with an error."""
+
+    def __init__(self, error: Json) -> None:
+        super().__init__(error)
+        self.code: int = error["code"]
+        self.message: str = error["message"]
+        self.data: Any = error.get("data")
+
+
+@cache
+def _validator(name: str) -> Draft202012Validator:
+    schema = json.loads((Path(SCHEMAS or "") / "acp" / "v1.json").read_text("utf-8"))
+    return Draft202012Validator({**schema, "anyOf": [{"$ref": f"#/$defs/{name}"}]})
+
+
+def check(name: str | None, value: Any) -> None:
+    """Fails where a value is not what the published schema says, if that is at hand."""
+    if SCHEMAS and name is not None:
+        _validator(name).validate(value)
+
+
+class AcpClient:
+    """`updates` are those of all sessions, `log` is everything that was read, in order: `update`, `answer` or a method."""
+
+    def __init__(self, transport: ByteTransport) -> None:
+        self._transport = transport
+        self._answers: dict[int, Json] = {}
+        self._methods: dict[int, str] = {}
+        self._changed = anyio.Event()
+        self._last = 0
+        self._held: list[bytes] | None = None
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self.on: dict[str, Answer] = {}
+        self.updates: list[Json] = []
+        self.log: list[str] = []
+        self.cancelled: list[Any] = []
+        self.ended = False
+
+    # -- what a client does ------------------------------------------------------------------------------------
+
+    async def hello(self, capabilities: Json = EVERYTHING, version: int = 1) -> Json:
+        params = {"protocolVersion": version, "clientCapabilities": capabilities}
+        return await self.call("initialize", {**params, "clientInfo": {"name": "test", "version": "1"}})
+
+    async def session(self, **params: Any) -> str:
+        opened = await self.call("session/new", {"cwd": "/project", "mcpServers": [], **params})
+        session_id: str = opened["sessionId"]
+        return session_id
+
+    async def prompt(self, session: str, text: str = "hi") -> str:
+        """Why the turn stopped."""
+        return (await self.answer_to(await self.send_prompt(session, text)))["stopReason"]  # type: ignore[no-any-return]
+
+    async def send_prompt(self, session: str, text: str = "hi") -> int:
+        return await self.send("session/prompt", {"sessionId": session, "prompt": [{"type": "text", "text": text}]})
+
+    async def cancel(self, session: str) -> None:
+        await self.notify("session/cancel", {"sessionId": session})
+
+    def texts(self, kind: str) -> str:
+        """The text of all chunks of this kind together."""
+        return "".join(each["content"]["text"] for each in self.updates if each["sessionUpdate"] == kind)
+
+    def kinds(self) -> list[str]:
+        return [each["sessionUpdate"] for each in self.updates]
+
+    # -- messages ----------------------------------------------------------------------------------------------
+
+    async def call(self, method: str, params: Any) -> Json:
+        return await self.answer_to(await self.send(method, params))
+
+    async def send(self, method: str, params: Any) -> int:
+        self._last += 1
+        self._methods[self._last] = method
+        await self._write({"id": self._last, "method": method, "params": params})
+        return self._last
+
+    async def notify(self, method: str, params: Any) -> None:
+        await self._write({"method": method, "params": params})
+
+    async def answer_to(self, call_id: int) -> Json:
+        await self.until(lambda: call_id in self._answers)
+        answer = self._answers.pop(call_id)
+        if "error" in answer:
+            check("Error", answer["error"])
+            raise AcpRefused(answer["error"])
+        result: Json = answer["result"]
+        if self._methods[call_id] in METHODS:
+            check(METHODS[self._methods[call_id]].get("result"), result)
+        return result
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            while not condition():
+                await self._changed.wait()
+
+    def hang_up(self) -> None:
+        """End the daemon's input."""
+        self._transport.send_eof()
+
+    @asynccontextmanager
+    async def in_one_piece(self) -> AsyncGenerator[None]:
+        """What is sent in the block arrives at once."""
+        self._held = []
+        try:
+            yield
+        finally:
+            held, self._held = self._held, None
+            await self._transport.send(b"".join(held))
+
+    async def _write(self, message: Json) -> None:
+        line = json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n"
+        if self._held is None:
+            with suppress(PeerGone):  # the daemon may be at its end
+                await self._transport.send(line)
+        else:
+            self._held.append(line)
+
+    async def run(self, tasks: anyio.abc.TaskGroup) -> None:
+        self._tasks = tasks
+        rest = b""
+        while data := await self._transport.receive():
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                self._take(json.loads(line))
+        self.ended = True
+        self._tell()
+
+    def _take(self, message: Json) -> None:
+        method = message.get("method")
+        if method is None:
+            self.log.append("answer")
+            self._answers[message["id"]] = message
+        else:
+            assert METHODS[method]["direction"] != "clientToAgent"
+            check(METHODS[method]["params"], message["params"])
+            self.log.append("update" if method == "session/update" else method)
+            if method == "session/update":
+                self.updates.append(message["params"]["update"])
+            elif method == "$/cancel_request":
+                self.cancelled.append(message["params"]["requestId"])
+            elif self._tasks is not None:
+                self._tasks.start_soon(self._answer, message)
+        self._tell()
+
+    async def _answer(self, message: Json) -> None:
+        method = message["method"]
+        try:
+            result = await self.on[method](message["params"])
+        except AcpRefused as exc:
+            await self._write({"id": message["id"], "error": exc.args[0]})
+        else:
+            check(METHODS[method].get("result"), result)
+            await self._write({"id": message["id"], "result": result})
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+
+@asynccontextmanager
+async def acp_client(
+    *hosted: Service | Agent, provider: IdentityProvider | None = None, **settings: Any
+) -> AsyncGenerator[AcpClient]:
+    """A client of a daemon that speaks ACP, in this event loop."""
+    chosen = settings_of({"dialect": "acp", **settings})
+    async with (
+        memory_daemon(hosted, chosen, provider=provider, credentials=None) as transport,
+        anyio.create_task_group() as tasks,
+    ):
+        client = AcpClient(transport)
+        tasks.start_soon(client.run, tasks)
+        yield client
+        client.hang_up()
+        await client.until(lambda: client.ended)
+        tasks.cancel_scope.cancel()
+
+
+def agent_of(execute: Execute, cancel: Execute | None = None, **options: Any) -> Agent:
+    return Agent(Scripted(execute, cancel), name="Tester", description="Tests.", version="1.2.3", **options)
