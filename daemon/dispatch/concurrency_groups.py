@@ -1,4 +1,7 @@
-"""Groups of requests of which only so many run at a time (`serial`, `keyed`): one after the other, in order."""
+"""Groups of requests of which only so many run at a time (`serial`, `keyed`): one after the other, in order.
+
+The notifications of a client are such a group too, and requests behind those of plain `def` handlers wait for them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
+    from .backlog import Backlog
     from .request import Request
 
 
@@ -57,3 +61,27 @@ class ConcurrencyGroups:
         """The requests of a group that wait for their turn, in order."""
         found = self._groups.get(group)
         return [] if found is None else [*found.waiting]
+
+
+def expect_notification(request: Request, backlog: Backlog[Request]) -> None:
+    """A notification was read. Requests that come now wait for it, unless its handler is a coroutine: that may wait for the
+    client, and so for the requests behind it.
+    """
+    backlog.notifications += 1
+    if request.spec.mode != "async":
+        backlog.last_notification = request
+
+
+def wait_behind(request: Request, notification: Request) -> None:
+    """The request was read behind this notification."""
+    if notification.behind is None:
+        notification.behind = []
+    notification.behind.append(request)
+
+
+def let_pass(request: Request, backlog: Backlog[Request]) -> list[Request]:
+    """The requests that waited for this notification wait no longer: it has ended, or its time is over."""
+    if backlog.last_notification is request:
+        backlog.last_notification = None
+    waiting, request.behind = request.behind or [], None
+    return waiting

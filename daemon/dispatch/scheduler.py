@@ -18,7 +18,7 @@ from ..operations.context import Context
 from ..operations.spec import OperationSpec
 from ..rpc.request_log import note_unanswered
 from . import execution
-from .concurrency_groups import ConcurrencyGroups
+from .concurrency_groups import ConcurrencyGroups, expect_notification, let_pass, wait_behind
 from .deadlines import Deadlines
 from .request import Outcome, Request
 from .starvation import StarvationWatch
@@ -166,9 +166,9 @@ class Scheduler:
         if backlog is not None:
             backlog.add(request)
             if spec.kind == "notification":
-                _expect_notification(request, backlog)
+                expect_notification(request, backlog)
             elif backlog.last_notification is not None:
-                return _wait_behind(request, backlog.last_notification)
+                return wait_behind(request, backlog.last_notification)
         if self._line_up(request):
             self._start_ready()
 
@@ -316,23 +316,12 @@ class Scheduler:
         if backlog is not None:
             backlog.open -= 1
             if spec.kind == "notification":
-                self._end_notification(request, backlog)
+                backlog.notifications -= 1
+                self._let_pass(request, backlog)
         if request.group is not None:
             following = self._groups.leave(request)
             if following is not None:
                 self._make_ready(following)
-
-    def _end_notification(self, request: Request, backlog: Backlog[Request]) -> None:
-        backlog.notifications -= 1
-        self._let_pass(request, backlog)
-
-    def _let_pass(self, request: Request, backlog: Backlog[Request]) -> None:
-        """The requests that wait for this notification wait no longer: it has ended, or its time is over."""
-        if backlog.last_notification is request:
-            backlog.last_notification = None
-        waiting, request.behind = request.behind or (), None
-        for one in waiting:
-            self._line_up(one)
 
     def _count(self, spec: OperationSpec, change: int) -> None:
         if spec.limit is not None:
@@ -346,6 +335,10 @@ class Scheduler:
             self._let_pass(request, request.backlog)
             self.pump()
         self.flush()
+
+    def _let_pass(self, notification: Request, backlog: Backlog[Request]) -> None:
+        for request in let_pass(notification, backlog):
+            self._line_up(request)
 
     async def _has_room(self, request: Request) -> bool:
         """Wait until the client has read enough of what it has; False when the request was ended meanwhile."""
@@ -384,18 +377,6 @@ class Scheduler:
                 self.threads.submit(request)
             case "inline" | "forward":
                 self._finish(request, self._perform(request))
-
-
-def _expect_notification(request: Request, backlog: Backlog[Request]) -> None:
-    backlog.notifications += 1
-    if request.spec.mode != "async":  # a coroutine may wait for the client, and so for the requests behind it
-        backlog.last_notification = request
-
-
-def _wait_behind(request: Request, notification: Request) -> None:
-    if notification.behind is None:
-        notification.behind = []
-    notification.behind.append(request)
 
 
 def _ends_soon(spec: OperationSpec) -> bool:

@@ -41,6 +41,7 @@ DECLARED = {
     "uses": ["library/read"],
     "authority": ["books:read"],
     "version": "1.2.3",
+    "dialect": "auto",
     "credentials": ["CATALOGUE_TOKEN"],
     "capabilities": {"bookProvider": True},
     "lifespan": nullcontext,

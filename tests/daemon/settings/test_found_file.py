@@ -27,6 +27,7 @@ NO = {
     "credentials": '["key=/etc/passwd"]',
     "store": '"sqlite:x.db"',
     "push_private": "true",
+    "dialect": '"lsp"',
     "framing": '"newline"',
     "parent_pid": "1",
     "reload": "true",

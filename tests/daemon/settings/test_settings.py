@@ -49,6 +49,7 @@ SAMPLES = {
     "push_private": Sample(["--push-private"], "1", "true", True),
     "credentials": Sample(["--credential", "a=/f"], "a=/f", '["a=/f"]', ("a=/f",)),
     "reload": Sample(["--reload"], "on", "true", True),
+    "dialect": Sample(["--dialect", "mcp"], "mcp", '"mcp"', "mcp"),
     "framing": Sample(["--framing", "newline"], "newline", '"newline"', "newline"),
     "ordered": Sample(["--ordered"], "1", "true", True),
     "max_concurrency": Sample(["--max-concurrency", "7"], "7", "7", 7),
@@ -114,7 +115,7 @@ def test_flags_win_over_variables_and_these_over_the_file_and_it_over_defaults(t
     assert load_settings(["--max-concurrency=3"], environ, str(tmp_path)).max_concurrency == 3
     assert (found.settings.max_concurrency, found.settings.max_header_bytes) == (2, 102)
     assert found.settings.max_message_bytes == 301
-    assert found.settings.framing == "content-length"
+    assert found.settings.framing is None
     assert found.sources == {
         "max_concurrency": "DISCREET_MAX_CONCURRENCY",
         "max_header_bytes": "DISCREET_MAX_HEADER_BYTES",
