@@ -126,14 +126,16 @@ class Host:
     @property
     def dialect(self) -> DialectChoice:
         """What clients speak: what the setting says, else what the services declare."""
-        declared = {service.dialect for service in self.catalogue.services if service.dialect is not None}
+        declared: set[DialectChoice] = {
+            service.dialect for service in self.catalogue.services if service.dialect is not None
+        }
         if self.settings.dialect is not None:
             return self.settings.dialect
         if len(declared) > 1:
             raise DeclarationError(
                 f"the services declare different dialects ({', '.join(sorted(declared))}); choose one with --dialect"
             )
-        return next(iter(declared), "plain")
+        return declared.pop() if declared else "plain"
 
     @property
     def server(self) -> tuple[str, str]:

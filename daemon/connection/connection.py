@@ -60,7 +60,10 @@ class FirstCall:
     """Stands where the dispatcher will, until it is known what the client speaks."""
 
     def __init__(self, learn: Callable[[Call], None]) -> None:
-        self.accept = learn
+        self._learn = learn
+
+    def accept(self, call: Call) -> None:
+        self._learn(call)
 
 
 @final

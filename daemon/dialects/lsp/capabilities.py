@@ -46,10 +46,10 @@ def announcement(specs: Iterable[OperationSpec]) -> Announcement:
         row = REQUESTS.get(spec.name) or NOTIFICATIONS.get(spec.name)
         if spec.command:
             commands.append(command_of(spec))
-        elif row is not None and "server_capability" in row:
-            _announce(capabilities, spec, row)
-        elif row is not None and "dynamic_registration" in row:
-            registrations.append(_registration(spec, row))
+        elif row is not None and (path := row.get("server_capability")):
+            _announce(capabilities, spec, path)
+        elif row is not None and (allowed_by := row.get("dynamic_registration")):
+            registrations.append(_registration(spec, row, allowed_by))
         elif row is not None and row.get("registration_method") == "notebookDocument/sync" and spec.options is not None:
             capabilities["notebookDocumentSync"] = _options(spec)
         elif spec.name == "notebookDocument/didOpen":
@@ -112,9 +112,9 @@ def _options(spec: OperationSpec) -> dict[str, Any]:
     return options
 
 
-def _announce(capabilities: dict[str, Any], spec: OperationSpec, row: Method) -> None:
+def _announce(capabilities: dict[str, Any], spec: OperationSpec, capability: str) -> None:
     """Set what the path of this method leads to: true, or its options where there are any."""
-    *path, last = row["server_capability"].split(".")
+    *path, last = capability.split(".")
     place, owner = capabilities, "ServerCapabilities"
     for name in path:
         owner = _options_type(OPTIONS[owner][name])
@@ -164,8 +164,8 @@ def _complete(given: dict[str, Any], options_type: str, path: str) -> None:
             )
 
 
-def _registration(spec: OperationSpec, row: Method) -> Registration:
+def _registration(spec: OperationSpec, row: Method, allowed_by: str) -> Registration:
     options = _options(spec)
-    for options_type in row["registration_options"]:
+    for options_type in row.get("registration_options", ()):
         _complete(options, options_type, spec.name)
-    return Registration(row.get("registration_method", spec.name), row["dynamic_registration"], options)
+    return Registration(row.get("registration_method", spec.name), allowed_by, options)
