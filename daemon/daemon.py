@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 from msgspec.structs import replace
 
 from ..errors.failures import Unavailable
 from ..framing.transports.interface import ByteTransport
+from ..lazy import anyio
 from .apps import lifespan_failed
 from .connection.connection import Connection
 from .host import Host
@@ -20,9 +21,6 @@ from .lifecycle import EXIT_FAILED, Event, Lifecycle, State
 from .logs import log
 from .process.liveness import ProcessWatches
 from .process.reexec import NEW_CONNECTION, ConnectionState
-
-if TYPE_CHECKING:
-    import anyio
 
 FLUSH_SECONDS: Final = 0.5
 """How much of the drain window is kept for sending the last replies and flushing the logs."""
@@ -98,8 +96,6 @@ class Daemon:
 
     async def run(self) -> int:
         """Serve until the end; the exit status. Call `begin` before. Raises `AppError` where a lifespan fails at the start."""
-        import anyio  # late: `begin` has answered by now
-
         self._changed = anyio.Event()
         async with anyio.create_task_group() as tasks:
             self.host.start(tasks, self.connection.context_host, on_wakeup=self._on_wakeup)
@@ -130,8 +126,6 @@ class Daemon:
 
     async def _read(self) -> None:
         """Read until the input has ended or need not be awaited, or another program is to go on from here."""
-        import anyio  # late, as above
-
         if not await self.host.lifespans.entered():
             return self._end("failed")
         while not (self.lifecycle.state == "stopped" or self.lifecycle.reason in IGNORING):
@@ -144,8 +138,6 @@ class Daemon:
 
     async def _hand_over(self) -> None:
         """Let what runs finish, and leave the connection to another program, unless there is a reason to end."""
-        import anyio  # late, as above
-
         if not await self._let_finish():
             with anyio.move_on_after(self._flush_seconds):  # for their clean-up
                 await self._until(lambda: self.host.scheduler.idle or self.lifecycle.draining)
@@ -154,8 +146,6 @@ class Daemon:
             self._on_swap(replace(self.connection.state(), watched=self.watches.pids))
 
     async def _leave_lifespans(self) -> None:
-        import anyio  # late, as above
-
         with anyio.move_on_after(self.host.settings.drain_timeout) as scope:
             await self.host.lifespans.leave()
         if scope.cancelled_caught:
@@ -175,8 +165,6 @@ class Daemon:
 
         False when the window closed before, and what still ran was answered for.
         """
-        import anyio  # late, as above
-
         state = self.lifecycle.state
         self.host.agent.on_idle(self.on_progress)
         with anyio.move_on_after(self.host.settings.drain_timeout - self._flush_seconds) as scope:
@@ -202,8 +190,6 @@ class Daemon:
 
     async def _until(self, reached: Callable[[], bool]) -> None:
         """Wait until a condition on the daemon's own state holds, or the daemon has stopped."""
-        import anyio  # late, as above
-
         while not (reached() or self.lifecycle.state == "stopped"):
             self._changed = anyio.Event()
             await self._changed.wait()

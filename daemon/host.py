@@ -126,16 +126,16 @@ class Host:
     @property
     def dialect(self) -> DialectChoice:
         """What clients speak: what the setting says, else what the services declare."""
-        declared: set[DialectChoice] = {
-            service.dialect for service in self.catalogue.services if service.dialect is not None
-        }
         if self.settings.dialect is not None:
             return self.settings.dialect
-        if len(declared) > 1:
-            raise DeclarationError(
-                f"the services declare different dialects ({', '.join(sorted(declared))}); choose one with --dialect"
-            )
-        return declared.pop() if declared else "plain"
+        found: DialectChoice | None = None
+        for service in self.catalogue.services:
+            if found is not None and service.dialect not in (None, found):
+                raise DeclarationError(
+                    f"the services declare different dialects ({found}, {service.dialect}); choose one with --dialect"
+                )
+            found = found or service.dialect
+        return found or "plain"
 
     @property
     def server(self) -> tuple[str, str]:

@@ -9,13 +9,11 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final, final
 
+from ..lazy import anyio
 from .dispatch.execution import Raised, attempt
 from .logs import log
 
 if TYPE_CHECKING:
-    import anyio
-    import anyio.abc
-
     from .operations.service import Service
 
 
@@ -46,8 +44,6 @@ class Lifespans:
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """Enter all of them, in the order of declaration, in a task of this group."""
         if self._services:
-            import anyio  # late: the first replies leave without an event loop
-
             self._events = anyio.Event(), anyio.Event(), anyio.Event()
             tasks.start_soon(self._run, *self._events)
 

@@ -16,6 +16,7 @@ from ..framing import stdio_guard
 from ..framing.stray_output import StrayOutputReader
 from ..framing.transports.descriptors import StdoutClosed
 from ..framing.transports.stdio import StdioTransport
+from ..lazy import anyio
 from ..version import __version__
 from .apps import AppError, Hosted, hosted_of
 from .credentials import access_of, credentials_of
@@ -219,7 +220,6 @@ class _Process:
 
     def _serve(self, daemon: Daemon) -> int:
         self._loading = True
-        import anyio  # late: the first replies have left by now
 
         capture_logging()  # the event loops log through it, and have imported it
         return anyio.run(self._main, daemon, backend=self._settings.backend)

@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Final, final
 
 from ..errors.failures import ParseFailure
+from ..lazy import anyio
 from .encoder import encode_frame
 from .events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, Framing
 from .parser import Parser
@@ -128,9 +129,8 @@ class Channel:
             return None
         if self.receive_more_nowait():  # reading may have paused for longer than the timer: look at the input first
             return None
-        from anyio import move_on_after  # late: the first replies leave without an event loop
 
-        with move_on_after(seconds) as scope:
+        with anyio.move_on_after(seconds) as scope:
             self._feed_parser(await self._transport.receive())
         return on_expiry() if scope.cancelled_caught else None
 

@@ -6,6 +6,7 @@ from typing import Final, final
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import Internal, TaskNotCancelable
+from ...lazy import anyio
 from ..dispatch.execution import Raised, attempt, attempt_now
 from ..logs import log
 from .errors import NotCancelable
@@ -56,8 +57,6 @@ class ExecutorCalls:
 
         Raises `FailureError(TaskNotCancelable)` where it refuses.
         """
-        import anyio  # late: the first replies leave without an event loop
-
         fault: BaseException | None = TimeoutError("cancel took too long")
         with anyio.move_on_after(CANCEL_SECONDS):
             done = await attempt(lambda: self._executor.cancel(context, events))

@@ -16,6 +16,7 @@ from msgspec import UNSET
 from ...errors.exceptions import FailureError
 from ...errors.failures import ContentTypeNotSupported, Failure, InvalidParams
 from ...errors.type_building import convert
+from ...lazy import anyio
 from ..operations.access import Identity
 from ..operations.decoders import Arguments
 from ..operations.spec import OperationSpec
@@ -24,8 +25,6 @@ from .model.types import Message, Part
 from .tasks.status_messages import failure_parts
 
 if TYPE_CHECKING:
-    import anyio
-
     from ..dispatch.request import EventSink, Outcome
     from .tasks.executor import RequestContext
     from .tasks.task_events import TaskEvents
@@ -106,8 +105,6 @@ class SkillExecutor:
         return None
 
     async def _run_subscription(self, call: SkillCall, context: RequestContext, events: TaskEvents) -> Failure | None:
-        import anyio  # late: the first replies leave without an event loop
-
         queue = EventQueue()
         outcomes: list[Outcome] = []
 
@@ -164,8 +161,6 @@ class EventQueue:
         return value
 
     async def _wait_until(self, reached: Callable[[], bool]) -> None:
-        import anyio  # late, as above
-
         while not reached():
             if self._changed is None:
                 self._changed = anyio.Event()

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from ...errors.wire import decode_error
+from ...lazy import anyio
 from ..operations.context import ClientRefused
 from ..rpc import envelope
 from ..rpc.envelope import Reply
 from .writer import Writer
-
-if TYPE_CHECKING:
-    import anyio
 
 
 @final
@@ -40,8 +38,6 @@ class ClientRequests:
         Raises `ClientRefused` with the client's error, and `TimeoutError` after `timeout` seconds. The client is told
         to cancel what is no longer awaited.
         """
-        import anyio  # late: the first replies leave without an event loop
-
         self.last += 1
         pending = _Pending(anyio.Event())
         key = b"%d" % self.last

@@ -13,6 +13,7 @@ from ...errors.failures import Internal, Unavailable
 from ...framing.channel import Channel
 from ...framing.events import FrameLimits
 from ...framing.parser import parser_for
+from ...lazy import anyio
 from ..dialects.session import Session, dialect_of, open_session
 from ..dispatch.backlog import STRETCH, Backlog
 from ..dispatch.dispatcher import Dispatcher
@@ -214,8 +215,6 @@ class Connection:
 
     async def send_last(self, seconds: float) -> bool:
         """Send what is left, for at most so long, once `writer.run` was cancelled; False when the client did not take it."""
-        import anyio  # late: the first replies leave without an event loop
-
         with anyio.move_on_after(seconds):
             await self.writer.wait_sent()
         if self.writer.unsent:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol, assert_never, final
 
 from ...framing.events import END_OF_INPUT, NEED_DATA, Fault, Frame
+from ...lazy import anyio
 from ..logs import log
 from ..memory import SMALL, reserve
 from ..process.allocator import map_large_blocks
@@ -12,8 +13,6 @@ from ..rpc.envelope import NULL_ID, Call, Dropped, Message, NoJson, Refused, Rep
 from ..rpc.request_log import note_dropped, note_fault, note_reply
 
 if TYPE_CHECKING:
-    import anyio
-
     from ...framing.channel import Channel
     from ..dispatch.responder import Responder
     from .writer import Writer
@@ -96,8 +95,6 @@ class Reader:
 
     @staticmethod
     async def _wait_for_memory() -> None:
-        import anyio  # late: the first replies leave without an event loop
-
         reserve.free()
         log.error("memory.exhausted")
         await anyio.sleep(MEMORY_SECONDS)
@@ -140,8 +137,6 @@ class Reader:
         return False
 
     async def _wait_for_room(self) -> None:
-        import anyio  # late: the first replies leave without an event loop
-
         while self._intake.full:
             self._room = anyio.Event()
             await self._room.wait()

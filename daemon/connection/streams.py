@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import Overloaded
+from ...lazy import anyio
 from ..memory import SMALL, MemoryBudget
 from ..process.allocator import map_large_blocks
-
-if TYPE_CHECKING:
-    import anyio
 
 MAX_UNDELIVERED: Final = 32
 """Events of one stream that may wait for the reader before its producer waits (section 5 of docs/protocol.md)."""
@@ -78,8 +76,6 @@ class Stream:
         self.wake()
 
     async def wait_for_room(self) -> None:
-        import anyio  # late: the first replies leave without an event loop
-
         while self.full:
             self._room = anyio.Event()
             self._streams.waiting[self] = None

@@ -10,11 +10,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
 from ...framing.transports.interface import PeerGone
+from ...lazy import anyio
 from .streams import Stream, Streams
 
 if TYPE_CHECKING:
-    import anyio
-
     from ...framing.channel import Channel
     from ..memory import MemoryBudget
 
@@ -124,8 +123,6 @@ class Writer:
 
     async def wait_for_room(self) -> None:
         """Return when no longer congested, or at once when the client has gone."""
-        import anyio  # late: the first replies leave without an event loop
-
         while self._channel.congested:
             event = anyio.Event()
             self._room.append(event)
@@ -139,8 +136,6 @@ class Writer:
 
     async def run(self) -> None:
         """Send what was left over, until cancelled."""
-        import anyio  # late, as above
-
         while True:
             self._left_over = anyio.Event()
             self._tell_of_room()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final, final
 
+from ...lazy import anyio
 from .request import Request
 
 _FOREVER: Final = float("inf")
@@ -58,8 +59,6 @@ class Deadlines:
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        import anyio  # late: the first replies leave without an event loop
-
         while True:
             event = anyio.Event()
             self._wake = event.set

@@ -16,6 +16,7 @@ import msgspec
 from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import Failure, Internal
 from ...errors.wire import failure_of
+from ...lazy import anyio
 from ..logs import log
 from ..memory import MemoryBudget, reserve, values_size
 from ..operations.context import CallFailed, keep_progress_token
@@ -125,15 +126,13 @@ async def _send_events(
     Only the generator runs in context variables of its own and flushes while it waits. A flush while this task begins to wait
     for room could wake it before it waits, which trio does not allow.
     """
-    from anyio.lowlevel import checkpoint  # late: the first replies leave without an event loop
-
     variables = copy_context()
     try:
         while (value := await in_context(anext(generator, _END), variables, before_wait)) is not _END:
             stream.put(spec.encode_output(value))
             if stream.full or stream.discarded:  # also the moment to let others run, for a producer that never waits
                 before_wait()
-                await checkpoint()
+                await anyio.lowlevel.checkpoint()
                 await stream.wait_for_room()
     finally:
         await in_context(generator.aclose(), variables, before_wait)
@@ -157,9 +156,10 @@ async def attempt(work: Callable[[], Awaitable[T]]) -> T | Raised:
         if not _cancelled_from_outside():
             _forget_own_cancellation()
             return Raised(_single(exc))
-        from anyio import get_cancelled_exc_class  # late: few are cancelled
 
-        _, beside = BaseExceptionGroup("", [exc]).split((get_cancelled_exc_class(), GeneratorExit, KeyboardInterrupt))
+        _, beside = BaseExceptionGroup("", [exc]).split(
+            (anyio.get_cancelled_exc_class(), GeneratorExit, KeyboardInterrupt)
+        )
         if beside is None:
             raise
         return Raised(_single(beside))  # what its clean-up raised, on trio in one group with the cancellation
@@ -167,16 +167,12 @@ async def attempt(work: Callable[[], Awaitable[T]]) -> T | Raised:
 
 def _cancelled_from_outside() -> bool:
     """Whether a cancel scope that encloses the running task has been cancelled."""
-    import anyio  # late: the first replies leave without an event loop
-
     return anyio.current_effective_deadline() == -math.inf
 
 
 def _forget_own_cancellation() -> None:
     """Undo the cancellation of code that cancelled its own asyncio task, so that the task can go on."""
-    from anyio import get_cancelled_exc_class  # late, as above
-
-    if get_cancelled_exc_class().__module__ != "asyncio.exceptions":  # trio has nothing of the kind
+    if anyio.get_cancelled_exc_class().__module__ != "asyncio.exceptions":  # trio has nothing of the kind
         return
     from asyncio import current_task
 

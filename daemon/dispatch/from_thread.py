@@ -6,14 +6,12 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
+from ...lazy import anyio
 from ..operations.context import Stopped
 from ..operations.current_request import CurrentRequest
 from .thread_pool import ThreadPool
 
 if TYPE_CHECKING:
-    import anyio
-    import anyio.abc
-
     from ...errors.failures import Failure
 
 T = TypeVar("T")
@@ -66,8 +64,6 @@ class LoopPortal:
 
 async def _until_ended(request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
     """Await the work, as a part of the request: it is cancelled when the request is ended."""
-    import anyio  # late: only handlers in threads need it
-
     if request is None:
         return await work()
     with anyio.CancelScope() as scope:

@@ -22,6 +22,7 @@ from ...errors.failures import (
     OperationTypeMismatch,
 )
 from ...errors.type_building import decoder_for
+from ...lazy import anyio
 from ..logs import log
 from ..operations.access import Identity
 from ..operations.context import Caller, CallFailed, ContextHost
@@ -30,8 +31,6 @@ from ..rpc.envelope import Call
 from .request import EventSink, Outcome, Request
 
 if TYPE_CHECKING:
-    import anyio
-
     from ..operations.decoders import Arguments
     from ..operations.registry import Registry
     from ..operations.spec import OperationSpec
@@ -136,8 +135,6 @@ class _Waiter:
         return self._sink
 
     async def outcome(self) -> Outcome:
-        import anyio  # late: the first replies leave without an event loop
-
         if self._outcome is None:
             self._delivered = anyio.Event()
             await self._delivered.wait()

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 
 from ...errors.failures import Failure
+from ...lazy import anyio
 from ..memory import SMALL
 from ..rpc.inflight import id_key
 
 if TYPE_CHECKING:
     import threading
-
-    import anyio
 
     from ..operations.access import Identity
     from ..operations.context import ContextHost

@@ -7,13 +7,11 @@ gives. As long as some of them end now and then the others wait; when none has e
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
+from ...lazy import anyio
 from .concurrency_groups import ConcurrencyGroups
 from .request import Request
-
-if TYPE_CHECKING:
-    import anyio
 
 INTERVAL_SECONDS: Final = 1.0
 
@@ -43,8 +41,6 @@ class StarvationWatch:
 
     async def run(self) -> None:
         """Look once an interval while requests wait, until cancelled."""
-        import anyio  # late: the first replies leave without an event loop
-
         while True:
             if not self._watched:
                 self._woken = anyio.Event()

@@ -12,10 +12,9 @@ from contextvars import Context as Variables
 from types import coroutine
 from typing import TYPE_CHECKING, Any, final
 
-if TYPE_CHECKING:
-    import anyio
-    import anyio.abc
+from ...lazy import anyio
 
+if TYPE_CHECKING:
     from .request import Request
 
 
@@ -88,8 +87,6 @@ class TaskPool:
             self._tasks.start_soon(self._work)
 
     async def _work(self) -> None:
-        import anyio  # late: the first replies leave without an event loop
-
         with anyio.CancelScope() as scope:
             while True:
                 self._waking = False

@@ -8,10 +8,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
-if TYPE_CHECKING:
-    import anyio.abc
+from ...lazy import anyio
 
 POLL_SECONDS: Final = 1.0
 
@@ -41,8 +40,6 @@ class ProcessWatch:
 
     async def ended(self, on_end: Callable[[], None]) -> None:
         """Wait until the process has ended, then call `on_end`."""
-        import anyio  # late: the first replies leave without an event loop
-
         while self.alive():  # asked before the wait too: the number may have changed hands before the pidfd was open
             if self.pidfd is not None:
                 await anyio.wait_readable(self.pidfd)

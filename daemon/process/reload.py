@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
+from ...lazy import anyio
 from ..logs import log
 from .reexec import CHECK, VARIABLE, Program
 from .source_files import SourceFiles, differ
@@ -38,8 +39,6 @@ class Reload:
 
     async def run(self) -> None:
         """Watch until cancelled. Each state of the files is checked once; a bad one is logged as `reload.failed`."""
-        import anyio  # late: the first replies leave without an event loop
-
         seen = checked = self._serving
         good, pause = False, POLL_SECONDS
         while True:
@@ -67,8 +66,6 @@ class Reload:
     async def _check(self) -> str | None:
         """Have another process load what would be served; what it said if it can't, without paths and secrets."""
         import subprocess  # late: only a change of the files comes here
-
-        import anyio
 
         from ...errors.redaction import scrub
 

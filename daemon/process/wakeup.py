@@ -9,6 +9,8 @@ import os
 import sys
 from typing import final
 
+from ...lazy import anyio
+
 
 @final
 class Wakeup:
@@ -29,8 +31,6 @@ class Wakeup:
 
     async def wait(self) -> None:
         """Wait for the next `notify`, or take the one that came meanwhile. What is new is to be looked for afterwards."""
-        import anyio  # late: the first replies leave without an event loop
-
         await anyio.wait_readable(self._reading)
         os.read(self._reading, 512)
         self._pending = False  # before anyone looks, so that what comes later notifies again

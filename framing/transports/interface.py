@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from ...lazy import anyio
+
 
 class PeerGone(Exception):
     """Nothing that is sent can arrive any more: the reader went away, the device failed, or this end was closed.
@@ -26,7 +28,7 @@ class ByteTransport(Protocol):
         ...
 
     async def receive(self) -> bytes:
-        """The next bytes as soon as there are any, b"" at the end of input. Always a checkpoint.
+        """The next bytes as soon as there are any, b"" at the end of input. Always a anyio.lowlevel.checkpoint.
 
         Cancelling it loses nothing: the next call returns what arrives later.
         """
@@ -44,7 +46,7 @@ class ByteTransport(Protocol):
         ...
 
     async def send(self, data: bytes | bytearray | memoryview) -> None:
-        """Send all of it; raises `PeerGone`. Always a checkpoint, before the first byte.
+        """Send all of it; raises `PeerGone`. Always a anyio.lowlevel.checkpoint, before the first byte.
 
         If it is cancelled after that, a part was sent, and the stream can't carry frames any more.
         """
@@ -61,9 +63,7 @@ class ByteTransport(Protocol):
 
 async def send_all(transport: ByteTransport, data: bytes | bytearray | memoryview) -> None:
     """Implements `ByteTransport.send` with `send_nowait` and `wait_sendable`."""
-    from anyio.lowlevel import checkpoint  # late: a daemon's first replies leave before any event loop is loaded
-
-    await checkpoint()
+    await anyio.lowlevel.checkpoint()
     rest = memoryview(data)
     while True:
         rest = rest[transport.send_nowait(rest) :]

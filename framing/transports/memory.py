@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
+from ...lazy import anyio
 from .interface import PeerGone, send_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import anyio
 
 # anyio is imported inside the coroutines: a daemon's first replies leave before any event loop is loaded.
 
@@ -35,9 +35,7 @@ class MemoryTransport:
         return self._incoming.read()
 
     async def receive(self) -> bytes:
-        from anyio.lowlevel import checkpoint
-
-        await checkpoint()
+        await anyio.lowlevel.checkpoint()
         while (chunk := self._incoming.read()) is None:
             await self._incoming.wait_until(self._incoming.is_readable)
         return chunk
@@ -46,9 +44,7 @@ class MemoryTransport:
         return self._outgoing.write(data)
 
     async def wait_sendable(self) -> None:
-        from anyio.lowlevel import checkpoint
-
-        await checkpoint()
+        await anyio.lowlevel.checkpoint()
         await self._outgoing.wait_until(self._outgoing.is_writable)
 
     async def send(self, data: bytes | bytearray | memoryview) -> None:
@@ -107,8 +103,6 @@ class _Pipe:
         self._notify()
 
     async def wait_until(self, condition: Callable[[], bool]) -> None:
-        import anyio
-
         while not condition():
             self._changed = self._changed or anyio.Event()
             await self._changed.wait()

@@ -10,6 +10,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, final
 
+from ...lazy import anyio
 from .descriptors import (
     EMPTY_READER,
     READ_BYTES,
@@ -114,12 +115,9 @@ class StdioTransport:
         return chunk
 
     async def receive(self) -> bytes:
-        from anyio import wait_readable
-        from anyio.lowlevel import checkpoint
-
-        await checkpoint()
+        await anyio.lowlevel.checkpoint()
         while (chunk := self.receive_nowait()) is None:
-            await self._wait(wait_readable, self._reader.wait_on)
+            await self._wait(anyio.wait_readable, self._reader.wait_on)
         return chunk
 
     def send_nowait(self, data: bytes | bytearray | memoryview) -> int:
@@ -135,9 +133,7 @@ class StdioTransport:
             raise PeerGone from error
 
     async def wait_sendable(self) -> None:
-        from anyio import wait_writable
-
-        await self._wait(wait_writable, None if self._output_ended else self._writer.wait_on)
+        await self._wait(anyio.wait_writable, None if self._output_ended else self._writer.wait_on)
 
     async def send(self, data: bytes | bytearray | memoryview) -> None:
         await send_all(self, data)
@@ -182,22 +178,17 @@ class StdioTransport:
     async def _wait(
         self, until: Callable[[int | socket.socket], Awaitable[None]], what: int | socket.socket | None
     ) -> None:
-        from anyio import ClosedResourceError
-        from anyio.lowlevel import checkpoint
-
         if what is None:  # always ready: let other tasks run, then the caller tries again
-            await checkpoint()
+            await anyio.lowlevel.checkpoint()
             return
         self._waiters += 1
         try:
             await until(what)
-        except ClosedResourceError:
+        except anyio.ClosedResourceError:
             return  # from `_wake`: the caller tries again and finds the end
         finally:
             self._waiters -= 1
 
     def _wake(self, what: int | socket.socket | None) -> None:
         if self._waiters and what is not None:  # a task waits, so there is an event loop
-            import anyio
-
             anyio.notify_closing(what)

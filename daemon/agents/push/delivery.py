@@ -6,18 +6,16 @@ import math
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final  # Any: httpcore may not be installed
+from typing import Any, Final, Literal, TypeAlias, final  # Any: httpcore may not be installed
 
 import msgspec
 
+from ....lazy import anyio
 from ....version import __version__
 from ..model.types import PushConfig
 from ..stores.interface import PushTarget
 from .network import CheckedBackend, Network, load_httpcore
 from .ssrf import AddressRefusedError, Destination
-
-if TYPE_CHECKING:
-    import anyio
 
 MAX_CONNECTIONS: Final = 128
 """Open connections in all."""
@@ -112,8 +110,6 @@ class NotificationSender:
         self, destination: Destination, headers: list[tuple[str, str]], body: bytes
     ) -> DeliveryFailure | None:
         """One attempt. Returns None for any 2xx response. If this is cancelled, the notification may have arrived or not."""
-        import anyio
-
         try:
             pool = await self._open_pool()
             async with self._connection_slot(destination.authority):
@@ -138,8 +134,6 @@ class NotificationSender:
         body: bytes,
         attempt: anyio.CancelScope,
     ) -> DeliveryFailure | None:
-        import anyio
-
         timeouts = {"connect": self._timeouts.connect, "read": self._timeouts.read, "write": self._timeouts.read}
         url = load_httpcore().URL(
             scheme=destination.scheme,
@@ -171,8 +165,6 @@ class NotificationSender:
         return result
 
     async def _open_pool(self) -> Any:
-        import anyio
-
         self._opening = self._opening or anyio.Lock()
         async with self._opening:
             if self._pool is None:
@@ -192,8 +184,6 @@ class NotificationSender:
     @asynccontextmanager
     async def _connection_slot(self, host: str) -> AsyncIterator[None]:
         """Holds one of the host's connections, then one of all."""
-        import anyio
-
         assert self._connections is not None
         of_host = self._connections_per_host.setdefault(host, anyio.Semaphore(MAX_CONNECTIONS_PER_HOST))
         try:
@@ -241,8 +231,6 @@ def _reason(exc: Exception) -> Reason:
 
 def _connection_errors() -> tuple[type[Exception], ...]:
     """The errors of a connection: those of httpcore, and those of the layers below that it does not translate."""
-    import anyio
-
     httpcore = load_httpcore()
     untranslated = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
     return (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, *untranslated)

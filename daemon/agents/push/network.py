@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, final  # Any: httpcore may not be installed
 
+from ....lazy import anyio
 from .ssrf import check_addresses
 
 if TYPE_CHECKING:
@@ -44,8 +45,6 @@ class SystemNetwork:
     async def resolve(self, host: str, port: int) -> Sequence[str]:
         import socket  # late, as everything that only deliveries need
 
-        import anyio
-
         found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
@@ -67,8 +66,6 @@ class CheckedBackend:
 
     async def connect_tcp(self, host: str, port: int, timeout: float, **_options: object) -> Any:
         """Raises `AddressRefusedError`, the errors of the resolver, and those of httpcore."""
-        import anyio
-
         httpcore = load_httpcore()
         deadline = anyio.current_time() + timeout
         addresses: Sequence[str] = ()
@@ -101,8 +98,6 @@ class _ClosingStream:
         return getattr(self._stream, name)
 
     async def start_tls(self, *args: Any, **kwargs: Any) -> Any:
-        import anyio
-
         try:
             return await self._stream.start_tls(*args, **kwargs)
         except BaseException:

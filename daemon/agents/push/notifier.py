@@ -8,11 +8,12 @@ credentials.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import Final, TypeAlias, final
 
 from ....errors.backoff import SYSTEM_TIMING, Timing, exponential_backoff
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
+from ....lazy import anyio
 from ...logs import log
 from ..model.types import PushConfig
 from ..stores.interface import PushTarget
@@ -27,11 +28,6 @@ from .delivery import (
 from .network import Network, SystemNetwork
 from .queue import DeliveryQueue, Notification
 from .ssrf import Destination, parse_url
-
-if TYPE_CHECKING:
-    import anyio
-    import anyio.abc
-
 
 MAX_ATTEMPTS: Final = 5
 """For one notification, the first attempt included."""
@@ -140,8 +136,6 @@ class PushNotifier:
 
     async def run(self) -> None:
         """Deliver until cancelled. Deliveries under way are cancelled with it; use `drain` first."""
-        import anyio  # late: the first replies leave without an event loop
-
         try:
             async with anyio.create_task_group() as self._tasks:
                 for key, queue in self._queues.items():
@@ -157,8 +151,6 @@ class PushNotifier:
 
         Logs how many were not delivered.
         """
-        import anyio  # late, as above
-
         self._draining = True
         self._drained = anyio.Event()
         for queue in self._queues.values():
@@ -174,8 +166,6 @@ class PushNotifier:
     # -- delivery to one target --------------------------------------------------------------------------------
 
     def _start_delivery(self, key: QueueKey, queue: DeliveryQueue) -> None:
-        import anyio  # late, as above
-
         if self._tasks is not None and queue.delivery_scope is None and len(queue):
             queue.delivery_scope = anyio.CancelScope()
             self._active += 1
@@ -197,8 +187,6 @@ class PushNotifier:
 
     async def _deliver(self, queue: DeliveryQueue, body: bytes) -> DeliveryFailure | None:
         """Attempt until it succeeds or must not be retried. Returns the last failure, None for success."""
-        import anyio  # late, as above
-
         began = self._timing.now()
         attempts = 0
         while True:

@@ -6,14 +6,12 @@ Sends nothing, waits for nothing, logs nothing.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 import msgspec
 
+from ....lazy import anyio
 from ..stores.interface import PushTarget
-
-if TYPE_CHECKING:
-    import anyio
 
 MAX_NOTIFICATIONS: Final = 1024
 """Notifications that wait for one target."""

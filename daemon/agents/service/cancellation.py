@@ -6,6 +6,7 @@ from typing import final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import TaskNotCancelable, TimedOut
+from ....lazy import anyio
 from ..model.types import JsonObject, Task
 from ..requests import Caller
 from ..stores.interface import CANCEL, TaskStore
@@ -45,8 +46,6 @@ class Cancellation:
         Raises `FailureError(TimedOut)` where it has not after `remote_seconds`: that daemon refuses, is busy, or is stopped
         and will do it later. The request stays in the store. Raises what `raise_if_lost` raises.
         """
-        import anyio  # late: the first replies leave without an event loop
-
         await self._store.send_owner_request(live.id, CANCEL)
         with anyio.move_on_after(self._remote_seconds):
             while not live.ended and live.remote and live.lost is None:

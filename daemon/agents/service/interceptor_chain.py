@@ -10,6 +10,7 @@ from typing import Final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Cancelled, Internal, TimedOut
+from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
 from ..faults import declared_failure
@@ -42,8 +43,6 @@ async def intercepted(
 
 
 def _is_cancellation(exc: BaseException) -> bool:
-    import anyio  # late: the first replies leave without an event loop
-
     return isinstance(exc, (anyio.get_cancelled_exc_class(), GeneratorExit))
 
 
@@ -51,8 +50,6 @@ async def _all_before(
     interceptors: Sequence[Interceptor], call: AgentCall, passed: list[Interceptor], limit: float
 ) -> None:
     """Run `before` of all of them, and add to `passed` those that let the call pass."""
-    import anyio  # late: the first replies leave without an event loop
-
     with anyio.move_on_after(limit) as scope:
         for interceptor in interceptors:
             await _before(interceptor, call)
@@ -79,7 +76,6 @@ async def _before(interceptor: Interceptor, call: AgentCall) -> None:
 async def _after(passed: Sequence[Interceptor], call: AgentCall, outcome: Outcome, limit: float) -> None:
     if not passed:
         return
-    import anyio  # late, as above
 
     cancelled = isinstance(outcome, Cancelled)
     deadline = anyio.current_time() + (AFTER_CANCEL_SECONDS if cancelled else limit)

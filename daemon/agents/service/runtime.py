@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 import msgspec
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Internal
+from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
 from ..executor_calls import CANCEL_SECONDS, ExecutorCalls
@@ -34,10 +35,6 @@ from .cancellation import Cancellation
 from .push_configs import PushConfigs
 from .request_handler import RequestHandler
 from .submission import Submission
-
-if TYPE_CHECKING:
-    import anyio
-    import anyio.abc
 
 PUSH_DRAIN_SECONDS: Final = 0.3
 """How long push notifications that still wait are tried at the end."""
@@ -108,8 +105,6 @@ class Runtime:
 
     def start(self) -> anyio.Event:
         """Start unless that was done. The event is set when the store is open."""
-        import anyio  # late: the first replies leave without an event loop
-
         if self._opened is None:
             self._opened = anyio.Event()
             self._spawn_in_daemon(partial(self._run, self._opened))
@@ -135,8 +130,6 @@ class Runtime:
 
     async def _run(self, opened: anyio.Event) -> None:
         """Run until cancelled."""
-        import anyio  # late, as above
-
         try:
             await self._store.open()
         except StoreError as exc:
@@ -154,8 +147,6 @@ class Runtime:
     @asynccontextmanager
     async def _pushing(self, tasks: anyio.abc.TaskGroup) -> AsyncIterator[None]:
         """Send push notifications during the block; at its end, even when cancelled, try those that still wait."""
-        import anyio  # late, as above
-
         notifier = self._notifier
         if notifier is None:
             yield
@@ -175,8 +166,6 @@ class Runtime:
             scope.cancel()
 
     async def _close(self) -> None:
-        import anyio  # late, as above
-
         with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):
             try:
                 await self._store.close()

@@ -9,10 +9,9 @@ import threading
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from time import monotonic, sleep, thread_time
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
 
-if TYPE_CHECKING:
-    import anyio
+from ....lazy import anyio
 
 R = TypeVar("R")
 
@@ -78,8 +77,6 @@ class WorkerThread(Generic[R]):
 
     def attach(self) -> None:
         """Take jobs from this event loop from now on. Call it on the loop, once."""
-        import anyio  # late: the first replies leave without an event loop
-
         self._new_event = anyio.Event
         self._ended = anyio.Event()
         self._call_on_loop = _loop_caller()
@@ -99,8 +96,6 @@ class WorkerThread(Generic[R]):
 
     async def _wait(self, done: anyio.Event) -> None:
         """Wait for a switch interval. If the loop was busy meanwhile, let the thread run."""
-        import anyio  # late, as above
-
         began, busy = monotonic(), thread_time()
         with anyio.move_on_after(SWITCH_SECONDS):
             await done.wait()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import final
 
-if TYPE_CHECKING:
-    import anyio
+from ....lazy import anyio
 
 
 @final
@@ -26,8 +25,6 @@ class ChangeSignal:
 
     async def wait(self) -> None:
         """Wait for the next `notify`."""
-        import anyio  # late: the first replies leave without an event loop
-
         if self._changed is None:
             self._changed = anyio.Event()
         await self._changed.wait()

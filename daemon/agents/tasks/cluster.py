@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 from ....errors.exceptions import FailureError
+from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
 from ..errors import TaskConflict
@@ -22,9 +23,6 @@ from .live_task import LiveTask
 from .runner import Runner
 from .status_messages import ORPHANED_TEXT, fail_task
 from .task_cache import TaskCache
-
-if TYPE_CHECKING:
-    import anyio
 
 SHARED_POLL_SECONDS: Final = 0.1
 """How often the store is read for changes while a task in memory may be changed by another daemon."""
@@ -63,8 +61,6 @@ class Cluster:
 
     async def run(self) -> None:
         """Poll until cancelled. A fault of the store is logged, and the next poll tries again."""
-        import anyio  # late: the first replies leave without an event loop
-
         since_adoption = IDLE_POLL_SECONDS
         while True:
             adopt = since_adoption >= IDLE_POLL_SECONDS

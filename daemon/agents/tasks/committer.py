@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, assert_never, final
+from typing import assert_never, final
 
+from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
 from ..model.types import TaskEvent
 from ..stores.failures import log_failure
 from ..stores.interface import CommitConflict, StoreFull, TaskStore, Unserializable
 from .live_task import LiveTask, LossReason
-
-if TYPE_CHECKING:
-    import anyio
 
 
 @final
@@ -51,8 +49,6 @@ class Committer:
 
     async def run(self) -> None:
         """Commit what is scheduled, until cancelled."""
-        import anyio  # late: the first replies leave without an event loop
-
         while True:
             if not self._dirty:
                 self._work_added = anyio.Event()

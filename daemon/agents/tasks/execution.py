@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Failure
+from ....lazy import anyio
 from ...logs import log
 from ..faults import declared_failure
 from ..model.states import INACTIVE, INTERRUPTED
@@ -14,9 +15,6 @@ from .executor import RequestContext
 from .live_task import LiveTask, raise_if_lost
 from .status_messages import AGENT_FAILED_TEXT, UNFINISHED_TEXT, fail_task, failure_parts
 from .task_events import TaskEvents
-
-if TYPE_CHECKING:
-    import anyio
 
 
 @final

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final, final
 
 from ....errors.exceptions import FailureError
+from ....lazy import anyio
 from ..errors import TaskConflict
 from ..model.states import INACTIVE
 from ..model.types import Part
@@ -38,8 +39,6 @@ class LostTasks:
             self._spawn(partial(self._fail_when_possible, live.id, RETRY_SECONDS))
 
     async def _fail_when_possible(self, task_id: str, pause: float) -> None:
-        import anyio  # late: the first replies leave without an event loop
-
         while True:
             await anyio.sleep(pause)
             try:

@@ -14,6 +14,7 @@ import msgspec
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Overloaded
+from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
 from ..errors import task_has_ended
 from ..executor_calls import ExecutorCalls
@@ -162,8 +163,6 @@ class Runner:
         await self._execute(execution)
 
     async def _execute(self, execution: Execution) -> None:
-        import anyio  # late: the first replies leave without an event loop
-
         with anyio.CancelScope() as execution.scope:
             execution.conclude(await self._executor.execute(execution.context, execution.events))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, final
+from typing import final
 
+from ....lazy import anyio
 from ..errors import task_not_found
 from ..model.draft import apply_events
 from ..model.size import size_of_message, size_of_task
@@ -15,9 +16,6 @@ from ..stores.interface import StoredTask, TaskStore
 from ..task_memory import TaskMemory
 from .event_buffer import BufferUsage
 from .live_task import LiveTask
-
-if TYPE_CHECKING:
-    import anyio
 
 
 @final
@@ -97,8 +95,6 @@ class TaskCache:
 
     async def _load_alone(self, task_id: str) -> StoredTask | None:
         """Load one task at a time: until its reply is counted, a task that was read from the disk counts nowhere."""
-        import anyio  # late: the first replies leave without an event loop
-
         if self._read_lock is None:
             self._read_lock = anyio.Lock(fast_acquire=True)
         async with self._read_lock:
@@ -106,8 +102,6 @@ class TaskCache:
 
     async def _load(self, task_id: str) -> LiveTask | None:
         """Load one task at a time: else one could be loaded, changed and evicted while an older state of it is still read."""
-        import anyio  # late: the first replies leave without an event loop
-
         if self._load_lock is None:
             self._load_lock = anyio.Lock(fast_acquire=True)
         async with self._load_lock:

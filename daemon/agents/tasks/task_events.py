@@ -7,6 +7,7 @@ from typing import Final, TypeAlias, final
 
 import msgspec
 
+from ....lazy import anyio
 from ..errors import MisplacedReplyError
 from ..model.content import MAX_JSON_DEPTH, is_within_max_depth
 from ..model.ids import new_id
@@ -159,8 +160,6 @@ class TaskEvents:
             await self._wait_for_watchers()
 
     async def _wait_for_watchers(self) -> None:
-        import anyio  # late: the first replies leave without an event loop
-
         live = self._live
         with anyio.move_on_after(WATCHER_WAIT_SECONDS):
             while live.buffer.congested and live.lost is None:

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, final
 
 from ....errors.type_building import decoder_for
+from ....lazy import anyio
 from ...agents.editor import (
     ALLOW_OR_REJECT,
     CommandResult,
@@ -173,8 +174,6 @@ class TurnEditor:
     @asynccontextmanager
     async def _released(self, terminal: str) -> AsyncIterator[None]:
         """Give the terminal back at the end of the block, which kills a command that still runs."""
-        import anyio  # late: the first replies leave without an event loop
-
         try:
             yield
         finally:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ....errors.exceptions import FailureError, OperationError
 from ....errors.failures import DomainFailure, Failure, Internal, TaskNotCancelable
 from ....errors.wire import decode_error
+from ....lazy import anyio
 from ...agents.editor import EditorUnavailableError
 from ...agents.model.states import INACTIVE, INTERRUPTED
 from ...agents.model.types import StatusChanged, TaskState, TaskStatus
@@ -25,8 +26,6 @@ from .generated.prompts import SessionNotification, StopReason
 from .updates import Updates
 
 if TYPE_CHECKING:
-    import anyio
-
     from ...agents.editor import Editor, Published
     from ...agents.requests import Caller, SendRequest
     from ...agents.service.request_handler import RequestHandler
@@ -84,8 +83,6 @@ class PromptTurn:
 
         Raises `FailureError` where the task fails, or needs its user to sign in. A turn that was cancelled never fails.
         """
-        import anyio  # late: the first replies leave without an event loop
-
         self._cancel_task = partial(self._cancel, handler, caller)
         status: TaskStatus | None = None
         with anyio.CancelScope() as self._scope:
@@ -151,8 +148,6 @@ class PromptTurn:
 
         Raises `EditorUnavailableError` once the turn is over.
         """
-        import anyio  # late, as above
-
         wanted = 0 if self._task is None else self._task.generation
         while self._sent < wanted and not self.over:
             if self._changed is None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, final
 from uuid import uuid4
 
+from ....lazy import anyio
 from ...operations.context import ClientRefused, cancelled_by
 from .capabilities import has_capability
 from .generated.base import Diagnostic, Range
@@ -161,8 +162,6 @@ class Editor:
         It always ends with the block. With `cancellable`, the block is cancelled when the user cancels it, and the code
         behind the block goes on.
         """
-        import anyio  # late: the module loads with the first handler that names the class
-
         token = self._ctx.progress_token
         if token is None and self.can("window.workDoneProgress"):
             token = await self._created()

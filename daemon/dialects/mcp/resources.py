@@ -13,6 +13,7 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import Failure, InvalidParams
 from ....errors.redaction import scrub_known
 from ....errors.type_building import decoder_for
+from ....lazy import anyio
 from ...offers import Resource, arguments_of, variables_of
 from ...operations.context import Context
 from ...operations.service import Service
@@ -107,8 +108,6 @@ def add_subscriptions(service: Service, state: McpState) -> None:
     @service.query("subscriptions/listen", timeout=None, limit=MAX_LISTENING)
     async def listen(ctx: Context, params: ListenParams, /) -> Raw:
         """Hear of changes until the request is cancelled, or the daemon ends."""
-        import anyio  # late: the first replies leave without an event loop
-
         own_id = (ctx.request_id or "null").encode()
         wanted = _supported(params.notifications, state)
         meta = {SUBSCRIPTION_ID: Raw(own_id)}

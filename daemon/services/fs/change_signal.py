@@ -9,6 +9,7 @@ import os
 from time import monotonic
 from typing import Any, Protocol, final  # Any: watchfiles may not be installed
 
+from ....lazy import anyio
 from ...process.thread_starts import starting, threads_to_spare
 from .directory import PathParts
 
@@ -56,8 +57,6 @@ class PollingSignal:
         pass
 
     async def wait(self, interval: float) -> None:
-        import anyio  # late: the first replies leave without an event loop
-
         await anyio.sleep(interval)
 
     async def close(self) -> None:
@@ -86,8 +85,6 @@ class WatchfilesSignal:
         self._just_started = True
 
     async def wait(self, interval: float) -> None:
-        import anyio  # late: the first replies leave without an event loop
-
         earliest = monotonic() + interval
         latest = monotonic() + (0 if self._just_started else max(FALLBACK_SECONDS, interval))
         self._just_started = False
@@ -102,8 +99,6 @@ class WatchfilesSignal:
 
     async def _next(self) -> bool:
         """Whether a change was reported, waiting 200 ms at most."""
-        import anyio  # late, as above
-
         try:
             if self._watcher is None:
                 self._watcher = self._open()

@@ -13,6 +13,7 @@ from typing import TypeAlias, final
 
 from ....errors import FailureError
 from ....errors.failures import Overloaded
+from ....lazy import anyio
 from .change_signal import ChangeSignal, best_change_signal
 from .directory import Directory, FileInfo, PathParts, is_unicode
 from .root import Root, os_errors_as
@@ -110,8 +111,6 @@ class FileWatcher:
 
 async def _in_thread(work: Callable[[], _Tree]) -> _Tree:
     """The result of `work()` in a thread. Fails as OVERLOADED where the system has no thread left."""
-    import anyio  # late: the first replies leave without an event loop
-
     begun = False
 
     def run() -> _Tree:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, TypeVar, final
 
+from .....lazy import anyio
 from ..checks import ENDED_TASK_SECONDS, MAX_ENDED_TASKS, check_changes, page_bound
 from ..interface import (
     CommitRefusal,
@@ -102,9 +103,7 @@ class SqliteStore:
 
     async def open(self) -> None:
         if self._opened is None:
-            from anyio import to_thread  # late: the first replies leave without an event loop
-
-            await to_thread.run_sync(self.open_early)
+            await anyio.to_thread.run_sync(self.open_early)
         self._open_store.attach()
 
     def _start(self, connections: Connections) -> _OpenStore:
@@ -119,8 +118,6 @@ class SqliteStore:
         return _OpenStore(connections, writer, retention)
 
     async def close(self) -> None:
-        import anyio  # late, as above
-
         opened, self._opened = self._opened, None
         if opened is not None:
             with anyio.CancelScope(shield=True):  # for `CLOSE_SECONDS`, and as long as the disk takes for queued writes
@@ -203,8 +200,6 @@ class SqliteStore:
         return await self._take_owner_requests(owner_id)
 
     async def _take_owner_requests(self, owner_id: str) -> Sequence[OwnerRequest]:
-        import anyio  # late, as above
-
         taken: list[OwnerRequest] = []
         with anyio.CancelScope(shield=True):  # for one write: what is deleted from the file must reach the caller
             taken += await self._write(lambda connection: statements.take_owner_requests(connection, owner_id))
