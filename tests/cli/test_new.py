@@ -25,8 +25,6 @@ def test_a_new_project_passes_its_tests(tmp_path: Path, kind: str) -> None:
     done = finished([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], made)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "NAME" not in "".join(file.read_text(encoding="utf-8") for file in made.iterdir() if file.is_file())
-    checked = finished([sys.executable, "-P", "-m", "discreet", "schema", "./shop_server.py:app"], made)
-    assert checked.returncode == 0, checked.stderr
 
 
 @pytest.mark.parametrize("name", ["1st", "my-server", "class", "json", "../x", "", "é"])

@@ -58,7 +58,12 @@ VERBS: Final[dict[str, Verb]] = {
         "new",
         "KIND NAME",
         "Make a folder with a project that runs and passes its tests.",
-        ("discreet new lsp my_server", "discreet new service shop"),
+        (
+            "discreet new service shop",
+            "discreet new lsp my_server",
+            "discreet new mcp my_tools",
+            "discreet new acp my_agent",
+        ),
     ),
     "doctor": Verb(
         "doctor",

@@ -43,7 +43,7 @@ ABOUT
     pip install -e '.[test]'
     python -m pytest
 
-It is started as `discreet serve NAME:app` where it is installed, and as `discreet serve ./NAME.py:app` in this folder.
+Programs, editors and hosts start it as `python -P /path/to/NAME.py`.
 """
 
 _SERVICE: Final = Template(
@@ -136,7 +136,103 @@ async def test_a_word_is_counted() -> None:
 """,
 )
 
-TEMPLATES: Final[Mapping[str, Template]] = {"service": _SERVICE, "lsp": _LSP}
+_MCP: Final = Template(
+    "Tools for hosts of MCP.",
+    '''\
+"""ABOUT"""
+
+from discreet import OperationError, Service, serve
+
+app = Service("NAME", version="0.1.0", dialect="mcp")
+
+PRICES = {"lamp": 40}
+
+
+class NoSuchItem(OperationError, code="NO_SUCH_ITEM", http_status=404):
+    """There is no such item."""
+
+    known: list[str]
+
+
+@app.query(errors=[NoSuchItem])
+async def price(item: str, count: int = 1) -> int:
+    """Tell what so many of an item cost."""
+    if item not in PRICES:
+        raise NoSuchItem(known=sorted(PRICES))
+    return PRICES[item] * count
+
+
+if __name__ == "__main__":
+    serve(app)
+''',
+    """\
+import pytest
+from NAME import app
+
+from discreet.testing import in_memory
+
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+
+
+@pytest.mark.anyio
+async def test_a_host_calls_the_tool() -> None:
+    async with in_memory(app) as peer:
+        await peer.call("initialize", HELLO)
+        await peer.notify("notifications/initialized")
+        assert [tool["name"] for tool in (await peer.call("tools/list"))["tools"]] == ["NAME_price"]
+        done = await peer.call("tools/call", {"name": "NAME_price", "arguments": {"item": "lamp", "count": 2}})
+        assert done["structuredContent"] == {"result": 80}
+        failed = await peer.call("tools/call", {"name": "NAME_price", "arguments": {"item": "sofa"}})
+        assert failed["isError"] is True
+""",
+)
+
+_ACP: Final = Template(
+    "An agent for editors that speak ACP, and for callers of A2A.",
+    '''\
+"""ABOUT"""
+
+from discreet import serve
+from discreet.agents import Agent, RequestContext, TaskEvents
+
+
+class Executor:
+    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+        await events.artifact(f"You said: {context.text}")
+        await events.complete()
+
+    async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+        """There is nothing to clean up."""
+
+
+app = Agent(Executor(), name="NAME", description="Says what it is told.", version="0.1.0")
+
+if __name__ == "__main__":
+    serve(app, dialect="acp")
+''',
+    """\
+from typing import Any
+
+import pytest
+from NAME import app
+
+from discreet.testing import in_memory
+
+
+@pytest.mark.anyio
+async def test_an_editor_prompts_the_agent() -> None:
+    told: list[dict[str, Any]] = []
+    async with in_memory(app, dialect="acp") as peer:
+        peer.on_notification("session/update", lambda params: told.append(params["update"]))
+        assert (await peer.call("initialize", {"protocolVersion": 1}))["protocolVersion"] == 1
+        session = (await peer.call("session/new", {"cwd": "/", "mcpServers": []}))["sessionId"]
+        prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "hello"}]}
+        assert (await peer.call("session/prompt", prompt))["stopReason"] == "end_turn"
+    assert [update["content"]["text"] for update in told if "content" in update] == ["You said: hello"]
+""",
+)
+
+TEMPLATES: Final[Mapping[str, Template]] = {"service": _SERVICE, "lsp": _LSP, "mcp": _MCP, "acp": _ACP}
 
 
 def project(kind: str, name: str) -> dict[str, str]:

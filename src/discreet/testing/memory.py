@@ -45,6 +45,6 @@ async def in_memory(
     chosen = settings_of(settings)
     async with (
         memory_daemon(hosted, chosen, provider=provider, credentials=credentials) as transport,
-        attach(transport, framing=client_framing(chosen.framing), timeout=timeout) as peer,
+        attach(transport, framing=client_framing(chosen, hosted), timeout=timeout) as peer,
     ):
         yield peer

@@ -12,6 +12,7 @@ from ..client import Peer, connect
 from ..client.peer import DEFAULT_TIMEOUT
 from ..client.process.stderr import StderrMode
 from ..client.validation import StrPath
+from ..daemon.settings import Settings
 from .settings import client_framing, flags_of
 
 
@@ -39,7 +40,7 @@ async def spawned(
         if not isinstance(app, str):
             raise TypeError(f"an app is named by a text, not {type(app).__name__}; for objects there is `in_memory`")
     command = [sys.executable, "-P", "-m", "discreet", "serve", *flags_of(apps, settings, cwd or ".")]
-    framing = client_framing(settings.get("framing"))
+    framing = client_framing(Settings(framing=settings.get("framing"), dialect=settings.get("dialect")))
     environ = _with_absolute_paths(os.environ if env is None else env)
     async with connect(command, cwd=cwd, env=environ, framing=framing, timeout=timeout, stderr=stderr) as peer:
         yield peer

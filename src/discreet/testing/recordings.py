@@ -68,7 +68,7 @@ def replayed(
 
     async def run() -> ReplayResult:
         async with memory_daemon(services, chosen, provider=provider, credentials=credentials) as transport:
-            return await replay(script, transport, framing=client_framing(chosen.framing), timeout=timeout)
+            return await replay(script, transport, framing=client_framing(chosen, services), timeout=timeout)
 
     report = compare(script, anyio.run(run, backend=backend), ignore=ignore)
     if report.differences:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ..client.validation import StrPath
+from ..daemon.operations.service import Service
 from ..daemon.settings import Settings
 from ..daemon.settings.flags import to_argv
 from ..daemon.settings.keywords import from_keywords
@@ -35,6 +36,8 @@ def flags_of(apps: tuple[str, ...], arguments: Mapping[str, Any], directory: Str
     return to_argv({"apps": RawValue([*apps], "apps"), **values})
 
 
-def client_framing(setting: str | None) -> Framing:
-    """Return the framing for the client. A daemon with `auto` accepts either."""
-    return "newline" if setting == "newline" else "content-length"
+def client_framing(settings: Settings, hosted: Sequence[object] = ()) -> Framing:
+    """Return the framing for the client of a daemon that hosts these. A daemon with `auto` accepts either."""
+    declared = [found.dialect for found in hosted if isinstance(found, Service) and found.dialect is not None]
+    dialect = settings.dialect or (declared[0] if declared else "plain")
+    return "newline" if settings.framing_in(dialect) == "newline" else "content-length"
