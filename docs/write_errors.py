@@ -34,6 +34,11 @@ def with_tables(page: str) -> str:
     return before + BEGIN + "\n".join(_tables()) + "\n\n" + END + after
 
 
+def _dialect_row(row: ErrorRow) -> str:
+    codes = " | ".join(_number(row.code_in(dialect)) for dialect in ("lsp", "mcp", "acp"))
+    return f"| {row.protocol_code or 'a declared error without a number'} | {row.message} | {codes} |"
+
+
 def _tables() -> Iterator[str]:
     yield "\n## On the wire\n"
     yield "| code | message | protocol code | when | `error.data` | retryable |"
@@ -43,6 +48,12 @@ def _tables() -> Iterator[str]:
     yield "`google.rpc.ErrorInfo`: its `reason` is the protocol code, its `domain` is `a2a-protocol.org`, and its `metadata`"
     yield "holds the same facts as strings."
     yield f"\nA refused batch has the message `{BATCH_MESSAGE}` instead.\n"
+    yield "## In other dialects\n"
+    yield "The codes above are those of `plain`. Where clients speak another dialect, these differ:\n"
+    yield "| protocol code | message | LSP | MCP | ACP |"
+    yield "| --- | --- | --- | --- | --- |"
+    yield from (_dialect_row(row) for row in ERROR_TABLE if row.codes)
+    yield ""
     yield "## Reasons\n"
     yield "| code | `reason` |"
     yield "| --- | --- |"
