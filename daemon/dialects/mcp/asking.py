@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import DomainFailure, InvalidParams
-from ....errors.type_building import DECODE_ERRORS
+from ....errors.type_building import DECODE_ERRORS, decoder_for
 from ...operations.context import ClientRefused, Context
 from ...operations.service import Service
 from ...operations.spec import Forward, Timeout
@@ -90,7 +90,7 @@ def asking(
     """
     forms = forms_of(tool.spec)
     try:
-        given = msgspec.json.decode(arguments, type=dict[str, Raw])
+        given = decoder_for(dict[str, Raw])(arguments)
     except DECODE_ERRORS:
         return arguments  # the operation's input says what is wrong
     for name in forms:

@@ -10,6 +10,7 @@ import msgspec
 
 from ....errors.codes import DialectName
 from ....errors.failures import Cancelled, DomainFailure, Failure, InvalidRequest
+from ....errors.type_building import convert
 from ....errors.wire import error_object
 from ...logs import log
 from ...rpc import envelope
@@ -159,7 +160,7 @@ def _from_members(token: str | int, value: object, following: float) -> _Progres
             return None
         if "percentage" in members:
             members = {"progress": members["percentage"], "total": 100, "message": members.get("message")}
-        told = msgspec.convert({"progress": following, **members, "progressToken": token}, _Progress)
+        told = convert({"progress": following, **members, "progressToken": token}, _Progress)
     except (TypeError, ValueError, RecursionError):  # `ValidationError` is a `ValueError`
         return None
     return told if _finite(told) else None

@@ -12,6 +12,7 @@ from msgspec import Raw
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import DomainFailure, InvalidParams
+from ....errors.type_building import decoder_for
 from ...offers import asks_of
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
@@ -113,7 +114,7 @@ class Seal:
 
         try:
             sealed = urlsafe_b64decode(text.encode())
-            state = msgspec.json.decode(sealed[_SEAL_BYTES:], type=_State)
+            state = decoder_for(_State)(sealed[_SEAL_BYTES:])
         except (ValueError, msgspec.DecodeError):
             raise _WRONG_STATE from None
         if urlsafe_b64encode(sealed).decode() != text:  # the decoder passes over what is no base64

@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Overloaded
+from ....errors.type_building import decoder_for
 from ...offers import Offer, Prompt, Resource
 from ...operations.context import ClientInfo
 from ...operations.service import DeclarationError
@@ -175,7 +176,7 @@ class McpState:
         )
 
     def restore(self, saved: bytes) -> None:
-        last = msgspec.json.decode(saved, type=Saved)
+        last = decoder_for(Saved)(saved)
         self.dialect.log_level = last.log_level
         self.seal = Seal(last.seal)
         self.subscribed = dict.fromkeys(last.subscribed)
