@@ -35,6 +35,7 @@ UNSAFE = {
     "credential": '["key=shop.py"]',
     "store": '"sqlite:stolen.db"',
     "push-private": "true",
+    "dialect": '"lsp"',
     "framing": '"newline"',
     "parent-pid": "1",
     "reload": "true",

@@ -185,7 +185,7 @@ def test_the_variable_of_this_program_decides_about_colours_before_that_of_all(
     assert (b"\x1b[" in line) is coloured
 
 
-@pytest.mark.parametrize("more", [[], ["--log-level", "debug"], ["--log-file", "/nowhere/log"]])
+@pytest.mark.parametrize("more", [[], ["--log-level", "info"], ["--log-file", "/nowhere/log"]])
 def test_a_start_that_fails_says_one_line_on_a_terminal_too(app_directory: Path, more: list[str]) -> None:
     text = "from discreet import Service\ns = Service('')\n@s.query()\ndef version(): ...\n"
     (app_directory / "wrong.py").write_text(text)
