@@ -98,7 +98,7 @@ class Service:
         self.namespace = namespace
         self.description = description
         self.version = version
-        self.dialect = dialect
+        self.dialect: DialectChoice | None = dialect
         self.uses = frozenset(name.removeprefix("/") for name in uses)
         self.authority = frozenset(authority)
         self.credentials = frozenset(credentials)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import anyio
-    import anyio.abc
-    import anyio.lowlevel
+    import anyio.abc  # pyright: ignore[reportUnusedImport]
+    import anyio.lowlevel  # pyright: ignore[reportUnusedImport]
 else:
 
     class _Anyio:
         def __getattr__(self, name: str) -> Any:
             import anyio
-            import anyio.lowlevel
+            import anyio.lowlevel  # pyright: ignore[reportUnusedImport]
 
             value = getattr(anyio, name)
             setattr(self, name, value)
