@@ -13,6 +13,7 @@ from ..daemon.settings.flags import to_argv
 from ..daemon.settings.keywords import from_keywords
 from ..daemon.settings.option import RawValue, parse_value
 from ..daemon.settings.table import OPTIONS
+from ..errors.codes import DialectChoice
 from ..framing.events import Framing
 
 _OPTION_OF_FIELD: Final = {option.field: option for option in OPTIONS}
@@ -38,6 +39,8 @@ def flags_of(apps: tuple[str, ...], arguments: Mapping[str, Any], directory: Str
 
 def client_framing(settings: Settings, hosted: Sequence[object] = ()) -> Framing:
     """Return the framing for the client of a daemon that hosts these. A daemon with `auto` accepts either."""
-    declared = [found.dialect for found in hosted if isinstance(found, Service) and found.dialect is not None]
-    dialect = settings.dialect or (declared[0] if declared else "plain")
-    return "newline" if settings.framing_in(dialect) == "newline" else "content-length"
+    dialect: DialectChoice | None = settings.dialect
+    for found in hosted:
+        if isinstance(found, Service):
+            dialect = dialect or found.dialect
+    return "newline" if settings.framing_in(dialect or "plain") == "newline" else "content-length"
