@@ -152,7 +152,7 @@ async def add(a: int, token: str) -> dict[str, str]:
 async def play(loaded: Any) -> None:
     chosen = settings_of({})
     async with memory_daemon([shop], chosen, provider=None, credentials=None) as transport:
-        played = await replay(loaded.script, transport, framing=client_framing(chosen.framing), timeout=0.01)
+        played = await replay(loaded.script, transport, framing=client_framing(chosen), timeout=0.01)
     str(compare(loaded.script, played, ignore=["**.mtime"]))
 
 
@@ -189,7 +189,7 @@ async def play_deep(loaded: Any, depth: int) -> None:
 
     chosen = settings_of({})
     async with memory_daemon([echo], chosen, provider=None, credentials=None) as transport:
-        played = await replay(loaded.script, transport, framing=client_framing(chosen.framing), timeout=0.1)
+        played = await replay(loaded.script, transport, framing=client_framing(chosen), timeout=0.1)
     str(compare(loaded.script, played, ignore=["**.mtime"]))
 
 
@@ -221,7 +221,7 @@ def test_a_server_that_sends_far_more_than_recorded_ends_the_replay(
     async def run() -> Any:
         chosen = settings_of({})
         async with memory_daemon([shop], chosen, provider=None, credentials=None) as transport:
-            return await replay(loaded.script, transport, framing=client_framing(chosen.framing), timeout=1)
+            return await replay(loaded.script, transport, framing=client_framing(chosen), timeout=1)
 
     played = anyio.run(run)
     assert played.overrun
