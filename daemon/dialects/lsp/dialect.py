@@ -136,15 +136,23 @@ class LspDialect(Dialect):
         if call.method not in SYNC_METHODS:
             return
         documents, before = self._documents, self._held
-        if call.size > 0 and not self._memory.fits(call.size):
-            log.error("document.refused", method=call.method, size=call.size)
-            return
         try:
             synchronise(documents, call.method, call.params)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             log.warning("document.unreadable_change", method=call.method)
         self._held = documents.size
+        if self._held > before and not self._memory.fits(self._held - before):
+            self._close_changed(call)  # rather no document than one that the client has changed since
         self._memory.add("documents", self._held - before)
+
+    def _close_changed(self, call: Call) -> None:
+        try:
+            uri = decoder_for(_DocumentParams)(call.params or b"{}").text_document.uri
+        except msgspec.DecodeError:  # a notebook's: its cells count, and are at most what one message holds
+            return
+        log.error("document.refused", method=call.method, size=self._documents[uri].size)
+        self._documents.close(uri)
+        self._held = self._documents.size
 
     def _cancel_progress(self, call: Call) -> None:
         try:
@@ -165,3 +173,10 @@ class LspDialect(Dialect):
 
 class _ProgressCancel(msgspec.Struct):
     token: str | int
+
+
+class _DocumentParams(msgspec.Struct, rename="camel"):
+    class Document(msgspec.Struct):
+        uri: str
+
+    text_document: Document
