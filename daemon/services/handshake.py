@@ -92,7 +92,7 @@ async def run_initializers(ctx: Context, hooks: Sequence[OperationSpec], params:
         try:
             added.update(await ctx.call(hook.name, params, type=dict[str, Any] | None) or {})
         except CallFailed as exc:
-            if isinstance(exc.failure, InvalidParams):  # of this very hook: what those that it calls refuse is its own fault
+            if isinstance(exc.failure, InvalidParams):  # refused by this very hook
                 raise FailureError(exc.failure) from None
             raise
     return added
