@@ -5,19 +5,24 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from time import monotonic
 from typing import IO, Final, final
 
 import msgspec
 from msgspec import Struct
 
+from ...client.messages import encode_request
 from ...daemon.settings.table import FramingSetting
+from ...errors.codes import DialectChoice
 from ...errors.type_building import decoder_for
 from .checks import Finding
 
 REPLY_SECONDS: Final = 10.0
 """How long to wait for the reply, with the imports of apps in it."""
+SLOW_SECONDS: Final = 3.0
+"""A start that takes longer is noticed: Emacs, for one, blocks for so long when it connects to a language server."""
 END_SECONDS: Final = 5.0
 """How long to wait for the end. Nothing runs in the trial, so the daemon should end at once, whatever the drain window is."""
 _EXIT_SECONDS: Final = 0.5
@@ -30,8 +35,6 @@ MAX_OUTPUT_BYTES: Final = 16 * 1024 * 1024
 """How much of the beginning of each of the daemon's streams is kept: more than one reply and the log of a start."""
 _MAX_QUOTE_CHARS: Final = 200
 """Characters of a line on stderr that are quoted."""
-
-_REQUEST: Final = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}'
 
 
 class TrialResult(Struct, frozen=True):
@@ -54,19 +57,35 @@ class _Reply(Struct, frozen=True):
     result: msgspec.Raw
 
 
+class _Error(Struct, frozen=True):
+    code: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.code} {self.message[:_MAX_QUOTE_CHARS]}"
+
+
+class _Refusal(Struct, frozen=True):
+    id: int
+    error: _Error
+
+
 class _LogLine(Struct, frozen=True):
     event: str
     level: str = ""
+    dialect: DialectChoice = "plain"
+    exc: str = ""
 
 
 def run_trial(
     command: Sequence[str],
     framing: FramingSetting,
+    hello: Mapping[str, object] = {},
     *,
     reply_seconds: float = REPLY_SECONDS,
     end_seconds: float = END_SECONDS,
 ) -> TrialResult:
-    """Start the command, send one request, close its stdin, and wait for its end.
+    """Start the command, send `initialize` with the params `hello`, close its stdin, and wait for its end.
 
     Takes at most the two times, and three seconds for killing what does not end.
     """
@@ -80,7 +99,8 @@ def run_trial(
     ended = None
     try:
         began = monotonic()
-        _send(process.stdin, _REQUEST + b"\n" if framing == "newline" else _framed(_REQUEST))
+        request = encode_request(1, "initialize", hello)
+        _send(process.stdin, request + b"\n" if framing == "newline" else _framed(request))
         replied = monotonic() - began if output.wait_for_data(reply_seconds) else None
         ending = monotonic()
         _close(process.stdin)
@@ -149,14 +169,22 @@ def _is_message(body: bytes) -> bool:
 
 def _reply_finding(trial: TrialResult, framing: FramingSetting) -> Finding:
     body, _ = _line_at(trial.output, 0) if framing == "newline" else _body_at(trial.output, 0)
+    line = error_line(trial.log)
+    because = f"; stderr: {line}" if line else ""
+    try:
+        return Finding("reply", "fail", f"initialize was refused with {decoder_for(_Refusal)(body).error}{because}")
+    except msgspec.DecodeError:
+        pass  # as it should be
     try:
         decoder_for(_Reply)(body)
     except msgspec.DecodeError:
-        line = _error_line(trial.log)
-        return Finding("reply", "fail", "initialize was not answered" + (f"; stderr: {line}" if line else ""))
+        return Finding("reply", "fail", f"initialize was not answered{because}")
     if trial.replied is None:
         return Finding("reply", "fail", "initialize was answered only at the end of input")
-    return Finding("reply", "ok", f"initialize was answered {trial.replied * 1000:.0f} ms after the start")
+    message = f"initialize was answered {trial.replied * 1000:.0f} ms after the start"
+    if trial.replied > SLOW_SECONDS:
+        return Finding("reply", "warn", f"{message}; some editors and hosts give up after {REPLY_SECONDS:g} s")
+    return Finding("reply", "ok", message)
 
 
 def _end_finding(trial: TrialResult, drain_timeout: float) -> Finding:
@@ -171,11 +199,32 @@ def _end_finding(trial: TrialResult, drain_timeout: float) -> Finding:
     )
 
 
-def _error_line(log: bytes) -> str:
-    """Return the line that a failed start writes for people; else the last line."""
+def declared_dialect(command: Sequence[str], seconds: float = REPLY_SECONDS) -> DialectChoice:
+    """Start the command without input, and return the dialect that it says it speaks; plain if it does not start."""
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+    )
+    assert process.stderr  # requested above
+    log = _PipeReader(process.stderr)
+    try:
+        _wait(process, seconds)
+    finally:
+        _end(process)
+    log.wait_for_end(_KILL_SECONDS)
+    return next((line.dialect for line in _log_lines(log.content) if line.event == "daemon.started"), "plain")
+
+
+def error_line(log: bytes) -> str:
+    """Return the line that a failed start writes for people; else the first error of the log; else the last line."""
     lines = [line for line in log.decode("utf-8", "backslashreplace").splitlines() if line.strip()]
-    line = next((line for line in lines if line.startswith("discreet: ")), lines[-1] if lines else "")
-    return line[:_MAX_QUOTE_CHARS]
+    told = (line for line in lines if line.startswith("discreet: "))
+    errors = (_in_brief(line) for line in _log_lines(log) if line.level == "error")
+    return next(chain(told, errors, reversed(lines)), "")[:_MAX_QUOTE_CHARS]
+
+
+def _in_brief(line: _LogLine) -> str:
+    *_, cause = line.exc.splitlines() or [""]
+    return f"{line.event}: {cause}" if cause else line.event
 
 
 def _log_lines(log: bytes) -> Iterator[_LogLine]:
