@@ -187,21 +187,15 @@ def test_what_is_registered_after_the_handshake_is_shown(apps: str, capsys: pyte
 
 
 def test_what_models_and_hosts_would_miss_is_a_warning(apps: str, capsys: pytest.CaptureFixture[str]) -> None:
-    status, findings = report(capsys, f"{apps}:bare")
+    status, findings = report(capsys, f"{apps}:bare", "--framing", "content-length")
     assert status == 0
-    warned = [message for each, message in said(findings, "mcp") if each == "warn"]
-    assert [message.partition(":")[0].partition(" ")[0] for message in warned] == ["no", "tool", "prompt"]
-    assert "no description" in warned[1]
-    assert "the name has 70 characters" in warned[1]
-    assert "the input schema has anyOf at the top" in warned[1]
-
-
-def test_a_framing_that_the_clients_do_not_speak_is_a_warning(apps: str, capsys: pytest.CaptureFixture[str]) -> None:
-    _, findings = report(capsys, f"{apps}:bare", "--framing", "content-length")
-    assert said(findings, "mcp")[0] == (
-        "warn",
-        "clients of mcp use --framing newline, and the framing is content-length",
-    )
+    framing, instructions, tool, prompt = (message for each, message in said(findings, "mcp") if each == "warn")
+    assert framing == "clients of mcp use --framing newline, and the framing is content-length"
+    assert instructions.startswith("no instructions")
+    assert "the name has 70 characters" in tool
+    assert "no description" in tool
+    assert "the input schema has anyOf at the top" in tool
+    assert prompt == "prompt ask: no description"
 
 
 # Servers that are not ours

@@ -18,7 +18,7 @@ from ...client import ClientError, EndBounds, Peer, RemoteError, ServerProcess, 
 from ...client.dialects import DIALECTS
 from ...errors.printable import cut
 from .checks import Finding, Status
-from .trial import error_line
+from .log_lines import error_line
 
 if TYPE_CHECKING:
     from ...errors.codes import DialectName

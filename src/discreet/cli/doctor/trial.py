@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from time import monotonic
 from typing import IO, Final, final
 
@@ -18,6 +17,7 @@ from ...daemon.settings.table import FramingSetting
 from ...errors.codes import DialectChoice
 from ...errors.type_building import decoder_for
 from .checks import Finding
+from .log_lines import MAX_QUOTE_CHARS, error_line, log_lines
 
 REPLY_SECONDS: Final = 10.0
 """How long to wait for the reply, with the imports of apps in it."""
@@ -33,8 +33,6 @@ _MAX_LENGTH_DIGITS: Final = 18
 """Digits of a Content-Length."""
 MAX_OUTPUT_BYTES: Final = 16 * 1024 * 1024
 """How much of the beginning of each of the daemon's streams is kept: more than one reply and the log of a start."""
-_MAX_QUOTE_CHARS: Final = 200
-"""Characters of a line on stderr that are quoted."""
 
 
 class TrialResult(Struct, frozen=True):
@@ -52,29 +50,15 @@ class TrialResult(Struct, frozen=True):
     """A process outlived the daemon and kept its stdout or stderr open."""
 
 
-class _Reply(Struct, frozen=True):
-    id: int
-    result: msgspec.Raw
-
-
 class _Error(Struct, frozen=True):
     code: int
     message: str
 
-    def __str__(self) -> str:
-        return f"{self.code} {self.message[:_MAX_QUOTE_CHARS]}"
 
-
-class _Refusal(Struct, frozen=True):
+class _Reply(Struct, frozen=True):
     id: int
-    error: _Error
-
-
-class _LogLine(Struct, frozen=True):
-    event: str
-    level: str = ""
-    dialect: DialectChoice = "plain"
-    exc: str = ""
+    result: msgspec.Raw = msgspec.Raw(b"")
+    error: _Error | None = None
 
 
 def run_trial(
@@ -128,7 +112,7 @@ def trial_findings(trial: TrialResult, framing: FramingSetting, drain_timeout: f
     yield _end_finding(trial, drain_timeout)
     if trial.output_held:
         yield Finding("end", "warn", "a process outlived the daemon and kept its output open")
-    stray = sum(line.event.endswith(".stray") for line in _log_lines(trial.log))
+    stray = sum(line.event.endswith(".stray") for line in log_lines(trial.log))
     if stray:
         yield Finding("stdout", "warn", f"the apps wrote to stdout or stderr, {stray} times; it went to the log")
 
@@ -172,12 +156,13 @@ def _reply_finding(trial: TrialResult, framing: FramingSetting) -> Finding:
     line = error_line(trial.log)
     because = f"; stderr: {line}" if line else ""
     try:
-        return Finding("reply", "fail", f"initialize was refused with {decoder_for(_Refusal)(body).error}{because}")
+        reply = decoder_for(_Reply)(body)
     except msgspec.DecodeError:
-        pass  # as it should be
-    try:
-        decoder_for(_Reply)(body)
-    except msgspec.DecodeError:
+        reply = _Reply(0)
+    if reply.error is not None:
+        said = f"{reply.error.code} {reply.error.message[:MAX_QUOTE_CHARS]}"
+        return Finding("reply", "fail", f"initialize was refused with {said}{because}")
+    if not bytes(reply.result):
         return Finding("reply", "fail", f"initialize was not answered{because}")
     if trial.replied is None:
         return Finding("reply", "fail", "initialize was answered only at the end of input")
@@ -211,28 +196,7 @@ def declared_dialect(command: Sequence[str], seconds: float = REPLY_SECONDS) -> 
     finally:
         _end(process)
     log.wait_for_end(_KILL_SECONDS)
-    return next((line.dialect for line in _log_lines(log.content) if line.event == "daemon.started"), "plain")
-
-
-def error_line(log: bytes) -> str:
-    """Return the line that a failed start writes for people; else the first error of the log; else the last line."""
-    lines = [line for line in log.decode("utf-8", "backslashreplace").splitlines() if line.strip()]
-    told = (line for line in lines if line.startswith("discreet: "))
-    errors = (_in_brief(line) for line in _log_lines(log) if line.level == "error")
-    return next(chain(told, errors, reversed(lines)), "")[:_MAX_QUOTE_CHARS]
-
-
-def _in_brief(line: _LogLine) -> str:
-    *_, cause = line.exc.splitlines() or [""]
-    return f"{line.event}: {cause}" if cause else line.event
-
-
-def _log_lines(log: bytes) -> Iterator[_LogLine]:
-    for line in log.splitlines():
-        try:
-            yield decoder_for(_LogLine)(line)
-        except msgspec.DecodeError:
-            continue  # not a log line, but the one for people that a failed start writes
+    return next((line.dialect for line in log_lines(log.content) if line.event == "daemon.started"), "plain")
 
 
 def _framed(body: bytes) -> bytes:
