@@ -238,6 +238,51 @@ async def test_a_conversation_that_takes_too_long_is_a_finding() -> None:
     assert finding == Finding("mcp", "fail", "initialize: the conversation took longer than 0.2 s")
 
 
+LANGUAGE_SERVER = """
+import json, os, sys
+def write(message):
+    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    os.write(1, b"Content-Length: %d\\r\\n\\r\\n%b" % (len(body), body))
+while line := sys.stdin.buffer.readline():
+    message = json.loads(sys.stdin.buffer.read(int(line.split()[1]) + 2))
+    if message["method"] == "exit":
+        sys.exit(3)
+    if "id" in message:
+        write({"id": message["id"], "result": {"capabilities": {}}})
+"""
+
+
+@pytest.mark.anyio
+async def test_a_language_server_that_ends_with_a_failure_and_offers_nothing_is_said_so() -> None:
+    command = [sys.executable, "-I", "-c", LANGUAGE_SERVER]
+    findings = await converse(command, "content-length", "lsp", script_of("lsp"))
+    assert [(finding.status, finding.message) for finding in findings] == [
+        ("ok", "server: without a name"),
+        ("ok", "positions are utf-16 for an editor that offers utf-8, utf-16 and utf-32"),
+        ("warn", "announces nothing: an editor will send documents and ask nothing"),
+        ("fail", "ended with status 3 after shutdown and exit"),
+    ]
+
+
+AGENT = """if message["method"] == "initialize":
+        reply = {"result": {"protocolVersion": 1, "authMethods": {methods}}}
+    else:
+        reply = {"error": {"code": -32000, "message": "Authentication required"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **reply}), flush=True)
+"""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("methods", "status"), [('[{"id": "key", "name": "A key"}]', "warn"), ("[]", "fail")])
+async def test_a_session_that_wants_a_sign_in_is_a_failure_only_where_there_is_no_way_to(
+    methods: str, status: str
+) -> None:
+    command = [sys.executable, "-I", "-c", PEER.replace("{body}", AGENT.replace("{methods}", methods))]
+    *_, signing_in, session = await converse(command, "newline", "acp", script_of("acp"))
+    assert signing_in.message == ("ways to sign in: key" if status == "warn" else "ways to sign in: none")
+    assert (session.check, session.status) == ("acp", status)
+
+
 # What models refuse
 
 

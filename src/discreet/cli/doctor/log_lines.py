@@ -26,11 +26,13 @@ class LogLine(Struct, frozen=True):
 
 
 def error_line(log: bytes) -> str:
-    """Return the line that a failed start writes for people; else the first error of the log; else the last line."""
+    """Return the line that a failed start writes for people; else the first error of the log; else the last line that is
+    no event of the log."""
     lines = [line for line in log.decode("utf-8", "backslashreplace").splitlines() if line.strip()]
     told = (line for line in lines if line.startswith("discreet: "))
     errors = (_in_brief(line) for line in log_lines(log) if line.level == "error")
-    return next(chain(told, errors, reversed(lines)), "")[:MAX_QUOTE_CHARS]
+    others = (line for line in reversed(lines) if not line.startswith("{"))
+    return next(chain(told, errors, others), "")[:MAX_QUOTE_CHARS]
 
 
 def _in_brief(line: LogLine) -> str:

@@ -104,12 +104,11 @@ def _note_commands(conversation: Conversation, provider: Any) -> None:
 async def _end(conversation: Conversation) -> None:
     await conversation.ask("shutdown")
     await conversation.peer.notify("exit")
-    with anyio.move_on_after(END_SECONDS) as limit:
+    with anyio.move_on_after(END_SECONDS):
         status = await conversation.process.wait()
-    if limit.cancelled_caught:
-        conversation.note(f"still runs {END_SECONDS:g} s after shutdown and exit", "fail")
-    else:
         conversation.note(f"ended with status {status} after shutdown and exit", "ok" if status == 0 else "fail")
+        return
+    conversation.note(f"still runs {END_SECONDS:g} s after shutdown and exit", "fail")
 
 
 SCRIPT: Final = Script(_hello(), talk)

@@ -17,7 +17,7 @@ from ...daemon.settings.table import FramingSetting
 from ...errors.codes import DialectChoice
 from ...errors.type_building import decoder_for
 from .checks import Finding
-from .log_lines import MAX_QUOTE_CHARS, error_line, log_lines
+from .log_lines import MAX_QUOTE_CHARS, LogLine, error_line, log_lines
 
 REPLY_SECONDS: Final = 10.0
 """How long to wait for the reply, with the imports of apps in it."""
@@ -159,13 +159,13 @@ def _reply_finding(trial: TrialResult, framing: FramingSetting) -> Finding:
         reply = decoder_for(_Reply)(body)
     except msgspec.DecodeError:
         reply = _Reply(0)
+    if trial.replied is None and reply.id:
+        return Finding("reply", "fail", f"initialize was answered only at the end of input{because}")
     if reply.error is not None:
         said = f"{reply.error.code} {reply.error.message[:MAX_QUOTE_CHARS]}"
         return Finding("reply", "fail", f"initialize was refused with {said}{because}")
-    if not bytes(reply.result):
+    if trial.replied is None or not bytes(reply.result):
         return Finding("reply", "fail", f"initialize was not answered{because}")
-    if trial.replied is None:
-        return Finding("reply", "fail", "initialize was answered only at the end of input")
     message = f"initialize was answered {trial.replied * 1000:.0f} ms after the start"
     if trial.replied > SLOW_SECONDS:
         return Finding("reply", "warn", f"{message}; some editors and hosts give up after {REPLY_SECONDS:g} s")
@@ -196,7 +196,8 @@ def declared_dialect(command: Sequence[str], seconds: float = REPLY_SECONDS) -> 
     finally:
         _end(process)
     log.wait_for_end(_KILL_SECONDS)
-    return next((line.dialect for line in log_lines(log.content) if line.event == "daemon.started"), "plain")
+    started = (line for line in log_lines(log.content) if line.event == "daemon.started")
+    return next(started, LogLine("")).dialect
 
 
 def _framed(body: bytes) -> bytes:
