@@ -72,9 +72,10 @@ class Conversation:
     async def settle(self, method: str) -> None:
         """Wait until the daemon has sent what it began to send before now. `method` is one that it does not know.
 
-        The answer to the second question is written in a later turn of its event loop than that to the first.
+        The first answer may come before there is an event loop, the second in the turn in which what waited for the loop
+        begins to run, before that or after it. The third comes in a later turn.
         """
-        for _ in range(2):
+        for _ in range(3):
             try:
                 await self.ask(method)
             except RemoteError:
