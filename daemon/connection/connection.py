@@ -66,6 +66,8 @@ class FirstCall:
     def accept(self, call: Call) -> None:
         self._learn(call)
 
+    def read_again(self, body: bytes) -> None: ...
+
 
 @final
 class Connection:

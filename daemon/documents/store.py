@@ -38,6 +38,11 @@ class TextDocument:
         return self._text.value
 
     @property
+    def exact(self) -> str:
+        """The text with the halves of surrogate pairs that the client has in it. `text` has U+FFFD for each."""
+        return self._text.exact
+
+    @property
     def size(self) -> int:
         """About how many bytes it takes."""
         return self._text.size

@@ -19,7 +19,7 @@ from . import envelope
 from .envelope import CANCEL_REQUEST
 
 if TYPE_CHECKING:
-    from .envelope import Call, Rendering
+    from .envelope import Call, Message, Rendering
 
 
 class Ignored(msgspec.Struct, frozen=True):
@@ -88,6 +88,10 @@ class Dialect:
 
     def receive(self, call: Call) -> Failure | Ignored | None:
         """Look at a call before anything else does, in the order of arrival: None lets it pass. Only where `guarded`."""
+
+    def read_again(self, body: bytes) -> Message | None:
+        """The message that stands in a body which is no JSON, strictly speaking; None where that is to be refused."""
+        return None
 
     def encode_failure(self, call_id: bytes, failure: Failure) -> bytes:
         """The response that answers the request of this id (a JSON text) with a failure."""

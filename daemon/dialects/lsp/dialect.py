@@ -16,7 +16,8 @@ from ...logs import log
 from ...memory import MemoryBudget
 from ...rpc import envelope
 from ...rpc.dialect import IGNORED, Dialect, Events, Ignored
-from ...rpc.envelope import Call
+from ...rpc.envelope import Call, Message, NoJson
+from ...rpc.text import without_unpaired
 
 State: TypeAlias = Literal["new", "initializing", "initialized", "shutdown"]
 
@@ -31,6 +32,12 @@ SYNC_PREFIXES: Final = ("textDocument/did", "notebookDocument/did")
 
 class _PartialResult(msgspec.Struct):
     partial_result_token: str | int | None = msgspec.field(name="partialResultToken", default=None)
+
+
+class _MendedCall(Call, gc=False):
+    """A call that came with unpaired surrogates. Its params have U+FFFD for each; `exact` is the body that came."""
+
+    exact: bytes = b""
 
 
 class PartialResults(Events):
@@ -136,9 +143,10 @@ class LspDialect(Dialect):
         if call.method not in SYNC_METHODS:
             return
         documents, before = self._documents, self._held
+        exact = call.exact if isinstance(call, _MendedCall) else b""
         try:
-            synchronise(documents, call.method, call.params)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            synchronise(documents, call.method, call.params, exact)
+        except (msgspec.DecodeError, ValueError, RecursionError):
             log.warning("document.unreadable_change", method=call.method)
         self._held = documents.size
         if self._held > before and not self._memory.fits(self._held - before):
@@ -153,6 +161,18 @@ class LspDialect(Dialect):
         log.error("document.refused", method=call.method, size=self._documents[uri].size)
         self._documents.close(uri)
         self._held = self._documents.size
+
+    def read_again(self, body: bytes) -> Message | None:
+        """Editors that count in UTF-16 send half a surrogate pair when the user or a tool changes the other half."""
+        mended = without_unpaired(body)
+        if mended is None:
+            return None
+        message = envelope.decode(mended)
+        if isinstance(message, Call):
+            if rb"\ufffd" in (message.id or b""):  # then its caller would not know the answer
+                return None
+            return _MendedCall(message.method, message.id, message.params, message.metadata, size=len(body), exact=body)
+        return None if isinstance(message, NoJson) else message
 
     def _cancel_progress(self, call: Call) -> None:
         try:

@@ -41,7 +41,7 @@ class _Kept(msgspec.Struct):
     capabilities: dict[str, Any]
     name: str
     version: str
-    documents: list[tuple[str, str, int, str]]
+    documents: list[tuple[str, str, int, bytes]]
     notebooks: list[tuple[str, str, int, Any, list[NotebookCell]]]
 
 
@@ -104,7 +104,10 @@ class LspSession:
             dict(client.capabilities),
             client.name,
             client.version,
-            [(d.uri, d.language_id, d.version, d.text) for d in self.documents.values()],
+            [
+                (d.uri, d.language_id, d.version, d.exact.encode("utf-8", "surrogatepass"))
+                for d in self.documents.values()
+            ],
             [(n.uri, n.notebook_type, n.version, n.metadata, n.cells) for n in self.documents.notebooks.values()],
         )
         return msgspec.msgpack.encode(kept)
@@ -187,8 +190,8 @@ class LspSession:
         self.documents.encoding = kept.encoding
         if kept.initialized:
             self.dialect.state = "initialized"
-        for document in kept.documents:
-            self.documents.open(*document)
+        for uri, language, version, text in kept.documents:
+            self.documents.open(uri, language, version, text.decode("utf-8", "surrogatepass"))
         for uri, notebook_type, version, metadata, cells in kept.notebooks:
             self.documents.notebooks[uri] = NotebookDocument(uri, notebook_type, version, metadata, cells)
         if kept.initialized:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
-from ....errors.type_building import decoder_for
+from ....errors.type_building import convert, decoder_for
 from ...documents.store import Documents, NotebookDocument, Position, TextDocument
+from ...documents.text import shown
 from .generated import documents as text
 from .generated import notebooks as notebook
 
@@ -94,7 +96,27 @@ SYNC_METHODS: Final[dict[str, tuple[type[msgspec.Struct], Apply]]] = {
 }
 
 
-def synchronise(documents: Documents, method: str, params: msgspec.Raw | None) -> None:
-    """Apply one notification. Raises `msgspec.DecodeError` for params that are none of this method."""
+def synchronise(documents: Documents, method: str, params: msgspec.Raw | None, exact: bytes = b"") -> None:
+    """Apply one notification. `exact` is the body as it came, if it has unpaired surrogates.
+
+    Raises `msgspec.DecodeError`, `ValueError` or `RecursionError` for params that are none of this method.
+    """
     params_type, apply = SYNC_METHODS[method]
-    apply(documents, decoder_for(params_type)(params or b"{}"))
+    if exact:
+        given = convert(_with_exact_texts(json.loads(exact).get("params")), params_type)
+    else:
+        given = decoder_for(params_type)(params or b"{}")
+    apply(documents, given)
+
+
+def _with_exact_texts(value: Any, name: str = "", keep: bool = True) -> Any:  # Any: JSON
+    """The value with U+FFFD for unpaired surrogates wherever they stand, but for the texts of documents."""
+    match value:
+        case str():
+            return value if keep and name == "text" else shown(value)
+        case list():
+            return [_with_exact_texts(item, "", keep) for item in value]
+        case dict():
+            return {shown(key): _with_exact_texts(item, key, keep and key != "metadata") for key, item in value.items()}
+        case _:
+            return value
