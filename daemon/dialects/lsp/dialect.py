@@ -97,6 +97,7 @@ class LspDialect(Dialect):
         self._on_initialized = on_initialized
         self._on_progress_cancelled = on_progress_cancelled
         self._held = 0
+        self._hello = b""
         self.state: State = "new"
 
     def receive(self, call: Call) -> Failure | Ignored | None:
@@ -106,7 +107,7 @@ class LspDialect(Dialect):
         if call.method == "initialize":
             if call.id is None:
                 return IGNORED
-            self.state = "initializing"  # until the handler has a result
+            self.state, self._hello = "initializing", call.id  # until the handler has a result
         elif call.method == "shutdown":
             self.state = "shutdown"
         return self._take_notification(call) if call.id is None else None
@@ -182,6 +183,8 @@ class LspDialect(Dialect):
         self._on_progress_cancelled(token)
 
     def encode_failure(self, call_id: bytes, failure: Failure) -> bytes:
+        if self.state == "initializing" and call_id == self._hello:  # the client may try again
+            self.state = "new"
         if isinstance(failure, DomainFailure) and failure.number is not None and failure.details is not None:
             error = {"code": failure.number, "message": failure.message, "data": failure.details}
             return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (call_id, msgspec.json.encode(error))

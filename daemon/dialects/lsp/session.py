@@ -9,6 +9,7 @@ import msgspec
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
+from ....errors.type_building import convert
 from ...documents.store import Documents, NotebookDocument
 from ...documents.text import ENCODINGS, PositionEncoding
 from ...logs import log
@@ -31,6 +32,21 @@ class _ExecuteCommandParams(msgspec.Struct, rename="camel"):
     command: str
     arguments: msgspec.Raw = msgspec.Raw(b"[]")
     work_done_token: str | int | None = None
+
+
+class _General(msgspec.Struct, rename="camel"):
+    position_encodings: list[str] | None = None
+
+
+class _Capabilities(msgspec.Struct):
+    general: _General | None = None
+
+
+class _Hello(msgspec.Struct, rename="camel"):
+    """What the server itself needs of `initialize`. Nothing else is checked: editors send what they like."""
+
+    process_id: int | None = None
+    capabilities: _Capabilities | None = None
 
 
 class _Kept(msgspec.Struct):
@@ -129,20 +145,16 @@ class LspSession:
         @service.query("initialize", errors=list(dict.fromkeys(error for hook in hooks for error in hook.errors)))
         async def initialize_services(ctx: Context, params: dict[str, Any] | list[Any] | None, /) -> dict[str, Any]:
             """Say what the server can do."""
-            try:
-                return self._result(await run_initializers(ctx, hooks, self._meet(params)))
-            except BaseException:  # the client may try again
-                self.dialect.state = "new"
-                raise
+            return self._result(await run_initializers(ctx, hooks, self._meet(params)))
 
         spec = service.operations[-1]
         service.operations[-1] = msgspec.structs.replace(spec, uses=frozenset(hook.name for hook in hooks))
 
     def _meet(self, given: dict[str, Any] | list[Any] | None) -> dict[str, Any]:
-        params = given if isinstance(given, dict) else {}
+        params = _read_hello(given)
         pid = params.get("processId")
-        if type(pid) is int:
-            self._life.watch_client(pid)
+        if pid is not None:
+            self._life.watch_client(int(pid))
         client = client_info(params, VERSION)
         self._surface.meet(client)
         self.documents.encoding = chosen_encoding(client.capabilities)
@@ -204,11 +216,32 @@ def _as_needed(spec: OperationSpec) -> OperationSpec:
     return msgspec.structs.replace(spec, mode="forward") if spec.name == "workspace/executeCommand" else spec
 
 
+def _read_hello(given: dict[str, Any] | list[Any] | None) -> dict[str, Any]:
+    """The params of `initialize`. An empty array counts as an empty object, since that is how clients in Lua write one.
+
+    Raises `FailureError(InvalidParams)`.
+    """
+    params = given or {}
+    if isinstance(params, dict):
+        capabilities = params.get("capabilities")
+        if isinstance(capabilities, dict):
+            params["capabilities"] = {name: {} if value == [] else value for name, value in capabilities.items()}
+        elif capabilities == []:
+            params["capabilities"] = {}
+    try:
+        convert(params, _Hello)
+    except msgspec.ValidationError:
+        from ...operations.input_errors import find_input_error  # late: most clients know how to say hello
+
+        raise FailureError(find_input_error(_Hello, msgspec.json.encode(params))) from None
+    assert isinstance(params, dict)
+    return params
+
+
 def chosen_encoding(capabilities: Mapping[str, Any]) -> PositionEncoding:
     """The first encoding of positions that the client names and we know; LSP's own default where it names none."""
     general = capabilities.get("general")
-    named = general.get("positionEncodings") if isinstance(general, Mapping) else None
-    for encoding in named if isinstance(named, list) else ():
+    for encoding in (general.get("positionEncodings") if isinstance(general, Mapping) else None) or ():
         if encoding in ENCODINGS:
             return encoding  # type: ignore[no-any-return]
     return "utf-16"
