@@ -227,6 +227,7 @@ class Connection:
     def close(self) -> None:
         """Take no part in the scheduling any more, and free what is queued for the client."""
         self.host.scheduler.detach(self._client)
+        self._session.dialect.close()
         self.writer.close()
 
     # -- handing the transport on ------------------------------------------------------------------------------

@@ -11,6 +11,9 @@ from typing import Any, Final, NamedTuple, final
 
 from .text import Change, PositionEncoding, Text, index_of
 
+DOCUMENT_BYTES: Final = 1024
+"""What a document takes beside its lines and its URI, rounded up (CPython, 64 bit)."""
+
 
 class Position(NamedTuple):
     """A place in a text. Both count from 0; `character` in units of the encoding that was agreed on."""
@@ -44,8 +47,8 @@ class TextDocument:
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes."""
-        return self._text.size
+        """How many bytes it takes at most."""
+        return self._text.size + 4 * len(self.uri) + DOCUMENT_BYTES
 
     @property
     def lines(self) -> list[str]:
@@ -94,9 +97,11 @@ class TextDocument:
 
 @final
 class NotebookDocument:
-    """One open notebook. `cells` are as the client sent them; their texts are documents of their own."""
+    """One open notebook. `cells` are as the client sent them; their texts are documents of their own. `size` is about how
+    many bytes it takes without those.
+    """
 
-    __slots__ = ("cells", "metadata", "notebook_type", "uri", "version")
+    __slots__ = ("cells", "metadata", "notebook_type", "size", "uri", "version")
 
     def __init__(
         self, uri: str, notebook_type: str, version: int, metadata: Any, cells: list[Any]
@@ -106,15 +111,17 @@ class NotebookDocument:
         self.version = version
         self.metadata = metadata
         self.cells = cells
+        self.size = 0
 
 
 @final
 class Documents(Mapping[str, TextDocument]):
-    """The open text documents by their URI, those of notebooks' cells among them."""
+    """The open text documents by their URI, those of notebooks' cells among them. `size` is about how many bytes all take."""
 
     def __init__(self, encoding: PositionEncoding = "utf-16") -> None:
         self.encoding: PositionEncoding = encoding
         self.notebooks: Final[dict[str, NotebookDocument]] = {}
+        self.size = 0
         self._open: dict[str, TextDocument] = {}
 
     def __getitem__(self, uri: str) -> TextDocument:
@@ -128,15 +135,34 @@ class Documents(Mapping[str, TextDocument]):
         return len(self._open)
 
     def open(self, uri: str, language_id: str, version: int, text: str) -> None:
-        self._open[uri] = TextDocument(uri, language_id, version, text, self.encoding)
+        self.close(uri)
+        self._open[uri] = document = TextDocument(uri, language_id, version, text, self.encoding)
+        self.size += document.size
+
+    def change(self, uri: str, version: int, changes: list[Change]) -> None:
+        document = self._open.get(uri)
+        if document is not None:
+            self.size -= document.size
+            document.change(version, changes)
+            self.size += document.size
 
     def close(self, uri: str) -> None:
-        self._open.pop(uri, None)
+        document = self._open.pop(uri, None)
+        if document is not None:
+            self.size -= document.size
 
-    @property
-    def size(self) -> int:
-        """About how many bytes the texts take."""
-        return sum(document.size for document in self._open.values())
+    def keep_notebook(self, notebook: NotebookDocument, size: int) -> None:
+        """Keep a notebook that was opened or changed, and takes so many bytes now."""
+        self.close_notebook(notebook.uri)
+        self.notebooks[notebook.uri] = notebook
+        notebook.size = size
+        self.size += size
+
+    def close_notebook(self, uri: str) -> None:
+        """Close a notebook. The texts of its cells stay open."""
+        notebook = self.notebooks.pop(uri, None)
+        if notebook is not None:
+            self.size -= notebook.size
 
 
 def _is_word(char: str) -> bool:

@@ -116,6 +116,9 @@ class Dialect:
     asks: bool = True
     """Whether the client answers requests of ours."""
 
+    def close(self) -> None:
+        """The client has gone: give back what is held for it."""
+
     def drain(self) -> None:
         """The daemon is about to end: what only waits may end now."""
 

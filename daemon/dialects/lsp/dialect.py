@@ -139,29 +139,34 @@ class LspDialect(Dialect):
         return None if method in self._declared or method == "$/setTrace" else IGNORED
 
     def _synchronise(self, call: Call) -> None:
-        from .sync import SYNC_METHODS, synchronise  # late: nothing is open before the handshake is answered
+        """A document that can't be kept as the client has it now is closed: rather none than an old one."""
+        from .sync import SYNC_METHODS, discard, named_in, synchronise  # late: nothing is open before the handshake
 
         if call.method not in SYNC_METHODS:
             return
-        documents, before = self._documents, self._held
+        documents = self._documents
         exact = call.exact if isinstance(call, _MendedCall) else b""
         try:
-            synchronise(documents, call.method, call.params, exact)
+            touched = synchronise(documents, call.method, call.params, exact)
         except (msgspec.DecodeError, ValueError, RecursionError):
+            touched = named_in(call.params)
             log.warning("document.unreadable_change", method=call.method)
-        self._held = documents.size
-        if self._held > before and not self._memory.fits(self._held - before):
-            self._close_changed(call)  # rather no document than one that the client has changed since
-        self._memory.add("documents", self._held - before)
+            discard(documents, touched)
+        more = documents.size - self._held
+        if more > 0 and not self._memory.fits(more):
+            log.error("document.refused", method=call.method, size=more)
+            discard(documents, touched)
+        self.count()
 
-    def _close_changed(self, call: Call) -> None:
-        try:
-            uri = decoder_for(_DocumentParams)(call.params or b"{}").text_document.uri
-        except msgspec.DecodeError:  # a notebook's: its cells count, and are at most what one message holds
-            return
-        log.error("document.refused", method=call.method, size=self._documents[uri].size)
-        self._documents.close(uri)
-        self._held = self._documents.size
+    def count(self) -> None:
+        """Count what the open documents take now."""
+        size = self._documents.size
+        self._memory.add("documents", size - self._held)
+        self._held = size
+
+    def close(self) -> None:
+        self._memory.add("documents", -self._held)
+        self._held = 0
 
     def read_again(self, body: bytes) -> Message | None:
         """Editors that count in UTF-16 send half a surrogate pair when the user or a tool changes the other half."""
@@ -196,10 +201,3 @@ class LspDialect(Dialect):
 
 class _ProgressCancel(msgspec.Struct):
     token: str | int
-
-
-class _DocumentParams(msgspec.Struct, rename="camel"):
-    class Document(msgspec.Struct):
-        uri: str
-
-    text_document: Document

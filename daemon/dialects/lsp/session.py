@@ -197,6 +197,8 @@ class LspSession:
 
     def _restore(self, kept: _Kept) -> None:
         """Go on where the program before this one stopped. What the server announces may have changed: it is registered."""
+        from .sync import keep_notebook  # late: most sessions begin anew
+
         info = {"clientInfo": {"name": kept.name, "version": kept.version}, "capabilities": kept.capabilities}
         self._surface.meet(client_info(info, VERSION))
         self.documents.encoding = kept.encoding
@@ -204,8 +206,9 @@ class LspSession:
             self.dialect.state = "initialized"
         for uri, language, version, text in kept.documents:
             self.documents.open(uri, language, version, text.decode("utf-8", "surrogatepass"))
-        for uri, notebook_type, version, metadata, cells in kept.notebooks:
-            self.documents.notebooks[uri] = NotebookDocument(uri, notebook_type, version, metadata, cells)
+        for notebook in kept.notebooks:
+            keep_notebook(self.documents, NotebookDocument(*notebook))
+        self.dialect.count()
         if kept.initialized:
             self._register()
 

@@ -119,7 +119,16 @@ async def test_a_request_sees_all_changes_before_it_even_if_the_authors_handler_
             assert answer["result"]["contents"] == f"{version}:w{version}"
 
 
-async def test_what_can_not_be_read_of_a_change_leaves_the_document(serving: Any) -> None:
+async def test_a_change_that_can_not_be_read_closes_the_document_rather_than_leave_it_old(serving: Any) -> None:
+    async with serving(language()) as wire:
+        await shake_hands(wire)
+        await wire.send(opened("abc"), note("textDocument/didChange", {"textDocument": {"uri": URI, "version": "x"}}))
+        assert (await wire.call("textDocument/hover", WHERE))["error"]["code"] == -32603
+        await wire.send(opened("def"))
+        assert (await wire.call("textDocument/hover", WHERE))["result"]["contents"] == "1:def"
+
+
+async def test_a_change_of_nobody_knows_what_leaves_the_documents(serving: Any) -> None:
     async with serving(language()) as wire:
         await shake_hands(wire)
         await wire.send(opened("abc"), note("textDocument/didChange", {"textDocument": 3}), note("$/unknown"))
