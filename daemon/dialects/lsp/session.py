@@ -20,7 +20,7 @@ from ...services.builtins import Life
 from ...services.handshake import client_info, run_initializers
 from ..surface import Surface
 from .capabilities import Announcement, announcement, command_of, has_capability
-from .dialect import LspDialect
+from .dialect import LspDialect, State
 from .generated.notebooks import NotebookCell
 
 VERSION: Final = "3.17"
@@ -50,10 +50,13 @@ class _Hello(msgspec.Struct, rename="camel"):
 
 
 class _Kept(msgspec.Struct):
-    """What a reload hands on: the client sends neither its handshake nor its documents again."""
+    """What a reload hands on: the client sends neither its handshake nor its documents again. `registered` are the options
+    of what is registered with the client, by method and as JSON texts; None before it has said `initialized`.
+    """
 
     encoding: PositionEncoding
-    initialized: bool
+    state: State
+    registered: dict[str, bytes] | None
     capabilities: dict[str, Any]
     name: str
     version: str
@@ -76,10 +79,10 @@ class LspSession:
             self.documents,
             frozenset(spec.name for spec in self._specs),
             surface.host.memory,
-            self._register,
+            self._on_initialized,
             self._cancel_progress,
         )
-        self._registered = False
+        self._registered: dict[str, bytes] | None = None
         self._kept = msgspec.msgpack.decode(state, type=_Kept) if state else None
 
     def services(self) -> Iterable[Service]:
@@ -116,7 +119,8 @@ class LspSession:
         client = self._surface.context_host.client
         kept = _Kept(
             self.documents.encoding,
-            self.dialect.state not in ("new", "initializing"),
+            self.dialect.state,
+            self._registered,
             dict(client.capabilities),
             client.name,
             client.version,
@@ -175,25 +179,39 @@ class LspSession:
         if cancel is not None:
             cancel()
 
-    def _register(self) -> None:
-        if self._registered:
-            return
-        self._registered = True
-        registrations = [
-            {"id": one.method, "method": one.method, "registerOptions": one.options}
-            for one in self._announcement.registrations
-            if has_capability(self._surface.context_host.client.capabilities, one.client_capability)
-        ]
-        if registrations:
-            self._surface.host.spawn(lambda: self._ask_to_register(registrations))
+    def _on_initialized(self) -> None:
+        if self._registered is None:
+            self._register({})
 
-    async def _ask_to_register(self, registrations: list[dict[str, Any]]) -> None:
+    def _register(self, before: dict[str, bytes]) -> None:
+        """Register what has no server capability, where the client can. `before` is what a program before this one did."""
+        can = self._surface.context_host.client.capabilities
+        now = {
+            one.method: msgspec.json.encode(one.options)
+            for one in self._announcement.registrations
+            if has_capability(can, one.client_capability)
+        }
+        self._registered = now
+        gone = [{"id": method, "method": method} for method in before if before[method] != now.get(method)]
+        new = [
+            {"id": method, "method": method, "registerOptions": msgspec.Raw(options)}
+            for method, options in now.items()
+            if before.get(method) != options
+        ]
+        if gone or new:
+            self._surface.host.spawn(lambda: self._ask_to_register(gone, new))
+
+    async def _ask_to_register(self, gone: list[dict[str, Any]], new: list[dict[str, Any]]) -> None:
+        if gone:
+            await self._ask("client/unregisterCapability", {"unregisterations": gone}, gone)  # LSP's own spelling
+        if new:
+            await self._ask("client/registerCapability", {"registrations": new}, new)
+
+    async def _ask(self, method: str, params: dict[str, Any], about: list[dict[str, Any]]) -> None:
         try:
-            await self._surface.context_host.ask(
-                "client/registerCapability", {"registrations": registrations}, REGISTER_SECONDS
-            )
+            await self._surface.context_host.ask(method, params, REGISTER_SECONDS)
         except (ClientRefused, TimeoutError) as exc:
-            log.warning("registration.refused", methods=[one["method"] for one in registrations], error=str(exc))
+            log.warning("registration.refused", methods=[one["method"] for one in about], error=str(exc))
 
     def _restore(self, kept: _Kept) -> None:
         """Go on where the program before this one stopped. What the server announces may have changed: it is registered."""
@@ -202,15 +220,14 @@ class LspSession:
         info = {"clientInfo": {"name": kept.name, "version": kept.version}, "capabilities": kept.capabilities}
         self._surface.meet(client_info(info, VERSION))
         self.documents.encoding = kept.encoding
-        if kept.initialized:
-            self.dialect.state = "initialized"
+        self.dialect.state = "new" if kept.state == "initializing" else kept.state
         for uri, language, version, text in kept.documents:
             self.documents.open(uri, language, version, text.decode("utf-8", "surrogatepass"))
         for notebook in kept.notebooks:
             keep_notebook(self.documents, NotebookDocument(*notebook))
         self.dialect.count()
-        if kept.initialized:
-            self._register()
+        if kept.registered is not None:
+            self._register(kept.registered)
 
 
 def _as_needed(spec: OperationSpec) -> OperationSpec:
