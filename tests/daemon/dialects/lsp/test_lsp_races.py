@@ -199,7 +199,9 @@ def test_no_request_sees_an_old_document_and_each_gets_one_answer(
     backend: str, encoding: str, chosen: list[tuple[str, int, Any]], ending: str, cuts: list[int]
 ) -> None:
     editor = Editor(encoding)
-    for step in chosen:
+    opened = [("open", number, "😀é\r\na😀b") for number in range(len(URIS))]
+    last = [("thread", number, None) for number in range(len(URIS))]
+    for step in (*opened, *chosen, *last):
         editor.step(*step)
     hello = {"capabilities": {"general": {"positionEncodings": [encoding]}}}
     begin = [{"id": 0, "method": "initialize", "params": hello}, {"method": "initialized", "params": {}}]
