@@ -24,17 +24,15 @@ class Position(NamedTuple):
 
 @final
 class TextDocument:
-    """One open document, as of the last change that was read. `version` is the client's own. Any thread may read it; what
-    it reads one after the other may be of different versions.
-    """
+    """One version of an open document, which never changes, so that any thread may read it. `version` is the client's own."""
 
     __slots__ = ("_text", "language_id", "uri", "version")
 
-    def __init__(self, uri: str, language_id: str, version: int, text: str, encoding: PositionEncoding) -> None:
+    def __init__(self, uri: str, language_id: str, version: int, text: Text) -> None:
         self.uri: Final = uri
-        self.language_id = language_id
-        self.version = version
-        self._text = Text(text, encoding)
+        self.language_id: Final = language_id
+        self.version: Final = version
+        self._text: Final = text
 
     @property
     def text(self) -> str:
@@ -89,10 +87,9 @@ class TextDocument:
             end += 1
         return line[start:end]
 
-    def change(self, version: int, changes: list[Change]) -> None:
-        """Apply all of these changes, one after the other."""
-        self._text = self._text.changed(changes)
-        self.version = version
+    def changed(self, version: int, changes: list[Change]) -> TextDocument:
+        """The document after all of these changes, one after the other."""
+        return TextDocument(self.uri, self.language_id, version, self._text.changed(changes))
 
 
 @final
@@ -135,16 +132,17 @@ class Documents(Mapping[str, TextDocument]):
         return len(self._open)
 
     def open(self, uri: str, language_id: str, version: int, text: str) -> None:
-        self.close(uri)
-        self._open[uri] = document = TextDocument(uri, language_id, version, text, self.encoding)
-        self.size += document.size
+        self._keep(TextDocument(uri, language_id, version, Text(text, self.encoding)))
 
     def change(self, uri: str, version: int, changes: list[Change]) -> None:
         document = self._open.get(uri)
         if document is not None:
-            self.size -= document.size
-            document.change(version, changes)
-            self.size += document.size
+            self._keep(document.changed(version, changes))
+
+    def _keep(self, document: TextDocument) -> None:
+        before = self._open.get(document.uri)
+        self.size += document.size - (0 if before is None else before.size)
+        self._open[document.uri] = document
 
     def close(self, uri: str) -> None:
         document = self._open.pop(uri, None)

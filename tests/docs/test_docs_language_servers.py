@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from discreet import lsp
-from discreet.daemon.documents.store import TextDocument
 from discreet.testing import in_memory
 
 PAGE = (Path(__file__).parents[2] / "docs" / "language-servers.md").read_text(encoding="utf-8")
@@ -55,7 +54,7 @@ async def test_the_programs_make_one_server_that_does_what_the_page_says() -> No
 
 def test_what_the_editor_and_a_document_have_is_there_and_nothing_else() -> None:
     assert names("The editor") - {"method"} == public(lsp.Editor) - {"can"}
-    assert names("Documents") | {"offset_at", "position_at", "word_at"} <= public(TextDocument)
+    assert names("Documents") | {"offset_at", "position_at", "word_at"} <= public(lsp.TextDocument)
 
 
 def test_the_settings_of_helix_are_toml() -> None:

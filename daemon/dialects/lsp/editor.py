@@ -73,15 +73,18 @@ class Editor:
 
     # -- telling -----------------------------------------------------------------------------------------------
 
-    def publish_diagnostics(self, uri: str, diagnostics: Sequence[Diagnostic]) -> Sending:
-        """Show these diagnostics of a document, and no others. The version is that of the open document."""
+    def publish_diagnostics(
+        self, uri: str, diagnostics: Sequence[Diagnostic], *, version: int | None = None
+    ) -> Sending:
+        """Show these diagnostics of a document, and no others. Without a `version` they are for the document as it is now."""
         document = self._ctx.documents.get(uri)
-        versioned = document is not None and self.can("textDocument.publishDiagnostics.versionSupport")
+        if version is None and document is not None:
+            version = document.version
         return self._ctx.notify(
             "textDocument/publishDiagnostics",
             PublishDiagnosticsParams(
                 uri=uri,
-                version=document.version if document is not None and versioned else None,
+                version=version if self.can("textDocument.publishDiagnostics.versionSupport") else None,
                 diagnostics=list(diagnostics),
             ),
         )
