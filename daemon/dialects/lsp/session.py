@@ -83,7 +83,7 @@ class LspSession:
             self._cancel_progress,
         )
         self._registered: dict[str, bytes] | None = None
-        self._kept = msgspec.msgpack.decode(state, type=_Kept) if state else None
+        self._kept = msgspec.json.decode(state, type=_Kept) if state else None
 
     def services(self) -> Iterable[Service]:
         if self._kept is not None:
@@ -130,7 +130,7 @@ class LspSession:
             ],
             [(n.uri, n.notebook_type, n.version, n.metadata, n.cells) for n in self.documents.notebooks.values()],
         )
-        return msgspec.msgpack.encode(kept)
+        return msgspec.json.encode(kept)  # clients may send numbers that MessagePack has no room for
 
     # -- the handshake -----------------------------------------------------------------------------------------
 
