@@ -14,7 +14,7 @@ from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
 from ..errors import TaskConflict
-from ..model.states import INACTIVE
+from ..model.states import INACTIVE, INTERRUPTED
 from ..model.types import Part
 from ..stores.failures import log_failure
 from ..stores.interface import CANCEL, RELOAD_PUSH_TARGETS, LogTruncatedError, StoreError, TaskStore
@@ -51,7 +51,7 @@ class Cluster:
         self._spawn = spawn
         self._on_lost = on_lost
         self._shared_poll_seconds = shared_poll_seconds
-        self._seen = (-1, -1)
+        self._seen: tuple[int, int] | None = None
         self._poll_sooner: anyio.Event | None = None
         cache.on_load = self._request_poll
 
@@ -83,19 +83,25 @@ class Cluster:
             await self._adopt_orphans()
         now = (self._store.data_version(), self._cache.loads)
         if now != self._seen:
-            await self._sync()
-            self._seen = now
+            self._seen = now if await self._sync() else None
 
     # -- tasks of others ---------------------------------------------------------------------------------------
 
-    async def _sync(self) -> None:
+    async def _sync(self) -> bool:
+        """Whether everything that is stored by now was seen.
+
+        Not so where this daemon has a task that it has asked a caller about and does not follow yet: its execution is not
+        over, or its commit was not heard of. Another daemon may have changed it, and may never write again.
+        """
         for live in self._cache:
             await self._follow(live)
+        complete = not any(live.state in INTERRUPTED and not live.shared for live in self._cache)
         for request in await self._store.take_owner_requests():
             if request.kind == CANCEL:
                 self._spawn(partial(self._cancel, request.task_id))
             elif request.kind == RELOAD_PUSH_TARGETS:
                 await self._reload_push_targets(request.task_id)
+        return complete
 
     async def _follow(self, live: LiveTask) -> None:
         """Append the events that other daemons have published."""
