@@ -17,9 +17,9 @@ from ..errors import TaskConflict
 from ..model.states import INACTIVE, INTERRUPTED
 from ..model.types import Part
 from ..stores.failures import log_failure
-from ..stores.interface import CANCEL, RELOAD_PUSH_TARGETS, LogTruncatedError, StoreError, TaskStore
+from ..stores.interface import CANCEL, RELOAD_PUSH_TARGETS, DamagedTaskError, LogTruncatedError, StoreError, TaskStore
 from .executor import RequestContext
-from .live_task import LiveTask
+from .live_task import LiveTask, LossReason
 from .runner import Runner
 from .status_messages import ORPHANED_TEXT, fail_task
 from .task_cache import TaskCache
@@ -104,14 +104,23 @@ class Cluster:
         return complete
 
     async def _follow(self, live: LiveTask) -> None:
-        """Append the events that other daemons have published."""
+        """Append the events that other daemons have published. A task whose events can't be read is lost."""
+        try:
+            await self._append_new_events(live)
+        except LogTruncatedError:
+            self._lose(live, "behind")
+        except DamagedTaskError as exc:  # one that can't be read must not keep the others waiting
+            log_failure(exc)
+            self._lose(live, "failed")
+
+    def _lose(self, live: LiveTask, reason: LossReason) -> None:
+        live.lose(reason)
+        self._on_lost(live)
+
+    async def _append_new_events(self, live: LiveTask) -> None:
         while live.shared and live.lost is None:
             before = live.generation
-            try:
-                batch = await self._store.event_log.read(live.id, after=before)
-            except LogTruncatedError:
-                live.lose("behind")
-                return self._on_lost(live)
+            batch = await self._store.event_log.read(live.id, after=before)
             if live.generation != before or not live.shared:  # meanwhile it was changed here: the store will decide
                 return
             for logged in batch:
@@ -142,6 +151,8 @@ class Cluster:
                 live.push_targets = await self._store.load_push_targets(task_id)
         except FailureError:  # the task is gone
             pass
+        except StoreError as exc:  # the other requests are taken, too
+            log_failure(exc)
 
     async def _cancel(self, task_id: str) -> None:
         try:

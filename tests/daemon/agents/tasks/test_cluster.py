@@ -20,9 +20,9 @@ from discreet.daemon.agents.stores.sqlite.schema import COVERED_EVENTS_KEPT
 from discreet.daemon.agents.stores.sqlite.store import SqliteStore
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.task_events import TaskEvents
-from discreet.errors import FailureError, TaskNotCancelable, TimedOut, UnsupportedOperation
+from discreet.errors import FailureError, Internal, TaskNotCancelable, TimedOut, UnsupportedOperation
 from support.daemons import Resumer, Watching, until_ended, watching
-from support.executors import ME, Scripted, ask_then_echo, for_ever, request, task_of, until_state
+from support.executors import ME, Scripted, ask_then_echo, failure_of, for_ever, request, task_of, until_state
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -182,6 +182,46 @@ async def test_a_watcher_sees_what_another_daemon_does_before_the_execution_that
             await polled.wait()  # it has seen that the other daemon wrote, and can't follow it yet
             go_on.set()
         assert watcher.states == [TaskState.WORKING, TaskState.COMPLETED]
+
+
+def damage_new_events_of(path: Path, task_id: str) -> None:
+    with closing(sqlite3.connect(path)) as file, file:
+        (key,) = file.execute("SELECT key FROM tasks WHERE id = ?", (task_id,)).fetchone()
+        file.execute(
+            f"CREATE TRIGGER damage AFTER INSERT ON events WHEN new.task_key = {key}"
+            " BEGIN UPDATE events SET bodies = x'c1' WHERE row = new.row; END"
+        )
+
+
+async def test_a_task_whose_events_can_not_be_read_is_lost_and_the_others_are_followed(
+    daemon_on, tmp_path: Path
+) -> None:
+    path = tmp_path / "tasks.db"
+    go_on = anyio.Event()
+    failures: list[object] = []
+
+    async def publish_later(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        await go_on.wait()
+        await events.artifact("late")
+        await anyio.sleep_forever()
+
+    async def fail(watcher: Watching, handler: RequestHandler, task_id: str) -> None:
+        failures.append(await failure_of(watcher.run(handler, task_id)))
+
+    async with daemon_on(path, Scripted(publish_later)) as one, daemon_on(path, Scripted(for_ever)) as other:
+        bad, good = [await task_of(one, request(at_once=True)) for _ in range(2)]
+        with anyio.fail_after(DEADLINE_SECONDS):
+            async with anyio.create_task_group() as watchers:
+                watcher = Watching()
+                watchers.start_soon(fail, watcher, other, bad.id)
+                await watcher.first.wait()
+                async with watching(other, good.id) as other_watcher:
+                    damage_new_events_of(path, bad.id)
+                    go_on.set()
+                    await other_watcher.second.wait()
+                    await other.cancel(good.id, None, ME)
+        assert failures == [Internal()]
 
 
 @pytest.mark.parametrize("at_once", [False, True])
