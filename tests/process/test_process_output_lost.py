@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux's own devices")
+from support.waits import DEADLINE_SECONDS
 
-SECONDS = 20.0
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux's own devices")
 
 REQUEST = b'{"jsonrpc":"2.0","id":1,"method":"rpc.discover"}\n'
 """Its answer is larger than the limit of a file below, and several are larger than a pipe or a terminal holds."""
@@ -87,7 +87,7 @@ def test_what_was_not_written_when_the_input_ended_is_said_and_is_a_failure(
             stdout=stdout,
             stderr=subprocess.PIPE,
             cwd=tmp_path,
-            timeout=SECONDS,
+            timeout=DEADLINE_SECONDS,
             preexec_fn=limit_files if opened is limited_file else None,
         )
     log = done.stderr.decode()
@@ -117,7 +117,7 @@ def test_what_can_not_be_written_ends_the_daemon_though_its_input_goes_on(
         child.stdin.write(REQUEST)
         child.stdin.flush()
         try:
-            assert child.wait(SECONDS) == 1
+            assert child.wait(DEADLINE_SECONDS) == 1
         finally:
             child.kill()
         log = child.stderr.read().decode()

@@ -25,6 +25,7 @@ from discreet.daemon.memory import MemoryBudget
 from discreet.errors import FailureError
 from discreet.errors import Overloaded as OverloadedFailure
 from discreet.testing import in_memory
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -119,7 +120,7 @@ async def fill_with_tasks_that_stay(peer: Peer, size: int) -> Any:
     """The first task that the memory has no room for."""
     while True:
         sent = await peer.call("SendMessage", v1(f"fill={size} stay", returnImmediately=True))
-        with anyio.fail_after(10):
+        with anyio.fail_after(DEADLINE_SECONDS):
             while "artifacts" not in (task := await peer.call("GetTask", {"id": sent["task"]["id"]})):
                 if task["status"]["state"] == "TASK_STATE_FAILED":
                     return task
