@@ -58,12 +58,9 @@ STRAY_SECONDS: Final = 2.0
 """How long the last stray text may take. All of it is in the pipe by then and its reader waits for nobody, so this bounds
 only a machine that gives the reader no time."""
 
-LAST_WORDS_SECONDS: Final = 2.0
-"""How long the logs may take when the drain window has passed already. This bounds only a machine that is too busy to load the
-renderers: there, a status of 1 must not come without a word."""
-
 LAST_READER_SECONDS: Final = 0.1
-"""How long a reader of the logs that takes nothing is waited for then."""
+"""How long a reader of the logs that takes nothing is waited for when the drain window has passed already. A busy machine, which
+needs seconds to load the renderers, is waited for: a status of 1 must not come without a word."""
 
 _REFUSALS: Final = (OSError, RuntimeError, MemoryError, ImportError)
 """What is raised where the system has no descriptor, no thread or no memory left. An import needs all three."""
@@ -270,7 +267,7 @@ class _Process:
     def _last_words(self) -> int:
         end_children(0.0)
         all_written = self._note_unwritten()
-        self._logs.close(LAST_WORDS_SECONDS, reader_timeout=LAST_READER_SECONDS)
+        self._logs.close(reader_timeout=LAST_READER_SECONDS)
         stopped = all_written and self._daemon is not None and self._daemon.lifecycle.state == "stopped"
         return self._daemon.lifecycle.status if self._daemon is not None and stopped else EXIT_FAILED
 

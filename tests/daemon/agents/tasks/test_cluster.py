@@ -15,7 +15,7 @@ from discreet.daemon.agents.errors import EventsLost
 from discreet.daemon.agents.model.types import Task, TaskState
 from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.service.runtime import Waits
-from discreet.daemon.agents.stores.interface import OwnerRequest, TaskQuery
+from discreet.daemon.agents.stores.interface import LoggedEvent, OwnerRequest, TaskQuery
 from discreet.daemon.agents.stores.sqlite.schema import COVERED_EVENTS_KEPT
 from discreet.daemon.agents.stores.sqlite.store import SqliteStore
 from discreet.daemon.agents.tasks.executor import RequestContext
@@ -51,7 +51,8 @@ async def test_a_cancel_that_the_other_daemon_does_only_later_has_timed_out_and_
 
 
 class Ordered:
-    """A store on a file that does something before it sends, or takes, its first request to an owner."""
+    """A store on a file that does something before it sends its first request to an owner, takes such requests, or reads
+    events."""
 
     def __init__(
         self,
@@ -59,14 +60,24 @@ class Ordered:
         *,
         before_send: Callable[[], Awaitable[object]] = anyio.lowlevel.checkpoint,
         before_take: Callable[[], Awaitable[object]] = anyio.lowlevel.checkpoint,
+        before_read: Callable[[], Awaitable[object]] = anyio.lowlevel.checkpoint,
     ) -> None:
         self._inner = SqliteStore(str(path))
         self._before_send = before_send
         self._before_take = before_take
+        self._before_read = before_read
         self.sent = anyio.Event()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
+
+    @property
+    def event_log(self) -> Ordered:
+        return self
+
+    async def read(self, task_id: str, *, after: int) -> Sequence[LoggedEvent]:
+        await self._before_read()
+        return await self._inner.read(task_id, after=after)
 
     async def send_owner_request(self, task_id: str, kind: str) -> bool:
         if not self.sent.is_set():
@@ -86,7 +97,7 @@ async def test_a_cancel_also_ends_a_task_that_stops_before_the_other_daemon_canc
     serving, tmp_path: Path, meanwhile: str, goes_on: bool
 ) -> None:
     path = tmp_path / "tasks.db"
-    may_ask = anyio.Event()
+    may_ask, stopped = anyio.Event(), anyio.Event()
 
     async def ask_once(context: RequestContext, events: TaskEvents) -> None:
         await events.working()
@@ -102,15 +113,16 @@ async def test_a_cancel_also_ends_a_task_that_stops_before_the_other_daemon_canc
         await until_state(one, task.id, TaskState.INPUT_REQUIRED)
         if goes_on:
             await task_of(one, request("two", task_id=task.id, at_once=True))
+        stopped.set()
 
     async def stop_once_asked() -> None:
         await others.sent.wait()
         await stop()
 
     if meanwhile == "before it is asked":
-        its, others = Ordered(path), Ordered(path, before_send=stop)
+        its, others = Ordered(path), Ordered(path, before_send=stop, before_read=stopped.wait)
     else:
-        its, others = Ordered(path, before_take=stop_once_asked), Ordered(path)
+        its, others = Ordered(path, before_take=stop_once_asked), Ordered(path, before_read=stopped.wait)
     async with serving(Scripted(ask_once), its) as one, serving(Scripted(for_ever), others) as other:
         task = await task_of(one, request("one", at_once=True))
         await until_state(one, task.id, TaskState.WORKING)
