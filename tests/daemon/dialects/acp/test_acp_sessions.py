@@ -15,6 +15,7 @@ from discreet.agents import RequestContext, TaskEvents
 from discreet.daemon.dialects.acp.generated.methods_of_agents import McpServer
 from discreet.daemon.dialects.acp.sessions import Sessions
 from discreet.daemon.operations.service import DeclarationError
+from discreet.daemon.services.handshake import MAX_CLIENT_BYTES
 from discreet.errors.codes import ERROR_TABLE
 from discreet.errors.type_building import decoder_for
 from support.acp_client import AcpRefused, acp_client, agent_of, check
@@ -95,6 +96,13 @@ async def test_capabilities_of_another_shape_are_refused_and_unknown_ones_are_no
     async with acp_client(agent_of(echo)) as client:
         assert (await refused(client.hello({"fs": 1}))).code == -32602
         assert await client.hello({"future": {"x": 1}})
+
+
+async def test_a_client_that_says_too_much_of_itself_is_refused() -> None:
+    async with acp_client(agent_of(echo)) as client:
+        large = {"_meta": {"a": "a" * MAX_CLIENT_BYTES}}
+        assert (await refused(client.hello(capabilities=large))).code == -32602
+        await client.hello()
 
 
 async def test_signing_in_takes_a_declared_method() -> None:
