@@ -55,18 +55,18 @@ def _sample(node: types.Type, depth: int) -> Any:
             return next(iter(cls)).value
         case types.Metadata(inner):
             return _sample(inner, depth)
-        case types.BoolType():
-            return True
-        case types.IntType():
-            return 1
-        case types.FloatType():
-            return 0.5
-        case types.AnyType() | types.RawType():
-            return {"any": [1]}
-        case types.StrType():
-            return "text"
         case _:
-            raise AssertionError(f"no sample of {node}")
+            return _PLAIN[type(node)]
+
+
+_PLAIN: Final = {
+    types.BoolType: True,
+    types.IntType: 1,
+    types.FloatType: 0.5,
+    types.StrType: "text",
+    types.AnyType: {"any": [1]},
+    types.RawType: {"any": [1]},
+}
 
 
 def paths_of(value: Any, at: Path = ()) -> Iterator[Path]:

@@ -29,7 +29,6 @@ MCP_PARAMS: dict[str, Any] = {
 LISTS = ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
 
 
-
 async def test_no_message_of_a_legacy_host_is_a_fault_of_the_server(serving: Any, shop: Service) -> None:
     right = MCP_PARAMS | {name: {"cursor": None} for name in LISTS}
     messages = samples(LEGACY_METHODS, "clientToServer", (legacy, shared), right)
