@@ -22,7 +22,7 @@ from ...errors.codes import DialectChoice
 from ...errors.exceptions import OperationError
 from ..offers import Completer, Offer, Prompt, Resource, check_offer
 from .access import AccessRule
-from .json_types import require_json_members, require_json_type
+from .json_types import may_hold_floats, require_json_members, require_json_type
 from .options import (
     OperationOptions,
     check_name,
@@ -277,6 +277,7 @@ class Service:
             invoke=model.invoker(func),
             returns=returns,
             output=output_check(returns),
+            floats=may_hold_floats(returns),
             errors=declared_errors(options),
             description=description,
             timeout=options.get("timeout", None if kind == "subscription" else UNSET),

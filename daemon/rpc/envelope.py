@@ -246,7 +246,11 @@ def encode_result(call_id: bytes, result: bytes) -> bytes:
 
 
 def encode_notification(method: str, params: object) -> bytes:
-    """A notification. Raises `TypeError` for params that msgspec encodes to neither an object nor an array."""
+    """A notification.
+
+    Raises `TypeError` for params that msgspec encodes to neither an object nor an array, and `ValueError` where a `Raw` in
+    them is no JSON.
+    """
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_encode(method), _encode_params(params))
 
 
@@ -260,8 +264,12 @@ def encode_request(call_id: int, method: str, params: object) -> bytes:
     return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}' % (call_id, _encode(method), _encode_params(params))
 
 
+_check_json: Final = msgspec.json.Decoder(Raw).decode
+
+
 def _encode_params(params: object) -> bytes:
     text = _encode(params)
+    _check_json(text)
     if text.lstrip()[:1] not in (b"{", b"["):  # JSON-RPC 2.0 section 4.2
         raise TypeError(f"params must be an object or an array in JSON, not {type(params).__name__}")
     return text
