@@ -16,7 +16,7 @@ from ...logs import log
 from ...rpc import envelope
 from ...rpc.dialect import IGNORED, Dialect, Events, Ignored
 from ...rpc.envelope import Call, Rendering
-from .era import NEWEST_LEGACY, PROTOCOL_ERROR, Meta, meta_of
+from .era import NEWEST_LEGACY, Meta, is_own, meta_of
 from .tool_calls import ToolEvents, ToolRendering
 
 MAX_TOKENS: Final = 4096
@@ -78,7 +78,7 @@ class McpDialect(Dialect):
         return self._guard(call.method, meta_of(call.params))
 
     def encode_failure(self, call_id: bytes, failure: Failure) -> bytes:
-        if isinstance(failure, DomainFailure) and failure.code == PROTOCOL_ERROR:
+        if isinstance(failure, DomainFailure) and is_own(failure):
             error = msgspec.structs.replace(error_object(failure), data=failure.details)
         else:
             error = error_object(failure, self.name)

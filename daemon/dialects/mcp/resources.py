@@ -17,7 +17,8 @@ from ....lazy import anyio
 from ...offers import Resource, arguments_of, variables_of
 from ...operations.context import Context
 from ...operations.service import Service
-from ...operations.spec import Forward, OperationSpec
+from ...operations.spec import OperationSpec
+from .asking.calls import AskingParams, forward
 from .era import RESOURCE_NOT_FOUND, Era, Params, own_error
 from .generated import legacy, shared
 from .generated.modern import SubscriptionFilter
@@ -35,6 +36,10 @@ MAX_LISTENING: Final = 64
 
 
 class UriParams(Params, frozen=True, kw_only=True):
+    uri: str
+
+
+class ReadParams(AskingParams, frozen=True, kw_only=True):
     uri: str
 
 
@@ -72,21 +77,13 @@ def add_resources(service: Service, state: McpState) -> None:
         return state.write(result, params.meta, ttl_ms=TTL_MS)
 
     @service.query("resources/read", inline=True)
-    def read_resource(params: UriParams, /) -> Any:  # Any: a forward
+    def read_resource(params: ReadParams, /) -> Any:  # Any: a forward
         """Read a resource."""
         era = state.era(params.meta)
         spec, offer, values = _find(state, params.uri, era)
         given = arguments_of(values, lambda name: name not in json_params(spec))
         rendering = ResourceRendering(params.uri, spec, offer, era, state)
-        return Forward(
-            spec.name,
-            Raw(msgspec.json.encode(given)),
-            None,
-            prefix="uri",
-            rendering=rendering,
-            progress_token=era.token,
-            patient=True,
-        )
+        return forward(state, spec.name, Raw(msgspec.json.encode(given)), "uri", rendering, params)
 
     @service.mutation("resources/subscribe", inline=True)
     def subscribe(params: UriParams, /) -> Raw:

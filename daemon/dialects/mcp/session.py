@@ -13,7 +13,7 @@ from ...operations.service import DeclarationError, Service
 from ...rpc.dialect import Dialect
 from ...services.builtins import Life
 from ..surface import Surface
-from .asking import add_asking
+from .asking.calls import add_asking
 from .era import RESERVED_NUMBERS
 from .handshake import add_handshake
 from .prompts import add_prompts

@@ -12,15 +12,16 @@ from msgspec import Raw, Struct
 from ....errors.exceptions import FailureError
 from ....errors.failures import Overloaded
 from ....errors.type_building import decoder_for
-from ...offers import Offer, Prompt, Resource
+from ...offers import Offer, Prompt, Resource, asks_of
 from ...operations.context import ClientInfo
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
 from ...rpc import envelope
 from ..surface import Surface
+from .asking.questions import Questions
+from .asking.seal import Seal
 from .dialect import McpDialect
 from .era import MISSING_META, NEWEST_LEGACY, Era, Meta, era_of, refusal
-from .forms import Seal
 from .generated.modern import SubscriptionFilter
 from .results import encode_result, modern_members
 from .tools import tool_name, tools_of
@@ -69,6 +70,8 @@ class McpState:
         self.tools = tools_of(specs)
         self.offers = [spec for spec in specs if spec.offer is not None and spec.visibility == "external"]
         self._check_offers()
+        self.questions = {spec.name: Questions(spec) for spec in self._callable() if asks_of(spec.input.type)}
+        """What the operations ask for that do."""
         self.subscribed: dict[str, None] = {}
         self.listeners: dict[bytes, Listener] = {}
         """The requests `subscriptions/listen`, by their ids (JSON texts)."""
@@ -83,6 +86,10 @@ class McpState:
             if what in seen:
                 raise DeclarationError(f"operations {seen[what]} and {spec.name} are both the {what[0]} {what[1]}")
             seen[what] = spec.name
+
+    def _callable(self) -> Iterator[OperationSpec]:
+        yield from (tool.spec for tool in self.tools.values())
+        yield from self.offers
 
     @property
     def server(self) -> ServerInfo:
