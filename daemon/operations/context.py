@@ -378,6 +378,11 @@ def keep_progress_token(context: Context) -> None:
     _ = context.progress_token
 
 
+def rendering_of(context: Context) -> Any:
+    """How the outcome of a context's call is written, a `rpc.envelope.Rendering`; None where it is written as it is."""
+    return context._call.rendering
+
+
 @contextmanager
 def cancelled_by(context: Context, token: str | int | None, cancel: Callable[[], None]) -> Iterator[None]:
     """Have `cancel()` called when the client cancels the progress of this token, during the block. On the loop."""

@@ -13,9 +13,7 @@ import msgspec
 
 from discreet import Context, OperationError, Service, mcp
 
-PNG: Final = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
-)
+PNG: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 WAV: Final = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
 STEP: Final = 0.05
 """Seconds between two messages of one call, which the suite wants to see apart."""
@@ -231,8 +229,8 @@ async def test_input_required_result_multi_round(
     return f"{step1.name} likes {step2.color}"
 
 
-@server.query
-async def test_input_required_result_capabilities(
+@server.query("test_input_required_result_capabilities")
+async def capabilities(
     capital: Annotated[str | None, mcp.Sample("What is the capital of France?", max_tokens=100)] = None,
     confirm: Annotated[Confirmation | None, mcp.Ask("Please confirm")] = None,
 ) -> str:
@@ -274,7 +272,7 @@ async def watched_resource() -> str:
 
 
 @server.resource("test://template/{id}/data", mime_type="application/json")
-async def template(id: str) -> dict[str, Any]:  # noqa: A002 - the name that the suite looks for
+async def template(id: str) -> dict[str, Any]:
     """Data by their id."""
     return {"id": id, "templateTest": True, "data": f"Data for ID: {id}"}
 
@@ -302,15 +300,13 @@ async def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
 
 
 @server.prompt
-async def test_prompt_with_embedded_resource(resourceUri: str) -> list[mcp.PromptMessage]:  # noqa: N803 - as above
+async def test_prompt_with_embedded_resource(resourceUri: str) -> list[mcp.PromptMessage]:  # noqa: N803 - the name that the suite uses
     """A resource and a text."""
     text = "Embedded resource content for testing."
     resource = mcp.TextResourceContents(uri=resourceUri, mime_type="text/plain", text=text)
     return [
         mcp.PromptMessage(role="user", content=mcp.EmbeddedResource(resource=resource)),
-        mcp.PromptMessage(
-            role="user", content=mcp.TextContent(text="Please process the embedded resource above.")
-        ),
+        mcp.PromptMessage(role="user", content=mcp.TextContent(text="Please process the embedded resource above.")),
     ]
 
 

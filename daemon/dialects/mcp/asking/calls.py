@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from .....errors.exceptions import FailureError
 from .....errors.failures import DomainFailure, Failure
 from .....errors.type_building import decoder_for
-from ....operations.context import ClientRefused, Context
+from ....operations.context import ClientRefused, Context, rendering_of
 from ....operations.service import Service
 from ....operations.spec import Forward, Timeout
 from ..era import Era, Params, missing_capability
 from ..results import modern_members
 from ..state import McpState
-from .questions import ClientRequest, Questions, UnusableAnswer, can
+from .questions import ClientRequest, Questions, UnusableAnswer
 from .seal import STATE_SECONDS, State
 
 MAX_ASKING: Final = 1024
@@ -105,9 +105,7 @@ def forward(
             method = (_ANSWER if era.modern else _ASK) + operation
             arguments, where = Raw(msgspec.json.encode(pending)), ""
             rendering = AskedRendering(rendering, state)
-    return Forward(
-        method, arguments, None, prefix=where, rendering=rendering, progress_token=era.token, patient=True
-    )
+    return Forward(method, arguments, None, prefix=where, rendering=rendering, progress_token=era.token, patient=True)
 
 
 def _answered(questions: Questions, pending: Pending) -> dict[str, Any] | None:
@@ -199,6 +197,7 @@ class _Asking:
             sink=None,
             context_host=self._state.surface.context_host,
             progress_token=params.era.token,
+            rendering=rendering_of(ctx),
         )
         if isinstance(outcome, bytes):
             return outcome

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, Final, Literal, TypeAlias, Union, assert_never, final, get_args, get_origin
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, Final, Literal, TypeAlias, assert_never, final, get_args, get_origin
 
 import msgspec
 from msgspec import NODEFAULT, Raw
@@ -27,6 +29,9 @@ _METHODS: Final[dict[Capability, str]] = {
     "sampling": "sampling/createMessage",
     "roots": "roots/list",
 }
+
+
+_BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 class ClientRequest(msgspec.Struct, frozen=True):
@@ -89,8 +94,12 @@ class AskedParam:
             return ()
         if not callable(text):
             raise self._wrong("what is asked must be a text, or a function that returns one")
-        names = tuple(inspect.signature(text).parameters)
-        unknown = [name for name in names if name not in earlier and name != "ctx"]
+        try:
+            parameters = inspect.signature(text).parameters
+        except (TypeError, ValueError):
+            raise self._wrong("its function has no signature that Python can tell") from None
+        names = tuple(parameters)
+        unknown = [n for n, p in parameters.items() if p.kind not in _BY_NAME or n not in {*earlier, "ctx"}]
         if unknown:
             raise self._wrong(
                 f"its function takes {', '.join(unknown)}; it may take ctx, params of the handler that come from the"
@@ -126,10 +135,15 @@ class AskedParam:
         if text is None:
             return None
         if isinstance(self._ask, Ask):
+            if not isinstance(text, str):
+                raise TypeError(f"what asks for param {self.name} must return a text or None")
             return ClientRequest(method, {"message": text, "requestedSchema": self._form})
-        if isinstance(text, str):
-            text = [shared_message(text)]
-        params = {"messages": msgspec.to_builtins(text), "maxTokens": self._ask.max_tokens}
+        messages = [_user_message(text)] if isinstance(text, str) else text
+        if not isinstance(messages, list) or not all(isinstance(m, legacy.SamplingMessage) for m in messages):
+            raise TypeError(
+                f"what asks for param {self.name} must return a text, a list of mcp.SamplingMessage, or None"
+            )
+        params = {"messages": msgspec.to_builtins(messages), "maxTokens": self._ask.max_tokens}
         return ClientRequest(method, params | ({"systemPrompt": prompt} if (prompt := self._ask.system_prompt) else {}))
 
     def read(self, answer: Raw) -> tuple[Any, Any]:
@@ -245,7 +259,7 @@ def _without_none(hint: Any) -> Any:
     members = [member for member in get_args(base) if member is not type(None)]
     if len(members) == len(get_args(base)) or get_origin(base) is Literal:
         return hint
-    return Annotated[(Union[tuple(members)], *marks)]  # type: ignore[return-value]
+    return Annotated[(reduce(or_, members), *marks)]
 
 
 def _base(hint: Any) -> Any:
@@ -253,8 +267,7 @@ def _base(hint: Any) -> Any:
     return get_args(_without_none(hint))[0]
 
 
-def shared_message(text: str) -> legacy.SamplingMessage:
-    """A message of the user."""
+def _user_message(text: str) -> legacy.SamplingMessage:
     return legacy.SamplingMessage(role="user", content=shared.TextContent(text=text))
 
 
