@@ -172,6 +172,10 @@ class Connection:
             return True
         return self._backlog.full() and (not self._client_requests or self._backlog.full(times=STRETCH))
 
+    @property
+    def batches(self) -> bool:
+        return self._session.dialect.batches
+
     def take_reply(self, reply: Any) -> bool:
         return self._client_requests.take(reply)
 

@@ -86,6 +86,11 @@ class Dialect:
     guarded: ClassVar[bool] = False
     """Whether `receive` wants to see every call."""
 
+    @property
+    def batches(self) -> bool:
+        """Whether a message may be an array of messages. Each of them is then answered by itself."""
+        return False
+
     def receive(self, call: Call) -> Failure | Ignored | None:
         """Look at a call before anything else does, in the order of arrival: None lets it pass. Only where `guarded`."""
 

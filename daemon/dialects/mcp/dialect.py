@@ -68,6 +68,10 @@ class McpDialect(Dialect):
         """From the URI of a resource to the messages that tell of its change."""
         self.on_drain: Callable[[], None] = lambda: None
 
+    @property
+    def batches(self) -> bool:
+        return self.revision == "2025-03-26"  # no other revision has them
+
     def receive(self, call: Call) -> Failure | Ignored | None:
         if call.id is None:
             if call.method not in _NOTIFICATIONS:
