@@ -116,6 +116,8 @@ class Connection:
         )
         self._client = Client(self.writer.flush, self.on_progress)
         host.scheduler.attach(self._client)
+        for call in self._session.dialect.open_calls():
+            dispatcher.accept(call)
 
     def _speak(self, session: Session) -> Dispatcher:
         """From now on the client speaks this. Only while nothing is owed to it."""
@@ -211,6 +213,10 @@ class Connection:
         """From now on whatever is read is answered with UNAVAILABLE. What was accepted goes on."""
         self._dispatcher.close()
         self._session.dialect.drain()
+
+    def hand_over(self) -> None:
+        """Another program is about to go on from here: what only waits need not be waited for."""
+        self._session.dialect.hand_over()
 
     def abandon(self) -> None:
         """Answer everything that still waits or runs with UNAVAILABLE, and tell it to stop."""

@@ -6,7 +6,7 @@ own) is in `dialects/`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
@@ -119,6 +119,13 @@ class Dialect:
 
     def drain(self) -> None:
         """The daemon is about to end: what only waits may end now."""
+
+    def hand_over(self) -> None:
+        """Another program is about to go on with the session: what only waits may end now, unanswered."""
+
+    def open_calls(self) -> Iterable[Call]:
+        """Calls that a program before this one has left unanswered so: to be taken as if they came now."""
+        return ()
 
     def encode_cancel(self, request_id: int) -> bytes:
         """The message that cancels a request of ours."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeAlias, final
 
 import msgspec
@@ -67,6 +67,8 @@ class McpDialect(Dialect):
         self.subscribers: Callable[[str], Sequence[bytes]] = lambda _: ()
         """From the URI of a resource to the messages that tell of its change."""
         self.on_drain: Callable[[], None] = lambda: None
+        self.on_hand_over: Callable[[], None] = lambda: None
+        self.left_open: Callable[[], Iterable[Call]] = lambda: ()
 
     @property
     def batches(self) -> bool:
@@ -137,6 +139,12 @@ class McpDialect(Dialect):
 
     def drain(self) -> None:
         self.on_drain()
+
+    def hand_over(self) -> None:
+        self.on_hand_over()
+
+    def open_calls(self) -> Iterable[Call]:
+        return self.left_open()
 
     def encode_updates(self, uri: str) -> Sequence[bytes]:
         return self.subscribers(uri)

@@ -10,7 +10,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import Failure, InvalidParams
+from ....errors.failures import Cancelled, Failure, InvalidParams
 from ....errors.redaction import scrub_known
 from ....errors.type_building import decoder_for
 from ....lazy import anyio
@@ -106,24 +106,23 @@ def add_subscriptions(service: Service, state: McpState) -> None:
     async def listen(ctx: Context, params: ListenParams, /) -> Raw:
         """Hear of changes until the request is cancelled, or the daemon ends."""
         own_id = (ctx.request_id or "null").encode()
-        wanted = _supported(params.notifications, state)
+        wanted = state.supported(params.notifications)
         meta = {SUBSCRIPTION_ID: Raw(own_id)}
-        await ctx.notify("notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": wanted})
         ended = anyio.Event()
         state.listeners[own_id] = Listener(wanted, ended.set)
         try:
+            if state.left.pop(own_id, None) is None:
+                await ctx.notify("notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": wanted})
+            else:
+                state.announce_changes(wanted, {"_meta": meta})
             await ended.wait()
         finally:
             del state.listeners[own_id]
+        if own_id in state.left:  # the next program goes on with it
+            raise FailureError(Cancelled())
         return state.write_members({"_meta": meta})
 
     service.operations[-1] = replace(service.operations[-1], only_waits=True)
-
-
-def _supported(wanted: SubscriptionFilter, state: McpState) -> SubscriptionFilter:
-    """What of it is sent: the lists change by a reload alone, which ends the program that could tell it."""
-    uris = wanted.resource_subscriptions if state.has(Resource) else None
-    return SubscriptionFilter(resource_subscriptions=uris)
 
 
 def _described(spec: OperationSpec, offer: Resource) -> dict[str, Any]:  # Any: members of a struct
