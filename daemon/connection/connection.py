@@ -156,6 +156,7 @@ class Connection:
     async def read(self) -> None:
         """Read until the end of input. Cancelling it loses nothing that was received."""
         await self._reader.run()
+        self._client_requests.close()
 
     def read_rest(self) -> None:
         """Take everything that was received, however much waits: it is answered although no more is read."""
