@@ -156,7 +156,8 @@ class Connection:
     async def read(self) -> None:
         """Read until the end of input. Cancelling it loses nothing that was received."""
         await self._reader.run()
-        self._client_requests.close()
+        if self._session.dialect.gives_up_requests:
+            self._client_requests.close()
 
     def read_rest(self) -> None:
         """Take everything that was received, however much waits: it is answered although no more is read."""

@@ -345,8 +345,8 @@ class Context:
     async def request(self, method: str, params: object = None, *, type: Any = Any, timeout: float = 30.0) -> Any:
         """Ask the client something and return its result as `type`, waiting at most `timeout` seconds.
 
-        Raises `ClientRefused` with the client's error, and `TimeoutError`. Once the client can't answer any more, because the
-        input has ended, it is `ClientRefused` with UNAVAILABLE.
+        Raises `ClientRefused` with the client's error, and `TimeoutError`. Once a client of MCP can't answer any more, because
+        its input has ended, it is `ClientRefused` with UNAVAILABLE.
         """
         return self._decode(await self._host.ask(method, {} if params is None else params, timeout), type)
 

@@ -117,6 +117,10 @@ class Dialect:
     asks: bool = True
     """Whether the client answers requests of ours."""
 
+    gives_up_requests: ClassVar[bool] = False
+    """Whether requests of ours are refused as soon as the input has ended. Else who waits for an answer is answered for when the
+    drain window closes, as whatever else runs."""
+
     def drain(self) -> None:
         """The daemon is about to end: what only waits may end now."""
 
