@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from support import mcp_everything
 from support.requirements import missing
 
 Place = Any
@@ -61,6 +62,26 @@ def test_a_session_of_mcps_older_sdk_uses_all_that_the_shop_has(
     done = shop.run([python, "-P", "session_mcp_1.py"])
     said = dict(line.split("=", 1) for line in done.stdout.decode().splitlines())
     assert said == {**SESSION, "hello": f"shop {revision}", "order": order}, done.stderr
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+def test_mcps_own_sdk_answers_all_that_a_server_asks(place: Place, mode: str) -> None:
+    python = os.environ.get("DISCREET_INTEROP_PYTHON", sys.executable)
+    if place.run([python, "-P", "-c", "from mcp import Client"]).returncode:
+        missing("mcp is not installed where DISCREET_INTEROP_PYTHON says")
+    shutil.copy(mcp_everything.__file__, place.folder)
+    done = place.run([python, "-P", "session_mcp_asking.py", mode])
+    assert dict(line.split("=", 1) for line in done.stdout.decode().splitlines()) == {
+        "elicitation": "Hello, Alice!",
+        "sampling": "Paris",
+        "list_roots": '["file:///here"]',
+        "multiple_inputs": "Paris Alice 1",
+        "multi_round": "Alice likes blue",
+        "capabilities": "Paris True",
+        "prompt": "Mind the context: the sea",
+        "resource": "it True",
+    }, done.stderr
     assert done.returncode == 0
 
 

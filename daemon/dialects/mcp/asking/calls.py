@@ -109,10 +109,10 @@ def forward(
 
 
 def _answered(questions: Questions, pending: Pending) -> dict[str, Any] | None:
-    """The answers so far; None where the user declined, which is for the operation to tell."""
+    """The answers so far; None where the user declined, or an answer can't be read, which is for the operation to tell."""
     try:
         return _values(questions, pending)
-    except FailureError:
+    except Exception:  # noqa: BLE001 - reading may run the app's own `__post_init__`, which the operation is the boundary for
         return None
 
 
