@@ -90,6 +90,16 @@ def forward(
 
     Raises `FailureError` for arguments that only the user may give, and for a state that is not ours.
     """
+    try:
+        return _forward(state, operation, arguments, where, rendering, params)
+    except FailureError:
+        state.dialect.end_progress(rendering.era.token)
+        raise
+
+
+def _forward(
+    state: McpState, operation: str, arguments: Raw, where: str, rendering: CallRendering, params: AskingParams
+) -> Forward:
     questions = state.questions.get(operation)
     era, method = rendering.era, operation
     if questions is not None:
@@ -111,14 +121,17 @@ def forward(
 def _answered(questions: Questions, pending: Pending) -> dict[str, Any] | None:
     """The answers so far; None where the user declined, or an answer can't be read, which is for the operation to tell."""
     try:
-        return _values(questions, pending)
+        return answers_of(questions, pending)
     except Exception:  # noqa: BLE001 - reading may run the app's own `__post_init__`, which the operation is the boundary for
         return None
 
 
-def _values(questions: Questions, pending: Pending) -> dict[str, Any]:
-    """The answers so far, as JSON values: what was not asked for, and what does not fit, is no answer."""
-    values = dict(pending.state.values)
+def answers_of(questions: Questions, pending: Pending) -> dict[str, Any]:
+    """The answers so far, as JSON values: what was not asked for, and what does not fit, is no answer.
+
+    What fitted may fit no more after a reload. Raises `FailureError` where the user declined.
+    """
+    values = {name: value for name, value in pending.state.values.items() if questions.accepts(name, value)}
     for name in pending.state.asked:
         if name in pending.responses and name in questions.params:
             try:
@@ -156,7 +169,7 @@ class _Asking:
     async def run(self, ctx: Context, params: Pending, /) -> Raw:
         questions, era = self._questions, params.era
         given = questions.decode(params.arguments, params.where)
-        values = _values(questions, params)
+        values = answers_of(questions, params)
         capabilities = era.capabilities if era.modern else ctx.client.capabilities
         if missing := questions.missing(capabilities, values):
             raise FailureError(missing_capability(*missing) if era.modern else _CANNOT_ASK)

@@ -217,10 +217,23 @@ class Questions:
         """What the caller gave, as the handler gets it. Raises `FailureError`."""
         return dict(zip(self._given, self._decode(arguments, where), strict=True))
 
+    def accepts(self, name: str, value: Any) -> bool:  # Any: JSON
+        """Whether it is a value of a param that is asked for."""
+        if name not in self.params:
+            return False
+        try:
+            self.params[name].typed(value)
+        except DECODE_ERRORS:
+            return False
+        return True
+
     def missing(self, capabilities: Mapping[str, Any], values: Collection[str]) -> list[Capability]:
         """What the client is not capable of, but must be for the values that are still missing."""
-        needed = (p.capability for p in self.params.values() if not p.optional and p.name not in values)
-        return [name for name in dict.fromkeys(needed) if not can(capabilities, name)]
+        missing: dict[Capability, None] = {}
+        for param in self.params.values():
+            if not param.optional and param.name not in values and not can(capabilities, param.capability):
+                missing[param.capability] = None
+        return list(missing)
 
     async def ask(
         self, ctx: Context, given: Mapping[str, Any], values: Mapping[str, Any], capabilities: Mapping[str, Any]
