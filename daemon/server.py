@@ -186,7 +186,7 @@ class _Process:
             on_swap=self._become,
         )
         self._reload_with(daemon)
-        self._announce()
+        self._announce(host)
         gc.freeze()  # what is loaded by now stays: no collection needs to look through it again
         daemon.begin()
         if self._orphaned:
@@ -196,12 +196,12 @@ class _Process:
         self._watch_processes(daemon)
         return self._serve(daemon)
 
-    def _announce(self) -> None:
+    def _announce(self, host: Host) -> None:
         """Say that the daemon has started, now that nothing can be wrong with its apps: else there is one line, why not."""
         hint = stdio_guard.terminal_hint(self._streams.stdin)
         if hint and self._handed is None:
             _complain(self._streams.stderr, hint)
-        self._logs.announce(__version__)
+        self._logs.announce(__version__, dialect=host.dialect)
 
     def _reload_with(self, daemon: Daemon) -> None:
         if self._program is not None:

@@ -7,7 +7,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ..operations.context import ClientInfo, Context
+from ...errors.exceptions import FailureError
+from ...errors.failures import InvalidParams
+from ..operations.context import CallFailed, ClientInfo, Context
 from ..operations.service import Service
 from ..operations.spec import OperationSpec
 
@@ -83,11 +85,16 @@ def add_initialize(service: Service, hello: Hello, watcher: Watcher) -> None:
 async def run_initializers(ctx: Context, hooks: Sequence[OperationSpec], params: dict[str, Any]) -> dict[str, Any]:
     """Run what the services declare, one after the other; what they add to the capabilities. In an operation that `uses` them.
 
-    Raises what the first of them raises.
+    Raises what the first of them raises, and `FailureError` for params that one of them can't take.
     """
     added: dict[str, Any] = {}
     for hook in hooks:
-        added.update(await ctx.call(hook.name, params, type=dict[str, Any] | None) or {})
+        try:
+            added.update(await ctx.call(hook.name, params, type=dict[str, Any] | None) or {})
+        except CallFailed as exc:
+            if isinstance(exc.failure, InvalidParams):  # refused by this very hook
+                raise FailureError(exc.failure) from None
+            raise
     return added
 
 

@@ -52,7 +52,7 @@ class LspSession:
     def __init__(self, surface: Surface, life: Life, state: bytes = b"") -> None:
         self._surface = surface
         self._life = life
-        self._specs = [spec for service in surface.host.catalogue.services for spec in service.operations]
+        self._specs = surface.host.catalogue.operations
         self._announcement: Announcement = announcement(self._specs)
         self._commands = {command_of(spec): spec for spec in self._specs if spec.command}
         self.documents: Final = Documents()

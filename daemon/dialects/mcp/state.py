@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -22,7 +22,7 @@ from ..surface import Surface
 from .asking.questions import Questions
 from .asking.seal import Seal
 from .dialect import McpDialect
-from .era import MISSING_META, NEWEST_LEGACY, Era, Meta, era_of, refusal
+from .era import MISSING_META, NEWEST_LEGACY, RESERVED_NUMBERS, Era, Meta, era_of, refusal
 from .generated.modern import SubscriptionFilter
 from .generated.revisions import MODERN_REVISION
 from .results import encode_result, modern_members
@@ -59,7 +59,10 @@ class Listener(Struct, frozen=True):
 
 @final
 class McpState:
-    """`revision` is that of requests without a version of their own; None before `initialize`."""
+    """`revision` is that of requests without a version of their own; None before `initialize`.
+
+    Raises `DeclarationError` for operations that MCP can't offer.
+    """
 
     def __init__(self, surface: Surface) -> None:
         self.surface = surface
@@ -71,9 +74,10 @@ class McpState:
         self.dialect.left_open = self._left_open
         self.revision: str | None = None
         self.client = ClientInfo()
-        specs = [spec for service in self.host.catalogue.services for spec in service.operations]
+        specs = self.host.catalogue.operations
         self.tools = tools_of(specs)
         self.offers = [spec for spec in specs if spec.offer is not None and spec.visibility == "external"]
+        _check_numbers(specs)
         self._check_offers()
         self.questions = {spec.name: Questions(spec) for spec in self._callable() if asks_of(spec.input.type)}
         """What the operations ask for that do."""
@@ -239,6 +243,17 @@ class McpState:
 
 
 _ALL_LISTS: Final = SubscriptionFilter(tools_list_changed=True, resources_list_changed=True, prompts_list_changed=True)
+
+
+def _check_numbers(specs: Iterable[OperationSpec]) -> None:
+    """Numbers that the protocol keeps for itself can't be an author's own."""
+    for spec in specs:
+        for error in spec.errors:
+            if error.definition.number in RESERVED_NUMBERS:
+                raise DeclarationError(
+                    f"operation {spec.name}: {error.__name__} has number={error.definition.number}, but MCP keeps"
+                    f" {RESERVED_NUMBERS[0]} to {RESERVED_NUMBERS[-1]} for itself; choose another one"
+                )
 
 
 def _updated(uri: str, members: dict[str, Any]) -> bytes:  # Any: JSON
