@@ -9,13 +9,13 @@ from typing import final
 
 import msgspec
 
-from ...errors.failures import Cancelled, Failure, Overloaded, Unavailable
+from ...errors.failures import Cancelled, Failure, MethodNotFound, Overloaded, Unavailable
 from ...errors.type_building import decoder_for
 from ..operations.context import Context, ContextHost
 from ..operations.spec import OperationSpec
 from ..rpc.dialect import Dialect, Ignored
 from ..rpc.envelope import Call
-from . import execution
+from ..rpc.request_log import note_ignored
 from .backlog import Backlog
 from .request import Request
 from .responder import Responder
@@ -58,6 +58,8 @@ class Dispatcher:
             return None
         route = self._router.route(call)
         if not isinstance(route, tuple):
+            if call.id is None and call.method.startswith("$/") and isinstance(route, MethodNotFound):
+                return note_ignored(call)  # what a client may send to any server
             return self._responder.fail(call, Unavailable() if self._closed else route)
         call, spec = route
         if spec.immediate:
@@ -88,7 +90,7 @@ class Dispatcher:
         return Overloaded() if self._scheduler.at_limit(spec) else None
 
     def _run_inline(self, call: Call, spec: OperationSpec) -> None:
-        outcome = execution.run(spec, call, Context(spec, call, self._context_host))
+        outcome = self._scheduler.run_now(spec, call, Context(spec, call, self._context_host))
         if isinstance(outcome, bytes):
             self._responder.result(call, outcome)
         else:

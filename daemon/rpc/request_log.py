@@ -41,6 +41,16 @@ def note_unanswered(call: Call) -> None:
         log.debug("result.dropped", method=call.method, id=call.id)
 
 
+def note_ignored(call: Call) -> None:
+    """A notification that a server need not know."""
+    log.debug("notification.ignored", method=call.method)
+
+
+def note_overdue(call: Call, limit: float | None) -> None:
+    """A handler in a worker thread runs on, although its caller has been told that its time is over."""
+    log.warning("handler.overdue", method=call.method, id=call.id, seconds=limit)
+
+
 def note_fault(fault: Fault) -> None:
     """Bytes were lost. The log says how many and where, never what they were."""
     if log.is_enabled_for("warning"):
