@@ -65,6 +65,8 @@ class FirstCall:
     def accept(self, call: Call) -> None:
         self._learn(call)
 
+    def read_again(self, body: bytes) -> None: ...
+
 
 @final
 class Connection:
@@ -234,6 +236,7 @@ class Connection:
     def close(self) -> None:
         """Take no part in the scheduling any more, and free what is queued for the client."""
         self.host.scheduler.detach(self._client)
+        self._session.dialect.close()
         self.writer.close()
 
     # -- handing the transport on ------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from ...errors.type_building import decoder_for
 from ..operations.context import Context, ContextHost
 from ..operations.spec import OperationSpec
 from ..rpc.dialect import Dialect, Ignored
-from ..rpc.envelope import Call
+from ..rpc.envelope import Call, Message
 from ..rpc.request_log import note_ignored
 from .backlog import Backlog
 from .request import Request
@@ -48,14 +48,22 @@ class Dispatcher:
         """From now on whatever is read is answered with UNAVAILABLE. What was accepted goes on."""
         self._closed = True
 
+    def read_again(self, body: bytes) -> Message | None:
+        """What the dialect makes of a body that is no JSON."""
+        return self._dialect.read_again(body)
+
     def accept(self, call: Call) -> None:
         """Take a call: run it, queue it, or refuse it."""
         if call.id is not None and self._responder.in_flight(call.id):
             return self._responder.refuse_duplicate(call.id)
-        if call.method in self._dialect.cancellations:
-            return self._take_cancel(call)
+        cancels = call.method in self._dialect.cancellations
+        if cancels and call.id is None:
+            return self._cancel(call)
         if self._dialect.guarded and not self._pass(call):
             return None
+        if cancels:  # normally a notification; sent as a request, it is answered like one
+            self._cancel(call)
+            return self._responder.result(call, b"null")
         route = self._router.route(call)
         if not isinstance(route, tuple):
             if call.id is None and call.method.startswith("$/") and isinstance(route, MethodNotFound):
@@ -95,11 +103,6 @@ class Dispatcher:
             self._responder.result(call, outcome)
         else:
             self._responder.fail(call, outcome)
-
-    def _take_cancel(self, call: Call) -> None:
-        """Normally a notification; sent as a request, it is answered like one."""
-        self._cancel(call)
-        self._responder.result(call, b"null")
 
     def _pass(self, call: Call) -> bool:
         """Whether the dialect lets the call pass; what it refuses is answered here."""

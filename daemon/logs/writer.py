@@ -33,7 +33,7 @@ READER_SECONDS: Final = 0.5
 
 CLOSE_SECONDS: Final = 10.0
 """How long `close` waits in all while lines are rendered and taken: a busy machine needs seconds to load the renderers. In a
-daemon that ends, the watchdog comes first."""
+daemon that ends in order, the watchdog comes first."""
 
 
 def start_logging(

@@ -24,6 +24,9 @@ LINGER_SECONDS: Final = 1.0
 
 MAX_FRAMES: Final = 16
 
+_MARKERS: Final = ("run_now", "in_context")
+"""The functions of this package that mark steps: the frames outside of theirs are the loop's."""
+
 Step: TypeAlias = tuple[str, float]
 """The operation's name, and when its handler began to run."""
 
@@ -93,8 +96,11 @@ def _stack(frame: FrameType | None) -> str:
     from ...errors.redaction.tracebacks import is_ours  # late: what is never blocked never needs it
 
     found: list[str] = []
-    while frame is not None and len(found) < MAX_FRAMES and not (found and is_ours(frame.f_code)):
-        if not is_ours(frame.f_code):
+    while frame is not None and len(found) < MAX_FRAMES:
+        ours = is_ours(frame.f_code)
+        if ours and frame.f_code.co_name in _MARKERS:
+            break
+        if not ours:
             found.append(f"{basename(frame.f_code.co_filename)}:{frame.f_lineno} {frame.f_code.co_qualname}")
         frame = frame.f_back
     return " < ".join(found)

@@ -21,6 +21,9 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]").search
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F])|.)", re.DOTALL)
 """One escape of a JSON string; a surrogate pair counts as one. Group 1 is an unpaired surrogate."""
 
+_UNPAIRED = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL)
+"""The same, where group 1 is all of the escape of an unpaired surrogate."""
+
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]++|[\]}]++|[:,]|[^\s"\[\]{}:,]+', re.DOTALL)
 """The tokens of JSON, roughly: strings, brackets, separators, and runs of anything else."""
 
@@ -35,6 +38,14 @@ def encoding_failure(body: bytes) -> ParseFailure | None:
     if _SURROGATE(body) and any(m[1] for m in _ESCAPE.finditer(body)):
         return _INVALID_UTF8
     return None
+
+
+def without_unpaired(body: bytes) -> bytes | None:
+    """The text with the escape of U+FFFD for that of each unpaired surrogate; None if there are none."""
+    if not _SURROGATE(body):
+        return None
+    mended = _UNPAIRED.sub(lambda m: rb"\ufffd" if m[1] else m[0], body)
+    return None if mended == body else mended
 
 
 def parse_failure(body: bytes) -> ParseFailure:

@@ -85,14 +85,17 @@ def add_initialize(service: Service, hello: Hello, watcher: Watcher) -> None:
 async def run_initializers(ctx: Context, hooks: Sequence[OperationSpec], params: dict[str, Any]) -> dict[str, Any]:
     """Run what the services declare, one after the other; what they add to the capabilities. In an operation that `uses` them.
 
-    Raises what the first of them raises, and `FailureError` for params that one of them can't take.
+    Raises what the first of them raises; `FailureError(InvalidParams)` for params that are none of it.
     """
     added: dict[str, Any] = {}
     for hook in hooks:
+        given = hook.input
+        everything = given.whole or given.extra is not None
+        wanted = params if everything else {name: params[name] for name in given.names if name in params}
         try:
-            added.update(await ctx.call(hook.name, params, type=dict[str, Any] | None) or {})
+            added.update(await ctx.call(hook.name, wanted, type=dict[str, Any] | None) or {})
         except CallFailed as exc:
-            if isinstance(exc.failure, InvalidParams):  # refused by this very hook
+            if isinstance(exc.failure, InvalidParams):  # the client's own fault, since they are its params
                 raise FailureError(exc.failure) from None
             raise
     return added

@@ -9,6 +9,7 @@ import msgspec
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
+from ....errors.type_building import convert
 from ...documents.store import Documents, NotebookDocument
 from ...documents.text import ENCODINGS, PositionEncoding
 from ...logs import log
@@ -19,7 +20,7 @@ from ...services.builtins import Life
 from ...services.handshake import client_info, run_initializers
 from ..surface import Surface
 from .capabilities import Announcement, announcement, command_of, has_capability
-from .dialect import LspDialect
+from .dialect import LspDialect, State
 from .generated.notebooks import NotebookCell
 
 VERSION: Final = "3.17"
@@ -33,15 +34,33 @@ class _ExecuteCommandParams(msgspec.Struct, rename="camel"):
     work_done_token: str | int | None = None
 
 
+class _General(msgspec.Struct, rename="camel"):
+    position_encodings: list[str] | None = None
+
+
+class _Capabilities(msgspec.Struct):
+    general: _General | None = None
+
+
+class _Hello(msgspec.Struct, rename="camel"):
+    """What the server itself needs of `initialize`. Nothing else is checked: editors send what they like."""
+
+    process_id: int | None = None
+    capabilities: _Capabilities | None = None
+
+
 class _Kept(msgspec.Struct):
-    """What a reload hands on: the client sends neither its handshake nor its documents again."""
+    """What a reload hands on: the client sends neither its handshake nor its documents again. `registered` are the options
+    of what is registered with the client, by method and as JSON texts; None before it has said `initialized`.
+    """
 
     encoding: PositionEncoding
-    initialized: bool
+    state: State
+    registered: dict[str, bytes] | None
     capabilities: dict[str, Any]
     name: str
     version: str
-    documents: list[tuple[str, str, int, str]]
+    documents: list[tuple[str, str, int, bytes]]
     notebooks: list[tuple[str, str, int, Any, list[NotebookCell]]]
 
 
@@ -60,11 +79,11 @@ class LspSession:
             self.documents,
             frozenset(spec.name for spec in self._specs),
             surface.host.memory,
-            self._register,
+            self._on_initialized,
             self._cancel_progress,
         )
-        self._registered = False
-        self._kept = msgspec.msgpack.decode(state, type=_Kept) if state else None
+        self._registered: dict[str, bytes] | None = None
+        self._kept = msgspec.json.decode(state, type=_Kept) if state else None
 
     def services(self) -> Iterable[Service]:
         if self._kept is not None:
@@ -100,14 +119,18 @@ class LspSession:
         client = self._surface.context_host.client
         kept = _Kept(
             self.documents.encoding,
-            self.dialect.state not in ("new", "initializing"),
+            self.dialect.state,
+            self._registered,
             dict(client.capabilities),
             client.name,
             client.version,
-            [(d.uri, d.language_id, d.version, d.text) for d in self.documents.values()],
+            [
+                (d.uri, d.language_id, d.version, d.exact.encode("utf-8", "surrogatepass"))
+                for d in self.documents.values()
+            ],
             [(n.uri, n.notebook_type, n.version, n.metadata, n.cells) for n in self.documents.notebooks.values()],
         )
-        return msgspec.msgpack.encode(kept)
+        return msgspec.json.encode(kept)  # clients may send numbers that MessagePack has no room for
 
     # -- the handshake -----------------------------------------------------------------------------------------
 
@@ -126,20 +149,16 @@ class LspSession:
         @service.query("initialize", errors=list(dict.fromkeys(error for hook in hooks for error in hook.errors)))
         async def initialize_services(ctx: Context, params: dict[str, Any] | list[Any] | None, /) -> dict[str, Any]:
             """Say what the server can do."""
-            try:
-                return self._result(await run_initializers(ctx, hooks, self._meet(params)))
-            except BaseException:  # the client may try again
-                self.dialect.state = "new"
-                raise
+            return self._result(await run_initializers(ctx, hooks, self._meet(params)))
 
         spec = service.operations[-1]
         service.operations[-1] = msgspec.structs.replace(spec, uses=frozenset(hook.name for hook in hooks))
 
     def _meet(self, given: dict[str, Any] | list[Any] | None) -> dict[str, Any]:
-        params = given if isinstance(given, dict) else {}
+        params = _read_hello(given)
         pid = params.get("processId")
-        if type(pid) is int:
-            self._life.watch_client(pid)
+        if pid is not None:
+            self._life.watch_client(int(pid))
         client = client_info(params, VERSION)
         self._surface.meet(client)
         self.documents.encoding = chosen_encoding(client.capabilities)
@@ -160,39 +179,55 @@ class LspSession:
         if cancel is not None:
             cancel()
 
-    def _register(self) -> None:
-        if self._registered:
-            return
-        self._registered = True
-        registrations = [
-            {"id": one.method, "method": one.method, "registerOptions": one.options}
-            for one in self._announcement.registrations
-            if has_capability(self._surface.context_host.client.capabilities, one.client_capability)
-        ]
-        if registrations:
-            self._surface.host.spawn(lambda: self._ask_to_register(registrations))
+    def _on_initialized(self) -> None:
+        if self._registered is None:
+            self._register({})
 
-    async def _ask_to_register(self, registrations: list[dict[str, Any]]) -> None:
+    def _register(self, before: dict[str, bytes]) -> None:
+        """Register what has no server capability, where the client can. `before` is what a program before this one did."""
+        can = self._surface.context_host.client.capabilities
+        now = {
+            one.method: msgspec.json.encode(one.options)
+            for one in self._announcement.registrations
+            if has_capability(can, one.client_capability)
+        }
+        self._registered = now
+        gone = [{"id": method, "method": method} for method in before if before[method] != now.get(method)]
+        new = [
+            {"id": method, "method": method, "registerOptions": msgspec.Raw(options)}
+            for method, options in now.items()
+            if before.get(method) != options
+        ]
+        if gone or new:
+            self._surface.host.spawn(lambda: self._ask_to_register(gone, new))
+
+    async def _ask_to_register(self, gone: list[dict[str, Any]], new: list[dict[str, Any]]) -> None:
+        if gone:
+            await self._ask("client/unregisterCapability", {"unregisterations": gone}, gone)  # LSP's own spelling
+        if new:
+            await self._ask("client/registerCapability", {"registrations": new}, new)
+
+    async def _ask(self, method: str, params: dict[str, Any], about: list[dict[str, Any]]) -> None:
         try:
-            await self._surface.context_host.ask(
-                "client/registerCapability", {"registrations": registrations}, REGISTER_SECONDS
-            )
+            await self._surface.context_host.ask(method, params, REGISTER_SECONDS)
         except (ClientRefused, TimeoutError) as exc:
-            log.warning("registration.refused", methods=[one["method"] for one in registrations], error=str(exc))
+            log.warning("registration.refused", methods=[one["method"] for one in about], error=str(exc))
 
     def _restore(self, kept: _Kept) -> None:
         """Go on where the program before this one stopped. What the server announces may have changed: it is registered."""
+        from .sync import keep_notebook  # late: most sessions begin anew
+
         info = {"clientInfo": {"name": kept.name, "version": kept.version}, "capabilities": kept.capabilities}
         self._surface.meet(client_info(info, VERSION))
         self.documents.encoding = kept.encoding
-        if kept.initialized:
-            self.dialect.state = "initialized"
-        for document in kept.documents:
-            self.documents.open(*document)
-        for uri, notebook_type, version, metadata, cells in kept.notebooks:
-            self.documents.notebooks[uri] = NotebookDocument(uri, notebook_type, version, metadata, cells)
-        if kept.initialized:
-            self._register()
+        self.dialect.state = "new" if kept.state == "initializing" else kept.state
+        for uri, language, version, text in kept.documents:
+            self.documents.open(uri, language, version, text.decode("utf-8", "surrogatepass"))
+        for notebook in kept.notebooks:
+            keep_notebook(self.documents, NotebookDocument(*notebook))
+        self.dialect.count()
+        if kept.registered is not None:
+            self._register(kept.registered)
 
 
 def _as_needed(spec: OperationSpec) -> OperationSpec:
@@ -201,11 +236,32 @@ def _as_needed(spec: OperationSpec) -> OperationSpec:
     return msgspec.structs.replace(spec, mode="forward") if spec.name == "workspace/executeCommand" else spec
 
 
+def _read_hello(given: dict[str, Any] | list[Any] | None) -> dict[str, Any]:
+    """The params of `initialize`. An empty array counts as an empty object, since that is how clients in Lua write one.
+
+    Raises `FailureError(InvalidParams)`.
+    """
+    params = given or {}
+    if isinstance(params, dict):
+        capabilities = params.get("capabilities")
+        if isinstance(capabilities, dict):
+            params["capabilities"] = {name: {} if value == [] else value for name, value in capabilities.items()}
+        elif capabilities == []:
+            params["capabilities"] = {}
+    try:
+        convert(params, _Hello)
+    except msgspec.ValidationError:
+        from ...operations.input_errors import find_input_error  # late: most clients know how to say hello
+
+        raise FailureError(find_input_error(_Hello, msgspec.json.encode(params))) from None
+    assert isinstance(params, dict)
+    return params
+
+
 def chosen_encoding(capabilities: Mapping[str, Any]) -> PositionEncoding:
     """The first encoding of positions that the client names and we know; LSP's own default where it names none."""
     general = capabilities.get("general")
-    named = general.get("positionEncodings") if isinstance(general, Mapping) else None
-    for encoding in named if isinstance(named, list) else ():
+    for encoding in (general.get("positionEncodings") if isinstance(general, Mapping) else None) or ():
         if encoding in ENCODINGS:
             return encoding  # type: ignore[no-any-return]
     return "utf-16"
