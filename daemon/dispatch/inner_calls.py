@@ -101,7 +101,7 @@ class InnerCalls:
         """The outcome of an operation that the daemon runs for its caller, whose metadata travel with it. `params` is the JSON
         text of which the operation's input has made the `arguments`.
 
-        `rendering` is how the caller of that call writes the outcome, which is not written here.
+        `rendering` is what its log messages are written by; its outcome is not written here.
 
         Access is to be checked before. The events of a subscription go to `sink`. Cancelling it ends the operation.
         """

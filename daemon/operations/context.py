@@ -346,8 +346,7 @@ class Context:
     async def request(self, method: str, params: object = None, *, type: Any = Any, timeout: float = 30.0) -> Any:
         """Ask the client something and return its result as `type`, waiting at most `timeout` seconds.
 
-        Raises `ClientRefused` with the client's error, and `TimeoutError`. Once a client of MCP can't answer any more, because
-        its input has ended, it is `ClientRefused` with UNAVAILABLE.
+        Raises `ClientRefused` with the client's error (in MCP UNAVAILABLE once the input has ended), and `TimeoutError`.
         """
         return self._decode(await self._host.ask(method, {} if params is None else params, timeout), type)
 
@@ -378,11 +377,6 @@ class Context:
 def keep_progress_token(context: Context) -> None:
     """Read what a context needs of its call's params, which are about to be dropped."""
     _ = context.progress_token
-
-
-def rendering_of(context: Context) -> Any:
-    """How the outcome of a context's call is written, a `rpc.envelope.Rendering`; None where it is written as it is."""
-    return context._call.rendering
 
 
 @contextmanager

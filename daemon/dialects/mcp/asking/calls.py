@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from .....errors.exceptions import FailureError
 from .....errors.failures import DomainFailure, Failure
 from .....errors.type_building import decoder_for
-from ....operations.context import ClientRefused, Context, rendering_of
+from ....operations.context import ClientRefused, Context
 from ....operations.service import Service
 from ....operations.spec import Forward, Timeout
 from ..era import Era, Params, missing_capability
@@ -81,6 +81,20 @@ class AskedRendering:
 
     def failure(self, failure: Failure) -> bytes | Failure | None:
         return self._inner.failure(failure)
+
+
+@final
+class InnerRendering:
+    """Tells the era of an operation that runs within a call, which writes its outcome."""
+
+    def __init__(self, era: Era) -> None:
+        self.era = era
+
+    def result(self, result: bytes) -> bytes:
+        return result
+
+    def failure(self, failure: Failure) -> None:
+        return None
 
 
 def forward(
@@ -210,7 +224,7 @@ class _Asking:
             sink=None,
             context_host=self._state.surface.context_host,
             progress_token=params.era.token,
-            rendering=rendering_of(ctx),
+            rendering=InnerRendering(params.era),
         )
         if isinstance(outcome, bytes):
             return outcome
