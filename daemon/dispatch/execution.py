@@ -104,13 +104,13 @@ async def run_stream(
 def _decoded(
     request: Request, context: Context, memory: MemoryBudget
 ) -> Any:  # Any: the values of the handler's params
-    """The params in decoded form. Of a large body nothing else is kept, or counted, while the handler runs."""
+    """The params in decoded form. Of a large body nothing else is kept while the handler runs but the id and the metadata."""
     call = request.call
     values = _arguments(request.spec, call)
     if request.heavy:
         keep_progress_token(context)
         call.params = None
-        kept = values_size(values, request.held)
+        kept = values_size(values, request.held) + len(call.id or b"") + values_size(call.metadata, 0)
         memory.add("requests", kept - request.held)
         request.held = kept
     return values

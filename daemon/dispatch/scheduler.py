@@ -178,7 +178,19 @@ class Scheduler:
 
     def _line_up(self, request: Request) -> bool:
         """Take a place in its group, if it has one. False when others stand before it, there or in the queue."""
-        return (request.group is None or self._groups.enter(request)) and self._make_ready(request)
+        if request.group is None or self._groups.enter(request):
+            return self._make_ready(request)
+        request.withdraw = self._withdraw
+        return False
+
+    def _withdraw(self, request: Request) -> None:
+        """It was answered before its turn came: it is in nobody's way any more."""
+        self._groups.withdraw(request)
+        if request.backlog is not None:
+            request.backlog.withdraw(request)
+        request.group = None
+        self._leave(request)
+        self.pump()
 
     def requests(self, backlog: Backlog[Request] | None = None) -> list[Request]:
         """What waits and runs, of one client or of all, calls between operations among them."""
@@ -269,6 +281,7 @@ class Scheduler:
 
     def _make_ready(self, request: Request) -> bool:
         """Nothing holds it back any more. False when it stands behind another, which can't start yet."""
+        request.withdraw = None
         if request.backlog is None:
             self._inner.append(request)
             return True

@@ -54,12 +54,15 @@ def parse_failure(body: bytes) -> ParseFailure:
 
 
 class ScannedEnvelope(msgspec.Struct):
-    """What is known of a text that is nested too deeply to decode. `complete`: all its brackets are closed."""
+    """What is known of a text that is nested too deeply to decode. `complete`: all its brackets are closed. `has_outcome`: it
+    has a member `result` or `error`.
+    """
 
     complete: bool
     is_array: bool
     id: bytes | None
     has_method: bool
+    has_outcome: bool
 
 
 def scan_envelope(body: bytes) -> ScannedEnvelope:
@@ -67,7 +70,7 @@ def scan_envelope(body: bytes) -> ScannedEnvelope:
     depth = 0
     key = previous = b""
     found: bytes | None = None
-    method = False
+    method = outcome = False
     first = body.lstrip()[:1]
     for match in _TOKEN.finditer(body):
         token = match[0]
@@ -75,6 +78,7 @@ def scan_envelope(body: bytes) -> ScannedEnvelope:
             if key == b'"id"':
                 found = token
             method = method or (key == b'"method"' and token[:1] == b'"')
+            outcome = outcome or key in (b'"result"', b'"error"')
         mark = token[:1]
         if mark in b"[{":
             depth += len(token)
@@ -83,4 +87,5 @@ def scan_envelope(body: bytes) -> ScannedEnvelope:
         elif depth == 1 and mark == b'"' and previous[-1:] in (b"{", b","):
             key = token
         previous = token
-    return ScannedEnvelope(depth == 0 and previous[-1:] in (b"]", b"}"), first == b"[", found, method)
+    complete = depth == 0 and previous[-1:] in (b"]", b"}")
+    return ScannedEnvelope(complete, first == b"[", found, method, outcome)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -14,6 +14,9 @@ from ..operations.service import Service
 from ..operations.spec import OperationSpec
 
 PROTOCOL_VERSION = "2.0"
+
+MAX_CLIENT_BYTES: Final = 256 * 1024
+"""What a client may say of itself, as JSON. It is kept as long as the client is there. Editors say some 20 KiB."""
 
 
 class ServerInfo(msgspec.Struct, frozen=True):
@@ -102,12 +105,21 @@ async def run_initializers(ctx: Context, hooks: Sequence[OperationSpec], params:
 
 
 def client_info(params: dict[str, Any], protocol_version: str | int) -> ClientInfo:
-    """What a client's `initialize` says of it. Members of another type count as absent."""
+    """What a client's `initialize` says of it. Members of another type count as absent. Raises as `checked` does."""
     info, capabilities = params.get("clientInfo"), params.get("capabilities")
     name, version = (info.get("name"), info.get("version")) if isinstance(info, dict) else (None, None)
-    return ClientInfo(
-        name=name if isinstance(name, str) else "",
-        version=version if isinstance(version, str) else "",
-        protocol_version=protocol_version,
-        capabilities=capabilities if isinstance(capabilities, dict) else {},
+    return checked(
+        ClientInfo(
+            name=name if isinstance(name, str) else "",
+            version=version if isinstance(version, str) else "",
+            protocol_version=protocol_version,
+            capabilities=capabilities if isinstance(capabilities, dict) else {},
+        )
     )
+
+
+def checked(client: ClientInfo) -> ClientInfo:
+    """The same, if it may be kept. Raises `FailureError(InvalidParams)` for a client that says too much."""
+    if len(msgspec.json.encode(client)) > MAX_CLIENT_BYTES:
+        raise FailureError(InvalidParams("capabilities", f"at most {MAX_CLIENT_BYTES} bytes with clientInfo", "more"))
+    return client

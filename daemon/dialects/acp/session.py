@@ -214,10 +214,10 @@ class AcpSession:
 
     async def _prompt(self, ctx: Context, params: told.PromptRequest) -> told.StopReason:
         session = self._sessions.get(params.session_id)
+        if not session.begin_prompt(ctx.request_id):
+            return told.StopReason.CANCELLED
         if session.turn is not None:
             raise FailureError(PROMPT_RUNNING)
-        if session.was_cancelled(ctx.request_id):
-            return told.StopReason.CANCELLED
         host = self._surface.context_host
         turn = PromptTurn(
             params.session_id,

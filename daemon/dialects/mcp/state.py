@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import Overloaded
+from ....errors.failures import InvalidParams, Overloaded
 from ....errors.type_building import decoder_for
 from ...offers import Offer, Prompt, Resource, asks_of
 from ...operations.context import ClientInfo
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
     from ...services.handshake import ServerInfo
 
 MAX_SUBSCRIBED: Final = 1024
-"""Resources that a legacy client may have subscribed to."""
+"""Resources that a legacy client may have subscribed to, and that one request may listen to."""
+
+MAX_URI_LENGTH: Final = 8 * 1024
+"""Characters of the URI that is subscribed to."""
 
 SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
 
@@ -150,6 +153,12 @@ class McpState:
         """What this caller may call."""
         return list(self.host.catalogue.visible_to(ctx.identity))
 
+    def check_access(self, spec: OperationSpec, ctx: Context) -> None:
+        """Raises `FailureError` where this caller may not call it."""
+        refused = self.host.access.refusal(spec.access, ctx.service_params)
+        if refused is not None:
+            raise FailureError(refused)
+
     def offered(self, kind: type[Resource] | type[Prompt] | UnionType) -> Iterator[tuple[OperationSpec, Any]]:
         """The resources or prompts of all callers. Any: an offer of this kind."""
         return ((spec, spec.offer) for spec in self.offers if isinstance(spec.offer, kind))
@@ -168,7 +177,9 @@ class McpState:
     # -- changes -----------------------------------------------------------------------------------------------
 
     def subscribe(self, uri: str) -> None:
-        """Raises `FailureError` where there are too many."""
+        """Raises `FailureError` where there are too many, and for a URI that is too long to be kept."""
+        if len(uri) > MAX_URI_LENGTH:
+            raise FailureError(InvalidParams("uri", f"at most {MAX_URI_LENGTH} characters", "more"))
         if uri not in self.subscribed and len(self.subscribed) >= MAX_SUBSCRIBED:
             raise FailureError(Overloaded())
         self.subscribed[uri] = None
