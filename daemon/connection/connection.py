@@ -17,10 +17,9 @@ from ...lazy import anyio
 from ..dialects.session import Session, check_declarations, dialect_of, open_session
 from ..dispatch.backlog import STRETCH, Backlog
 from ..dispatch.dispatcher import Dispatcher
-from ..dispatch.request import Request
+from ..dispatch.request import Client, Request
 from ..dispatch.responder import Responder
 from ..dispatch.router import Router
-from ..dispatch.scheduler import Client
 from ..logs import log
 from ..operations.registry import Registry
 from ..process.reexec import NEW_CONNECTION, ConnectionState

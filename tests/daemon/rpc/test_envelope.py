@@ -206,7 +206,7 @@ def test_encoders_write_json_that_reads_back() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", [b"", b"[1", b'{"a":1}}\n{"jsonrpc":"2.0","id":1,"result":{}', b"{]", b"nul"])
+@pytest.mark.parametrize("text", [b"[1", b'{"a":1}}\n{"jsonrpc":"2.0","id":1,"result":{}', b"{]", b"nul"])
 def test_what_is_no_json_never_leaves_in_params(text: bytes) -> None:
     for params in (Raw(text), {"a": Raw(text)}, [Raw(text)]):
         with pytest.raises(ValueError, match=r"JSON|truncated"):
