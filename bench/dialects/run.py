@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from client import Server, results
+from raw_client import Server, results
 
 ROUNDS = int(os.environ.get("ROUNDS", "7"))
 CALLS = 2000
@@ -82,7 +82,9 @@ def mcp(server: Server) -> Figures:
     figures = started(server, {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client})
     server.notify("notifications/initialized", {})
     server.call("tools/list", {})
-    calls(server, figures, "tools/call", lambda number: {"name": "look", "arguments": {"name": "pen", "number": number}})
+    calls(
+        server, figures, "tools/call", lambda number: {"name": "look", "arguments": {"name": "pen", "number": number}}
+    )
     figures["RSS MiB"] = server.rss()
     return figures
 

@@ -9,7 +9,7 @@ import msgspec
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
-from ...documents.store import Documents, NotebookDocument
+from ...documents.store import Documents
 from ...documents.text import ENCODINGS, PositionEncoding
 from ...logs import log
 from ...operations.context import ClientRefused, Context
@@ -20,7 +20,6 @@ from ...services.handshake import client_info, run_initializers
 from ..surface import Surface
 from .capabilities import Announcement, announcement, command_of, has_capability
 from .dialect import LspDialect
-from .generated.notebooks import NotebookCell
 
 VERSION: Final = "3.17"
 REGISTER_SECONDS: Final = 30.0
@@ -31,18 +30,6 @@ class _ExecuteCommandParams(msgspec.Struct, rename="camel"):
     command: str
     arguments: msgspec.Raw = msgspec.Raw(b"[]")
     work_done_token: str | int | None = None
-
-
-class _Kept(msgspec.Struct):
-    """What a reload hands on: the client sends neither its handshake nor its documents again."""
-
-    encoding: PositionEncoding
-    initialized: bool
-    capabilities: dict[str, Any]
-    name: str
-    version: str
-    documents: list[tuple[str, str, int, str]]
-    notebooks: list[tuple[str, str, int, Any, list[NotebookCell]]]
 
 
 @final
@@ -64,11 +51,11 @@ class LspSession:
             self._cancel_progress,
         )
         self._registered = False
-        self._kept = msgspec.msgpack.decode(state, type=_Kept) if state else None
+        self._state = state
 
     def services(self) -> Iterable[Service]:
-        if self._kept is not None:
-            self._restore(self._kept)
+        if self._state:
+            self._restore(self._state)
         service = Service()
         self._add_initialize(service)
 
@@ -97,17 +84,10 @@ class LspSession:
         return [service]
 
     def state(self) -> bytes:
+        from .handover import write  # late: only a reload asks
+
         client = self._surface.context_host.client
-        kept = _Kept(
-            self.documents.encoding,
-            self.dialect.state not in ("new", "initializing"),
-            dict(client.capabilities),
-            client.name,
-            client.version,
-            [(d.uri, d.language_id, d.version, d.text) for d in self.documents.values()],
-            [(n.uri, n.notebook_type, n.version, n.metadata, n.cells) for n in self.documents.notebooks.values()],
-        )
-        return msgspec.msgpack.encode(kept)
+        return write(client, self.documents, initialized=self.dialect.state not in ("new", "initializing"))
 
     # -- the handshake -----------------------------------------------------------------------------------------
 
@@ -180,18 +160,16 @@ class LspSession:
         except (ClientRefused, TimeoutError) as exc:
             log.warning("registration.refused", methods=[one["method"] for one in registrations], error=str(exc))
 
-    def _restore(self, kept: _Kept) -> None:
+    def _restore(self, state: bytes) -> None:
         """Go on where the program before this one stopped. What the server announces may have changed: it is registered."""
+        from .handover import read  # late: as in `state`
+
+        kept = read(state)
         info = {"clientInfo": {"name": kept.name, "version": kept.version}, "capabilities": kept.capabilities}
         self._surface.meet(client_info(info, VERSION))
-        self.documents.encoding = kept.encoding
+        kept.restore(self.documents)
         if kept.initialized:
             self.dialect.state = "initialized"
-        for document in kept.documents:
-            self.documents.open(*document)
-        for uri, notebook_type, version, metadata, cells in kept.notebooks:
-            self.documents.notebooks[uri] = NotebookDocument(uri, notebook_type, version, metadata, cells)
-        if kept.initialized:
             self._register()
 
 

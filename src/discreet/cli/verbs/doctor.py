@@ -7,14 +7,13 @@ from collections.abc import Iterator
 import msgspec
 
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
-from ...daemon.settings import Resolved, UsageError
+from ...daemon.settings import Resolved, UsageError, resolve_here
 from ...daemon.settings.flags import add_setting_flags, file_from_flags, from_flags, to_argv
 from ...errors.printable import printable
 from ..doctor.checks import CHECKS, CheckContext, Finding
 from ..doctor.trial import run_trial, trial_findings
 from ..output import write_stdout
 from ..server_command import SERVE
-from .serve import resolve_here
 
 
 class Report(msgspec.Struct, frozen=True):
