@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
 from types import MappingProxyType
@@ -108,6 +108,10 @@ class ContextHost(Protocol):
 
     def notify(self, method: str, params: object) -> Sending:
         """Send a notification from any thread."""
+        ...
+
+    async def notify_all(self, method: str, params: Iterable[object]) -> None:
+        """Send notifications, one for each of `params`, in as few writes as the client takes. Waits while it does not read."""
         ...
 
     def progress_token(self, call: IncomingCall) -> str | int | None:
