@@ -1,8 +1,9 @@
-"""Measures servers of one dialect side by side: `python run.py lsp "discreet=COMMAND" "pygls=COMMAND"`.
+"""Measures servers of one dialect side by side: `python run.py lsp 7 "discreet=COMMAND" "pygls=COMMAND"`.
 
-The same bytes go to every server, servers take turns, and the figures are medians over the rounds. For each server: wall time and
-the process's CPU time from its start to the answer of `initialize`; calls, or ACP's updates, per second and their CPU time, one
-after the other and without waiting; and RSS at the end. The ratios are to the first server. Linux only.
+The same bytes go to every server, servers take turns, and the figures are medians over so many rounds, behind one start of each
+that writes Python's byte code and is not counted. For each server: wall time and the process's CPU time from its start to the
+answer of `initialize`; calls, or ACP's updates, per second and their CPU time, one after the other and without waiting; RSS at
+the end. A ratio is how many times as good as the other server the first one is; for RSS, what it takes of the other's. Linux only.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from typing import Any
 
 from raw_client import Server, results
 
-ROUNDS = int(os.environ.get("ROUNDS", "7"))
 CALLS = 2000
 PROMPTS = 300
 UPDATES = 10
@@ -139,15 +139,18 @@ DIALECTS: dict[str, tuple[Callable[[Server], Figures], bool]] = {
 }
 
 
-def main(dialect: str, *servers: str) -> None:
+def main(dialect: str, rounds: str, *servers: str) -> None:
     measure, content_length = DIALECTS[dialect]
     commands = dict(server.split("=", 1) for server in servers)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     found: dict[str, list[Figures]] = {name: [] for name in commands}
-    for _ in range(ROUNDS):
+    for number in range(int(rounds) + 1):
         for name, command in commands.items():
             server = Server(command, content_length=content_length)
-            found[name].append(measure(server))
+            figures = measure(server)
             server.close()
+            if number:
+                found[name].append(figures)
     show(found)
 
 
@@ -163,7 +166,8 @@ def show(found: dict[str, list[Figures]]) -> None:
         cells = [f"{ours:,.1f}" if ours < 1000 else f"{ours:,.0f}"]
         for name in others:
             theirs = medians[name][figure]
-            cells += [f"{theirs:,.1f}" if theirs < 1000 else f"{theirs:,.0f}", f"{ours / theirs:.2f}"]
+            ratio = ours / theirs if figure.startswith("RSS") or figure.endswith("/s") else theirs / ours
+            cells += [f"{theirs:,.1f}" if theirs < 1000 else f"{theirs:,.0f}", f"{ratio:.2f}"]
         print("|", " | ".join([figure, *cells]), "|")
 
 

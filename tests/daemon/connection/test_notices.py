@@ -12,6 +12,7 @@ import pytest
 from discreet import Context, Service
 from discreet.daemon.connection.notices import MAX_UNSENT, MAX_UNSENT_BYTES
 from discreet.daemon.logs.logger import log
+from discreet.framing.channel import HIGH_WATER_BYTES
 from support.waits import until
 
 pytestmark = pytest.mark.anyio
@@ -144,3 +145,28 @@ async def test_threads_wait_for_a_client_that_does_not_read_by_bytes_too(serving
         assert wire.daemon.host.memory.by_kind()["replies"] < 2 * MAX_UNSENT_BYTES
         numbers, result = await read_until_answer(wire)
         assert ([first["params"][0], *numbers], result) == (list(range(MAX_UNSENT)), "done")
+
+
+async def test_messages_that_are_there_together_leave_in_one_write(serving: Serving) -> None:
+    async with serving(Service("quiet")) as wire:
+        connection = wire.daemon.connection
+        before = connection.pulse
+        await connection.context_host.notify_all("n", ([number] for number in range(100)))
+        assert connection.pulse == before + 1
+        assert [(await wire.receive())["params"] for _ in range(100)] == [[number] for number in range(100)]
+
+
+async def test_many_messages_together_wait_for_a_client_that_does_not_read_and_none_is_lost(serving: Serving) -> None:
+    written = []
+
+    def params() -> Iterator[list[Any]]:
+        for number in range(COUNT):
+            written.append(number)
+            yield [number, "x" * SIZE]
+
+    async with serving(Service("quiet")) as wire, anyio.create_task_group() as tasks:
+        tasks.start_soon(wire.daemon.connection.context_host.notify_all, "n", params())
+        await until(lambda: wire.daemon.connection.writer.congested)
+        assert len(written) < COUNT
+        assert wire.daemon.host.memory.by_kind()["replies"] < HIGH_WATER_BYTES + 2 * SIZE
+        assert [(await wire.receive())["params"][0] for _ in range(COUNT)] == list(range(COUNT))
