@@ -3,7 +3,7 @@
 The same bytes go to every server, servers take turns, and the figures are medians over so many rounds, behind one start of each
 that writes Python's byte code and is not counted. For each server: wall time and the process's CPU time from its start to the
 answer of `initialize`; calls, or ACP's updates, per second and their CPU time, one after the other and without waiting; RSS at
-the end. A ratio is how many times as good as the other server the first one is; for RSS, what it takes of the other's. Linux only.
+the end. A ratio is how many times as good as the other server the first one is; for RSS, what it takes of the other's. Linux.
 """
 
 from __future__ import annotations

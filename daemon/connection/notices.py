@@ -79,15 +79,15 @@ class Notices:
 
     async def send_all(self, bodies: Iterable[bytes]) -> None:
         """Post messages, in one write where the client takes it. Waits as who awaits each of them would. On the loop."""
-        for body in bodies:
-            if not self._has_room(len(body)):
-                self._writer.flush()
-                await self._writer.wait_for_room()
-            self._post(body)
-            if self._writer.congested:
-                self._writer.flush()
-                await self._writer.wait_for_room()
-        self._writer.flush()
+        try:
+            for body in bodies:
+                if self._writer.congested or not self._has_room(len(body)):
+                    self._writer.flush()
+                    await self._writer.wait_for_room()
+                self._post(body)
+        finally:
+            self._writer.flush()
+        await self._writer.wait_for_room()
 
     def _has_room(self, size: int) -> bool:
         unsent = self._writer.unsent_bytes
