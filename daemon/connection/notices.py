@@ -78,16 +78,12 @@ class Notices:
         return Sending(self, method, None)
 
     async def send_all(self, bodies: Iterable[bytes]) -> None:
-        """Post messages, in one write where the client takes it. Waits as who awaits each of them would. On the loop."""
-        try:
-            for body in bodies:
-                if self._writer.congested or not self._has_room(len(body)):
-                    self._writer.flush()
-                    await self._writer.wait_for_room()
-                self._post(body)
-        finally:
-            self._writer.flush()
-        await self._writer.wait_for_room()
+        """Post messages in an async handler, which flushes when it waits or ends. Waits as who awaits each of them would."""
+        for body in bodies:
+            if self._writer.congested or not self._has_room(len(body)):
+                self._writer.flush()
+                await self._writer.wait_for_room()
+            self._post(body)
 
     def _has_room(self, size: int) -> bool:
         unsent = self._writer.unsent_bytes

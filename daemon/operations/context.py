@@ -111,7 +111,10 @@ class ContextHost(Protocol):
         ...
 
     async def notify_all(self, method: str, params: Iterable[object]) -> None:
-        """Send notifications, one for each of `params`, in as few writes as the client takes. Waits while it does not read."""
+        """Send notifications in an async handler, one for each of `params`. Waits while the client does not read.
+
+        They leave when the handler waits or ends, at the latest, so that they share a write with what comes then.
+        """
         ...
 
     def progress_token(self, call: IncomingCall) -> str | int | None:
