@@ -123,6 +123,10 @@ def acp(server: Server) -> Figures:
                 assert answer["result"]["stopReason"] == "end_turn", answer
                 assert told == updates, told
 
+    began = time.perf_counter()
+    server.send(prompt(0, 1))  # loads what the start did not need
+    server.answer_to(0)
+    figures["first prompt ms"] = (time.perf_counter() - began) * 1000
     run("updates, ten a prompt", PROMPTS, UPDATES)
     run("updates of one prompt", 1, STREAM)
     together = [prompt(number, STREAM // SESSIONS) for number in range(SESSIONS)]
