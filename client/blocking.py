@@ -33,7 +33,7 @@ from msgspec import UnsetType
 from ..framing.events import Framing
 from .connect import connect as connect_async
 from .connection.connection import CLOSED
-from .connection.handlers import ProgressHandler
+from .connection.progress import ProgressHandler
 from .dialects import Dialect
 from .errors import ConnectionFailed, DeclaredErrors, RemoteError
 from .peer import Peer

@@ -15,9 +15,9 @@ from msgspec import UNSET, Raw, UnsetType
 
 from ..errors.backoff import SYSTEM_TIMING
 from .connection.connector import Connector
-from .connection.handlers import Handlers, NotificationHandler, ProgressHandler, RequestHandler
+from .connection.handlers import Handlers, NotificationHandler, RequestHandler
 from .connection.pending import PendingCall
-from .connection.progress import ProgressDialect, with_token
+from .connection.progress import ProgressDialect, ProgressHandler, with_token
 from .errors import ClientError, DeclaredErrors, RemoteError, RequestTimeout
 from .messages import encode_request
 from .policies.operation_kinds import ListedOperation, OperationKinds
@@ -170,9 +170,9 @@ class Peer:
     async def _call_once(self, request: _Request, kind: Any, seconds: float | None) -> Any:
         request_id = next(self._ids)
         body = request.body(request_id, self._handlers.dialect)
-        call = PendingCall(request_id, len(body), request.errors)
+        call = PendingCall(request_id, len(body), request.errors, request.on_progress)
         sent = False
-        with anyio.move_on_after(seconds), self._handlers.progress_of(request_id, request.on_progress):
+        with anyio.move_on_after(seconds):
             connection = await self._connector.connection()
             try:
                 await connection.start(call, body)

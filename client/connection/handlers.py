@@ -5,8 +5,7 @@ Handlers belong to the endpoint and serve one connection after the other.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
 from inspect import isawaitable
 from typing import Any, Protocol, TypeAlias, final
@@ -22,11 +21,10 @@ from ...errors.wire import encode_error_response, failure_of
 from ..errors import RemoteError
 from ..messages import DECODE_ERRORS, ServerNotification, ServerRequest, encode_result
 from . import log
-from .progress import ProgressDialect, progress_token, read_progress
+from .progress import ProgressDialect
 
 RequestHandler: TypeAlias = Callable[[Any], Awaitable[Any] | Any]  # JSON values in, anything that msgspec encodes out
 NotificationHandler: TypeAlias = Callable[[Any], object]  # JSON values in
-ProgressHandler: TypeAlias = Callable[[Any], object]  # JSON values in
 
 
 class WireDialect(ProgressDialect, Protocol):
@@ -51,15 +49,13 @@ class WireDialect(ProgressDialect, Protocol):
 class Handlers:
     """Handlers by method. A request without a handler is answered METHOD_NOT_FOUND.
 
-    `unidentified_error` is called with errors that the server could not ascribe to a request. `on_progress` has the
-    handlers of calls that wait, by their tokens.
+    `unidentified_error` is called with errors that the server could not ascribe to a request.
     """
 
     def __init__(self, dialect: WireDialect) -> None:
         self.dialect = dialect
         self.requests: dict[str, RequestHandler] = {}
         self.notifications: dict[str, NotificationHandler] = {}
-        self.on_progress: dict[str, ProgressHandler] = {}
         self.unidentified_error: Callable[[RemoteError], object] | None = None
         self._running: dict[bytes, CancelScope] = {}
 
@@ -67,36 +63,12 @@ class Handlers:
         """Call the method's handler. An exception of the handler is logged."""
         if message.method == self.dialect.cancel:
             self._cancel(message.params)
-        elif message.method == self.dialect.progress and self._tell_progress(message.params):
-            return
         elif handler := self.notifications.get(message.method):
             try:
                 params = _decode_params(message.params)
             except FailureError:
                 return  # JSON-RPC does not answer a notification, not even a broken one
             call_logged(f"the handler of {message.method}", partial(handler, params))
-
-    def _tell_progress(self, params: Raw | None) -> bool:
-        """Whether this is the progress of a call that asked for it with `on_progress`."""
-        progress = read_progress(params, self.dialect) if self.on_progress else None
-        handler = None if progress is None else self.on_progress.get(progress.token)
-        if progress is None or handler is None:
-            return False
-        call_logged("the handler of on_progress", partial(handler, progress.value))
-        return True
-
-    @contextmanager
-    def progress_of(self, request_id: int, handler: ProgressHandler | None) -> Iterator[None]:
-        """Call the handler with the progress of this request, for as long as the block runs."""
-        if handler is None:
-            yield
-            return
-        token = progress_token(request_id)
-        self.on_progress[token] = handler
-        try:
-            yield
-        finally:
-            del self.on_progress[token]
 
     def register(self, request: ServerRequest) -> CancelScope:
         """Let the server cancel a request from now on. Pass the scope to `answer`."""

@@ -17,6 +17,7 @@ from . import log
 from .error_replies import remote_error
 from .handlers import Handlers, call_logged
 from .pending import PendingCall, PendingRequest, PendingRequests, PendingStream
+from .progress import read_progress
 
 _TYPE_MISMATCH: Final = encode_error(failures.OperationTypeMismatch())
 """The daemon's own error for a wrong operation type. Used when an event answers a call, or a result answers a stream."""
@@ -57,6 +58,8 @@ class IncomingMessages:
                 self._handle_response(message)
             case messages.ServerNotification(messages.STREAM_EVENT, params):
                 self._handle_event(params)
+            case messages.ServerNotification(self._handlers.dialect.progress, params) if self._tell_progress(params):
+                pass
             case messages.ServerNotification():
                 self._handlers.handle_notification(message)
             case messages.ServerRequest():
@@ -130,6 +133,16 @@ class IncomingMessages:
                 return
         self._pending.remove(request.id)
         self._post(self._handlers.dialect.cancellation(request.id))
+
+    def _tell_progress(self, params: Raw | None) -> bool:
+        """Whether this is the progress of a pending call that asked for it with `on_progress`."""
+        progress = read_progress(params, self._handlers.dialect)
+        match self._pending.find(progress.request_id) if progress else None:
+            case PendingCall(on_progress=handler) if progress and handler:
+                call_logged("the handler of on_progress", partial(handler, progress.value))
+                return True
+            case _:
+                return False
 
     def _fail(self, request: PendingRequest | None, reason: str) -> None:
         if request is not None:

@@ -19,6 +19,7 @@ import anyio
 from msgspec import Raw
 
 from ..errors import ClientError, ConnectionFailed, DeclaredErrors, InvalidReply, StreamOverrun
+from .progress import ProgressHandler
 
 MAX_BUFFERED_EVENTS: Final = 32
 """Events that one stream buffers before reading may pause. The daemon's default is the same."""
@@ -35,12 +36,19 @@ ErrorFactory: TypeAlias = Callable[[], ClientError]
 
 @final
 class PendingCall:
-    """A request with one answer. `size` is its body's length in bytes; `errors` are the classes that decode its details."""
+    """A request with one answer.
 
-    def __init__(self, request_id: int, size: int, errors: DeclaredErrors = ()) -> None:
+    `size` is its body's length in bytes. `errors` are the classes that decode its details. `on_progress` is called with
+    what the server tells of the progress before the answer.
+    """
+
+    def __init__(
+        self, request_id: int, size: int, errors: DeclaredErrors = (), on_progress: ProgressHandler | None = None
+    ) -> None:
         self.id = request_id
         self.size = size
         self.errors = errors
+        self.on_progress = on_progress
         self._result: Raw | None = None
         self._make_error: ErrorFactory | None = None
         self._answered = anyio.Event()

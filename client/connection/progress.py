@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+import re
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -11,7 +13,14 @@ from ...errors.type_building import decoder_for
 from ..messages import DECODE_ERRORS
 from ..validation import encode_params
 
+ProgressHandler: TypeAlias = Callable[[Any], object]  # JSON values in
+
 _encode: Final = msgspec.json.Encoder().encode
+
+_TOKEN: Final = "discreet-{}"
+"""A program does not choose such a token for itself."""
+
+_read_token: Final = re.compile(_TOKEN.format("(0|[1-9][0-9]{0,18})")).fullmatch
 
 
 class ProgressDialect(Protocol):
@@ -27,13 +36,8 @@ class ProgressDialect(Protocol):
 class Progress(msgspec.Struct, frozen=True):
     """What a notification of progress says: whose it is, and how far the work is."""
 
-    token: str
+    request_id: int
     value: Any  # JSON
-
-
-def progress_token(request_id: int) -> str:
-    """A token that no program has chosen for itself."""
-    return f"discreet-{request_id}"
 
 
 def with_token(params: object, request_id: int, dialect: ProgressDialect) -> dict[str, Raw]:
@@ -46,18 +50,21 @@ def with_token(params: object, request_id: int, dialect: ProgressDialect) -> dic
         raise TypeError(
             "on_progress needs params by name, with `_meta` an object: its token has no other place"
         ) from None
-    token = Raw(_encode(progress_token(request_id)))
+    token = Raw(_encode(_TOKEN.format(request_id)))
     if dialect.work_done_token:
         return {**members, "workDoneToken": token}
     return {**members, "_meta": Raw(_encode({**meta, "progressToken": token}))}
 
 
 def read_progress(params: Raw | None, dialect: ProgressDialect) -> Progress | None:
-    """What a notification tells: its member `value`, or without one its other members. None if it has no text as token."""
+    """What a notification tells: its member `value`, or without one its other members. None for a token of somebody else."""
     try:
         members = decoder_for(dict[str, Any])(params or b"")
     except DECODE_ERRORS:
         return None
     token = members.pop(dialect.progress_member, None)
+    found = _read_token(token) if isinstance(token, str) else None
+    if found is None:
+        return None
     value: Any | UnsetType = members.get("value", UNSET)
-    return Progress(token, members if value is UNSET else value) if isinstance(token, str) else None
+    return Progress(int(found[1]), members if value is UNSET else value)

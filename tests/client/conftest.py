@@ -38,11 +38,12 @@ class FakeServer:
         assert chunk, "the client has gone"
         self._held += chunk
 
-    async def write(self, message: object) -> None:
-        await self.write_body(msgspec.json.encode(message))
+    async def write(self, *messages: object) -> None:
+        """Write the messages in one piece, so that the client reads them at once."""
+        await self.write_body(*(msgspec.json.encode(message) for message in messages))
 
-    async def write_body(self, body: bytes) -> None:
-        await self.transport.send(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+    async def write_body(self, *bodies: bytes) -> None:
+        await self.transport.send(b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies))
 
     async def reply(self, request: dict[str, Any], result: object) -> None:
         await self.write({"jsonrpc": "2.0", "id": request["id"], "result": result})

@@ -30,8 +30,8 @@ async def test_progress_reaches_its_call_in_order_and_before_the_result(wired: A
             for value in (1, {"half": True}, None):
                 await server.write(notified(PLAIN, token=token, value=value))
             await server.write(notified(PLAIN, token="of another", value=3))
-            await server.reply(request, "done")
-            await server.write(notified(PLAIN, token=token, value="late"))
+            answer = {"jsonrpc": "2.0", "id": request["id"], "result": "done"}
+            await server.write(answer, notified(PLAIN, token=token, value="late"))
             await server.reply(await server.read(), "then")
 
         tasks.start_soon(serve)
