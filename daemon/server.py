@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -35,7 +34,7 @@ from .logs import (
 from .operations.service import DeclarationError
 from .process.address_space import save_address_space
 from .process.children import end_children, mark_children
-from .process.collector import collect_seldom
+from .process.collector import begin_start, end_start
 from .process.hangup import HangupWatch
 from .process.liveness import ProcessWatch, parent_has_gone, watch_parent
 from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, program
@@ -71,7 +70,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
     Takes the standard descriptors before any user code is imported, and keeps them: what prints at the interpreter's
     end must not reach the stream either. What is wrong with the apps is one line on stderr and status 2.
     """
-    collect_seldom()
+    begin_start()
     sys.setswitchinterval(SWITCH_SECONDS)
     save_address_space()
     stderr = stdio_guard.STDERR
@@ -184,7 +183,7 @@ class _Process:
         )
         self._reload_with(daemon)
         self._announce()
-        gc.freeze()  # what is loaded by now stays: no collection needs to look through it again
+        end_start()
         daemon.begin()
         if self._orphaned:
             self._on_parent_gone()

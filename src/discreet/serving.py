@@ -21,9 +21,9 @@ def serve(*hosted: Service | Agent, **settings: Any) -> NoReturn:  # fields of `
     wrong. Raises `TypeError` for an unknown setting. From its first line on, stdout carries nothing but frames, and what is
     printed goes to the log. What was printed before has gone to the client.
     """
-    from .daemon.process.collector import collect_seldom
+    from .daemon.process.collector import begin_start
 
-    collect_seldom()
+    begin_start()
     from .cli.output import with_warning, write_stderr
     from .daemon.apps import AppError, hosted_objects
     from .daemon.lifecycle import EXIT_USAGE

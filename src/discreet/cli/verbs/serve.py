@@ -2,7 +2,7 @@
 
 import argparse
 
-from ...daemon.process.collector import collect_seldom
+from ...daemon.process.collector import begin_start
 from ...daemon.process.reexec import take
 from ...daemon.settings import Resolved, resolve_here
 from ...daemon.settings.flags import add_setting_flags, file_from_flags, from_flags
@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the daemon ends. Returns its exit status; raises `UsageError` before anything is served."""
-    collect_seldom()
+    begin_start()
     handed = take()  # before the settings: a usage error must reach the real stderr
     settings = resolved(args).settings
     from ...daemon.server import check, serve  # late: a usage error need not wait for the whole daemon
