@@ -19,6 +19,7 @@ from .operations.catalogue import Catalogue
 from .operations.registry import LazyOperations, Registry
 from .operations.service import DeclarationError
 from .process.address_space import fitting_memory, fitting_threads
+from .process.loop_watch import LoopWatch
 from .process.wakeup import Wakeup
 from .services.method_names import DISCOVERY
 from .settings import Settings
@@ -65,6 +66,7 @@ class Host:
             ordered=settings.ordered,
             request_timeout=settings.request_timeout,
             memory=self.memory,
+            watch=LoopWatch(settings.blocked_after),
             notify_loop=self._wakeup.notify,
         )
         self.inner_calls: Final = InnerCalls(self.scheduler, settings.max_call_depth)

@@ -54,8 +54,9 @@ STRAY_SECONDS: Final = 2.0
 """How long the last stray text may take. All of it is in the pipe by then and its reader waits for nobody, so this bounds
 only a machine that gives the reader no time."""
 
-LAST_WORDS_SECONDS: Final = 0.1
-"""How long the logs may take when the drain window has passed already."""
+LAST_READER_SECONDS: Final = 0.1
+"""How long a reader of the logs that takes nothing is waited for when the drain window has passed already. A busy machine, which
+needs seconds to load the renderers, is waited for: a status of 1 must not come without a word."""
 
 _REFUSALS: Final = (OSError, RuntimeError, MemoryError, ImportError)
 """What is raised where the system has no descriptor, no thread or no memory left. An import needs all three."""
@@ -182,7 +183,7 @@ class _Process:
             on_swap=self._become,
         )
         self._reload_with(daemon)
-        self._announce()
+        self._announce(host)
         end_start()
         daemon.begin()
         if self._orphaned:
@@ -192,12 +193,12 @@ class _Process:
         self._watch_processes(daemon)
         return self._serve(daemon)
 
-    def _announce(self) -> None:
+    def _announce(self, host: Host) -> None:
         """Say that the daemon has started, now that nothing can be wrong with its apps: else there is one line, why not."""
         hint = stdio_guard.terminal_hint(self._streams.stdin)
         if hint and self._handed is None:
             _complain(self._streams.stderr, hint)
-        self._logs.announce(__version__)
+        self._logs.announce(__version__, dialect=host.dialect)
 
     def _reload_with(self, daemon: Daemon) -> None:
         if self._program is not None:
@@ -244,10 +245,10 @@ class _Process:
             self._daemon.ask_to_end("parent-gone")
 
     def _pulse(self) -> int:
-        """A counter that changes while bytes move, or while the event loop is loading, which is slow on a busy machine."""
-        if self._loading:
+        """A counter that changes while bytes move, or while the apps or the event loop load, which is slow on a busy machine."""
+        if self._daemon is None or self._loading:
             return monotonic_ns()
-        return 0 if self._daemon is None else self._daemon.connection.pulse
+        return self._daemon.connection.pulse
 
     def _on_hung_up(self) -> None:
         if self._daemon is not None and not self._daemon.lifecycle.draining:
@@ -262,7 +263,7 @@ class _Process:
     def _last_words(self) -> int:
         end_children(0.0)
         all_written = self._note_unwritten()
-        self._logs.close(LAST_WORDS_SECONDS)
+        self._logs.close(reader_timeout=LAST_READER_SECONDS)
         stopped = all_written and self._daemon is not None and self._daemon.lifecycle.state == "stopped"
         return self._daemon.lifecycle.status if self._daemon is not None and stopped else EXIT_FAILED
 

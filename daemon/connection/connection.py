@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, final
 
-from ...errors.failures import Internal, Unavailable
+from ...errors.failures import Unavailable
 from ...framing.channel import Channel
 from ...framing.events import FrameLimits
 from ...framing.parser import parser_for
 from ...lazy import anyio
-from ..dialects.session import Session, dialect_of, open_session
+from ..dialects.session import Session, check_declarations, dialect_of, open_session
 from ..dispatch.backlog import STRETCH, Backlog
 from ..dispatch.dispatcher import Dispatcher
 from ..dispatch.request import Request
@@ -23,7 +23,6 @@ from ..dispatch.router import Router
 from ..dispatch.scheduler import Client
 from ..logs import log
 from ..operations.registry import Registry
-from ..operations.service import DeclarationError
 from ..process.reexec import NEW_CONNECTION, ConnectionState
 from ..rpc.request_log import note_timeout
 from ..services.builtins import Life
@@ -66,6 +65,8 @@ class FirstCall:
     def accept(self, call: Call) -> None:
         self._learn(call)
 
+    def read_again(self, body: bytes) -> None: ...
+
 
 @final
 class Connection:
@@ -104,6 +105,8 @@ class Connection:
         self._notices = Notices(self.writer, host.scheduler.threads, host.memory)
         self._backlog: Backlog[Request] = Backlog(self.writer, host.scheduler.kinds)
         self._speaks: DialectName | None = state.dialect or (None if host.dialect == "auto" else host.dialect)
+        if self._speaks is None:
+            check_declarations(self)
         self._session = open_session(self._speaks or "plain", self, owner, state.session)
         self.context_host = ClientContextHost(host, self._notices, self._client_requests, self._session)
         dispatcher = self._speak(self._session)
@@ -134,12 +137,8 @@ class Connection:
     def _learn(self, first: Call) -> None:
         """The first call tells what the client speaks."""
         name = dialect_of(first)
-        try:
-            session = open_session(name, self, self._owner)
-            dispatcher = self._speak(session)
-        except DeclarationError as exc:
-            log.error("dialect.refused", dialect=name, reason=str(exc))
-            return self._responder.fail(first, Internal())
+        session = open_session(name, self, self._owner)
+        dispatcher = self._speak(session)
         self._speaks, self._session = name, session
         self.context_host.session = session
         self._reader.switch(dispatcher, self._responder)
@@ -225,6 +224,7 @@ class Connection:
     def close(self) -> None:
         """Take no part in the scheduling any more, and free what is queued for the client."""
         self.host.scheduler.detach(self._client)
+        self._session.dialect.close()
         self.writer.close()
 
     # -- handing the transport on ------------------------------------------------------------------------------

@@ -31,6 +31,10 @@ class Acceptor(Protocol):
 
     def accept(self, call: Call) -> None: ...
 
+    def read_again(self, body: bytes) -> Message | None:
+        """The message in a body that is no JSON; None where there is none."""
+        ...
+
 
 class Intake(Protocol):
     """The side of the connection that the reader feeds."""
@@ -121,6 +125,8 @@ class Reader:
                     map_large_blocks()
                 try:
                     message = decode(event.body)
+                    if isinstance(message, NoJson):
+                        message = self._dispatcher.read_again(event.body) or message
                     if isinstance(message, Call):
                         self._dispatcher.accept(message)
                     else:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol, assert_never, final
 
 import msgspec
 
 from ...errors.codes import DialectName
 from ...errors.type_building import decoder_for
+from ..operations.service import DeclarationError, Service
 from ..rpc.dialect import PLAIN, Dialect
 from ..services import builtins
 from ..services.builtins import Life
@@ -16,7 +17,6 @@ from .surface import Surface
 
 if TYPE_CHECKING:
     from ..documents.store import Documents
-    from ..operations.service import Service
     from ..rpc.envelope import Call
 
 
@@ -81,6 +81,25 @@ def open_session(name: DialectName, surface: Surface, life: Life, state: bytes =
             return AcpSession(surface, life, state)
         case _:
             assert_never(name)
+
+
+def check_declarations(surface: Surface) -> None:
+    """Raises `DeclarationError` where the services can't be served in every dialect. Opens no session: that costs more."""
+    from .acp.errors import check_declarations as check_acp  # late: each dialect loads when it is spoken
+    from .lsp.capabilities import announcement
+    from .mcp.state import McpState
+
+    specs = surface.host.catalogue.operations
+    checks: dict[DialectName, Callable[[], object]] = {
+        "lsp": lambda: announcement(specs),
+        "mcp": lambda: McpState(surface),
+        "acp": lambda: check_acp(specs),
+    }
+    for name, check in checks.items():
+        try:
+            check()
+        except DeclarationError as exc:
+            raise DeclarationError(f"{exc} (dialect auto speaks {name}, too; choose one with --dialect)") from None
 
 
 _MCP_META = "io.modelcontextprotocol/"

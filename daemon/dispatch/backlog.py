@@ -94,6 +94,10 @@ class Backlog(Generic[R]):
     def take(self, kind: int) -> R:
         """Remove the first request of this kind: it does not wait any more."""
         request = self._ready[kind].popleft()
+        self.withdraw(request)
+        return request
+
+    def withdraw(self, request: R) -> None:
+        """It does not wait any more."""
         self._waiting -= 1
         self._bytes -= request.size
-        return request

@@ -57,6 +57,10 @@ class ConcurrencyGroups:
             del self._groups[request.group]
         return None
 
+    def withdraw(self, request: Request) -> None:
+        """It waits for its turn no longer."""
+        self._groups[request.group].waiting.remove(request)
+
     def waiting(self, group: Hashable) -> list[Request]:
         """The requests of a group that wait for their turn, in order."""
         found = self._groups.get(group)

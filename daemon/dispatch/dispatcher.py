@@ -9,13 +9,13 @@ from typing import final
 
 import msgspec
 
-from ...errors.failures import Cancelled, Failure, Overloaded, Unavailable
+from ...errors.failures import Cancelled, Failure, MethodNotFound, Overloaded, Unavailable
 from ...errors.type_building import decoder_for
 from ..operations.context import Context, ContextHost
 from ..operations.spec import OperationSpec
 from ..rpc.dialect import Dialect, Ignored
-from ..rpc.envelope import Call
-from . import execution
+from ..rpc.envelope import Call, Message
+from ..rpc.request_log import note_ignored
 from .backlog import Backlog
 from .request import Request
 from .responder import Responder
@@ -48,16 +48,26 @@ class Dispatcher:
         """From now on whatever is read is answered with UNAVAILABLE. What was accepted goes on."""
         self._closed = True
 
+    def read_again(self, body: bytes) -> Message | None:
+        """What the dialect makes of a body that is no JSON."""
+        return self._dialect.read_again(body)
+
     def accept(self, call: Call) -> None:
         """Take a call: run it, queue it, or refuse it."""
         if call.id is not None and self._responder.in_flight(call.id):
             return self._responder.refuse_duplicate(call.id)
-        if call.method in self._dialect.cancellations:
-            return self._take_cancel(call)
+        cancels = call.method in self._dialect.cancellations
+        if cancels and call.id is None:
+            return self._cancel(call)
         if self._dialect.guarded and not self._pass(call):
             return None
+        if cancels:  # normally a notification; sent as a request, it is answered like one
+            self._cancel(call)
+            return self._responder.result(call, b"null")
         route = self._router.route(call)
         if not isinstance(route, tuple):
+            if call.id is None and call.method.startswith("$/") and isinstance(route, MethodNotFound):
+                return note_ignored(call)  # what a client may send to any server
             return self._responder.fail(call, Unavailable() if self._closed else route)
         call, spec = route
         if spec.immediate:
@@ -88,16 +98,11 @@ class Dispatcher:
         return Overloaded() if self._scheduler.at_limit(spec) else None
 
     def _run_inline(self, call: Call, spec: OperationSpec) -> None:
-        outcome = execution.run(spec, call, Context(spec, call, self._context_host))
+        outcome = self._scheduler.run_now(spec, call, Context(spec, call, self._context_host))
         if isinstance(outcome, bytes):
             self._responder.result(call, outcome)
         else:
             self._responder.fail(call, outcome)
-
-    def _take_cancel(self, call: Call) -> None:
-        """Normally a notification; sent as a request, it is answered like one."""
-        self._cancel(call)
-        self._responder.result(call, b"null")
 
     def _pass(self, call: Call) -> bool:
         """Whether the dialect lets the call pass; what it refuses is answered here."""

@@ -20,9 +20,9 @@ from ...lazy import anyio
 from ..logs import log
 from ..memory import MemoryBudget, reserve, values_size
 from ..operations.context import CallFailed, keep_progress_token
-from ..operations.spec import ClientGroup
+from ..operations.spec import ClientGroup, WrongResult
 from .request import Outcome
-from .task_pool import in_context
+from .task_pool import HandlerLoop, in_context
 
 if TYPE_CHECKING:
     from ..operations.context import Context
@@ -78,26 +78,24 @@ def run(spec: OperationSpec, call: Call, context: Context) -> Outcome:
         return context.ended_by or outcome_of(exc, spec, call)
 
 
-async def run_async(
-    request: Request, context: Context, memory: MemoryBudget, before_wait: Callable[[], None]
-) -> Outcome:
+async def run_async(request: Request, context: Context, memory: MemoryBudget, loop: HandlerLoop) -> Outcome:
     """The same for a coroutine. The outcome of a request that was ended meanwhile is why it was ended."""
     spec, call = request.spec, request.call
     try:
         work = spec.invoke(context, _decoded(request, context, memory))
-        return spec.encode_output(await in_context(work, copy_context(), before_wait))
+        return spec.encode_output(await in_context(work, copy_context(), loop, spec.name))
     except BaseException as exc:  # noqa: BLE001 - the boundary, for the task that hosts the handler too
         return request.ended_by or outcome_of(exc, spec, call)
 
 
 async def run_stream(
-    request: Request, context: Context, stream: EventSink, memory: MemoryBudget, before_wait: Callable[[], None]
+    request: Request, context: Context, stream: EventSink, memory: MemoryBudget, loop: HandlerLoop
 ) -> Outcome:
     """The same for an asynchronous generator. Its values go out as events; the outcome says how many."""
     spec, call = request.spec, request.call
     try:
         generator = spec.invoke(context, _decoded(request, context, memory))
-        await _send_events(spec, generator, stream, before_wait)
+        await _send_events(spec, generator, stream, loop)
         return msgspec.json.encode(Completed(events=stream.events))
     except BaseException as exc:  # noqa: BLE001 - the boundary, as above
         return request.ended_by or outcome_of(exc, spec, call)
@@ -106,20 +104,20 @@ async def run_stream(
 def _decoded(
     request: Request, context: Context, memory: MemoryBudget
 ) -> Any:  # Any: the values of the handler's params
-    """The params in decoded form. Of a large body nothing else is kept, or counted, while the handler runs."""
+    """The params in decoded form. Of a large body nothing else is kept while the handler runs but the id and the metadata."""
     call = request.call
     values = _arguments(request.spec, call)
     if request.heavy:
         keep_progress_token(context)
         call.params = None
-        kept = values_size(values, request.held)
+        kept = values_size(values, request.held) + len(call.id or b"") + values_size(call.metadata, 0)
         memory.add("requests", kept - request.held)
         request.held = kept
     return values
 
 
 async def _send_events(
-    spec: OperationSpec, generator: AsyncGenerator[Any, None], stream: EventSink, before_wait: Callable[[], None]
+    spec: OperationSpec, generator: AsyncGenerator[Any, None], stream: EventSink, loop: HandlerLoop
 ) -> None:
     """Put what the generator yields.
 
@@ -128,14 +126,14 @@ async def _send_events(
     """
     variables = copy_context()
     try:
-        while (value := await in_context(anext(generator, _END), variables, before_wait)) is not _END:
+        while (value := await in_context(anext(generator, _END), variables, loop, spec.name)) is not _END:
             stream.put(spec.encode_output(value))
             if stream.full or stream.discarded:  # also the moment to let others run, for a producer that never waits
-                before_wait()
+                loop.flush()
                 await anyio.lowlevel.checkpoint()
                 await stream.wait_for_room()
     finally:
-        await in_context(generator.aclose(), variables, before_wait)
+        await in_context(generator.aclose(), variables, loop, spec.name)
 
 
 class Raised(msgspec.Struct, frozen=True):
@@ -213,8 +211,12 @@ def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
             exc = fault
         else:
             if isinstance(failure, Internal):
-                log.error("handler.failed", method=spec.name, id=call.id, undeclared=failure.code, exc=exc)
+                hint = f"declare it: errors=[{type(found).__name__}]"
+                log.error("handler.failed", method=spec.name, id=call.id, undeclared=failure.code, hint=hint, exc=exc)
             return failure
+    if isinstance(found, WrongResult):
+        log.error("handler.failed", method=spec.name, id=call.id, handler=spec.source, problem=str(found))
+        return Internal()
     log.error("handler.failed", method=spec.name, id=call.id, exc=exc)
     return Internal()
 

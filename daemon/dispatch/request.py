@@ -11,6 +11,7 @@ from ..rpc.inflight import id_key
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Callable
 
     from ..operations.access import Identity
     from ..operations.context import ContextHost
@@ -92,6 +93,7 @@ class Request:
         "spec",
         "stopped",
         "takes_a_place",
+        "withdraw",
     )
 
     def __init__(
@@ -122,6 +124,8 @@ class Request:
         self.identity: Identity | None = None
         self.place = 0
         """The kind of place in which the scheduler runs it."""
+        self.withdraw: Callable[[Request], None] | None = None
+        """Takes it out of the concurrency group in which it waits for its turn."""
         self.behind: list[Request] | None = None
         """For a notification: the requests that wait until it was handled."""
         self.size = call.size
@@ -186,6 +190,8 @@ class Request:
             return []
         self.ended_by = failure
         self.requester.deliver(self, failure)
+        if self.withdraw is not None:
+            self.withdraw(self)
         if self.scope is not None:
             self.scope.cancel()
         if self.stopped is not None:

@@ -76,7 +76,7 @@ class Responder:
         call, events = request.call, self._streams.pop(request, None)
         if call.id is None:
             if not isinstance(outcome, bytes):
-                note_failure(call.method, None, outcome)
+                note_failure(call.method, None, outcome, None, self._dialect)
             return
         if isinstance(outcome, bytes) and len(outcome) > SMALL:
             map_large_blocks()
@@ -99,9 +99,9 @@ class Responder:
     ) -> None:
         if isinstance(outcome, bytes):
             outcome = events.result(outcome)
-        else:
-            note_failure(request.call.method, call_id, outcome)
         shown = _rendered(request.call, outcome)
+        if not isinstance(outcome, bytes):
+            self._note(request.call, outcome, shown)
         if isinstance(shown, bytes):
             response = envelope.encode_result(call_id, shown)
         else:
@@ -132,15 +132,15 @@ class Responder:
                 self.error(call.id, shown)
         except MemoryError:
             reserve.free()
-            note_failure(call.method, call.id, Internal())
+            self._note(call, Internal(), Internal())
             self.error(call.id, Internal())
 
     def fail(self, call: Call, failure: Failure) -> None:
         """Answer a call that was never admitted with an error, and log it. Notifications are only logged."""
-        note_failure(call.method, call.id, failure)
         if call.id is None:
-            return
+            return note_failure(call.method, None, failure, None, self._dialect)
         shown = _rendered(call, failure)
+        self._note(call, failure, shown)
         if isinstance(shown, bytes):
             self._output.post(envelope.encode_result(call.id, shown))
         else:
@@ -152,7 +152,7 @@ class Responder:
 
     def refuse(self, call_id: bytes, failure: Failure) -> None:
         """Answer what never became a call, and log it."""
-        note_failure(None, call_id, failure)
+        note_failure(None, call_id, failure, failure, self._dialect)
         self.error(call_id, failure)
 
     def fault(self, call_id: bytes) -> None:
@@ -167,6 +167,10 @@ class Responder:
         """Send an error for something that is in the log already."""
         if not isinstance(failure, self._dialect.unanswered):
             self._output.post(self._dialect.encode_failure(call_id, failure))
+
+    def _note(self, call: Call, failure: Failure, shown: Outcome) -> None:
+        told = None if isinstance(shown, bytes) else shown
+        note_failure(call.method, call.id, failure, told, self._dialect)
 
 
 def _rendered(call: Call, outcome: Outcome) -> Outcome:

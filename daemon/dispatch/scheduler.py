@@ -16,18 +16,20 @@ from ...errors.failures import Failure, Overloaded, TimedOut
 from ..memory import MemoryBudget, decoded_size, reserve
 from ..operations.context import Context
 from ..operations.spec import OperationSpec
-from ..rpc.request_log import note_unanswered
+from ..process.loop_watch import LoopWatch
+from ..rpc.request_log import note_overdue, note_unanswered
 from . import execution
 from .concurrency_groups import ConcurrencyGroups, expect_notification, let_pass, wait_behind
 from .deadlines import Deadlines
 from .request import Outcome, Request
 from .starvation import StarvationWatch
-from .task_pool import TaskPool
+from .task_pool import HandlerLoop, TaskPool
 from .thread_pool import ThreadPool
 
 if TYPE_CHECKING:
     import anyio.abc
 
+    from ..rpc.envelope import Call
     from .backlog import Backlog
 
 LOOP, THREADS = 0, 1
@@ -64,6 +66,7 @@ class Scheduler:
         ordered: bool,
         request_timeout: float | None,
         memory: MemoryBudget,
+        watch: LoopWatch,
         notify_loop: Callable[[], None],
     ) -> None:
         self._memory = memory
@@ -83,6 +86,7 @@ class Scheduler:
         self._progressed = False
         self._deadlines = Deadlines(lambda request: self._end_late(request, TimedOut()))
         self._starvation = StarvationWatch(self._groups, lambda request: self._end_late(request, Overloaded()))
+        self._loop = HandlerLoop(watch, self.flush)
         self._tasks = TaskPool(self._perform_in_task, self.flush)
         self.threads: Final = ThreadPool(thread_limit, perform=self._perform, finish=self._finish, notify=notify_loop)
 
@@ -174,7 +178,19 @@ class Scheduler:
 
     def _line_up(self, request: Request) -> bool:
         """Take a place in its group, if it has one. False when others stand before it, there or in the queue."""
-        return (request.group is None or self._groups.enter(request)) and self._make_ready(request)
+        if request.group is None or self._groups.enter(request):
+            return self._make_ready(request)
+        request.withdraw = self._withdraw
+        return False
+
+    def _withdraw(self, request: Request) -> None:
+        """It was answered before its turn came: it is in nobody's way any more."""
+        self._groups.withdraw(request)
+        if request.backlog is not None:
+            request.backlog.withdraw(request)
+        request.group = None
+        self._leave(request)
+        self.pump()
 
     def requests(self, backlog: Backlog[Request] | None = None) -> list[Request]:
         """What waits and runs, of one client or of all, calls between operations among them."""
@@ -265,6 +281,7 @@ class Scheduler:
 
     def _make_ready(self, request: Request) -> bool:
         """Nothing holds it back any more. False when it stands behind another, which can't start yet."""
+        request.withdraw = None
         if request.backlog is None:
             self._inner.append(request)
             return True
@@ -288,7 +305,7 @@ class Scheduler:
         elif spec.mode == "thread":
             self.threads.submit(request)
         else:
-            self._finish(request, self._perform(request))
+            self._finish(request, self._perform_on_loop(request))
 
     def _finish(self, request: Request, outcome: Outcome) -> None:
         if request.spec.only_waits:
@@ -331,6 +348,8 @@ class Scheduler:
 
     def _end_late(self, request: Request, failure: Failure) -> None:
         request.end(failure)
+        if request.spec.mode == "thread" and isinstance(failure, TimedOut):
+            note_overdue(request.call, request.limit)
         if request.spec.kind == "notification" and request.backlog is not None:
             self._let_pass(request, request.backlog)
             self.pump()
@@ -361,6 +380,16 @@ class Scheduler:
         """A handler that is no coroutine: on the loop, or in a worker thread, where it may have waited for one."""
         return request.ended_by or execution.run(request.spec, request.call, self._context(request))
 
+    def _perform_on_loop(self, request: Request) -> Outcome:
+        return request.ended_by or self.run_now(request.spec, request.call, self._context(request))
+
+    def run_now(self, spec: OperationSpec, call: Call, context: Context) -> Outcome:
+        """Run a handler that is no coroutine on the loop, at once."""
+        before = self._loop.watch.enter(spec.name)
+        outcome = execution.run(spec, call, context)
+        self._loop.watch.leave(before)
+        return outcome
+
     async def _perform_in_task(self, request: Request) -> None:
         if request.backlog is not None and request.backlog.output.congested and not await self._has_room(request):
             return self._finish(request, request.ended_by or Overloaded())
@@ -369,14 +398,14 @@ class Scheduler:
         match request.spec.mode:
             case "async":
                 context = self._context(request)
-                self._finish(request, await execution.run_async(request, context, self._memory, self.flush))
+                self._finish(request, await execution.run_async(request, context, self._memory, self._loop))
             case "stream":
                 context, sink = self._context(request), request.requester.sink_of(request)
-                self._finish(request, await execution.run_stream(request, context, sink, self._memory, self.flush))
+                self._finish(request, await execution.run_stream(request, context, sink, self._memory, self._loop))
             case "thread":
                 self.threads.submit(request)
             case "inline" | "forward":
-                self._finish(request, self._perform(request))
+                self._finish(request, self._perform_on_loop(request))
 
 
 def _ends_soon(spec: OperationSpec) -> bool:

@@ -12,28 +12,41 @@ from contextvars import Context as Variables
 from types import coroutine
 from typing import TYPE_CHECKING, Any, final
 
+import msgspec
+
 from ...lazy import anyio
+from ..process.loop_watch import LoopWatch
 
 if TYPE_CHECKING:
     from .request import Request
 
 
+class HandlerLoop(msgspec.Struct, frozen=True, eq=False):
+    """The event loop as handlers run on it: `watch` is told of each step, `flush()` sends what was posted."""
+
+    watch: LoopWatch
+    flush: Callable[[], None]
+
+
 @coroutine
 def in_context(
-    work: Coroutine[Any, Any, Any], variables: Variables, before_wait: Callable[[], None]
+    work: Coroutine[Any, Any, Any], variables: Variables, loop: HandlerLoop, method: str
 ) -> Generator[Any, Any, Any]:
     """Await `work` with every step of it run inside `variables`, whatever the context of the running task.
 
-    `before_wait()` is called each time before the task gives up control.
+    The steps are those of the operation `method`. `loop.flush()` is called each time before the task gives up control.
     """
     step: Callable[..., Any] = work.send
     argument: object = None
     while True:
+        before = loop.watch.enter(method)
         try:
             awaited = variables.run(step, argument)
         except StopIteration as stop:
             return stop.value
-        before_wait()
+        finally:
+            loop.watch.leave(before)
+        loop.flush()
         try:
             argument = yield awaited
             step = work.send

@@ -11,6 +11,9 @@ from typing import Any, Final, NamedTuple, final
 
 from .text import Change, PositionEncoding, Text, index_of
 
+DOCUMENT_BYTES: Final = 1024
+"""What a document takes beside its lines and its URI, rounded up (CPython, 64 bit)."""
+
 
 class Position(NamedTuple):
     """A place in a text. Both count from 0; `character` in units of the encoding that was agreed on."""
@@ -21,26 +24,29 @@ class Position(NamedTuple):
 
 @final
 class TextDocument:
-    """One open document, as of the last change that was read. `version` is the client's own. Any thread may read it; what
-    it reads one after the other may be of different versions.
-    """
+    """One version of an open document, which never changes, so that any thread may read it. `version` is the client's own."""
 
     __slots__ = ("_text", "language_id", "uri", "version")
 
-    def __init__(self, uri: str, language_id: str, version: int, text: str, encoding: PositionEncoding) -> None:
+    def __init__(self, uri: str, language_id: str, version: int, text: Text) -> None:
         self.uri: Final = uri
-        self.language_id = language_id
-        self.version = version
-        self._text = Text(text, encoding)
+        self.language_id: Final = language_id
+        self.version: Final = version
+        self._text: Final = text
 
     @property
     def text(self) -> str:
         return self._text.value
 
     @property
+    def exact(self) -> str:
+        """The text with the halves of surrogate pairs that the client has in it. `text` has U+FFFD for each."""
+        return self._text.exact
+
+    @property
     def size(self) -> int:
-        """About how many bytes it takes."""
-        return self._text.size
+        """How many bytes it takes at most."""
+        return self._text.size + 4 * len(self.uri) + DOCUMENT_BYTES
 
     @property
     def lines(self) -> list[str]:
@@ -81,17 +87,18 @@ class TextDocument:
             end += 1
         return line[start:end]
 
-    def change(self, version: int, changes: list[Change]) -> None:
-        """Apply all of these changes, one after the other."""
-        self._text = self._text.changed(changes)
-        self.version = version
+    def changed(self, version: int, changes: list[Change]) -> TextDocument:
+        """The document after all of these changes, one after the other."""
+        return TextDocument(self.uri, self.language_id, version, self._text.changed(changes))
 
 
 @final
 class NotebookDocument:
-    """One open notebook. `cells` are as the client sent them; their texts are documents of their own."""
+    """One open notebook. `cells` are as the client sent them; their texts are documents of their own. `size` is about how
+    many bytes it takes without those.
+    """
 
-    __slots__ = ("cells", "metadata", "notebook_type", "uri", "version")
+    __slots__ = ("cells", "metadata", "notebook_type", "size", "uri", "version")
 
     def __init__(
         self, uri: str, notebook_type: str, version: int, metadata: Any, cells: list[Any]
@@ -101,15 +108,17 @@ class NotebookDocument:
         self.version = version
         self.metadata = metadata
         self.cells = cells
+        self.size = 0
 
 
 @final
 class Documents(Mapping[str, TextDocument]):
-    """The open text documents by their URI, those of notebooks' cells among them."""
+    """The open text documents by their URI, those of notebooks' cells among them. `size` is about how many bytes all take."""
 
     def __init__(self, encoding: PositionEncoding = "utf-16") -> None:
         self.encoding: PositionEncoding = encoding
         self.notebooks: Final[dict[str, NotebookDocument]] = {}
+        self.size = 0
         self._open: dict[str, TextDocument] = {}
 
     def __getitem__(self, uri: str) -> TextDocument:
@@ -123,15 +132,35 @@ class Documents(Mapping[str, TextDocument]):
         return len(self._open)
 
     def open(self, uri: str, language_id: str, version: int, text: str) -> None:
-        self._open[uri] = TextDocument(uri, language_id, version, text, self.encoding)
+        self._keep(TextDocument(uri, language_id, version, Text(text, self.encoding)))
+
+    def change(self, uri: str, version: int, changes: list[Change]) -> None:
+        document = self._open.get(uri)
+        if document is not None:
+            self._keep(document.changed(version, changes))
+
+    def _keep(self, document: TextDocument) -> None:
+        before = self._open.get(document.uri)
+        self.size += document.size - (0 if before is None else before.size)
+        self._open[document.uri] = document
 
     def close(self, uri: str) -> None:
-        self._open.pop(uri, None)
+        document = self._open.pop(uri, None)
+        if document is not None:
+            self.size -= document.size
 
-    @property
-    def size(self) -> int:
-        """About how many bytes the texts take."""
-        return sum(document.size for document in self._open.values())
+    def keep_notebook(self, notebook: NotebookDocument, size: int) -> None:
+        """Keep a notebook that was opened or changed, and takes so many bytes now."""
+        self.close_notebook(notebook.uri)
+        self.notebooks[notebook.uri] = notebook
+        notebook.size = size
+        self.size += size
+
+    def close_notebook(self, uri: str) -> None:
+        """Close a notebook. The texts of its cells stay open."""
+        notebook = self.notebooks.pop(uri, None)
+        if notebook is not None:
+            self.size -= notebook.size
 
 
 def _is_word(char: str) -> bool:

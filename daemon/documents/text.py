@@ -2,6 +2,9 @@
 
 LSP 3.17, sections "Position" and "TextDocumentContentChangeEvent". Knows no messages. Lines end with `\\n`, `\\r\\n` or
 `\\r`, and with nothing else that Python takes for a line end.
+
+Editors that count in UTF-16 may send half a surrogate pair, or change one. Texts keep such halves, so that the other
+half can join them, and show U+FFFD for each: it takes as many units in every encoding.
 """
 
 from __future__ import annotations
@@ -22,6 +25,10 @@ Change: TypeAlias = tuple[tuple[Place, Place] | None, str]
 
 ENCODINGS: Final[tuple[PositionEncoding, ...]] = ("utf-8", "utf-16", "utf-32")
 
+LINE_BYTES: Final = 84
+"""Of a string beside its characters, up to 76, and of the reference to it."""
+
+_UNPAIRED: Final = re.compile("[\ud800-\udfff]")
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 _BYTES: Final[dict[PositionEncoding, tuple[str, int]]] = {
     "utf-8": ("utf-8", 1),
@@ -55,15 +62,21 @@ class Text:
     def __init__(self, value: str, encoding: PositionEncoding) -> None:
         self.encoding: Final = encoding
         self._lines = _split(value)
+        self._size = _size(self._lines)
 
     @cached_property
     def value(self) -> str:
+        return shown(self.exact)
+
+    @property
+    def exact(self) -> str:
+        """The text with its unpaired surrogates, which can't be encoded."""
         return "".join(self._lines)
 
-    @cached_property
+    @property
     def size(self) -> int:
-        """About how many bytes the lines take (CPython, 64 bit: 49 for each string, 8 for the reference to it)."""
-        return sum(map(len, self._lines)) + 57 * len(self._lines)
+        """How many bytes the lines take at most."""
+        return self._size
 
     @property
     def line_count(self) -> int:
@@ -72,11 +85,11 @@ class Text:
 
     def line(self, number: int) -> str:
         """A line without its end. Empty beyond the last line."""
-        return _without_end(self._lines[number]) if 0 <= number < len(self._lines) else ""
+        return shown(_without_end(self._lines[number])) if 0 <= number < len(self._lines) else ""
 
     def lines(self) -> list[str]:
         """All lines, without their ends."""
-        return [_without_end(line) for line in self._lines]
+        return [shown(_without_end(line)) for line in self._lines]
 
     def offset(self, line: int, character: int) -> int:
         """The index in `value`. A character beyond the line's end is its end; a line beyond the last is the end of all."""
@@ -93,14 +106,14 @@ class Text:
 
     def changed(self, changes: Iterable[Change]) -> Text:
         """The text after these changes, one after the other. Each costs what it touches, not the whole text."""
-        lines = list(self._lines)
+        result = Text("", self.encoding)
+        result._lines, result._size = list(self._lines), self._size
         for span, text in changes:
             if span is None:
-                lines = _split(text)
+                result._lines = _split(text)
+                result._size = _size(result._lines)
             else:
-                _replace(lines, min(span), max(span), text, self.encoding)
-        result = Text("", self.encoding)
-        result._lines = lines
+                result._size += _replace(result._lines, min(span), max(span), text, self.encoding)
         return result
 
     @cached_property
@@ -109,10 +122,11 @@ class Text:
         return [0, *accumulate(map(len, self._lines))]
 
 
-def _replace(lines: list[str], start: Place, end: Place, text: str, encoding: PositionEncoding) -> None:
-    first, before = _cut(lines, start, encoding)
-    last, after = _cut(lines, end, encoding)
-    region = lines[first][:before] + text + lines[last][after:]
+def _replace(lines: list[str], start: Place, end: Place, text: str, encoding: PositionEncoding) -> int:
+    """Put a text in the place of a span; how many bytes the lines take more."""
+    first, (before, _) = _cut(lines, start, encoding)
+    last, (_, after) = _cut(lines, end, encoding)
+    region = _joined(before + text + after)
     if first and region[:1] == "\n" and lines[first - 1][-1:] == "\r":  # they are one line end now
         first -= 1
         region = lines[first] + region
@@ -120,21 +134,49 @@ def _replace(lines: list[str], start: Place, end: Place, text: str, encoding: Po
         last += 1
         region += lines[last]
     new = _LINE.findall(region)
-    if last + 1 < len(lines) and (not new or _without_end(new[-1]) == new[-1]):  # the line end behind it is gone
-        last += 1
-        new = _LINE.findall(region + lines[last])
     if last + 1 >= len(lines) and (not new or _without_end(new[-1]) != new[-1]):
         new.append("")
+    more = _size(new) - _size(lines[first : last + 1])
     lines[first : last + 1] = new
+    return more
 
 
-def _cut(lines: list[str], place: Place, encoding: PositionEncoding) -> Place:
-    """The line of a place and the index in it; the end of all beyond the last line."""
+def _size(lines: list[str]) -> int:
+    """What strings take at most, with the references to them (CPython, 64 bit)."""
+    return sum(len(line) if line.isascii() else 4 * len(line) for line in lines) + LINE_BYTES * len(lines)
+
+
+def _cut(lines: list[str], place: Place, encoding: PositionEncoding) -> tuple[int, tuple[str, str]]:
+    """The line of a place, and what stands in it before and behind; the end of all beyond the last line."""
     line, character = place
     if line >= len(lines):
-        return len(lines) - 1, len(lines[-1])
+        return len(lines) - 1, (lines[-1], "")
     line = max(0, line)
-    return line, index_of(_without_end(lines[line]), character, encoding)
+    return line, _halves(lines[line], max(0, character), encoding)
+
+
+def _halves(line: str, character: int, encoding: PositionEncoding) -> tuple[str, str]:
+    """A line before and behind a unit. UTF-16 may cut a surrogate pair in two; the others never cut a character."""
+    text = _without_end(line)
+    if encoding == "utf-16" and not text.isascii():
+        codec, size = _BYTES[encoding]
+        encoded = text.encode(codec, "surrogatepass")
+        before = encoded[: character * size].decode(codec, "surrogatepass")
+        return before, encoded[character * size :].decode(codec, "surrogatepass") + line[len(text) :]
+    index = index_of(shown(text), character, encoding)
+    return line[:index], line[index:]
+
+
+def _joined(text: str) -> str:
+    """The text with one character for each two surrogates that are a pair now."""
+    if text.isascii() or not _UNPAIRED.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def shown(text: str) -> str:
+    """The text with U+FFFD for each surrogate in it."""
+    return text if text.isascii() else _UNPAIRED.sub("\ufffd", text)
 
 
 def _split(text: str) -> list[str]:

@@ -1,5 +1,6 @@
 """Renders an event as one scrubbed line. Only the writer thread imports and runs it, since it loads structlog.
 
+In the form for people, a traceback follows the line on indented lines of its own, with the source text of the program.
 Each field is scrubbed by itself: its value, cut to its limit, and once more as the line shows it. So no value can hide or
 change another field. Data of a caller can't end a line, colour it or look like a field: in every form values are quoted,
 and what is not printable is escaped. The timestamp, the level and the event are the program's own and stay as they are.
@@ -51,7 +52,10 @@ class Renderer:
 
     def line(self, event: LogEvent) -> bytes:
         """The line with its end. Raises what a value's own code raises; `line.fallback_line` serves then."""
-        standard, fields = standard_fields(event), _fields(event.fields)
+        standard, fields = standard_fields(event), _fields(event.fields, source=self._form == "console")
+        traceback = ""
+        if self._form == "console" and isinstance(event.fields.get("exc"), BaseException):
+            traceback = _indented(str(fields.pop("exc")))
         if self._form == "json":
             text = printable_json(
                 self._plain({**standard, **{key: _checked_json(value) for key, value in fields.items()}})
@@ -59,7 +63,7 @@ class Renderer:
         else:
             shown = {key: _Verbatim(_quote(value)) for key, value in standard.items()}
             shown |= {key: _Verbatim(_checked_text(value)) for key, value in fields.items()}
-            text = (self._colored or self._plain)(shown)
+            text = (self._colored or self._plain)(shown) + traceback
         return encode_line(text, self._form, event)
 
 
@@ -113,8 +117,16 @@ def _text_renderer(form: Form, *, color: bool) -> Callable[[Mapping[str, object]
             return lambda entry: keyvalue(None, "", dict(entry))
 
 
-def _fields(fields: Mapping[str, object]) -> dict[str, object]:
-    """The fields scrubbed and cut, under names that can't be taken for the line's own; `method` and `id` first."""
+def _indented(text: str) -> str:
+    """Lines below an event. None can be taken for an event: those begin with their time."""
+    return "".join(f"\n    {printable(line)}" for line in scrub(text).split("\n"))
+
+
+def _fields(fields: Mapping[str, object], *, source: bool) -> dict[str, object]:
+    """The fields scrubbed and cut, under names that can't be taken for the line's own; `method` and `id` first.
+
+    `source` says whether tracebacks come with their lines of source text.
+    """
     exc = fields.get("exc")
     has_traceback = exc is None or isinstance(exc, BaseException)
     rest = {
@@ -127,7 +139,7 @@ def _fields(fields: Mapping[str, object]) -> dict[str, object]:
     for name in sorted(seen, key=lambda name: name not in _FIRST):  # stable: the others keep their order
         result[_key(name, result)] = _cut(seen[name])
     if isinstance(exc, BaseException):
-        result["exc"] = _cut_traceback(scrub_exception(exc).rstrip())
+        result["exc"] = _cut_traceback(scrub_exception(exc, source=source).rstrip())
     return result
 
 

@@ -33,7 +33,7 @@ READER_SECONDS: Final = 0.5
 
 CLOSE_SECONDS: Final = 10.0
 """How long `close` waits in all while lines are rendered and taken: a busy machine needs seconds to load the renderers. In a
-daemon that ends, the watchdog comes first."""
+daemon that ends in order, the watchdog comes first."""
 
 
 def start_logging(
@@ -129,10 +129,10 @@ class LogWriter:
         """Let the thread load what it needs for the lines that will come."""
         self._wake_thread()
 
-    def announce(self, version: str) -> None:
-        """Log that the daemon has started, and that the log file can't be used, if so."""
-        logger = self._logger
-        logger.info("daemon.started", version=version, pid=os.getpid(), log_level=logger.level, sink=self.sink_name)
+    def announce(self, version: str, **facts: str) -> None:
+        """Log that the daemon has started, with these facts, and that the log file can't be used, if so."""
+        logger, pid = self._logger, os.getpid()
+        logger.info("daemon.started", version=version, pid=pid, log_level=logger.level, sink=self.sink_name, **facts)
         if self.fault is not None:
             logger.warning("logs.file_unusable", file=self.file, reason=self.fault)
 

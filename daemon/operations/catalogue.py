@@ -18,14 +18,14 @@ class Catalogue:
         self.services: Final = services
         self._credentials = credentials
 
+    @property
+    def operations(self) -> list[OperationSpec]:
+        """Everything that the services declare, in the order of declaration."""
+        return [spec for service in self.services for spec in service.operations]
+
     def visible_to(self, identity: Identity | None) -> Iterator[OperationSpec]:
         """The external operations that this caller may call, in the order of declaration."""
-        return (
-            spec
-            for service in self.services
-            for spec in service.operations
-            if spec.visibility == "external" and spec.access.allows(identity)
-        )
+        return (spec for spec in self.operations if spec.visibility == "external" and spec.access.allows(identity))
 
     def find(self, name: str, identity: Identity | None) -> OperationSpec | None:
         """The operation of this name, if this caller may call it."""
@@ -38,12 +38,7 @@ class Catalogue:
     @property
     def initializers(self) -> list[OperationSpec]:
         """What the services run when a client says hello, in the order of declaration."""
-        return [
-            spec
-            for service in self.services
-            for spec in service.operations
-            if spec.name.rpartition("/")[2] == INITIALIZE
-        ]
+        return [spec for spec in self.operations if spec.name.rpartition("/")[2] == INITIALIZE]
 
     def credentials_of(self, namespace: str) -> Mapping[str, str]:
         """The configured credentials that the services of this namespace declare."""

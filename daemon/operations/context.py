@@ -173,7 +173,7 @@ class Context:
     thread, which nobody can interrupt: it looks at `cancelled`, or calls `check_cancelled()` between its steps.
     """
 
-    __slots__ = ("_call", "_caller", "_host", "_request", "_token")
+    __slots__ = ("_call", "_caller", "_host", "_request", "_shown", "_token")
 
     def __init__(
         self, caller: Caller, call: IncomingCall, host: ContextHost, request: CurrentRequest | None = None
@@ -183,6 +183,7 @@ class Context:
         self._host = host
         self._request = request
         self._token: str | int | None | msgspec.UnsetType = msgspec.UNSET
+        self._shown = False
 
     @property
     def operation(self) -> str:
@@ -386,13 +387,18 @@ def keep_progress_token(context: Context) -> None:
 
 
 @contextmanager
-def cancelled_by(context: Context, token: str | int | None, cancel: Callable[[], None]) -> Iterator[None]:
-    """Have `cancel()` called when the client cancels the progress of this token, during the block. On the loop."""
-    cancels = context._host.progress_cancels
+def shown_progress(context: Context, own: str | None, cancel: Callable[[], None]) -> Iterator[str | int | None]:
+    """The token of a progress that is shown during the block: that of the caller for the first one, unless another request
+    has the same, else `own`. `cancel()` is called when the client cancels it. On the loop.
+    """
+    cancels, token = context._host.progress_cancels, context.progress_token
+    if context._shown or token is None or token in cancels:
+        token = own
+    context._shown = True
     if token is not None:
         cancels[token] = cancel
     try:
-        yield
+        yield token
     finally:
         if token is not None:
-            cancels.pop(token, None)
+            del cancels[token]

@@ -10,6 +10,7 @@ async def read(ctx: Context, path: str, limit: int = 65536) -> FileContent:
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, TypeAlias, TypeVar, Unpack, final, get_args, get_origin, overload
@@ -288,6 +289,7 @@ class Service:
             options=options.get("options"),
             uses=self.uses,
             authority=self.authority,
+            source=_source(func),
         )
 
 
@@ -327,6 +329,11 @@ def _returns(func: Callable[..., Any], kind: OperationKind) -> Any:
     if get_origin(returns) not in (AsyncIterator, AsyncGenerator, AsyncIterable):
         raise TypeError("a subscription must be annotated AsyncIterator[T], where T is the type of its events")
     return get_args(returns)[0]
+
+
+def _source(func: Callable[..., Any]) -> str:
+    code = getattr(inspect.unwrap(func), "__code__", None)
+    return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}" if code else ""
 
 
 def _description(func: Callable[..., Any]) -> str:

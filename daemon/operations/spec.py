@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
@@ -48,6 +48,10 @@ class ClientGroup(msgspec.Struct, frozen=True):
     name: str
 
 
+class WrongResult(Exception):
+    """A handler gave what its annotation or JSON does not allow. The text names types, never the value."""
+
+
 class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     """What the registry knows of an operation.
 
@@ -64,6 +68,8 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
 
     `namespace` is that of the service that declares it. `uses` are the operations that the handler may call, with the scopes
     of `authority`.
+
+    `source` is where the handler stands, as `app.py:12`, for its author.
 
     `offer` is set where it is no tool but a resource or a prompt to clients that tell these apart.
     `command` marks one that editors run by its name. `options` are what a dialect says of the operation beside its types.
@@ -94,6 +100,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     authority: frozenset[str] = frozenset()
     immediate: bool = False
     only_waits: bool = False
+    source: str = ""
     offer: Offer | None = None
     command: bool = False
     options: Any = None  # Any: what the dialect of the client takes
@@ -129,13 +136,23 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     def encode_output(self, result: object) -> bytes:
         """The result as JSON text, checked against the declared type.
 
-        Raises `TypeError`, `ValueError` or `RecursionError` for a value that JSON can't represent, and
-        `msgspec.ValidationError` for one of another type than declared.
+        Raises `WrongResult` for a value that JSON can't represent, and for one of another type than declared.
         """
-        encoded = _encode(result)
-        if self.output is not None:
-            self.output(encoded)
+        try:
+            encoded = _encode(result)
+            if self.output is not None:
+                self.output(encoded)
+        except (TypeError, ValueError, RecursionError) as exc:  # `ValidationError` is a `ValueError`
+            raise WrongResult(self._wrong(result, exc)) from None
         return encoded
+
+    def _wrong(self, result: object, exc: Exception) -> str:
+        verb = "yielded" if self.kind == "subscription" else "returned"
+        if isinstance(result, Coroutine):
+            result.close()
+            return f"{verb} a coroutine: is an `await` missing?"
+        annotated = "has no annotation" if self.returns is Any else f"is annotated {self.describe_result()}"
+        return f"{verb} {type(result).__qualname__}, but {annotated}: {str(exc) or 'another type'}"
 
 
 def output_check(returns: Any) -> Callable[[bytes], object] | None:

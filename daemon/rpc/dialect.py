@@ -19,7 +19,7 @@ from . import envelope
 from .envelope import CANCEL_REQUEST
 
 if TYPE_CHECKING:
-    from .envelope import Call, Rendering
+    from .envelope import Call, Message, Rendering
 
 
 class Ignored(msgspec.Struct, frozen=True):
@@ -89,6 +89,10 @@ class Dialect:
     def receive(self, call: Call) -> Failure | Ignored | None:
         """Look at a call before anything else does, in the order of arrival: None lets it pass. Only where `guarded`."""
 
+    def read_again(self, body: bytes) -> Message | None:
+        """The message that stands in a body which is no JSON, strictly speaking; None where that is to be refused."""
+        return None
+
     def encode_failure(self, call_id: bytes, failure: Failure) -> bytes:
         """The response that answers the request of this id (a JSON text) with a failure."""
         return encode_error_response(call_id, failure, self.name)
@@ -111,6 +115,9 @@ class Dialect:
 
     asks: bool = True
     """Whether the client answers requests of ours."""
+
+    def close(self) -> None:
+        """The client has gone: give back what is held for it."""
 
     def drain(self) -> None:
         """The daemon is about to end: what only waits may end now."""

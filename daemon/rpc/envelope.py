@@ -42,7 +42,7 @@ class Call(msgspec.Struct, gc=False):
 
 
 class Reply(msgspec.Struct, gc=False):
-    """A response to a request that this side sent; exactly one of `result` and `error` is set."""
+    """A response to a request that this side sent. One of `result` and `error` is set; neither where it can't be told."""
 
     id: bytes
     result: Raw | None
@@ -201,11 +201,15 @@ def _diagnose(body: bytes) -> Message:
 
 
 def _reply(members: _Members, raw_id: bytes | None) -> Message:
+    if raw_id is None:
+        return Dropped()
     result = None if isinstance(members.result, UnsetType) else members.result
     error = None if isinstance(members.error, UnsetType) else members.error
-    if raw_id is None or (result is None) == (error is None):
-        return Dropped()
-    return Reply(raw_id, result, error)
+    if result is None or error is None:
+        return Reply(raw_id, result, error)
+    if bytes(error) == b"null":  # both members, one of them null, are what JSON-RPC 1.0 asks for
+        return Reply(raw_id, result, None)
+    return Reply(raw_id, None, error if bytes(result) == b"null" else None)
 
 
 def _is_json(body: bytes) -> bool:
@@ -227,11 +231,13 @@ def _too_deep(body: bytes) -> Message:
         return NoJson(ParseFailure("invalid-json"))
     if scan.is_array:
         return Refused(NULL_ID, InvalidRequest("batch-not-supported"))
+    is_reply = scan.has_outcome and not scan.has_method
     if scan.id is None:
-        return Dropped() if scan.has_method else Refused(NULL_ID, InvalidRequest("malformed-envelope"))
+        dropped = scan.has_method or is_reply
+        return Dropped() if dropped else Refused(NULL_ID, InvalidRequest("malformed-envelope"))
     if scan.id[0] in _STARTS_NO_ID:
         return Refused(NULL_ID, InvalidRequest("invalid-id-type"))
-    return Refused(scan.id, InvalidRequest("malformed-envelope"))
+    return Reply(scan.id, None, None) if is_reply else Refused(scan.id, InvalidRequest("malformed-envelope"))
 
 
 def encode_result(call_id: bytes, result: bytes) -> bytes:

@@ -6,15 +6,23 @@ from ...errors.codes import row_of
 from ...errors.failures import Failure, InvalidParams
 from ...framing.events import Fault
 from ..logs import log
-from ..rpc.envelope import Call, Reply
+from .dialect import Dialect
+from .envelope import Call, Reply
 
 
-def note_failure(method: str | None, call_id: bytes | None, failure: Failure) -> None:
-    """A call failed, or bytes were no call. `method` and `call_id` where they are known."""
+def note_failure(
+    method: str | None, call_id: bytes | None, failure: Failure, shown: Failure | None, dialect: Dialect
+) -> None:
+    """A call failed, or bytes were no call. `method` and `call_id` where they are known.
+
+    `shown` is the failure that the client is told of in this dialect; None where it is told of none.
+    """
     row = row_of(failure)
     if not log.is_enabled_for(row.log_level):
         return
-    fields: dict[str, object] = {"code": row.code, "failure": row.protocol_code}
+    fields: dict[str, object] = {"failure": row.protocol_code}
+    if shown is not None and not isinstance(shown, dialect.unanswered):
+        fields = {"code": row_of(shown).code_in(dialect.name), **fields}
     if method is not None:
         fields["method"] = method
     if call_id is not None and call_id != b"null":
@@ -31,6 +39,16 @@ def note_unanswered(call: Call) -> None:
     """A handler ended after its request was answered (cancelled, timed out); its outcome is dropped."""
     if log.is_enabled_for("debug"):
         log.debug("result.dropped", method=call.method, id=call.id)
+
+
+def note_ignored(call: Call) -> None:
+    """A notification that a server need not know."""
+    log.debug("notification.ignored", method=call.method)
+
+
+def note_overdue(call: Call, limit: float | None) -> None:
+    """A handler in a worker thread runs on, although its caller has been told that its time is over."""
+    log.warning("handler.overdue", method=call.method, id=call.id, seconds=limit)
 
 
 def note_fault(fault: Fault) -> None:

@@ -21,6 +21,9 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]").search
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F])|.)", re.DOTALL)
 """One escape of a JSON string; a surrogate pair counts as one. Group 1 is an unpaired surrogate."""
 
+_UNPAIRED = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL)
+"""The same, where group 1 is all of the escape of an unpaired surrogate."""
+
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]++|[\]}]++|[:,]|[^\s"\[\]{}:,]+', re.DOTALL)
 """The tokens of JSON, roughly: strings, brackets, separators, and runs of anything else."""
 
@@ -37,18 +40,29 @@ def encoding_failure(body: bytes) -> ParseFailure | None:
     return None
 
 
+def without_unpaired(body: bytes) -> bytes | None:
+    """The text with the escape of U+FFFD for that of each unpaired surrogate; None if there are none."""
+    if not _SURROGATE(body):
+        return None
+    mended = _UNPAIRED.sub(lambda m: rb"\ufffd" if m[1] else m[0], body)
+    return None if mended == body else mended
+
+
 def parse_failure(body: bytes) -> ParseFailure:
     """Why the decoder refused a text: its encoding if that is invalid, else its grammar."""
     return encoding_failure(body) or _INVALID_JSON
 
 
 class ScannedEnvelope(msgspec.Struct):
-    """What is known of a text that is nested too deeply to decode. `complete`: all its brackets are closed."""
+    """What is known of a text that is nested too deeply to decode. `complete`: all its brackets are closed. `has_outcome`: it
+    has a member `result` or `error`.
+    """
 
     complete: bool
     is_array: bool
     id: bytes | None
     has_method: bool
+    has_outcome: bool
 
 
 def scan_envelope(body: bytes) -> ScannedEnvelope:
@@ -56,7 +70,7 @@ def scan_envelope(body: bytes) -> ScannedEnvelope:
     depth = 0
     key = previous = b""
     found: bytes | None = None
-    method = False
+    method = outcome = False
     first = body.lstrip()[:1]
     for match in _TOKEN.finditer(body):
         token = match[0]
@@ -64,6 +78,7 @@ def scan_envelope(body: bytes) -> ScannedEnvelope:
             if key == b'"id"':
                 found = token
             method = method or (key == b'"method"' and token[:1] == b'"')
+            outcome = outcome or key in (b'"result"', b'"error"')
         mark = token[:1]
         if mark in b"[{":
             depth += len(token)
@@ -72,4 +87,5 @@ def scan_envelope(body: bytes) -> ScannedEnvelope:
         elif depth == 1 and mark == b'"' and previous[-1:] in (b"{", b","):
             key = token
         previous = token
-    return ScannedEnvelope(depth == 0 and previous[-1:] in (b"]", b"}"), first == b"[", found, method)
+    complete = depth == 0 and previous[-1:] in (b"]", b"}")
+    return ScannedEnvelope(complete, first == b"[", found, method, outcome)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
-from ..operations.context import ClientInfo, Context
+from ...errors.exceptions import FailureError
+from ...errors.failures import InvalidParams
+from ..operations.context import CallFailed, ClientInfo, Context
 from ..operations.service import Service
 from ..operations.spec import OperationSpec
 
 PROTOCOL_VERSION = "2.0"
+
+MAX_CLIENT_BYTES: Final = 256 * 1024
+"""What a client may say of itself, as JSON. It is kept as long as the client is there. Editors say some 20 KiB."""
 
 
 class ServerInfo(msgspec.Struct, frozen=True):
@@ -83,21 +88,38 @@ def add_initialize(service: Service, hello: Hello, watcher: Watcher) -> None:
 async def run_initializers(ctx: Context, hooks: Sequence[OperationSpec], params: dict[str, Any]) -> dict[str, Any]:
     """Run what the services declare, one after the other; what they add to the capabilities. In an operation that `uses` them.
 
-    Raises what the first of them raises.
+    Raises what the first of them raises; `FailureError(InvalidParams)` for params that are none of it.
     """
     added: dict[str, Any] = {}
     for hook in hooks:
-        added.update(await ctx.call(hook.name, params, type=dict[str, Any] | None) or {})
+        given = hook.input
+        everything = given.whole or given.extra is not None
+        wanted = params if everything else {name: params[name] for name in given.names if name in params}
+        try:
+            added.update(await ctx.call(hook.name, wanted, type=dict[str, Any] | None) or {})
+        except CallFailed as exc:
+            if isinstance(exc.failure, InvalidParams):  # the client's own fault, since they are its params
+                raise FailureError(exc.failure) from None
+            raise
     return added
 
 
 def client_info(params: dict[str, Any], protocol_version: str | int) -> ClientInfo:
-    """What a client's `initialize` says of it. Members of another type count as absent."""
+    """What a client's `initialize` says of it. Members of another type count as absent. Raises as `checked` does."""
     info, capabilities = params.get("clientInfo"), params.get("capabilities")
     name, version = (info.get("name"), info.get("version")) if isinstance(info, dict) else (None, None)
-    return ClientInfo(
-        name=name if isinstance(name, str) else "",
-        version=version if isinstance(version, str) else "",
-        protocol_version=protocol_version,
-        capabilities=capabilities if isinstance(capabilities, dict) else {},
+    return checked(
+        ClientInfo(
+            name=name if isinstance(name, str) else "",
+            version=version if isinstance(version, str) else "",
+            protocol_version=protocol_version,
+            capabilities=capabilities if isinstance(capabilities, dict) else {},
+        )
     )
+
+
+def checked(client: ClientInfo) -> ClientInfo:
+    """The same, if it may be kept. Raises `FailureError(InvalidParams)` for a client that says too much."""
+    if len(msgspec.json.encode(client)) > MAX_CLIENT_BYTES:
+        raise FailureError(InvalidParams("capabilities", f"at most {MAX_CLIENT_BYTES} bytes with clientInfo", "more"))
+    return client

@@ -234,6 +234,18 @@ class Settings(Struct, frozen=True, kw_only=True):
             help="the deadline of a query or mutation; 0 or none means no deadline",
         ),
     ] = 30.0
+    blocked_after: Annotated[
+        float | None,
+        OptionInfo(
+            group=_LIFECYCLE,
+            found_file="yes",
+            unit="seconds",
+            minimum=0.01,
+            maximum=_DAY,
+            none_word="none",
+            help="log a handler that keeps the event loop this long; 0 or none means never",
+        ),
+    ] = 0.25
     drain_timeout: Annotated[
         float,
         OptionInfo(

@@ -135,11 +135,14 @@ class Scrubber:
 
         return scrub_json(self._pipeline, value)
 
-    def scrub_exception(self, exc: BaseException) -> str:
-        """The scrubbed traceback of an exception, its causes and contexts; at most 16 KiB, no source lines, no locals."""
+    def scrub_exception(self, exc: BaseException, *, source: bool = False) -> str:
+        """The scrubbed traceback of an exception, its causes and contexts; at most 16 KiB, no locals.
+
+        With `source`, each frame is followed by its line of source text, scrubbed too. That reads files.
+        """
         from .tracebacks import render_exception
 
-        return render_exception(exc, self._pipeline)
+        return render_exception(exc, self._pipeline, source=source)
 
 
 def _text(value: object) -> str:

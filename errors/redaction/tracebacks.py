@@ -1,12 +1,19 @@
-"""Renders an exception for the log: type, message, notes, frames, causes. Never source lines, never locals.
+"""Renders an exception for the log: type, message, notes, frames, causes. Never locals.
 
-Walks the frames itself instead of calling `traceback`, which reads source files: the lines may hold secrets, and a log
-line must not wait for a disk. Frames, chained exceptions, messages and the whole text are bounded.
+Walks the frames itself instead of calling `traceback`: a log line for machines must not wait for the disk that has the source
+files. Frames, chained exceptions, messages and the whole text are bounded. Frames of this package on the way to the
+program's own are one line: they say nothing to its author.
 """
 
 from __future__ import annotations
 
-from types import TracebackType
+import linecache
+import os
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import PurePath
+from types import CodeType, TracebackType
+from typing import final
 
 from .layers.paths import reduce_path
 from .marks import CUT
@@ -20,16 +27,22 @@ _LAST_FRAMES = 24  # where it failed; the frames between are counted
 _MAX_EXCEPTIONS = 16  # of one chain or of one group
 _MAX_DEPTH = 6  # groups within groups
 _MAX_NOTES = 8
+_MAX_SOURCE = 160  # characters of a line of source text
+
+_PACKAGE = str(PurePath(__file__).parents[2]) + os.sep
 
 _CAUSE = "The above exception was the direct cause of the following exception:"
 _CONTEXT = "During handling of the above exception, another exception occurred:"
 
 
-def render_exception(exc: BaseException, pipeline: Pipeline) -> str:
-    """The scrubbed text, oldest exception first, as Python orders them; at most 16 KiB."""
-    lines: list[str] = []
-    _render_chain(exc, lines, "", _MAX_DEPTH, pipeline)
-    text = pipeline.scrub("\n".join(lines))
+def render_exception(exc: BaseException, pipeline: Pipeline, *, source: bool = False) -> str:
+    """The scrubbed text, oldest exception first, as Python orders them; at most 16 KiB.
+
+    With `source`, each frame of the program is followed by its line of source text. That reads files.
+    """
+    rendering = _Rendering(pipeline, source=source)
+    rendering.add_chain(exc, "", _MAX_DEPTH)
+    text = pipeline.scrub("\n".join(rendering.lines))
     if len(text) <= _MAX_CHARACTERS:
         return text
     head = text[: _MAX_CHARACTERS // 4].rpartition("\n")[0]
@@ -37,11 +50,83 @@ def render_exception(exc: BaseException, pipeline: Pipeline) -> str:
     return pipeline.scrub(f"{head}\n{CUT}\n{tail}", cap=_MAX_CHARACTERS)
 
 
-def _render_chain(exc: BaseException, lines: list[str], indent: str, depth: int, pipeline: Pipeline) -> None:
-    for member, joining_text in reversed(_chain_of(exc)):
-        _render_one(member, lines, indent, depth, pipeline)
-        if joining_text:
-            lines += ["", indent + joining_text, ""]
+@final
+class _Rendering:
+    """The lines of one exception so far."""
+
+    def __init__(self, pipeline: Pipeline, *, source: bool) -> None:
+        self.lines: list[str] = []
+        self._pipeline = pipeline
+        self._source = source
+
+    def add_chain(self, exc: BaseException, indent: str, depth: int) -> None:
+        for member, joining_text in reversed(_chain_of(exc)):
+            self._add(member, indent, depth)
+            if joining_text:
+                self.lines += ["", indent + joining_text, ""]
+
+    def _add(self, exc: BaseException, indent: str, depth: int) -> None:
+        if exc.__traceback__ is not None:
+            self.lines.append(f"{indent}Traceback (most recent call last):")
+            self.lines.extend(indent + line for line in self._frames(exc.__traceback__))
+        name = type(exc).__qualname__
+        module = type(exc).__module__
+        title = name if module in ("builtins", "__main__") else f"{module}.{name}"
+        message = self._scrubbed_text(exc)
+        self.lines.extend(indent + line for line in (f"{title}: {message}" if message else title).split("\n"))
+        notes = getattr(exc, "__notes__", None)
+        for note in list(notes)[:_MAX_NOTES] if isinstance(notes, (list, tuple)) else ():
+            self.lines.extend(indent + line for line in self._scrubbed_text(note).split("\n"))
+        if isinstance(exc, BaseExceptionGroup):
+            self._add_members(exc.exceptions, indent, depth)
+
+    def _add_members(self, members: tuple[BaseException, ...], indent: str, depth: int) -> None:
+        for number, member in enumerate(members[:_MAX_EXCEPTIONS], 1):
+            self.lines.append(f"{indent}  +- {number} of {len(members)}")
+            if depth <= 0:
+                self.lines.append(f"{indent}  | {CUT}")
+            else:
+                self.add_chain(member, f"{indent}  | ", depth - 1)
+        if len(members) > _MAX_EXCEPTIONS:
+            self.lines.append(f"{indent}  +- {len(members) - _MAX_EXCEPTIONS} more {CUT}")
+
+    def _frames(self, traceback: TracebackType) -> list[str]:
+        frames = [line for ours, group in groupby(_steps(traceback), _is_ours) for line in self._group(ours, [*group])]
+        left_out = len(frames) - _FIRST_FRAMES - _LAST_FRAMES
+        if left_out <= 0:
+            return frames
+        return [*frames[:_FIRST_FRAMES], f"  … {left_out} frames {CUT}", *frames[-_LAST_FRAMES:]]
+
+    def _group(self, ours: bool, steps: list[TracebackType]) -> list[str]:
+        """The lines of frames in a row. Those of this package are counted, unless it is where the exception was raised."""
+        if ours and steps[-1].tb_next is not None:
+            return [f"  … {len(steps)} frame{'s' if len(steps) > 1 else ''} of discreet"]
+        return [self._frame(step) for step in steps]
+
+    def _frame(self, step: TracebackType) -> str:
+        code = step.tb_frame.f_code
+        line = f'  File "{reduce_path(code.co_filename)}", line {step.tb_lineno}, in {code.co_qualname}'
+        text = linecache.getline(code.co_filename, step.tb_lineno).strip() if self._source else ""
+        return f"{line}\n    {text[:_MAX_SOURCE]}" if text else line
+
+    def _scrubbed_text(self, value: object) -> str:
+        text = call_or_none(lambda: str(value))
+        return "<unprintable>" if text is None else self._pipeline.scrub(str.__str__(text), cap=_MAX_MESSAGE)
+
+
+def _steps(traceback: TracebackType | None) -> Iterator[TracebackType]:
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
+def _is_ours(step: TracebackType) -> bool:
+    return is_ours(step.tb_frame.f_code)
+
+
+def is_ours(code: CodeType) -> bool:
+    """Whether this is code of this package, and so none of the program's."""
+    return code.co_filename.startswith(_PACKAGE)
 
 
 def _chain_of(exc: BaseException) -> list[tuple[BaseException, str]]:
@@ -60,49 +145,3 @@ def _chain_of(exc: BaseException) -> list[tuple[BaseException, str]]:
         else:
             member = None
     return chain
-
-
-def _render_one(exc: BaseException, lines: list[str], indent: str, depth: int, pipeline: Pipeline) -> None:
-    if exc.__traceback__ is not None:
-        lines.append(f"{indent}Traceback (most recent call last):")
-        lines.extend(indent + line for line in _render_frames(exc.__traceback__))
-    name = type(exc).__qualname__
-    module = type(exc).__module__
-    title = name if module in ("builtins", "__main__") else f"{module}.{name}"
-    message = _scrubbed_text(exc, pipeline)
-    lines.extend(indent + line for line in (f"{title}: {message}" if message else title).split("\n"))
-    notes = getattr(exc, "__notes__", None)
-    for note in list(notes)[:_MAX_NOTES] if isinstance(notes, (list, tuple)) else ():
-        lines.extend(indent + line for line in _scrubbed_text(note, pipeline).split("\n"))
-    if isinstance(exc, BaseExceptionGroup):
-        _render_members(exc.exceptions, lines, indent, depth, pipeline)
-
-
-def _render_members(
-    members: tuple[BaseException, ...], lines: list[str], indent: str, depth: int, pipeline: Pipeline
-) -> None:
-    for number, member in enumerate(members[:_MAX_EXCEPTIONS], 1):
-        lines.append(f"{indent}  +- {number} of {len(members)}")
-        if depth <= 0:
-            lines.append(f"{indent}  | {CUT}")
-        else:
-            _render_chain(member, lines, f"{indent}  | ", depth - 1, pipeline)
-    if len(members) > _MAX_EXCEPTIONS:
-        lines.append(f"{indent}  +- {len(members) - _MAX_EXCEPTIONS} more {CUT}")
-
-
-def _render_frames(traceback: TracebackType | None) -> list[str]:
-    frames: list[str] = []
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        frames.append(f'  File "{reduce_path(code.co_filename)}", line {traceback.tb_lineno}, in {code.co_qualname}')
-        traceback = traceback.tb_next
-    left_out = len(frames) - _FIRST_FRAMES - _LAST_FRAMES
-    if left_out <= 0:
-        return frames
-    return [*frames[:_FIRST_FRAMES], f"  … {left_out} frames {CUT}", *frames[-_LAST_FRAMES:]]
-
-
-def _scrubbed_text(value: object, pipeline: Pipeline) -> str:
-    text = call_or_none(lambda: str(value))
-    return "<unprintable>" if text is None else pipeline.scrub(str.__str__(text), cap=_MAX_MESSAGE)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from discreet import Context, Service, lsp, serve
-from discreet.daemon.documents.store import TextDocument
 
 todo = Service("todo", version="1.0", dialect="lsp")
 
@@ -66,17 +65,18 @@ async def finish_all(ctx: Context, uri: str) -> bool:
 
 
 async def publish(ctx: Context, uri: str) -> None:
-    await lsp.Editor(ctx).publish_diagnostics(uri, problems(ctx.documents[uri]))
+    document = ctx.documents[uri]
+    await lsp.Editor(ctx).publish_diagnostics(uri, problems(document), version=document.version)
 
 
-def problems(document: TextDocument) -> list[lsp.Diagnostic]:
+def problems(document: lsp.TextDocument) -> list[lsp.Diagnostic]:
     return [
         lsp.Diagnostic(range=place, message="not done yet", severity=lsp.DiagnosticSeverity.INFORMATION)
         for place in places(document, "TODO")
     ]
 
 
-def places(document: TextDocument, word: str) -> Iterator[lsp.Range]:
+def places(document: lsp.TextDocument, word: str) -> Iterator[lsp.Range]:
     for found in re.finditer(rf"\b{re.escape(word)}\b", document.text):
         start, end = map(document.position_at, found.span())
         yield lsp.Range(start=lsp.Position(*start), end=lsp.Position(*end))

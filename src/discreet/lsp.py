@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from .daemon.dialects.lsp.generated.names import HOMES as _HOMES
 
-_OURS = {"Editor": "editor", "Progress": "editor", "ContentModified": "errors", "ServerCancelled": "errors"}
+_OURS = {
+    "Editor": "dialects.lsp.editor",
+    "Progress": "dialects.lsp.editor",
+    "ContentModified": "dialects.lsp.errors",
+    "ServerCancelled": "dialects.lsp.errors",
+    "TextDocument": "documents.store",
+}
 
 if TYPE_CHECKING:
     from .daemon.dialects.lsp.editor import Editor as Editor  # noqa: PLC0414 - exported
@@ -17,16 +23,17 @@ if TYPE_CHECKING:
     from .daemon.dialects.lsp.errors import ContentModified as ContentModified  # noqa: PLC0414 - exported
     from .daemon.dialects.lsp.errors import ServerCancelled as ServerCancelled  # noqa: PLC0414 - exported
     from .daemon.dialects.lsp.generated.every_name import *  # noqa: F403
+    from .daemon.documents.store import TextDocument as TextDocument  # noqa: PLC0414 - exported
 else:  # a checker that saw this would take any name for one of LSP's
 
     def __getattr__(name: str) -> Any:
         """PEP 562: to define four hundred classes takes longer than a server has for its first answer."""
-        home = _OURS[name] if name in _OURS else f"generated.{_HOMES[name]}" if name in _HOMES else None
+        home = _OURS[name] if name in _OURS else f"dialects.lsp.generated.{_HOMES[name]}" if name in _HOMES else None
         if home is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
 
-        value = getattr(import_module(f".daemon.dialects.lsp.{home}", __package__), name)
+        value = getattr(import_module(f".daemon.{home}", __package__), name)
         globals()[name] = value
         return value
 

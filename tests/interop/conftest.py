@@ -1,7 +1,7 @@
 """What the sessions need: `discreet` on the PATH, a folder to run in, the tools that are installed, and no leftovers.
 
 `DISCREET_INTEROP_REQUIRED=1` makes a missing tool a failure. `DISCREET_INTEROP` names a folder with `node_modules`
-(`NODE_PATH` will do too), `DISCREET_INTEROP_PYTHON` a Python that has pygls.
+(`NODE_PATH` will do too), `DISCREET_INTEROP_PYTHON` a Python that has pygls and pytest-lsp.
 """
 
 from __future__ import annotations

@@ -108,6 +108,16 @@ def test_the_types_of_pygls_accept_all_that_the_language_server_of_the_examples_
     assert done.returncode == 0
 
 
+def test_the_language_server_of_the_examples_sends_no_editor_what_it_can_not_take(place: Place) -> None:
+    shutil.copy(EXAMPLE, place.folder)
+    python = os.environ.get("DISCREET_INTEROP_PYTHON", sys.executable)
+    if place.run([python, "-P", "-c", "import pytest_lsp"]).returncode:
+        missing("pytest-lsp is not installed where DISCREET_INTEROP_PYTHON says")
+    options = ["-W", "error", "-p", "no:cacheprovider", "-o", "asyncio_default_fixture_loop_scope=function"]
+    done = place.run([python, "-P", "-m", "pytest", *options, "language_server_pytest_lsp.py"])
+    assert done.returncode == 0, done.stdout.decode()
+
+
 def test_a_session_of_vscode_jsonrpc_runs_from_its_handshake_to_its_end(place: Place) -> None:
     node = tool("node")
     modules = [os.environ.get("NODE_PATH", "")]

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from support.waits import DEADLINE_SECONDS
+
 APP = """
 import os
 from msgspec.structs import replace
@@ -60,7 +62,14 @@ def card(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
     command = [sys.executable, "-P", "-m", "discreet", "card", *argv]
     return subprocess.run(
-        command, cwd=folder, env=environ, capture_output=True, text=True, timeout=30, check=False, encoding="utf-8"
+        command,
+        cwd=folder,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
+        check=False,
+        encoding="utf-8",
     )
 
 
@@ -151,7 +160,7 @@ def test_serve_takes_an_agent_beside_services(folder: Path) -> None:
         cwd=folder,
         input=b"Content-Length: %d\r\n\r\n%b" % (len(call), call),
         capture_output=True,
-        timeout=30,
+        timeout=DEADLINE_SECONDS,
         check=False,
     )
     assert done.returncode == 0

@@ -16,8 +16,8 @@ import pytest
 import discreet
 from discreet.client.blocking import connect
 from discreet.daemon.settings import OPTIONS
+from support.waits import DEADLINE_SECONDS
 
-SECONDS = 60
 HOME = os.path.dirname(os.path.dirname(discreet.__file__))
 OPTIONAL = {"ahocorasick_rs", "colorama", "httpcore", "rich", "trio", "uvloop", "watchfiles"}
 OF_TOOLS = {"conftest", "setup", "sitecustomize", "usercustomize", "shop", "evil"}
@@ -119,7 +119,7 @@ def program(tmp_path: Path) -> str:
 
 
 def run(command: list[str], folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    options: Any = {"cwd": folder, "env": environment(**more), "timeout": SECONDS}
+    options: Any = {"cwd": folder, "env": environment(**more), "timeout": DEADLINE_SECONDS}
     return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, **options)
 
 
@@ -179,7 +179,7 @@ def test_what_a_caller_writes_is_not_run(app: tuple[str, ...], tmp_path: Path, t
         "mine = file_service('.', allow_write=True)\n"
     )
     command = [program, "serve", *app, "--allow-write"]
-    options: Any = {"cwd": root, "env": environment(), "stderr": "collect", "timeout": SECONDS}
+    options: Any = {"cwd": root, "env": environment(), "stderr": "collect", "timeout": DEADLINE_SECONDS}
     with connect(command, **options) as peer:
         for name in sorted(NAMES):
             peer.call("fs/write", {"path": f"{name}.py", "content": code(trap)})

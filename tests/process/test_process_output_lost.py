@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux's own devices")
+from support.waits import DEADLINE_SECONDS
 
-SECONDS = 20.0
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux's own devices")
 
 REQUEST = b'{"jsonrpc":"2.0","id":1,"method":"rpc.discover"}\n'
 """Its answer is larger than the limit of a file below, and several are larger than a pipe or a terminal holds."""
@@ -65,13 +65,13 @@ def limit_files() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_LIMIT, FILE_LIMIT))
 
 
-# (stdout, requests, words of the log); the window is short, since nobody will ever read.
+# (stdout, requests, drain window, words of the log); the window is short where nobody will ever read, and else not waited for.
 WHEN_INPUT_ENDS = {
-    "full device": (full_device, 1, ["replies.lost", "stdout.failed", "ENOSPC"]),
-    "pipe without a reader": (pipe_without_reader, 1, ["stdout.closed", "EPIPE"]),
-    "pipe that is never read": (pipe_never_read, 60, ["replies.lost"]),
-    "terminal that is never read": (terminal_never_read, 60, ["replies.lost"]),
-    "file at its limit": (limited_file, 1, ["stdout.failed", "EFBIG"]),
+    "full device": (full_device, 1, DEADLINE_SECONDS, ["replies.lost", "stdout.failed", "ENOSPC"]),
+    "pipe without a reader": (pipe_without_reader, 1, DEADLINE_SECONDS, ["stdout.closed", "EPIPE"]),
+    "pipe that is never read": (pipe_never_read, 60, 1.0, ["replies.lost"]),
+    "terminal that is never read": (terminal_never_read, 60, 1.0, ["replies.lost"]),
+    "file at its limit": (limited_file, 1, DEADLINE_SECONDS, ["stdout.failed", "EFBIG"]),
 }
 
 
@@ -79,15 +79,15 @@ WHEN_INPUT_ENDS = {
 def test_what_was_not_written_when_the_input_ended_is_said_and_is_a_failure(
     command: list[str], tmp_path: Path, case: str
 ) -> None:
-    opened, count, words = WHEN_INPUT_ENDS[case]
+    opened, count, window, words = WHEN_INPUT_ENDS[case]
     with opened(tmp_path) as stdout:
         done = subprocess.run(
-            [*command, "--framing", "newline", "--drain-timeout", "1"],
+            [*command, "--framing", "newline", "--drain-timeout", str(window)],
             input=REQUEST * count,
             stdout=stdout,
             stderr=subprocess.PIPE,
             cwd=tmp_path,
-            timeout=SECONDS,
+            timeout=DEADLINE_SECONDS,
             preexec_fn=limit_files if opened is limited_file else None,
         )
     log = done.stderr.decode()
@@ -96,11 +96,41 @@ def test_what_was_not_written_when_the_input_ended_is_said_and_is_a_failure(
     assert "Traceback" not in log
 
 
+SLOW_APP = """
+import time
+from discreet import Service
+
+time.sleep(1.5)  # several drain windows
+app = Service("app")
+
+@app.query(inline=True)
+def large() -> str:
+    return "x" * 20_000
+"""
+
+
+def test_a_client_that_hangs_up_during_a_slow_start_and_reads_nothing_is_given_up(
+    command: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "slow.py").write_text(SLOW_APP)
+    with terminal_never_read(tmp_path) as stdout:
+        done = subprocess.run(
+            [*command, "serve", "./slow.py:app", "--framing", "newline", "--drain-timeout", "0.3"],
+            input=REQUEST.replace(b"rpc.discover", b"app/large") * 60,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            timeout=DEADLINE_SECONDS,
+        )
+    assert done.returncode == 1
+    assert b"replies.lost" in done.stderr
+
+
 @pytest.mark.parametrize("case", ["pipe without a reader", "file at its limit"])
 def test_what_can_not_be_written_ends_the_daemon_though_its_input_goes_on(
     command: list[str], tmp_path: Path, case: str
 ) -> None:
-    opened, _, words = WHEN_INPUT_ENDS[case]
+    opened, _, _, words = WHEN_INPUT_ENDS[case]
     with opened(tmp_path) as stdout:
         child = subprocess.Popen(
             [*command, "--framing", "newline"],
@@ -117,7 +147,7 @@ def test_what_can_not_be_written_ends_the_daemon_though_its_input_goes_on(
         child.stdin.write(REQUEST)
         child.stdin.flush()
         try:
-            assert child.wait(SECONDS) == 1
+            assert child.wait(DEADLINE_SECONDS) == 1
         finally:
             child.kill()
         log = child.stderr.read().decode()

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from discreet.framing.encoder import encode_frame
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits as Linux enforces them")
 
-SECONDS = 30.0
 
 REQUEST = encode_frame(b'{"jsonrpc":"2.0","id":1,"method":"version"}', "content-length")
 
@@ -51,7 +51,7 @@ def test_a_start_under_any_limit_is_refused_in_one_line_or_serves(
     for value in LIMITS[limit]:
         with start([*command, "--backend", backend], value, tmp_path) as child:
             try:
-                stdout, stderr = child.communicate(REQUEST, SECONDS)
+                stdout, stderr = child.communicate(REQUEST, DEADLINE_SECONDS)
             finally:
                 child.kill()
             outcomes[value] = (
@@ -74,7 +74,7 @@ def test_a_loop_that_can_not_be_had_is_refused_in_one_line_too(command: list[str
         answered = child.stdout.read(1)
         child.stdin.close()
         try:
-            status = child.wait(SECONDS)
+            status = child.wait(DEADLINE_SECONDS)
         finally:
             child.kill()
         stderr = child.stderr.read()
@@ -84,7 +84,7 @@ def test_a_loop_that_can_not_be_had_is_refused_in_one_line_too(command: list[str
 def test_a_system_without_a_null_device_is_refused_in_one_line(tmp_path: Path) -> None:
     with start([sys.executable, "-P", "-c", WITHOUT_NULL_DEVICE], "true", tmp_path) as child:
         try:
-            stdout, stderr = child.communicate(REQUEST, SECONDS)
+            stdout, stderr = child.communicate(REQUEST, DEADLINE_SECONDS)
         finally:
             child.kill()
     assert refused(child.returncode, stderr), stderr

@@ -11,7 +11,7 @@ from ..model.types import JsonObject, Task
 from ..requests import Caller
 from ..stores.interface import CANCEL, TaskStore
 from ..tasks.executor import RequestContext
-from ..tasks.live_task import LiveTask, raise_if_lost
+from ..tasks.live_task import LiveTask, raise_if_lost, wait_committed
 from ..tasks.runner import Runner
 from ..tasks.task_cache import TaskCache
 
@@ -33,24 +33,28 @@ class Cancellation:
                 raise FailureError(
                     TaskNotCancelable(task_id=live.id, current_state=live.state.value, reason="The task has ended.")
                 )
-            if live.remote:
-                return await self._cancel_remotely(live)
+            await self._cancel_remotely(live)
+            if live.ended:
+                return await wait_committed(live)
             context = RequestContext(
                 live.task(), None, metadata, None, caller.extensions, caller.identity, caller.service_params
             )
             return await self._runner.cancel(live, context)
 
-    async def _cancel_remotely(self, live: LiveTask) -> Task:
-        """Ask the daemon that works on the task to cancel it; returns the task when it has ended.
+    async def _cancel_remotely(self, live: LiveTask) -> None:
+        """Have the task cancelled by the daemon that works on it. Returns when none does any more: a task that has stopped
+        without having ended is to be cancelled here.
 
-        Raises `FailureError(TimedOut)` where it has not after `remote_seconds`: that daemon refuses, is busy, or is stopped
-        and will do it later. The request stays in the store. Raises what `raise_if_lost` raises.
+        The store drops the request when the task stops. If the other daemon works on it again by now, it is asked again.
+        Raises `FailureError(TimedOut)` where it still works on it after `remote_seconds`: that daemon refuses, is busy, or
+        is stopped and will do it later. The request stays in the store. Raises what `raise_if_lost` raises.
         """
-        await self._store.send_owner_request(live.id, CANCEL)
         with anyio.move_on_after(self._remote_seconds):
-            while not live.ended and live.remote and live.lost is None:
-                await live.wait_for_change()
-        if not live.ended:
-            raise_if_lost(live)
+            while live.remote and not live.ended and live.lost is None:
+                stop = live.stop_generation
+                await self._store.send_owner_request(live.id, CANCEL)
+                while live.remote and live.stop_generation == stop and live.lost is None:
+                    await live.wait_for_change()
+        raise_if_lost(live)
+        if live.remote and not live.ended:
             raise FailureError(TimedOut())
-        return live.task()

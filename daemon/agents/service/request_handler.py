@@ -102,7 +102,7 @@ class RequestHandler:
     async def get(self, task_id: str, caller: Caller) -> Task:
         """The task as it is now."""
         live = self._cache.find(task_id, caller.scope)
-        if live is not None and not live.shared:
+        if live is not None and not (live.remote or live.released):
             return await wait_committed(live)
         return await self._cache.read(task_id, caller.scope)
 

@@ -32,6 +32,10 @@ class StoreError(Exception):
         self.repeated = repeated
 
 
+class DamagedTaskError(StoreError):
+    """One task is not as it was stored. The store can be used for the others."""
+
+
 class LogTruncatedError(Exception):
     """The log no longer holds the event that was asked for.
 

@@ -14,12 +14,12 @@ from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
 from ..errors import TaskConflict
-from ..model.states import INACTIVE
+from ..model.states import INACTIVE, INTERRUPTED
 from ..model.types import Part
 from ..stores.failures import log_failure
-from ..stores.interface import CANCEL, RELOAD_PUSH_TARGETS, LogTruncatedError, StoreError, TaskStore
+from ..stores.interface import CANCEL, RELOAD_PUSH_TARGETS, DamagedTaskError, LogTruncatedError, StoreError, TaskStore
 from .executor import RequestContext
-from .live_task import LiveTask
+from .live_task import LiveTask, LossReason
 from .runner import Runner
 from .status_messages import ORPHANED_TEXT, fail_task
 from .task_cache import TaskCache
@@ -51,7 +51,7 @@ class Cluster:
         self._spawn = spawn
         self._on_lost = on_lost
         self._shared_poll_seconds = shared_poll_seconds
-        self._seen = (-1, -1)
+        self._seen: tuple[int, int] | None = None
         self._poll_sooner: anyio.Event | None = None
         cache.on_load = self._request_poll
 
@@ -83,29 +83,44 @@ class Cluster:
             await self._adopt_orphans()
         now = (self._store.data_version(), self._cache.loads)
         if now != self._seen:
-            await self._sync()
-            self._seen = now
+            self._seen = now if await self._sync() else None
 
     # -- tasks of others ---------------------------------------------------------------------------------------
 
-    async def _sync(self) -> None:
+    async def _sync(self) -> bool:
+        """Whether everything that is stored by now was seen.
+
+        Not so where this daemon has a task that it has asked a caller about and does not follow yet: its execution is not
+        over, or its commit was not heard of. Another daemon may have changed it, and may never write again.
+        """
         for live in self._cache:
             await self._follow(live)
+        complete = not any(live.state in INTERRUPTED and not live.shared for live in self._cache)
         for request in await self._store.take_owner_requests():
             if request.kind == CANCEL:
                 self._spawn(partial(self._cancel, request.task_id))
             elif request.kind == RELOAD_PUSH_TARGETS:
                 await self._reload_push_targets(request.task_id)
+        return complete
 
     async def _follow(self, live: LiveTask) -> None:
-        """Append the events that other daemons have published."""
+        """Append the events that other daemons have published. A task whose events can't be read is lost."""
+        try:
+            await self._append_new_events(live)
+        except LogTruncatedError:
+            self._lose(live, "behind")
+        except DamagedTaskError as exc:  # one that can't be read must not keep the others waiting
+            log_failure(exc)
+            self._lose(live, "failed")
+
+    def _lose(self, live: LiveTask, reason: LossReason) -> None:
+        live.lose(reason)
+        self._on_lost(live)
+
+    async def _append_new_events(self, live: LiveTask) -> None:
         while live.shared and live.lost is None:
             before = live.generation
-            try:
-                batch = await self._store.event_log.read(live.id, after=before)
-            except LogTruncatedError:
-                live.lose("behind")
-                return self._on_lost(live)
+            batch = await self._store.event_log.read(live.id, after=before)
             if live.generation != before or not live.shared:  # meanwhile it was changed here: the store will decide
                 return
             for logged in batch:
@@ -136,6 +151,8 @@ class Cluster:
                 live.push_targets = await self._store.load_push_targets(task_id)
         except FailureError:  # the task is gone
             pass
+        except StoreError as exc:  # the other requests are taken, too
+            log_failure(exc)
 
     async def _cancel(self, task_id: str) -> None:
         try:

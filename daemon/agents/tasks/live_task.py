@@ -136,7 +136,13 @@ class LiveTask:
     @property
     def shared(self) -> bool:
         """Whether another daemon may change it: because that one works on it, or because nobody does."""
-        return self.remote or (self.state in INTERRUPTED and not (self.pending or self.busy))
+        return self.remote or (self.released and not self.busy)
+
+    @property
+    def released(self) -> bool:
+        """Whether the store has it as waiting for its caller. Any daemon may then go on with it, also while an execution
+        that has asked its caller is not yet over."""
+        return self.state in INTERRUPTED and not self.pending
 
     def task(self) -> Task:
         """The task as of `generation`."""

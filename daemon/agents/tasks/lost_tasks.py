@@ -50,6 +50,6 @@ class LostTasks:
 
     async def _fail(self, task_id: str) -> None:
         async with self._cache.pinned(task_id, None) as live:
-            if not (live.busy or live.state in INACTIVE):
+            if not (live.busy or live.remote or live.state in INACTIVE):
                 fail_task(live, Part(text=AGENT_FAILED_TEXT))
                 await wait_committed(live)

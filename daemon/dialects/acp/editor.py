@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, final
 
-from ....errors.type_building import decoder_for
+from ....errors.codes import INTERNAL_ERROR
+from ....errors.failures import Internal
+from ....errors.type_building import DECODE_ERRORS, decoder_for
 from ....lazy import anyio
 from ...agents.editor import (
     ALLOW_OR_REJECT,
@@ -75,7 +77,8 @@ class TurnEditor:
 
     @property
     def mcp_servers(self) -> Sequence[Mapping[str, Any]]:
-        return self._record.mcp_servers
+        servers: list[dict[str, Any]] = decoder_for(list[dict[str, Any]])(self._record.mcp_servers)
+        return servers
 
     @property
     def mode(self) -> str | None:
@@ -250,4 +253,8 @@ class TurnEditor:
     async def _ask(self, method: str, request: object, result: Any, timeout: float | None) -> Any:  # types of results
         await self._turn.caught_up()
         answer = await self._host.ask(method, request, math.inf if timeout is None else timeout)
-        return decoder_for(result)(answer)
+        try:
+            return decoder_for(result)(answer)
+        except DECODE_ERRORS:  # their text quotes the answer
+            pass
+        raise ClientRefused(INTERNAL_ERROR, f"the client's answer to {method} is of another type", Internal())

@@ -1,14 +1,47 @@
-"""The errors of ACP's own methods, and the numbers that authors may not use there."""
+"""The errors of ACP's own methods, and what authors may not declare there: its methods and its numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from ....errors.exceptions import OperationError
+from ...operations.service import DeclarationError
+from ...operations.spec import OperationSpec
 
 AUTHENTICATION_REQUIRED: Final = -32000
 RESERVED: Final = frozenset({AUTHENTICATION_REQUIRED, -32800})
 """What these numbers mean is fixed by ACP: the user must sign in, and the request was cancelled."""
+
+OWN_METHODS: Final = frozenset(
+    {
+        "initialize",
+        "authenticate",
+        "session/new",
+        "session/load",
+        "session/resume",
+        "session/close",
+        "session/list",
+        "session/set_mode",
+        "session/set_config_option",
+        "session/prompt",
+        "session/cancel",
+    }
+)
+"""Methods that the dialect answers itself."""
+
+
+def check_declarations(specs: Iterable[OperationSpec]) -> None:
+    """Raises `DeclarationError` for an operation that ACP does not allow."""
+    for spec in specs:
+        if spec.name in OWN_METHODS:
+            raise DeclarationError(f"operation {spec.name}: ACP's session answers it; choose another name")
+        for error in spec.errors:
+            if error.definition.number in RESERVED:
+                raise DeclarationError(
+                    f"operation {spec.name}: {error.__name__} has the number {error.definition.number}, whose"
+                    " meaning ACP fixes; choose another"
+                )
 
 
 class SessionNotFound(OperationError, code="SESSION_NOT_FOUND", number=-32002, http_status=404):

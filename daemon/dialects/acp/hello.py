@@ -11,7 +11,7 @@ from ....errors.failures import InvalidParams
 from ....errors.type_building import convert
 from ...operations.context import ClientInfo, Context
 from ...operations.service import Service
-from ...services.handshake import run_initializers
+from ...services.handshake import checked, run_initializers
 from .errors import AuthenticationFailed
 from .generated import methods_of_agents as wire
 from .generated.tables import PROTOCOL_VERSION
@@ -44,13 +44,15 @@ class Hello(msgspec.Struct, rename="camel"):
 
     @property
     def said(self) -> ClientInfo:
-        """What the client says of itself."""
+        """What the client says of itself. Raises `FailureError(InvalidParams)` where that is too much."""
         info = self.client_info
-        return ClientInfo(
-            name="" if info is None else info.name,
-            version="" if info is None else info.version,
-            protocol_version=PROTOCOL_VERSION,
-            capabilities=self.client_capabilities or {},
+        return checked(
+            ClientInfo(
+                name="" if info is None else info.name,
+                version="" if info is None else info.version,
+                protocol_version=PROTOCOL_VERSION,
+                capabilities=self.client_capabilities or {},
+            )
         )
 
 

@@ -24,12 +24,12 @@ from ...agents.model.states import INTERRUPTED
 from ...agents.model.types import Message, Role, Task
 from ...agents.requests import SendRequest
 from ...operations.context import ClientInfo, Context
-from ...operations.service import DeclarationError, Service
+from ...operations.service import Service
 from .choices import add_choices, commands_of, config_of, modes_of
 from .content import parts_of
 from .dialect import AcpDialect
 from .editor import TurnEditor
-from .errors import RESERVED, SessionNotFound, TooManySessions
+from .errors import SessionNotFound, TooManySessions, check_declarations
 from .generated import methods_of_agents as wire
 from .generated import prompts as told
 from .hello import add_hello, capabilities_of
@@ -93,7 +93,7 @@ class AcpSession:
         return Documents()
 
     def services(self) -> Iterable[Service]:
-        self._check_numbers()
+        check_declarations(self._surface.host.catalogue.operations)
         self._surface.meet(self._client)
         service = Service("")
         add_hello(service, self, self._surface)
@@ -111,16 +111,6 @@ class AcpSession:
         self._capabilities = capabilities_of(client)
         self._client = client
         self._surface.meet(client)
-
-    def _check_numbers(self) -> None:
-        for service in self._surface.host.catalogue.services:
-            for spec in service.operations:
-                for error in spec.errors:
-                    if error.definition.number in RESERVED:
-                        raise DeclarationError(
-                            f"operation {spec.name}: {error.__name__} has the number {error.definition.number}, whose"
-                            " meaning ACP fixes; choose another"
-                        )
 
     # -- sessions ----------------------------------------------------------------------------------------------
 
@@ -224,10 +214,10 @@ class AcpSession:
 
     async def _prompt(self, ctx: Context, params: told.PromptRequest) -> told.StopReason:
         session = self._sessions.get(params.session_id)
+        if not session.begin_prompt(ctx.request_id):
+            return told.StopReason.CANCELLED
         if session.turn is not None:
             raise FailureError(PROMPT_RUNNING)
-        if session.was_cancelled(ctx.request_id):
-            return told.StopReason.CANCELLED
         host = self._surface.context_host
         turn = PromptTurn(
             params.session_id,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, Protocol, final
+from typing import TYPE_CHECKING, Final, Protocol, final
 
 import msgspec
+from msgspec import Raw
 
 from ....errors.type_building import decoder_for
 from ...agents.acp_options import AcpOptions
@@ -20,14 +21,20 @@ MAX_SESSIONS: Final = 1024
 MAX_BYTES: Final = 16 * 1024 * 1024
 """What the sessions of one client may take together: their directories and MCP servers, as JSON."""
 
+MAX_UNBEGUN: Final = 16
+"""Prompts of one session that may be cancelled before they begin: one may run, so a client that sends more is mistaken."""
+
 
 class SessionRecord(msgspec.Struct):
-    """A session as it is handed on at a live reload. `task_id` is the task with which the next prompt goes on."""
+    """A session as it is handed on at a live reload. `task_id` is the task with which the next prompt goes on.
+
+    MCP servers stay JSON text: decoded, they may take twenty times as much.
+    """
 
     id: str
     cwd: str
     directories: tuple[str, ...]
-    mcp_servers: tuple[dict[str, Any], ...]  # Any: JSON
+    mcp_servers: Raw
     mode: str | None
     config: dict[str, str | bool]
     task_id: str | None = None
@@ -43,31 +50,34 @@ class RunningTurn(Protocol):
 class OpenSession:
     """One open session."""
 
-    __slots__ = ("_cancelled_prompt", "_last_prompt", "record", "size", "turn")
+    __slots__ = ("_cancelled", "_unbegun", "record", "size", "turn")
 
     def __init__(self, record: SessionRecord) -> None:
         self.record: Final = record
         self.size: Final = len(msgspec.json.encode(record))
         self.turn: RunningTurn | None = None
-        self._last_prompt: bytes | None = None
-        self._cancelled_prompt: bytes | None = None
+        self._unbegun: dict[int, None] = {}
+        self._cancelled: frozenset[int] = frozenset()
 
     def note_prompt(self, call_id: bytes) -> None:
-        """A prompt was read. It begins later."""
-        self._last_prompt = call_id
-        if self._cancelled_prompt == call_id:  # the id of a prompt that is over
-            self._cancelled_prompt = None
+        """A prompt was read. It begins later, or is refused. Of its id, which may be long, a hash is kept."""
+        mark = hash(call_id)
+        self._cancelled -= {mark}  # of a prompt that is over
+        self._unbegun[mark] = None
+        while len(self._unbegun) > MAX_UNBEGUN:
+            del self._unbegun[next(iter(self._unbegun))]
 
     def cancel(self) -> None:
-        """Cancel what was read before: the prompt that runs, or the one that has not begun."""
+        """Cancel what was read before: the prompt that runs, and those that have not begun."""
         if self.turn is not None:
             self.turn.cancel()
-        else:
-            self._cancelled_prompt = self._last_prompt
+        self._cancelled = frozenset(self._unbegun)
 
-    def was_cancelled(self, call_id: str | None) -> bool:
-        """Whether this prompt was cancelled before it began."""
-        return call_id is not None and self._cancelled_prompt == call_id.encode()
+    def begin_prompt(self, call_id: str | None) -> bool:
+        """A prompt begins; False where it was cancelled before."""
+        mark = hash((call_id or "").encode())
+        self._unbegun.pop(mark, None)
+        return mark not in self._cancelled
 
 
 @final
@@ -89,7 +99,7 @@ class Sessions:
             session_id,
             cwd,
             tuple(directories or ()),
-            tuple(msgspec.to_builtins(server) for server in servers or ()),
+            Raw(msgspec.json.encode(servers or [])),
             self._options.modes[0].id if self._options.modes else None,
             {option.id: option.initial for option in self._options.config_options},
         )

@@ -20,6 +20,8 @@ RESERVED_NUMBERS: Final = range(-32099, -31999)
 OWN_METHODS: Final = frozenset({"initialize", "shutdown", "exit", "$/cancelRequest", "$/setTrace"})
 """Methods that the dialect answers itself."""
 
+RUN_COMMAND: Final = "workspace/executeCommand"
+
 
 class Registration(msgspec.Struct, frozen=True):
     """What is registered with `client/registerCapability`, where the client has `client_capability`."""
@@ -74,6 +76,10 @@ def check_declaration(spec: OperationSpec) -> None:
     if spec.name in OWN_METHODS:
         raise DeclarationError(
             f"operation {spec.name}: LSP's handshake answers it; see @service.initialize and lifespan"
+        )
+    if spec.name == RUN_COMMAND:
+        raise DeclarationError(
+            f"operation {spec.name}: LSP's session answers it; declare commands with @service.command"
         )
     if spec.name in NOTIFICATIONS and spec.kind != "notification":
         raise DeclarationError(

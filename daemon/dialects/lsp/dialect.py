@@ -16,7 +16,8 @@ from ...logs import log
 from ...memory import MemoryBudget
 from ...rpc import envelope
 from ...rpc.dialect import IGNORED, Dialect, Events, Ignored
-from ...rpc.envelope import Call
+from ...rpc.envelope import Call, Message, NoJson
+from ...rpc.text import without_unpaired
 
 State: TypeAlias = Literal["new", "initializing", "initialized", "shutdown"]
 
@@ -31,6 +32,12 @@ SYNC_PREFIXES: Final = ("textDocument/did", "notebookDocument/did")
 
 class _PartialResult(msgspec.Struct):
     partial_result_token: str | int | None = msgspec.field(name="partialResultToken", default=None)
+
+
+class _MendedCall(Call, gc=False):
+    """A call that came with unpaired surrogates. Its params have U+FFFD for each; `exact` is the body that came."""
+
+    exact: bytes = b""
 
 
 class PartialResults(Events):
@@ -90,6 +97,7 @@ class LspDialect(Dialect):
         self._on_initialized = on_initialized
         self._on_progress_cancelled = on_progress_cancelled
         self._held = 0
+        self._hello = b""
         self.state: State = "new"
 
     def receive(self, call: Call) -> Failure | Ignored | None:
@@ -99,7 +107,7 @@ class LspDialect(Dialect):
         if call.method == "initialize":
             if call.id is None:
                 return IGNORED
-            self.state = "initializing"  # until the handler has a result
+            self.state, self._hello = "initializing", call.id  # until the handler has a result
         elif call.method == "shutdown":
             self.state = "shutdown"
         return self._take_notification(call) if call.id is None else None
@@ -131,28 +139,46 @@ class LspDialect(Dialect):
         return None if method in self._declared or method == "$/setTrace" else IGNORED
 
     def _synchronise(self, call: Call) -> None:
-        from .sync import SYNC_METHODS, synchronise  # late: nothing is open before the handshake is answered
+        """A document that can't be kept as the client has it now is closed: rather none than an old one."""
+        from .sync import SYNC_METHODS, discard, named_in, synchronise  # late: nothing is open before the handshake
 
         if call.method not in SYNC_METHODS:
             return
-        documents, before = self._documents, self._held
+        documents = self._documents
+        exact = call.exact if isinstance(call, _MendedCall) else b""
         try:
-            synchronise(documents, call.method, call.params)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            touched = synchronise(documents, call.method, call.params, exact)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            touched = named_in(call.params)
             log.warning("document.unreadable_change", method=call.method)
-        self._held = documents.size
-        if self._held > before and not self._memory.fits(self._held - before):
-            self._close_changed(call)  # rather no document than one that the client has changed since
-        self._memory.add("documents", self._held - before)
+            discard(documents, touched)
+        more = documents.size - self._held
+        if more > 0 and not self._memory.fits(more):
+            log.error("document.refused", method=call.method, size=more)
+            discard(documents, touched)
+        self.count()
 
-    def _close_changed(self, call: Call) -> None:
-        try:
-            uri = decoder_for(_DocumentParams)(call.params or b"{}").text_document.uri
-        except msgspec.DecodeError:  # a notebook's: its cells count, and are at most what one message holds
-            return
-        log.error("document.refused", method=call.method, size=self._documents[uri].size)
-        self._documents.close(uri)
-        self._held = self._documents.size
+    def count(self) -> None:
+        """Count what the open documents take now."""
+        size = self._documents.size
+        self._memory.add("documents", size - self._held)
+        self._held = size
+
+    def close(self) -> None:
+        self._memory.add("documents", -self._held)
+        self._held = 0
+
+    def read_again(self, body: bytes) -> Message | None:
+        """Editors that count in UTF-16 send half a surrogate pair when the user or a tool changes the other half."""
+        mended = without_unpaired(body)
+        if mended is None:
+            return None
+        message = envelope.decode(mended)
+        if isinstance(message, Call):
+            if rb"\ufffd" in (message.id or b""):  # then its caller would not know the answer
+                return None
+            return _MendedCall(message.method, message.id, message.params, message.metadata, size=len(body), exact=body)
+        return None if isinstance(message, NoJson) else message
 
     def _cancel_progress(self, call: Call) -> None:
         try:
@@ -162,6 +188,8 @@ class LspDialect(Dialect):
         self._on_progress_cancelled(token)
 
     def encode_failure(self, call_id: bytes, failure: Failure) -> bytes:
+        if self.state == "initializing" and call_id == self._hello:  # the client may try again
+            self.state = "new"
         if isinstance(failure, DomainFailure) and failure.number is not None and failure.details is not None:
             error = {"code": failure.number, "message": failure.message, "data": failure.details}
             return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (call_id, msgspec.json.encode(error))
@@ -173,10 +201,3 @@ class LspDialect(Dialect):
 
 class _ProgressCancel(msgspec.Struct):
     token: str | int
-
-
-class _DocumentParams(msgspec.Struct, rename="camel"):
-    class Document(msgspec.Struct):
-        uri: str
-
-    text_document: Document

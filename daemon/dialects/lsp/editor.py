@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from uuid import uuid4
 
 from ....lazy import anyio
-from ...operations.context import ClientRefused, cancelled_by
+from ...operations.context import ClientRefused, shown_progress
 from .capabilities import has_capability
 from .generated.base import Diagnostic, Range
 from .generated.diagnostics import PublishDiagnosticsParams
@@ -44,9 +44,9 @@ PERSON_SECONDS: Final = 3600.0
 class Progress:
     """A progress that the editor shows. `cancelled` is true once its user has cancelled it."""
 
-    def __init__(self, ctx: Context, token: str | int | None) -> None:
+    def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._token = token
+        self._token: str | int | None = None
         self.cancelled = False
 
     async def report(self, message: str | None = None, percentage: int | None = None) -> None:
@@ -73,15 +73,18 @@ class Editor:
 
     # -- telling -----------------------------------------------------------------------------------------------
 
-    def publish_diagnostics(self, uri: str, diagnostics: Sequence[Diagnostic]) -> Sending:
-        """Show these diagnostics of a document, and no others. The version is that of the open document."""
+    def publish_diagnostics(
+        self, uri: str, diagnostics: Sequence[Diagnostic], *, version: int | None = None
+    ) -> Sending:
+        """Show these diagnostics of a document, and no others. Without a `version` they are for the document as it is now."""
         document = self._ctx.documents.get(uri)
-        versioned = document is not None and self.can("textDocument.publishDiagnostics.versionSupport")
+        if version is None and document is not None:
+            version = document.version
         return self._ctx.notify(
             "textDocument/publishDiagnostics",
             PublishDiagnosticsParams(
                 uri=uri,
-                version=document.version if document is not None and versioned else None,
+                version=version if self.can("textDocument.publishDiagnostics.versionSupport") else None,
                 diagnostics=list(diagnostics),
             ),
         )
@@ -157,36 +160,37 @@ class Editor:
     async def progress(
         self, title: str, *, message: str | None = None, percentage: int | None = None, cancellable: bool = False
     ) -> AsyncIterator[Progress]:
-        """Show progress during the block: that of the request where its caller asked for it, else one of its own.
+        """Show progress during the block: the first in a request is that of the request where its caller asked for it, any
+        other one is its own.
 
         It always ends with the block. With `cancellable`, the block is cancelled when the user cancels it, and the code
         behind the block goes on.
         """
-        token = self._ctx.progress_token
-        if token is None and self.can("window.workDoneProgress"):
-            token = await self._created()
-        progress = Progress(self._ctx, token)
-        begin = WorkDoneProgressBegin(title=title, message=message, percentage=percentage, cancellable=cancellable)
-        await progress._send(begin)
-        with anyio.CancelScope() as scope:
+        progress, scope = Progress(self._ctx), anyio.CancelScope()
 
-            def cancel() -> None:
+        def cancel() -> None:
+            if cancellable:
                 progress.cancelled = True
                 scope.cancel()
 
-            with cancelled_by(self._ctx, token if cancellable else None, cancel):
+        own = str(uuid4()) if self.can("window.workDoneProgress") else None
+        with shown_progress(self._ctx, own, cancel) as token:
+            if token != own or (own is not None and await self._create(own)):
+                progress._token = token
+            begin = WorkDoneProgressBegin(title=title, message=message, percentage=percentage, cancellable=cancellable)
+            await progress._send(begin)
+            with scope:
                 try:
                     yield progress
                 finally:
                     with anyio.CancelScope(shield=True):
-                        if not (self._ctx.cancelled and token == self._ctx.progress_token):  # the answer has ended it
+                        if token == own or not self._ctx.cancelled:  # else the answer has ended it
                             await progress._send(WorkDoneProgressEnd())
 
-    async def _created(self) -> str | None:
-        """The token of a new progress; None where the editor makes none."""
-        token = str(uuid4())
+    async def _create(self, token: str) -> bool:
+        """Whether the editor makes a new progress."""
         try:
             await self._ctx.request("window/workDoneProgress/create", {"token": token}, timeout=ANSWER_SECONDS)
         except (ClientRefused, TimeoutError):
-            return None
-        return token
+            return False
+        return True

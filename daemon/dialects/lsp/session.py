@@ -9,6 +9,7 @@ import msgspec
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
+from ....errors.type_building import convert
 from ...documents.store import Documents
 from ...documents.text import ENCODINGS, PositionEncoding
 from ...logs import log
@@ -32,6 +33,21 @@ class _ExecuteCommandParams(msgspec.Struct, rename="camel"):
     work_done_token: str | int | None = None
 
 
+class _General(msgspec.Struct, rename="camel"):
+    position_encodings: list[str] | None = None
+
+
+class _Capabilities(msgspec.Struct):
+    general: _General | None = None
+
+
+class _Hello(msgspec.Struct, rename="camel"):
+    """What the server itself needs of `initialize`. Nothing else is checked: editors send what they like."""
+
+    process_id: int | None = None
+    capabilities: _Capabilities | None = None
+
+
 @final
 class LspSession:
     """The session of one client."""
@@ -39,7 +55,7 @@ class LspSession:
     def __init__(self, surface: Surface, life: Life, state: bytes = b"") -> None:
         self._surface = surface
         self._life = life
-        self._specs = [spec for service in surface.host.catalogue.services for spec in service.operations]
+        self._specs = surface.host.catalogue.operations
         self._announcement: Announcement = announcement(self._specs)
         self._commands = {command_of(spec): spec for spec in self._specs if spec.command}
         self.documents: Final = Documents()
@@ -47,10 +63,10 @@ class LspSession:
             self.documents,
             frozenset(spec.name for spec in self._specs),
             surface.host.memory,
-            self._register,
+            self._on_initialized,
             self._cancel_progress,
         )
-        self._registered = False
+        self._registered: dict[str, bytes] | None = None
         self._state = state
 
     def services(self) -> Iterable[Service]:
@@ -86,8 +102,7 @@ class LspSession:
     def state(self) -> bytes:
         from .handover import write  # late: only a reload asks
 
-        client = self._surface.context_host.client
-        return write(client, self.documents, initialized=self.dialect.state not in ("new", "initializing"))
+        return write(self._surface.context_host.client, self.documents, self.dialect.state, self._registered)
 
     # -- the handshake -----------------------------------------------------------------------------------------
 
@@ -106,20 +121,16 @@ class LspSession:
         @service.query("initialize", errors=list(dict.fromkeys(error for hook in hooks for error in hook.errors)))
         async def initialize_services(ctx: Context, params: dict[str, Any] | list[Any] | None, /) -> dict[str, Any]:
             """Say what the server can do."""
-            try:
-                return self._result(await run_initializers(ctx, hooks, self._meet(params)))
-            except BaseException:  # the client may try again
-                self.dialect.state = "new"
-                raise
+            return self._result(await run_initializers(ctx, hooks, self._meet(params)))
 
         spec = service.operations[-1]
         service.operations[-1] = msgspec.structs.replace(spec, uses=frozenset(hook.name for hook in hooks))
 
     def _meet(self, given: dict[str, Any] | list[Any] | None) -> dict[str, Any]:
-        params = given if isinstance(given, dict) else {}
+        params = _read_hello(given)
         pid = params.get("processId")
-        if type(pid) is int:
-            self._life.watch_client(pid)
+        if pid is not None:
+            self._life.watch_client(int(pid))
         client = client_info(params, VERSION)
         self._surface.meet(client)
         self.documents.encoding = chosen_encoding(client.capabilities)
@@ -140,37 +151,52 @@ class LspSession:
         if cancel is not None:
             cancel()
 
-    def _register(self) -> None:
-        if self._registered:
-            return
-        self._registered = True
-        registrations = [
-            {"id": one.method, "method": one.method, "registerOptions": one.options}
-            for one in self._announcement.registrations
-            if has_capability(self._surface.context_host.client.capabilities, one.client_capability)
-        ]
-        if registrations:
-            self._surface.host.spawn(lambda: self._ask_to_register(registrations))
+    def _on_initialized(self) -> None:
+        if self._registered is None:
+            self._register({})
 
-    async def _ask_to_register(self, registrations: list[dict[str, Any]]) -> None:
+    def _register(self, before: dict[str, bytes]) -> None:
+        """Register what has no server capability, where the client can. `before` is what a program before this one did."""
+        can = self._surface.context_host.client.capabilities
+        now = {
+            one.method: msgspec.json.encode(one.options)
+            for one in self._announcement.registrations
+            if has_capability(can, one.client_capability)
+        }
+        self._registered = now
+        gone = [{"id": method, "method": method} for method in before if before[method] != now.get(method)]
+        new = [
+            {"id": method, "method": method, "registerOptions": msgspec.Raw(options)}
+            for method, options in now.items()
+            if before.get(method) != options
+        ]
+        if gone or new:
+            self._surface.host.spawn(lambda: self._ask_to_register(gone, new))
+
+    async def _ask_to_register(self, gone: list[dict[str, Any]], new: list[dict[str, Any]]) -> None:
+        if gone:
+            await self._ask("client/unregisterCapability", {"unregisterations": gone}, gone)  # LSP's own spelling
+        if new:
+            await self._ask("client/registerCapability", {"registrations": new}, new)
+
+    async def _ask(self, method: str, params: dict[str, Any], about: list[dict[str, Any]]) -> None:
         try:
-            await self._surface.context_host.ask(
-                "client/registerCapability", {"registrations": registrations}, REGISTER_SECONDS
-            )
+            await self._surface.context_host.ask(method, params, REGISTER_SECONDS)
         except (ClientRefused, TimeoutError) as exc:
-            log.warning("registration.refused", methods=[one["method"] for one in registrations], error=str(exc))
+            log.warning("registration.refused", methods=[one["method"] for one in about], error=str(exc))
 
     def _restore(self, state: bytes) -> None:
         """Go on where the program before this one stopped. What the server announces may have changed: it is registered."""
-        from .handover import read  # late: as in `state`
+        from .handover import read  # late: most sessions begin anew
 
         kept = read(state)
         info = {"clientInfo": {"name": kept.name, "version": kept.version}, "capabilities": kept.capabilities}
         self._surface.meet(client_info(info, VERSION))
         kept.restore(self.documents)
-        if kept.initialized:
-            self.dialect.state = "initialized"
-            self._register()
+        self.dialect.state = "new" if kept.state == "initializing" else kept.state
+        self.dialect.count()
+        if kept.registered is not None:
+            self._register(kept.registered)
 
 
 def _as_needed(spec: OperationSpec) -> OperationSpec:
@@ -179,11 +205,32 @@ def _as_needed(spec: OperationSpec) -> OperationSpec:
     return msgspec.structs.replace(spec, mode="forward") if spec.name == "workspace/executeCommand" else spec
 
 
+def _read_hello(given: dict[str, Any] | list[Any] | None) -> dict[str, Any]:
+    """The params of `initialize`. An empty array counts as an empty object, since that is how clients in Lua write one.
+
+    Raises `FailureError(InvalidParams)`.
+    """
+    params = given or {}
+    if isinstance(params, dict):
+        capabilities = params.get("capabilities")
+        if isinstance(capabilities, dict):
+            params["capabilities"] = {name: {} if value == [] else value for name, value in capabilities.items()}
+        elif capabilities == []:
+            params["capabilities"] = {}
+    try:
+        convert(params, _Hello)
+    except msgspec.ValidationError:
+        from ...operations.input_errors import find_input_error  # late: most clients know how to say hello
+
+        raise FailureError(find_input_error(_Hello, msgspec.json.encode(params))) from None
+    assert isinstance(params, dict)
+    return params
+
+
 def chosen_encoding(capabilities: Mapping[str, Any]) -> PositionEncoding:
     """The first encoding of positions that the client names and we know; LSP's own default where it names none."""
     general = capabilities.get("general")
-    named = general.get("positionEncodings") if isinstance(general, Mapping) else None
-    for encoding in named if isinstance(named, list) else ():
+    for encoding in (general.get("positionEncodings") if isinstance(general, Mapping) else None) or ():
         if encoding in ENCODINGS:
             return encoding  # type: ignore[no-any-return]
     return "utf-16"

@@ -2,79 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import msgspec
 
-from ....errors.type_building import decoder_for
-from ...documents.store import Documents, NotebookDocument, Position, TextDocument
+from ....errors.type_building import convert, decoder_for
+from ...documents.store import Documents, NotebookDocument, Position
+from ...documents.text import shown
+from ...memory import values_size
 from .generated import documents as text
 from .generated import notebooks as notebook
+from .generated.base import VersionedTextDocumentIdentifier
 
-Apply = Callable[[Documents, Any], None]
+Apply = Callable[[Documents, Any], list[str]]
+"""Applies the params of one method; the URIs of the documents that may hold more than before."""
 
-
-def _open(documents: Documents, params: text.DidOpenTextDocumentParams) -> None:
-    _open_item(documents, params.text_document)
-
-
-def _change(documents: Documents, params: text.DidChangeTextDocumentParams) -> None:
-    document = documents.get(params.text_document.uri)
-    if document is not None:
-        _change_text(document, params.text_document.version, params.content_changes)
+NOTEBOOK_BYTES: Final = 1024
+"""What a notebook or a cell takes beside its members, rounded up."""
 
 
-def _close(documents: Documents, params: text.DidCloseTextDocumentParams) -> None:
+class _Named(msgspec.Struct, rename="camel"):
+    """What every notification about a document has."""
+
+    class Identifier(msgspec.Struct):
+        uri: str
+
+    text_document: Identifier | None = None
+    notebook_document: Identifier | None = None
+
+
+def _open(documents: Documents, params: text.DidOpenTextDocumentParams) -> list[str]:
+    return [_open_item(documents, params.text_document)]
+
+
+def _change(documents: Documents, params: text.DidChangeTextDocumentParams) -> list[str]:
+    return [_change_text(documents, params.text_document, params.content_changes)]
+
+
+def _close(documents: Documents, params: text.DidCloseTextDocumentParams) -> list[str]:
     documents.close(params.text_document.uri)
+    return []
 
 
-def _open_notebook(documents: Documents, params: notebook.DidOpenNotebookDocumentParams) -> None:
+def _open_notebook(documents: Documents, params: notebook.DidOpenNotebookDocumentParams) -> list[str]:
     given = params.notebook_document
-    documents.notebooks[given.uri] = NotebookDocument(
-        given.uri, given.notebook_type, given.version, given.metadata, list(given.cells)
+    keep_notebook(
+        documents, NotebookDocument(given.uri, given.notebook_type, given.version, given.metadata, given.cells)
     )
-    for item in params.cell_text_documents:
-        _open_item(documents, item)
+    return [given.uri, *(_open_item(documents, item) for item in params.cell_text_documents)]
 
 
-def _change_notebook(documents: Documents, params: notebook.DidChangeNotebookDocumentParams) -> None:
-    book = documents.notebooks.get(params.notebook_document.uri)
+def _change_notebook(documents: Documents, params: notebook.DidChangeNotebookDocumentParams) -> list[str]:
+    book, change = documents.notebooks.get(params.notebook_document.uri), params.change
     if book is None:
-        return
+        return []
+    touched = [book.uri]
+    if change.cells is not None:
+        touched += _change_cells(documents, book, change.cells)
+    if change.metadata is not None:
+        book.metadata = change.metadata
     book.version = params.notebook_document.version
-    if params.change.metadata is not None:
-        book.metadata = params.change.metadata
-    cells = params.change.cells
-    if cells is None:
-        return
-    if cells.structure is not None:
-        array = cells.structure.array
-        book.cells[array.start : array.start + array.delete_count] = array.cells or []
-        for item in cells.structure.did_open or ():
-            _open_item(documents, item)
-        for closed in cells.structure.did_close or ():
+    keep_notebook(documents, book)
+    return touched
+
+
+def _change_cells(
+    documents: Documents, book: NotebookDocument, change: notebook.NotebookDocumentCellChanges
+) -> list[str]:
+    touched, cells = [], list(book.cells)  # a new list: threads may read the old one
+    if change.structure is not None:
+        array = change.structure.array
+        cells[array.start : array.start + array.delete_count] = array.cells or []
+        touched += [_open_item(documents, item) for item in change.structure.did_open or ()]
+        for closed in change.structure.did_close or ():
             documents.close(closed.uri)
-    for cell in cells.data or ():
-        book.cells = [cell if old.document == cell.document else old for old in book.cells]
-    for content in cells.text_content or ():
-        document = documents.get(content.document.uri)
-        if document is not None:
-            _change_text(document, content.document.version, content.changes)
+    new = {cell.document: cell for cell in change.data or ()}
+    book.cells = [new.get(cell.document, cell) for cell in cells]
+    return touched + [_change_text(documents, one.document, one.changes) for one in change.text_content or ()]
 
 
-def _close_notebook(documents: Documents, params: notebook.DidCloseNotebookDocumentParams) -> None:
-    documents.notebooks.pop(params.notebook_document.uri, None)
+def _close_notebook(documents: Documents, params: notebook.DidCloseNotebookDocumentParams) -> list[str]:
+    documents.close_notebook(params.notebook_document.uri)
     for closed in params.cell_text_documents:
         documents.close(closed.uri)
+    return []
 
 
-def _open_item(documents: Documents, item: text.TextDocumentItem) -> None:
+def keep_notebook(documents: Documents, book: NotebookDocument) -> None:
+    """Keep a notebook that was opened or changed, and count it."""
+    size = values_size((book.metadata, book.cells), 0)
+    documents.keep_notebook(book, size + NOTEBOOK_BYTES * (1 + len(book.cells)))
+
+
+def _open_item(documents: Documents, item: text.TextDocumentItem) -> str:
     documents.open(item.uri, str(item.language_id), item.version, item.text)
+    return item.uri
 
 
-def _change_text(document: TextDocument, version: int, changes: list[Any]) -> None:
-    document.change(version, [(_span(change), change.text) for change in changes])
+def _change_text(documents: Documents, changed: VersionedTextDocumentIdentifier, changes: list[Any]) -> str:
+    documents.change(changed.uri, changed.version, [(_span(change), change.text) for change in changes])
+    return changed.uri
 
 
 def _span(change: Any) -> tuple[Position, Position] | None:
@@ -94,7 +123,47 @@ SYNC_METHODS: Final[dict[str, tuple[type[msgspec.Struct], Apply]]] = {
 }
 
 
-def synchronise(documents: Documents, method: str, params: msgspec.Raw | None) -> None:
-    """Apply one notification. Raises `msgspec.DecodeError` for params that are none of this method."""
+def synchronise(documents: Documents, method: str, params: msgspec.Raw | None, exact: bytes = b"") -> list[str]:
+    """Apply one notification. `exact` is the body as it came, if it has unpaired surrogates. Returns the URIs of the documents
+    and notebooks that may hold more than before.
+
+    Raises `msgspec.DecodeError`, `ValueError` or `RecursionError` for params that are none of this method.
+    """
     params_type, apply = SYNC_METHODS[method]
-    apply(documents, decoder_for(params_type)(params or b"{}"))
+    if exact:
+        given = convert(_with_exact_texts(json.loads(exact).get("params")), params_type)
+    else:
+        given = decoder_for(params_type)(params or b"{}")
+    return apply(documents, given)
+
+
+def discard(documents: Documents, uris: Iterable[str]) -> None:
+    """Close these documents and notebooks, and the cells of the notebooks: the client has others than we can keep."""
+    for uri in uris:
+        book = documents.notebooks.get(uri)
+        for cell in () if book is None else book.cells:
+            documents.close(cell.document)
+        documents.close_notebook(uri)
+        documents.close(uri)
+
+
+def named_in(params: msgspec.Raw | None) -> list[str]:
+    """The document or notebook that a notification is about, where that can be read."""
+    try:
+        named = decoder_for(_Named)(params or b"{}")
+    except (msgspec.DecodeError, RecursionError):
+        return []
+    return [one.uri for one in (named.text_document, named.notebook_document) if one is not None]
+
+
+def _with_exact_texts(value: Any, name: str = "", keep: bool = True) -> Any:  # Any: JSON
+    """The value with U+FFFD for unpaired surrogates wherever they stand, but for the texts of documents."""
+    match value:
+        case str():
+            return value if keep and name == "text" else shown(value)
+        case list():
+            return [_with_exact_texts(item, "", keep) for item in value]
+        case dict():
+            return {shown(key): _with_exact_texts(item, key, keep and key != "metadata") for key, item in value.items()}
+        case _:
+            return value

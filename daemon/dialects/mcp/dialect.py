@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, TypeAlias, final
 import msgspec
 
 from ....errors.codes import DialectName
-from ....errors.failures import Cancelled, DomainFailure, Failure, InvalidRequest
+from ....errors.failures import Cancelled, DomainFailure, Failure, InvalidParams, InvalidRequest
 from ....errors.type_building import convert
 from ....errors.wire import error_object
 from ...logs import log
@@ -75,7 +75,8 @@ class McpDialect(Dialect):
             return IGNORED
         if call.id == envelope.NULL_ID:
             return InvalidRequest("invalid-id-type")
-        return self._guard(call.method, meta_of(call.params))
+        meta = meta_of(call.params)
+        return meta if isinstance(meta, InvalidParams) else self._guard(call.method, meta)
 
     def encode_failure(self, call_id: bytes, failure: Failure) -> bytes:
         if isinstance(failure, DomainFailure) and failure.code == PROTOCOL_ERROR:

@@ -21,6 +21,11 @@ RESOURCE_NOT_FOUND: Final = -32002
 RESERVED_NUMBERS: Final = range(-32099, -32019)
 """Numbers that only the protocol itself may define."""
 
+MAX_META_BYTES: Final = 64 * 1024
+"""What `_meta` of a request may take: its values are kept as long as the request, and decoded they take far more."""
+MAX_TOKEN_LENGTH: Final = 1024
+"""Characters of a progress token. A request with a longer one is told no progress, which the protocol leaves to the server."""
+
 _PREFIX: Final = "io.modelcontextprotocol/"
 _LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
@@ -62,21 +67,33 @@ def era_of(meta: Meta | None, legacy: Era) -> Era:
     """The era of a request with this `_meta`; `legacy` is that of the session's requests without a version of their own."""
     if meta is None:
         return legacy
-    token = meta.token if isinstance(meta.token, str) or type(meta.token) is int else None
+    token = meta.token if _is_token(meta.token) else None
     if meta.protocol_version is None:
         return msgspec.structs.replace(legacy, token=token)
     level = meta.log_level if meta.log_level in _LEVELS else None
     return Era(MODERN_REVISION, token, level, meta.client_capabilities or {})
 
 
-def meta_of(params: msgspec.Raw | None) -> Meta | None:
-    """`_meta` of these params; None where there is none that can be read."""
+def _is_token(value: Any) -> bool:  # Any: JSON
+    return type(value) is int or (isinstance(value, str) and len(value) <= MAX_TOKEN_LENGTH)
+
+
+class _Enclosing(msgspec.Struct):
+    meta: msgspec.Raw = msgspec.field(name="_meta", default=msgspec.Raw(b"null"))
+
+
+def meta_of(params: msgspec.Raw | None) -> Meta | InvalidParams | None:
+    """`_meta` of these params; None where there is none that can be read, and a failure for one that is too large."""
     if params is None:
         return None
     try:
-        return decoder_for(Params)(params).meta
+        text = decoder_for(_Enclosing)(params).meta
+        if len(memoryview(text)) > MAX_META_BYTES:
+            return InvalidParams("_meta", f"at most {MAX_META_BYTES} bytes", "more")
+        meta: Meta | None = decoder_for(Meta | None)(text)
     except DECODE_ERRORS:
         return None
+    return meta
 
 
 def refusal(method: str, meta: Meta | None, revision: str) -> Failure | None:

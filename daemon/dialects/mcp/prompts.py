@@ -11,7 +11,7 @@ from msgspec import Raw
 from ....errors.exceptions import FailureError
 from ....errors.failures import Failure, InvalidParams
 from ....errors.redaction import scrub_known
-from ....errors.type_building import decoder_for
+from ....errors.type_building import convert, decoder_for
 from ...offers import Offer, Prompt, Resource, arguments_of
 from ...operations.context import Context
 from ...operations.service import Service
@@ -68,13 +68,14 @@ def add_prompts(service: Service, state: McpState) -> None:
         )
 
     @service.query("completion/complete", inline=True)
-    def complete(params: CompleteParams, /) -> Raw:
+    def complete(ctx: Context, params: CompleteParams, /) -> Raw:
         """Complete the value of an argument or a variable."""
         match params.ref:
             case shared.PromptReference(name=name):
                 spec = _find(state, Prompt, name, "ref.name")
             case shared.ResourceTemplateReference(uri=uri):
                 spec = _find(state, Resource, uri, "ref.uri")
+        state.check_access(spec, ctx)
         if params.argument.name not in spec.input.names:
             raise FailureError(InvalidParams("argument.name", "the name of an argument", "another value"))
         values = _completed(spec, params.argument.name, params.argument.value)
@@ -112,7 +113,8 @@ def _completed(spec: OperationSpec, name: str, begun: str) -> Sequence[str]:
     offer: Offer | None = spec.offer
     completer = None if offer is None else offer.complete.get(name)
     if completer is not None:
-        return [*completer(begun)]
+        found: list[str] = convert([*completer(begun)], list[str])
+        return found
     part = inlined(input_schema(spec.input)).get("properties", {}).get(name, {})
     choices = [text for text in part.get("enum", ()) if isinstance(text, str)]
     return [text for text in choices if text.casefold().startswith(begun.casefold())]

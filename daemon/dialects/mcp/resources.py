@@ -10,7 +10,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import Failure, InvalidParams
+from ....errors.failures import Failure, InvalidParams, Overloaded
 from ....errors.redaction import scrub_known
 from ....errors.type_building import decoder_for
 from ....lazy import anyio
@@ -23,7 +23,7 @@ from .generated import legacy, shared
 from .generated.modern import SubscriptionFilter
 from .handshake import EMPTY
 from .results import TTL_MS, encode_result
-from .state import SUBSCRIPTION_ID, Listener, McpState
+from .state import MAX_SUBSCRIBED, SUBSCRIPTION_ID, Listener, McpState
 from .tool_methods import ListParams
 from .tool_schemas import json_params
 from .tools import page
@@ -89,9 +89,10 @@ def add_resources(service: Service, state: McpState) -> None:
         )
 
     @service.mutation("resources/subscribe", inline=True)
-    def subscribe(params: UriParams, /) -> Raw:
+    def subscribe(ctx: Context, params: UriParams, /) -> Raw:
         """Hear of the changes of a resource."""
-        _find(state, params.uri, state.era(params.meta))
+        spec, _, _ = _find(state, params.uri, state.era(params.meta))
+        state.check_access(spec, ctx)
         state.subscribe(params.uri)
         return EMPTY
 
@@ -109,6 +110,7 @@ def add_subscriptions(service: Service, state: McpState) -> None:
     async def listen(ctx: Context, params: ListenParams, /) -> Raw:
         """Hear of changes until the request is cancelled, or the daemon ends."""
         own_id = (ctx.request_id or "null").encode()
+        _check_uris(params.notifications.resource_subscriptions or [], state, ctx)
         wanted = _supported(params.notifications, state)
         meta = {SUBSCRIPTION_ID: Raw(own_id)}
         await ctx.notify("notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": wanted})
@@ -121,6 +123,16 @@ def add_subscriptions(service: Service, state: McpState) -> None:
         return state.write_members({"_meta": meta})
 
     service.operations[-1] = replace(service.operations[-1], only_waits=True)
+
+
+def _check_uris(uris: list[str], state: McpState, ctx: Context) -> None:
+    """Raises `FailureError` for too many, and for a resource that this caller may not read. One that is not there may come."""
+    if len(uris) > MAX_SUBSCRIBED:
+        raise FailureError(Overloaded())
+    for uri in () if state.host.access.unrestricted else uris:
+        found = _match(state, uri)
+        if found is not None:
+            state.check_access(found[0], ctx)
 
 
 def _supported(wanted: SubscriptionFilter, state: McpState) -> SubscriptionFilter:
@@ -139,7 +151,17 @@ def _described(spec: OperationSpec, offer: Resource) -> dict[str, Any]:  # Any: 
 
 
 def _find(state: McpState, uri: str, era: Era) -> tuple[OperationSpec, Resource, dict[str, str]]:
-    """The resource of this URI, and the values of its variables. A URI in full comes before templates."""
+    """The resource of this URI, and the values of its variables. Raises `FailureError` where there is none."""
+    found = _match(state, uri)
+    if found is not None:
+        return found
+    if era.modern:
+        raise FailureError(InvalidParams("uri", "the URI of a resource", "another value"))
+    raise FailureError(own_error(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri}))
+
+
+def _match(state: McpState, uri: str) -> tuple[OperationSpec, Resource, dict[str, str]] | None:
+    """A URI in full comes before templates."""
     for spec, offer in state.offered(Resource):
         if offer.uri == uri and not offer.is_template:
             return spec, offer, {}
@@ -147,9 +169,7 @@ def _find(state: McpState, uri: str, era: Era) -> tuple[OperationSpec, Resource,
         values = variables_of(offer.uri, uri) if offer.is_template else None
         if values is not None:
             return spec, offer, values
-    if era.modern:
-        raise FailureError(InvalidParams("uri", "the URI of a resource", "another value"))
-    raise FailureError(own_error(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri}))
+    return None
 
 
 class ResourceRendering:

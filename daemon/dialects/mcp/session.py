@@ -7,14 +7,12 @@ from typing import Final, final
 
 from msgspec.structs import replace
 
-from ....errors.exceptions import OperationError
 from ...documents.store import Documents
-from ...operations.service import DeclarationError, Service
+from ...operations.service import Service
 from ...rpc.dialect import Dialect
 from ...services.builtins import Life
 from ..surface import Surface
 from .asking import add_asking
-from .era import RESERVED_NUMBERS
 from .handshake import add_handshake
 from .prompts import add_prompts
 from .resources import add_resources, add_subscriptions
@@ -33,7 +31,6 @@ class McpSession:
         self._state = McpState(surface)
         self.dialect: Dialect = self._state.dialect
         self.documents: Final = Documents()  # MCP has none
-        _check_numbers(self._state)
 
     def services(self) -> Iterable[Service]:
         service = Service("")
@@ -52,19 +49,3 @@ class McpSession:
 
     def state(self) -> bytes:
         return self._state.save()
-
-
-def _check_numbers(state: McpState) -> None:
-    """Numbers that the protocol keeps for itself can't be an author's own."""
-    errors: dict[type[OperationError], str] = {
-        error: spec.name
-        for service in state.host.catalogue.services
-        for spec in service.operations
-        for error in spec.errors
-    }
-    for error, name in errors.items():
-        if error.definition.number in RESERVED_NUMBERS:
-            raise DeclarationError(
-                f"operation {name}: {error.__name__} has number={error.definition.number}, but MCP keeps"
-                f" {RESERVED_NUMBERS[0]} to {RESERVED_NUMBERS[-1]} for itself; choose another one"
-            )

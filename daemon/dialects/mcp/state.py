@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import Overloaded
+from ....errors.failures import InvalidParams, Overloaded
 from ....errors.type_building import decoder_for
 from ...offers import Offer, Prompt, Resource
 from ...operations.context import ClientInfo
@@ -19,7 +19,7 @@ from ...operations.spec import OperationSpec
 from ...rpc import envelope
 from ..surface import Surface
 from .dialect import McpDialect
-from .era import MISSING_META, NEWEST_LEGACY, Era, Meta, era_of, refusal
+from .era import MISSING_META, NEWEST_LEGACY, RESERVED_NUMBERS, Era, Meta, era_of, refusal
 from .forms import Seal
 from .generated.modern import SubscriptionFilter
 from .results import encode_result, modern_members
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from ...services.handshake import ServerInfo
 
 MAX_SUBSCRIBED: Final = 1024
-"""Resources that a legacy client may have subscribed to."""
+"""Resources that a legacy client may have subscribed to, and that one request may listen to."""
+
+MAX_URI_LENGTH: Final = 8 * 1024
+"""Characters of the URI that is subscribed to."""
 
 SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
 
@@ -55,7 +58,10 @@ class Listener(Struct, frozen=True):
 
 @final
 class McpState:
-    """`revision` is that of requests without a version of their own; None before `initialize`."""
+    """`revision` is that of requests without a version of their own; None before `initialize`.
+
+    Raises `DeclarationError` for operations that MCP can't offer.
+    """
 
     def __init__(self, surface: Surface) -> None:
         self.surface = surface
@@ -65,9 +71,10 @@ class McpState:
         self.dialect.on_drain = self._end_listeners
         self.revision: str | None = None
         self.client = ClientInfo()
-        specs = [spec for service in self.host.catalogue.services for spec in service.operations]
+        specs = self.host.catalogue.operations
         self.tools = tools_of(specs)
         self.offers = [spec for spec in specs if spec.offer is not None and spec.visibility == "external"]
+        _check_numbers(specs)
         self._check_offers()
         self.subscribed: dict[str, None] = {}
         self.listeners: dict[bytes, Listener] = {}
@@ -130,6 +137,12 @@ class McpState:
         """What this caller may call."""
         return list(self.host.catalogue.visible_to(ctx.identity))
 
+    def check_access(self, spec: OperationSpec, ctx: Context) -> None:
+        """Raises `FailureError` where this caller may not call it."""
+        refused = self.host.access.refusal(spec.access, ctx.service_params)
+        if refused is not None:
+            raise FailureError(refused)
+
     def offered(self, kind: type[Resource] | type[Prompt] | UnionType) -> Iterator[tuple[OperationSpec, Any]]:
         """The resources or prompts of all callers. Any: an offer of this kind."""
         return ((spec, spec.offer) for spec in self.offers if isinstance(spec.offer, kind))
@@ -148,7 +161,9 @@ class McpState:
     # -- changes -----------------------------------------------------------------------------------------------
 
     def subscribe(self, uri: str) -> None:
-        """Raises `FailureError` where there are too many."""
+        """Raises `FailureError` where there are too many, and for a URI that is too long to be kept."""
+        if len(uri) > MAX_URI_LENGTH:
+            raise FailureError(InvalidParams("uri", f"at most {MAX_URI_LENGTH} characters", "more"))
         if uri not in self.subscribed and len(self.subscribed) >= MAX_SUBSCRIBED:
             raise FailureError(Overloaded())
         self.subscribed[uri] = None
@@ -183,6 +198,17 @@ class McpState:
         if last.revision is not None:
             self.agree(last.revision, last.client)
             self.announce_changes()
+
+
+def _check_numbers(specs: Iterable[OperationSpec]) -> None:
+    """Numbers that the protocol keeps for itself can't be an author's own."""
+    for spec in specs:
+        for error in spec.errors:
+            if error.definition.number in RESERVED_NUMBERS:
+                raise DeclarationError(
+                    f"operation {spec.name}: {error.__name__} has number={error.definition.number}, but MCP keeps"
+                    f" {RESERVED_NUMBERS[0]} to {RESERVED_NUMBERS[-1]} for itself; choose another one"
+                )
 
 
 def _updated(uri: str, members: dict[str, Any]) -> bytes:  # Any: JSON

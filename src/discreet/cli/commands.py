@@ -68,8 +68,12 @@ VERBS: Final[dict[str, Verb]] = {
     "doctor": Verb(
         "doctor",
         "[APP ...] [FLAG ...] [--json]",
-        "Check the environment, and try out a daemon with the same settings.",
-        ("discreet doctor", "discreet doctor ./app.py:files --root ~/project", "discreet doctor --json"),
+        "Check the environment, try out a daemon with the same settings, and say what its clients would see.",
+        (
+            "discreet doctor ./app.py:files --root ~/project",
+            "discreet doctor ./shop.py:shop --dialect mcp",
+            "discreet doctor --json",
+        ),
     ),
     "schema": Verb(
         "schema",

@@ -1,16 +1,16 @@
-"""JSON documents on stdout: compact when piped, indented and coloured on a terminal.
+"""JSON documents on stdout: compact when piped, indented and coloured on a terminal. On stderr: a line each.
 
 Never changes a document's content: numbers and strings stay as they were written.
 """
 
 import sys
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
 
-from ..errors.printable import printable_json
-from .output import write_stdout
+from ..errors.printable import cut, printable_json
+from .output import MAX_LINE_CHARACTERS, write_stderr_line, write_stdout
 
 _INDENT: Final = 2
 
@@ -28,6 +28,11 @@ def print_json(text: Raw, *, one_line: bool) -> None:
         write_stdout(document)
     elif not _print_coloured(printable_json(document)):
         write_stdout(printable_json(document))
+
+
+def note_json(value: Any) -> None:  # Any: JSON
+    """Write one JSON document as a line on stderr; a long one is cut. Never raises."""
+    write_stderr_line(printable_json(cut(msgspec.json.encode(value).decode(), MAX_LINE_CHARACTERS)))
 
 
 def _print_coloured(document: str) -> bool:

@@ -36,10 +36,15 @@ def write_stderr(message: str) -> None:
 
     Never raises: if stderr can't be written, the exit status is all that is left to say it.
     """
+    write_stderr_line(f"discreet: {printable(cut(message, MAX_LINE_CHARACTERS))}")
+
+
+def write_stderr_line(line: str) -> None:
+    """Write a line of printable characters as it is. Never raises."""
     if sys.stderr is None:
         return
     try:
-        sys.stderr.write(f"discreet: {printable(cut(message, MAX_LINE_CHARACTERS))}\n")
+        sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
     except OSError:
         _redirect_to_null(sys.stderr.fileno())

@@ -203,7 +203,7 @@ def test_every_name_is_there_and_no_other() -> None:
 def test_checkers_see_the_names_that_are_there() -> None:
     from discreet.daemon.dialects.lsp.generated import every_name
 
-    ours = {"Editor", "Progress", "ContentModified", "ServerCancelled"}
+    ours = {"Editor", "Progress", "ContentModified", "ServerCancelled", "TextDocument"}
     assert {name for name in vars(every_name) if not name.startswith("_")} | ours == set(dir(lsp))
 
 

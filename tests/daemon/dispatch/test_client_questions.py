@@ -97,6 +97,15 @@ async def test_the_clients_error_arrives_as_client_refused(
         assert (await wire.receive())["error"]["data"]["details"] == details
 
 
+@pytest.mark.parametrize("broken", [b'"result":1,"error":{}', b'"result":' + b"[" * 9000 + b"]" * 9000])
+async def test_an_answer_that_can_not_be_read_ends_the_question(serving: Serving, broken: bytes) -> None:
+    async with serving(asking()) as wire:
+        await wire.send(wire.request("ask/coroutine"))
+        await wire.send(b'{"jsonrpc":"2.0","id":%d,%b}' % (await question(wire), broken))
+        assert (await wire.receive())["error"]["data"]["details"] == {"number": 0, "text": ""}
+        await wire.nothing_more()
+
+
 @pytest.mark.parametrize("method", ASKING)
 async def test_a_client_that_does_not_answer_in_time_is_told_to_forget_it(serving: Serving, method: str) -> None:
     async with serving(asking()) as wire:

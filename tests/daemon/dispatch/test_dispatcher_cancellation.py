@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from discreet import Context, Service, Stopped
+from discreet.daemon.dispatch.backlog import MAX_REQUESTS
 from support.gates import Gate, modes
 from support.waits import DEADLINE_SECONDS, until
 
@@ -41,6 +42,24 @@ async def test_a_request_not_yet_started_is_dropped_when_cancelled(serving: Serv
         assert (await wire.receive())["result"] == "a"
         await wire.nothing_more()
         assert gate.started == ["a"]
+
+
+async def test_requests_that_were_cancelled_in_a_queue_do_not_keep_the_daemon_from_reading(serving: Serving) -> None:
+    service = Service("slow")
+
+    @service.query(serial=True, timeout=None)
+    async def wait() -> None:
+        await anyio.sleep_forever()
+
+    async with serving(service) as wire:
+        await wire.send(wire.request("slow/wait", id=0))
+        for first in (1, MAX_REQUESTS):  # in all twice as many as may wait
+            ids = range(first, first + MAX_REQUESTS - 1)
+            await wire.send(*(wire.request("slow/wait", id=call_id) for call_id in ids))
+            await wire.send(*({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": n}} for n in ids))
+            assert [reply["id"] for reply in await wire.receive_all(len(ids))] == [*ids]
+        await wire.nothing_more()
+        assert wire.daemon.connection.counts()["waiting"] == 0
 
 
 @pytest.mark.parametrize("mode", ["async", "thread", "stream"])

@@ -13,6 +13,7 @@ import pytest
 from discreet import CallFailed, Context, Service
 from discreet.errors.failures import Internal
 from support.logged_events import LoggedEvents
+from support.waits import until
 
 pytestmark = pytest.mark.anyio
 
@@ -44,6 +45,19 @@ def waiting_room() -> tuple[Service, threading.Event, anyio.Event]:
         return value
 
     return service, threads, tasks
+
+
+@pytest.mark.parametrize("large", [{"id": "i" * 1_000_000}, {"serviceParams": {"key": "k" * 1_000_000}}])
+async def test_what_a_running_request_keeps_of_its_envelope_counts(serving: Serving, large: dict[str, Any]) -> None:
+    service, _, tasks = waiting_room()
+    async with serving(service) as wire:
+        budget = wire.daemon.host.memory
+        await wire.send(wire.request("wait/task", **large))
+        await until(lambda: tasks.statistics().tasks_waiting)
+        assert 1_000_000 < budget.by_kind()["requests"] < 1_100_000
+        tasks.set()
+        await wire.receive()
+        assert budget.by_kind()["requests"] == 0
 
 
 async def test_a_request_behind_a_hundred_sleeping_coroutines_is_answered_before_they_end(serving: Serving) -> None:

@@ -15,14 +15,39 @@ SIZES = {"utf-8": 1, "utf-16": 2, "utf-32": 4}
 
 ALPHABET = "ab\r\n\té€😀\u2028\x0b\x0c\x85"
 texts = st.text(st.sampled_from(ALPHABET), max_size=40)
+halves = st.text(st.sampled_from("ab\n😀\ud83d\ude00"), max_size=6)
 encodings = st.sampled_from(ENCODINGS)
 
 
+def utf16(text: str) -> bytes:
+    return text.encode("utf-16-le", "surrogatepass")
+
+
+def joined(text: str) -> str:
+    """Two surrogates that are a pair are one character."""
+    return utf16(text).decode("utf-16-le", "surrogatepass")
+
+
 class Naive:
-    """The specification, read word by word."""
+    """The specification, read word by word. The value has surrogates of pairs that were cut."""
 
     def __init__(self, value: str, encoding: PositionEncoding) -> None:
-        self.value, self.encoding = value, encoding
+        self.value, self.encoding = joined(value), encoding
+
+    def change(self, start: tuple[int, int], end: tuple[int, int], inserted: str) -> None:
+        """UTF-16 counts units, and so a change may take half a pair or bring one."""
+        if self.encoding != "utf-16":
+            a, b = self.offset(*start), self.offset(*end)
+            self.value = joined(self.value[:a] + inserted + self.value[b:])
+            return
+        begins = [len(utf16(self.value[: m.end()])) for m in re.finditer(r"^|\r\n|\n|\r", self.value)]
+        ends = [len(utf16(self.value[: m.start()])) for m in re.finditer(r"\r\n|\n|\r|\Z", self.value)]
+        units = utf16(self.value)
+        a, b = (
+            min(begins[line] + 2 * character, ends[line]) if line < len(begins) else len(units)
+            for line, character in (start, end)
+        )
+        self.value = (units[:a] + utf16(inserted) + units[b:]).decode("utf-16-le", "surrogatepass")
 
     def lines(self) -> list[str]:
         return re.split(r"\r\n|\n|\r", self.value)
@@ -35,7 +60,7 @@ class Naive:
         width = 0
         offset = begin
         for char in self.lines()[line]:
-            width += len(char.encode(WIDTHS[self.encoding])) // SIZES[self.encoding]
+            width += len(char.encode(WIDTHS[self.encoding], "surrogatepass")) // SIZES[self.encoding]
             if width > character:
                 break
             offset += 1
@@ -45,19 +70,21 @@ class Naive:
 positions = st.tuples(st.integers(0, 12), st.integers(0, 50))
 
 
-@given(texts, encodings, st.lists(st.tuples(positions, positions, texts), max_size=12))
+@given(texts, encodings, st.lists(st.tuples(positions, positions, texts | halves), max_size=12))
 def test_changes_leave_what_the_naive_model_has(
     value: str, encoding: PositionEncoding, changes: list[tuple[tuple[int, int], tuple[int, int], str]]
 ) -> None:
     text, naive = Text(value, encoding), Naive(value, encoding)
     for start, end, inserted in changes:
         start, end = min(start, end), max(start, end)
-        a, b = naive.offset(*start), naive.offset(*end)
-        assert (text.offset(*start), text.offset(*end)) == (a, b)
-        text = text.changed([((start, end), inserted)])
-        naive.value = naive.value[:a] + inserted + naive.value[b:]
-        assert text.value == naive.value
-        assert text.lines() == naive.lines()
+        assert (text.offset(*start), text.offset(*end)) == (naive.offset(*start), naive.offset(*end))
+        text = text.changed([((start, end), joined(inserted))])
+        naive.change(start, end, inserted)
+        assert text.exact == naive.value
+        assert text.size == Text(naive.value, encoding).size
+        naive_value = re.sub("[\ud800-\udfff]", "\ufffd", naive.value)
+        assert text.value == naive_value
+        assert text.lines() == re.split(r"\r\n|\n|\r", naive_value)
 
 
 @given(texts, encodings, st.integers(0, 45))
@@ -88,3 +115,21 @@ def test_what_python_takes_for_a_line_end_is_none() -> None:
 def test_beyond_the_end_is_the_end() -> None:
     text = Text("one\r\ntwo", "utf-16")
     assert (text.offset(0, 99), text.offset(9, 0), text.line(9)) == (3, 8, "")
+
+
+@pytest.mark.parametrize(
+    ("before", "changes", "value"),
+    [
+        ("a😀b", [((1, 2), "")], "a\ufffdb"),
+        ("a😀b", [((2, 3), "\ude01")], "a😁b"),
+        ("ab", [((1, 1), "\ud83d"), ((2, 2), "\ude00")], "a😀b"),
+        ("a😀b", [((2, 2), "x")], "a\ufffdx\ufffdb"),
+        ("a😀b", [((2, 2), "x"), ((2, 3), "")], "a😀b"),
+    ],
+)
+def test_the_halves_of_a_pair_find_each_other(
+    before: str, changes: list[tuple[tuple[int, int], str]], value: str
+) -> None:
+    text = Text(before, "utf-16").changed([(((0, start), (0, end)), inserted) for (start, end), inserted in changes])
+    assert text.value == value
+    assert text.line(0) == value

@@ -186,6 +186,10 @@ def test_no_text_of_a_field_changes_another_field(form: Form, method: str, text:
         assert {name: seen[name] for name in READABLE} == READABLE
         return
     if form == "console":
+        line, *traceback = line.splitlines(keepends=True)
+        assert traceback
+        assert all(row.startswith("    ") and row[:-1].isprintable() for row in traceback)
+        del fields["exc"]
         assert line.startswith(f"{STAMP} [warn     ] request.failed ")
     else:
         assert line.removeprefix("<4>").startswith(f"timestamp={STAMP} level=warn event=request.failed ")

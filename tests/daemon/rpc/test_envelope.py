@@ -110,7 +110,7 @@ def test_a_broken_envelope_is_refused_under_the_id_that_it_has(body: bytes, call
         b'{"method":"m"}',
         b'{"jsonrpc":"2.0","method":"m","serviceParams":5}',
         b'{"jsonrpc":"2.0","result":1}',
-        b'{"jsonrpc":"2.0","id":1,"result":1,"error":{}}',
+        b'{"jsonrpc":"2.0","result":%b}' % DEEP,
         b'{"jsonrpc":"2.0","method":"m","params":%b}' % DEEP,
     ],
 )
@@ -157,6 +157,25 @@ def test_a_response_is_told_from_a_request() -> None:
     bad = decode(b'{"jsonrpc":"2.0","id":3,"error":{"code":1,"message":""}}')
     assert isinstance(bad, Reply)
     assert bad.result is None
+
+
+@pytest.mark.parametrize(
+    ("members", "result", "error"),
+    [
+        (b'"result":1,"error":null', b"1", None),
+        (b'"result":null,"error":null', b"null", None),
+        (b'"result":null,"error":{}', None, b"{}"),
+        (b'"result":1,"error":{}', None, None),
+        (b'"result":%b' % DEEP, None, None),
+        (b'"error":{"data":%b}' % DEEP, None, None),
+    ],
+    ids=["null error", "two nulls", "null result", "both", "deep result", "deep error"],
+)
+def test_a_response_is_one_however_odd_it_is(members: bytes, result: bytes | None, error: bytes | None) -> None:
+    reply = decode(b'{"jsonrpc":"2.0","id":3,%b}' % members)
+    assert isinstance(reply, Reply)
+    assert reply.id == b"3"
+    assert [part and bytes(part) for part in (reply.result, reply.error)] == [result, error]
 
 
 @given(st.binary(max_size=200))

@@ -273,7 +273,7 @@ CASES: st.SearchStrategy[Case] = st.recursive(st.sampled_from(LEAVES), container
 
 @pytest.mark.parametrize("leaf", range(len(LEAVES)))
 @given(st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_every_single_type_agrees_with_its_decoder(leaf: int, data: st.DataObject) -> None:
     tp, values = LEAVES[leaf]
     schema, value = json_schema(tp), data.draw(values)
@@ -294,7 +294,7 @@ def test_the_values_near_a_type_are_some_taken_and_some_refused() -> None:
     seen: collections.Counter[bool] = collections.Counter()
 
     @given(st.data())
-    @settings(max_examples=60, deadline=None, database=None)
+    @settings(max_examples=30, deadline=None, database=None)
     def count(data: st.DataObject) -> None:
         tp, values = data.draw(CASES)
         seen[decoder_takes(msgspec.json.Decoder(tp), data.draw(values))] += 1
@@ -304,7 +304,7 @@ def test_the_values_near_a_type_are_some_taken_and_some_refused() -> None:
 
 
 @given(st.data())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_compatible_schemas_still_accept_every_value(data: st.DataObject) -> None:
     old, values = data.draw(CASES)
     wider = Optional[old] if joins_a_union((old, values)) else old  # noqa: UP045 - as above
@@ -316,7 +316,7 @@ def test_compatible_schemas_still_accept_every_value(data: st.DataObject) -> Non
 
 
 @given(CASES.filter(joins_a_union))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_a_schema_is_compatible_with_itself_and_a_wider_one_breaks_receivers_only(case: Case) -> None:
     tp, _ = case
     schema, wider = json_schema(tp), json_schema(Optional[tp])  # noqa: UP045 - as above

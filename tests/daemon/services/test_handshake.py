@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from discreet import Context, OperationError, Service
+from discreet import Context, OperationError, Service, lsp
 
 pytestmark = pytest.mark.anyio
 
@@ -76,6 +76,49 @@ async def test_a_service_can_refuse_a_client(serving: Any) -> None:
 
     async with serving(service) as wire:
         assert (await wire.call("initialize", {}))["error"]["data"]["code"] == "WRONG_ROOT"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "hello"),
+    [
+        ("plain", {}),
+        ("lsp", None),
+        ("lsp", {}),
+        ("mcp", {"protocolVersion": "2025-11-25"}),
+        ("acp", {"protocolVersion": 1}),
+    ],
+)
+async def test_params_that_a_service_cannot_take_are_named(
+    serving: Any, dialect: str, hello: dict[str, Any] | None
+) -> None:
+    service = Service("shop")
+
+    @service.initialize
+    async def begin(params: lsp.InitializeParams, /) -> None:
+        """Need what LSP's clients say of themselves."""
+
+    async with serving(service, dialect=dialect, framing="content-length") as wire:
+        error = (await wire.call("initialize", hello))["error"]
+        assert (error["code"], error["data"]["param"], error["data"]["received"]) == (
+            -32602,
+            "capabilities",
+            "missing",
+        )
+
+
+async def test_what_a_service_calls_with_wrong_params_is_its_own_fault(serving: Any) -> None:
+    service = Service("shop", uses=["shop/price"])
+
+    @service.query
+    async def price(item: str) -> int:
+        return 1
+
+    @service.initialize
+    async def begin(ctx: Context, params: Params, /) -> None:
+        await ctx.call("shop/price", {})
+
+    async with serving(service) as wire:
+        assert (await wire.call("initialize", {}))["error"]["code"] == -32603
 
 
 async def test_one_service_alone_is_what_the_client_is_told_of(serving: Any) -> None:

@@ -37,6 +37,7 @@ NO = {
 YES = {
     "scopes": '["a"]',
     "ordered": "true",
+    "blocked_after": "9",
     "log_level": '"debug"',
     "log_format": '"json"',
     "no_color": "true",

@@ -60,6 +60,7 @@ SAMPLES = {
     "max_header_bytes": Sample(["--max-header-bytes", "100"], "100", "100", 100),
     "frame_timeout": Sample(["--frame-timeout", "0.5"], "0.5", "0.5", 0.5),
     "request_timeout": Sample(["--request-timeout", "5"], "5", "5", 5.0),
+    "blocked_after": Sample(["--blocked-after", "0.5"], "0.5", "0.5", 0.5),
     "drain_timeout": Sample(["--drain-timeout", "0"], "0", "0", 0.0),
     "parent_pid": Sample(["--parent-pid", "12"], "12", "12", 12),
     "backend": Sample(["--backend", "trio"], "trio", '"trio"', "trio"),

@@ -1,9 +1,14 @@
-"""Exceptions are rendered with their causes and contexts, and without source lines, locals and secrets."""
+"""Exceptions are rendered with their causes and contexts, and without locals and secrets."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+import discreet
 from discreet.errors.redaction import scrub, scrub_exception
 
 
@@ -110,3 +115,39 @@ def test_exceptions_that_cannot_be_shown_are_shown_as_their_type() -> None:
 
     text = scrub_exception(BrokenError())
     assert text.endswith("BrokenError: <unprintable>") and "never shown" not in text
+
+
+def test_source_text_is_shown_on_demand_and_scrubbed() -> None:
+    try:
+        raise ValueError("no password=abcdefgh12345678")  # a line of this file
+    except ValueError as exc:
+        shown, plain = scrub_exception(exc, source=True), scrub_exception(exc)
+    assert 'raise ValueError("no password=<redacted>' in shown
+    assert "raise" not in plain
+
+
+@pytest.mark.parametrize(("depth", "shown"), [(1, "  … 1 frame of discreet"), (3, "  … 3 frames of discreet")])
+def test_frames_of_this_package_are_counted_where_the_program_s_follow(depth: int, shown: str) -> None:
+    def handler() -> None:
+        raise ValueError
+
+    lines = scrub_exception(raised_through_the_package(handler, depth)).splitlines()
+    assert shown in lines
+    assert lines[-2].endswith("handler")
+
+
+def test_frames_of_this_package_are_shown_where_it_raised() -> None:
+    lines = scrub_exception(raised_through_the_package(int, 2)).splitlines()
+    assert [line for line in lines if "inside.py" in line]
+
+
+def raised_through_the_package(handler: Callable[[], object], depth: int) -> BaseException:
+    """What comes of a handler that code of the package calls, `depth` frames deep. `int` raises nothing: then the code does."""
+    source = "def call(depth):\n    if depth > 1:\n        call(depth - 1)\n    else:\n        handler() or int('x')\n"
+    names: dict[str, Any] = {"handler": handler}
+    exec(compile(source, str(Path(discreet.__file__).with_name("inside.py")), "exec"), names)
+    try:
+        names["call"](depth)
+    except ValueError as exc:
+        return exc
+    raise AssertionError

@@ -167,7 +167,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_a_second_round_changes_nothing(value: object) -> None:
     once = scrub_fields(value)
     assert scrub_fields(once) == once
@@ -175,7 +175,7 @@ def test_a_second_round_changes_nothing(value: object) -> None:
 
 
 @given(VALUES)
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=75)
 def test_details_keep_their_structure_and_are_clean_after_one_round(value: object) -> None:
     clean, hits = scrub_details(value)
     assert skeleton(clean) == skeleton(value)

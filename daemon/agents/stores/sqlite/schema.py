@@ -14,7 +14,7 @@ import msgspec
 
 from ...model.states import TERMINAL
 from ...model.types import STATE_NUMBERS
-from ..interface import StoreError
+from ..interface import DamagedTaskError, StoreError
 from .busy import STATEMENT_SECONDS, BusyWait
 from .files import create_private, make_private
 from .integrity import check_pages
@@ -182,11 +182,11 @@ def translate_errors(path: str) -> Iterator[None]:
     except OSError as exc:
         raise StoreError(f"{path} can't be opened: {exc.strerror}") from exc
     except DamagedRowError as exc:
-        raise StoreError(f"{path} is damaged: {exc.what} of task {exc.task_id} is not as it was written") from exc
+        raise DamagedTaskError(f"{path} is damaged: {exc.what} of task {exc.task_id} is not as it was written") from exc
     except UnicodeDecodeError as exc:  # of a text, or of SQLite's own message about one
         raise StoreError(f"{path} {_ERROR_TEXTS['CORRUPT']}") from exc
     except msgspec.DecodeError as exc:
-        raise StoreError(f"{path} holds a task that can't be decoded") from exc
+        raise DamagedTaskError(f"{path} holds a task that can't be decoded") from exc
 
 
 _ERROR_TEXTS: Final = {

@@ -1,6 +1,6 @@
 """Makes one call, prints its result, and returns the exit status.
 
-stdout carries results only: one JSON document, or one line per event. A failure is one line on stderr.
+stdout carries results only: one JSON document, or one line per event. A failure is one line on stderr, as is progress.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ from ...daemon.settings.sources import closest_match
 from ...errors.type_building import decoder_for
 from ...framing.events import Framing
 from ..exit_status import EXIT_DOMAIN, exit_status
-from ..json_output import print_json
+from ..json_output import note_json, print_json
 from ..output import write_stderr
 
 SUGGESTION_CUTOFF: Final = 0.6
@@ -50,7 +50,8 @@ class RemoteCall(msgspec.Struct, frozen=True):
     `is_discreet` says that the server is `discreet serve`. `timeout` is in seconds, for the result or for each event, and
     `handshake_timeout` for each answer of a handshake; None is no limit. `retries` is how often the call may be repeated.
     `idempotent` says that repeating is harmless even if the call took effect; None leaves that to the server's list of
-    operations. `framing` None is the dialect's.
+    operations. `framing` None is the dialect's. With `progress`, what the server tells of the call's progress is a line on
+    stderr.
     """
 
     command: Sequence[str]
@@ -65,6 +66,7 @@ class RemoteCall(msgspec.Struct, frozen=True):
     idempotent: bool | None = None
     service_params: Mapping[str, str] | None = None
     dialect: Dialect = PLAIN
+    progress: bool = False
 
 
 class _ToolResult(msgspec.Struct, frozen=True, rename="camel"):
@@ -105,6 +107,7 @@ async def _call(peer: Peer, call: RemoteCall) -> int:
             timeout=call.timeout,
             service_params=call.service_params,
             idempotent=call.idempotent,
+            on_progress=note_json if call.progress else None,
         )
     except MethodNotFound as error:
         return _fail(call, error, await _suggestion(peer, call))

@@ -5,19 +5,24 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
 from typing import IO, Final, final
 
 import msgspec
 from msgspec import Struct
 
+from ...client.messages import encode_request
 from ...daemon.settings.table import FramingSetting
+from ...errors.codes import DialectChoice
 from ...errors.type_building import decoder_for
 from .checks import Finding
+from .log_lines import MAX_QUOTE_CHARS, LogLine, error_line, log_lines
 
 REPLY_SECONDS: Final = 10.0
 """How long to wait for the reply, with the imports of apps in it."""
+SLOW_SECONDS: Final = 3.0
+"""A start that takes longer is noticed: Emacs, for one, blocks for so long when it connects to a language server."""
 END_SECONDS: Final = 5.0
 """How long to wait for the end. Nothing runs in the trial, so the daemon should end at once, whatever the drain window is."""
 _EXIT_SECONDS: Final = 0.5
@@ -28,10 +33,6 @@ _MAX_LENGTH_DIGITS: Final = 18
 """Digits of a Content-Length."""
 MAX_OUTPUT_BYTES: Final = 16 * 1024 * 1024
 """How much of the beginning of each of the daemon's streams is kept: more than one reply and the log of a start."""
-_MAX_QUOTE_CHARS: Final = 200
-"""Characters of a line on stderr that are quoted."""
-
-_REQUEST: Final = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}'
 
 
 class TrialResult(Struct, frozen=True):
@@ -49,24 +50,26 @@ class TrialResult(Struct, frozen=True):
     """A process outlived the daemon and kept its stdout or stderr open."""
 
 
+class _Error(Struct, frozen=True):
+    code: int
+    message: str
+
+
 class _Reply(Struct, frozen=True):
     id: int
-    result: msgspec.Raw
-
-
-class _LogLine(Struct, frozen=True):
-    event: str
-    level: str = ""
+    result: msgspec.Raw = msgspec.Raw(b"")
+    error: _Error | None = None
 
 
 def run_trial(
     command: Sequence[str],
     framing: FramingSetting,
+    hello: Mapping[str, object] = {},
     *,
     reply_seconds: float = REPLY_SECONDS,
     end_seconds: float = END_SECONDS,
 ) -> TrialResult:
-    """Start the command, send one request, close its stdin, and wait for its end.
+    """Start the command, send `initialize` with the params `hello`, close its stdin, and wait for its end.
 
     Takes at most the two times, and three seconds for killing what does not end.
     """
@@ -80,7 +83,8 @@ def run_trial(
     ended = None
     try:
         began = monotonic()
-        _send(process.stdin, _REQUEST + b"\n" if framing == "newline" else _framed(_REQUEST))
+        request = encode_request(1, "initialize", hello)
+        _send(process.stdin, request + b"\n" if framing == "newline" else _framed(request))
         replied = monotonic() - began if output.wait_for_data(reply_seconds) else None
         ending = monotonic()
         _close(process.stdin)
@@ -108,7 +112,7 @@ def trial_findings(trial: TrialResult, framing: FramingSetting, drain_timeout: f
     yield _end_finding(trial, drain_timeout)
     if trial.output_held:
         yield Finding("end", "warn", "a process outlived the daemon and kept its output open")
-    stray = sum(line.event.endswith(".stray") for line in _log_lines(trial.log))
+    stray = sum(line.event.endswith(".stray") for line in log_lines(trial.log))
     if stray:
         yield Finding("stdout", "warn", f"the apps wrote to stdout or stderr, {stray} times; it went to the log")
 
@@ -149,14 +153,23 @@ def _is_message(body: bytes) -> bool:
 
 def _reply_finding(trial: TrialResult, framing: FramingSetting) -> Finding:
     body, _ = _line_at(trial.output, 0) if framing == "newline" else _body_at(trial.output, 0)
+    line = error_line(trial.log)
+    because = f"; stderr: {line}" if line else ""
     try:
-        decoder_for(_Reply)(body)
+        reply = decoder_for(_Reply)(body)
     except msgspec.DecodeError:
-        line = _error_line(trial.log)
-        return Finding("reply", "fail", "initialize was not answered" + (f"; stderr: {line}" if line else ""))
-    if trial.replied is None:
-        return Finding("reply", "fail", "initialize was answered only at the end of input")
-    return Finding("reply", "ok", f"initialize was answered {trial.replied * 1000:.0f} ms after the start")
+        reply = _Reply(0)
+    if trial.replied is None and reply.id:
+        return Finding("reply", "fail", f"initialize was answered only at the end of input{because}")
+    if reply.error is not None:
+        said = f"{reply.error.code} {reply.error.message[:MAX_QUOTE_CHARS]}"
+        return Finding("reply", "fail", f"initialize was refused with {said}{because}")
+    if trial.replied is None or not bytes(reply.result):
+        return Finding("reply", "fail", f"initialize was not answered{because}")
+    message = f"initialize was answered {trial.replied * 1000:.0f} ms after the start"
+    if trial.replied > SLOW_SECONDS:
+        return Finding("reply", "warn", f"{message}; some editors and hosts give up after {REPLY_SECONDS:g} s")
+    return Finding("reply", "ok", message)
 
 
 def _end_finding(trial: TrialResult, drain_timeout: float) -> Finding:
@@ -171,19 +184,20 @@ def _end_finding(trial: TrialResult, drain_timeout: float) -> Finding:
     )
 
 
-def _error_line(log: bytes) -> str:
-    """Return the line that a failed start writes for people; else the last line."""
-    lines = [line for line in log.decode("utf-8", "backslashreplace").splitlines() if line.strip()]
-    line = next((line for line in lines if line.startswith("discreet: ")), lines[-1] if lines else "")
-    return line[:_MAX_QUOTE_CHARS]
-
-
-def _log_lines(log: bytes) -> Iterator[_LogLine]:
-    for line in log.splitlines():
-        try:
-            yield decoder_for(_LogLine)(line)
-        except msgspec.DecodeError:
-            continue  # not a log line, but the one for people that a failed start writes
+def declared_dialect(command: Sequence[str], seconds: float = REPLY_SECONDS) -> DialectChoice:
+    """Start the command without input, and return the dialect that it says it speaks; plain if it does not start."""
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+    )
+    assert process.stderr  # requested above
+    log = _PipeReader(process.stderr)
+    try:
+        _wait(process, seconds)
+    finally:
+        _end(process)
+    log.wait_for_end(_KILL_SECONDS)
+    started = (line for line in log_lines(log.content) if line.event == "daemon.started")
+    return next(started, LogLine("")).dialect
 
 
 def _framed(body: bytes) -> bytes:

@@ -3,6 +3,7 @@
 import argparse
 import os
 
+from ...client.connection.progress import with_token
 from ...client.dialects import DIALECTS
 from ...client.peer import DEFAULT_TIMEOUT
 from ...daemon.settings import UsageError
@@ -32,6 +33,11 @@ def add_call_flags(parser: argparse.ArgumentParser) -> None:
     """Every flag of the verb. Completion parses a command line with these alone, since its words may be unfinished."""
     parser.add_argument("--json", metavar="JSON", help="all params as one JSON object or array")
     parser.add_argument("--stream", action="store_true", help="subscribe, and print each event on a line of its own")
+    parser.add_argument(
+        "--progress",
+        action="store_true",
+        help="ask for progress, and print each message of it on stderr, one JSON a line",
+    )
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
@@ -101,6 +107,9 @@ def remote_call_of(args: argparse.Namespace) -> RemoteCall:
     """Return the call that the parsed command line describes. Raises `UsageError`."""
     if args.stream and args.retry:
         raise UsageError("--retry is for calls; a stream is not resumed")
+    params = parse_params(args.params, args.json)
+    if args.progress:
+        _check_progress(args, params)
     return RemoteCall(
         command=server_command(args),
         is_discreet=args.server is None,
@@ -108,13 +117,23 @@ def remote_call_of(args: argparse.Namespace) -> RemoteCall:
         dialect=DIALECTS[args.dialect],
         service_params=read_service_params(args),
         method=require_utf8(args.method),
-        params=parse_params(args.params, args.json),
+        params=params,
+        progress=args.progress,
         stream=args.stream,
         timeout=getattr(args, "timeout", None if args.stream else DEFAULT_TIMEOUT),
         handshake_timeout=getattr(args, "timeout", DEFAULT_TIMEOUT),
         retries=args.retry,
         idempotent=args.idempotent or None,
     )
+
+
+def _check_progress(args: argparse.Namespace, params: object) -> None:
+    if args.stream:
+        raise UsageError("--progress is for calls; a stream tells by its events")
+    try:
+        with_token(params, 0, DIALECTS[args.dialect])
+    except TypeError as exc:
+        raise UsageError("--progress needs params by name, with _meta an object: its token has no other place") from exc
 
 
 def server_command(args: argparse.Namespace) -> list[str]:

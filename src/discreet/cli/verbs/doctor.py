@@ -2,18 +2,25 @@
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import get_args
 
 import msgspec
+from msgspec.structs import replace
 
+from ...client.dialects import DIALECTS
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
-from ...daemon.settings import Resolved, UsageError, resolve_here
+from ...daemon.settings import Settings, UsageError, resolve_here
 from ...daemon.settings.flags import add_setting_flags, file_from_flags, from_flags, to_argv
+from ...errors.codes import DialectName
 from ...errors.printable import printable
 from ..doctor.checks import CHECKS, CheckContext, Finding
-from ..doctor.trial import run_trial, trial_findings
+from ..doctor.conversation import converse
+from ..doctor.scripts import script_of
+from ..doctor.trial import declared_dialect, run_trial, trial_findings
 from ..output import write_stdout
 from ..server_command import SERVE
+from ..signals import Interrupted, run_until_signal
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -30,12 +37,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the checks and the trial, and report. Returns 1 if something failed, else 0."""
+    """Run the checks, the trial and the conversations, and report. Returns 1 if something failed, else 0."""
     findings = []
-    for finding in examine(args):
-        findings.append(finding)
-        if not args.json:
-            write_stdout(f"{finding.status:<4}  {finding.check:<8}  {printable(finding.message)}")
+    try:
+        for finding in examine(args):
+            findings.append(finding)
+            if not args.json:
+                write_stdout(f"{finding.status:<4}  {finding.check:<8}  {printable(finding.message)}")
+    except Interrupted as exc:
+        return exc.status
     failed = sum(finding.status == "fail" for finding in findings)
     if args.json:
         write_stdout(msgspec.json.encode(Report(not failed, findings)).decode())
@@ -52,19 +62,34 @@ def examine(args: argparse.Namespace) -> Iterator[Finding]:
     except UsageError as exc:
         yield Finding("settings", "fail", str(exc))
         return
-    for check in CHECKS:
-        yield from check(CheckContext(found, os.environ))
-    yield from _trial(args, found)
-
-
-def _trial(args: argparse.Namespace, found: Resolved) -> Iterator[Finding]:
-    """Try out a daemon with these flags. Its log comes here instead of where it is set to go."""
     command = [
         *SERVE,
         *to_argv(from_flags(args), file_from_flags(args)),
-        "--log-file=-",
+        "--log-file=-",  # here, instead of where it is set to go
         "--log-format=json",
         "--log-level=info",
     ]
-    framing = found.settings.framing_in(found.settings.dialect or "plain")
-    yield from trial_findings(run_trial(command, framing), framing, found.settings.drain_timeout)
+    settings = found.settings
+    if settings.dialect is None and settings.apps:
+        settings = replace(settings, dialect=declared_dialect(command))
+    for check in CHECKS:
+        yield from check(CheckContext(replace(found, settings=settings), os.environ))
+    yield from try_out(command, settings)
+
+
+def try_out(command: Sequence[str], settings: Settings) -> Iterator[Finding]:
+    """Start the daemon once for its streams and its end, and once more for each dialect that it is to speak."""
+    chosen = settings.dialect or "plain"
+    framing = settings.framing_in(chosen)
+    spoken: tuple[DialectName, ...] = get_args(DialectName) if chosen == "auto" else (chosen,)
+    trial = run_trial(command, framing, script_of(spoken[0]).hello)
+    findings = list(trial_findings(trial, framing, settings.drain_timeout))
+    yield from findings
+    if any(finding.check == "reply" and finding.status == "fail" for finding in findings):
+        return  # nobody would get further
+    for dialect in spoken:
+        usual = DIALECTS[dialect].framing
+        if dialect != "plain" and framing not in ("auto", usual):
+            yield Finding(dialect, "warn", f"clients of {dialect} use --framing {usual}, and the framing is {framing}")
+        speaks = usual if framing == "auto" else framing
+        yield from run_until_signal(converse, command, speaks, dialect, script_of(dialect))

@@ -35,6 +35,7 @@ from discreet.daemon.agents.stores.sqlite.schema import MIGRATIONS, open_writer
 from discreet.daemon.agents.stores.sqlite.store import SqliteStore
 from support.sqlite_files import opened, refused
 from support.task_changes import change, said
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -210,7 +211,7 @@ async def test_commits_progress_while_the_event_loop_is_never_idle(path: str) ->
             for n in range(20):
                 done.extend(await store.commit([change(a_task(f"{n}"))]))
 
-        with anyio.fail_after(60):
+        with anyio.fail_after(DEADLINE_SECONDS):
             async with anyio.create_task_group() as group:
                 group.start_soon(commit)
                 while len(done) < 20:

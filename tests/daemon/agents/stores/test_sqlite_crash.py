@@ -127,7 +127,7 @@ async def test_acknowledged_commits_survive_a_kill_at_any_moment(tmp_path: Path)
     path = str(tmp_path / "tasks.db")
     seed = random.Random(20260101)
     kept: dict[str, int] = {}
-    for turn in range(12):
+    for turn in range(6):
         kept |= acknowledged_until_killed(path, str(turn), seed.randrange(1, 300))
         store = SqliteStore(path, max_ended_tasks=1_000_000)
         await store.open()
@@ -155,7 +155,7 @@ async def test_acknowledged_commits_survive_a_kill_at_any_moment(tmp_path: Path)
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_two_daemons_that_change_the_same_tasks_lose_no_change(tmp_path: Path) -> None:
-    path, turns = str(tmp_path / "tasks.db"), 40
+    path, turns = str(tmp_path / "tasks.db"), 20
     store = SqliteStore(path)
     await store.open()
     for name in "ab":

@@ -32,6 +32,13 @@ from support.task_changes import at, said
 
 pytestmark = pytest.mark.anyio
 
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """One loop: what is found in a file does not depend on it."""
+    return "asyncio"
+
+
 TARGET = PushTarget(PushConfig("https://example.org", "p", "t"), "1.0")
 
 
@@ -215,7 +222,7 @@ async def test_a_damaged_byte_is_an_error_and_never_another_answer(tmp_path: Pat
             await store.commit([change(f"{n}", said("y" * 100), expected=2)])
     intact = await everything(path)
     content, seed, refused = Path(path).read_bytes(), random.Random(20260101), 0
-    for _ in range(120):
+    for _ in range(80):
         damaged, position = bytearray(content), seed.randrange(100, len(content))
         damaged[position : position + 8] = seed.randbytes(8)
         Path(copy).write_bytes(damaged)
@@ -225,7 +232,7 @@ async def test_a_damaged_byte_is_an_error_and_never_another_answer(tmp_path: Pat
             refused += 1
         for leftover in tmp_path.glob("copy.db?*"):
             leftover.unlink()
-    assert refused > 20
+    assert refused > 12
 
 
 async def test_a_damaged_index_is_found_when_the_file_is_opened(path: str) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -13,13 +15,14 @@ from discreet.daemon.agents.errors import EventsLost
 from discreet.daemon.agents.model.types import Task, TaskState
 from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.service.runtime import Waits
-from discreet.daemon.agents.stores.interface import TaskQuery
+from discreet.daemon.agents.stores.interface import LoggedEvent, OwnerRequest, TaskQuery
 from discreet.daemon.agents.stores.sqlite.schema import COVERED_EVENTS_KEPT
+from discreet.daemon.agents.stores.sqlite.store import SqliteStore
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.task_events import TaskEvents
-from discreet.errors import FailureError, TaskNotCancelable, TimedOut, UnsupportedOperation
+from discreet.errors import FailureError, Internal, TaskNotCancelable, TimedOut, UnsupportedOperation
 from support.daemons import Resumer, Watching, until_ended, watching
-from support.executors import ME, Scripted, ask_then_echo, for_ever, request, task_of, until_state
+from support.executors import ME, Scripted, ask_then_echo, failure_of, for_ever, request, task_of, until_state
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -45,6 +48,88 @@ async def test_a_cancel_that_the_other_daemon_does_only_later_has_timed_out_and_
         await cancelling.wait()
         go_on.set()
         await until_state(other, task.id, TaskState.CANCELED)
+
+
+class Ordered:
+    """A store on a file that does something before it sends its first request to an owner, takes such requests, or reads
+    events."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        before_send: Callable[[], Awaitable[object]] = anyio.lowlevel.checkpoint,
+        before_take: Callable[[], Awaitable[object]] = anyio.lowlevel.checkpoint,
+        before_read: Callable[[], Awaitable[object]] = anyio.lowlevel.checkpoint,
+    ) -> None:
+        self._inner = SqliteStore(str(path))
+        self._before_send = before_send
+        self._before_take = before_take
+        self._before_read = before_read
+        self.sent = anyio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    @property
+    def event_log(self) -> Ordered:
+        return self
+
+    async def read(self, task_id: str, *, after: int) -> Sequence[LoggedEvent]:
+        await self._before_read()
+        return await self._inner.read(task_id, after=after)
+
+    async def send_owner_request(self, task_id: str, kind: str) -> bool:
+        if not self.sent.is_set():
+            await self._before_send()
+        sent = await self._inner.send_owner_request(task_id, kind)
+        self.sent.set()
+        return sent
+
+    async def take_owner_requests(self) -> Sequence[OwnerRequest]:
+        await self._before_take()
+        return await self._inner.take_owner_requests()
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+@pytest.mark.parametrize("meanwhile", ["before it is asked", "before it sees that it was asked"])
+async def test_a_cancel_also_ends_a_task_that_stops_before_the_other_daemon_cancels_it(
+    serving, tmp_path: Path, meanwhile: str, goes_on: bool
+) -> None:
+    path = tmp_path / "tasks.db"
+    may_ask, stopped = anyio.Event(), anyio.Event()
+
+    async def ask_once(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        if context.text == "two":
+            await anyio.sleep_forever()
+        await may_ask.wait()
+        await events.require_input()
+
+    async def stop() -> None:
+        if may_ask.is_set():
+            return
+        may_ask.set()
+        await until_state(one, task.id, TaskState.INPUT_REQUIRED)
+        if goes_on:
+            await task_of(one, request("two", task_id=task.id, at_once=True))
+        stopped.set()
+
+    async def stop_once_asked() -> None:
+        await others.sent.wait()
+        await stop()
+
+    if meanwhile == "before it is asked":
+        its, others = Ordered(path), Ordered(path, before_send=stop, before_read=stopped.wait)
+    else:
+        its, others = Ordered(path, before_take=stop_once_asked), Ordered(path, before_read=stopped.wait)
+    async with serving(Scripted(ask_once), its) as one, serving(Scripted(for_ever), others) as other:
+        task = await task_of(one, request("one", at_once=True))
+        await until_state(one, task.id, TaskState.WORKING)
+        with anyio.fail_after(DEADLINE_SECONDS):
+            canceled = await other.cancel(task.id, None, ME)
+        assert canceled.status.state is TaskState.CANCELED
+        assert await one.get(task.id, ME) == canceled
 
 
 async def test_another_daemon_sees_watches_and_cancels_what_one_works_on(daemon_on, tmp_path: Path) -> None:
@@ -83,6 +168,72 @@ async def test_a_watcher_of_an_interrupted_task_sees_what_another_daemon_does_wi
             done = await task_of(other, request("two", task_id=asked.id))
             assert await one.get(asked.id, ME) == done
         assert watcher.states == [TaskState.WORKING, TaskState.COMPLETED]
+
+
+async def test_a_watcher_sees_what_another_daemon_does_before_the_execution_that_asked_is_over(
+    serving, daemon_on, tmp_path: Path
+) -> None:
+    path = tmp_path / "tasks.db"
+    go_on = anyio.Event()
+    polled = anyio.Event()
+
+    async def ask_and_linger(context: RequestContext, events: TaskEvents) -> None:
+        await events.require_input()
+        await go_on.wait()
+
+    async def note() -> None:
+        polled.set()
+
+    its = Ordered(path, before_take=note)
+    async with serving(Scripted(ask_and_linger), its) as one, daemon_on(path, Scripted(ask_then_echo)) as other:
+        asked = await task_of(one, request("one"))
+        async with watching(one, asked.id) as watcher:
+            done = await task_of(other, request("two", task_id=asked.id))
+            assert await one.get(asked.id, ME) == done
+            polled = anyio.Event()
+            await polled.wait()  # it has seen that the other daemon wrote, and can't follow it yet
+            go_on.set()
+        assert watcher.states == [TaskState.WORKING, TaskState.COMPLETED]
+
+
+def damage_new_events_of(path: Path, task_id: str) -> None:
+    with closing(sqlite3.connect(path)) as file, file:
+        (key,) = file.execute("SELECT key FROM tasks WHERE id = ?", (task_id,)).fetchone()
+        file.execute(
+            f"CREATE TRIGGER damage AFTER INSERT ON events WHEN new.task_key = {key}"
+            " BEGIN UPDATE events SET bodies = x'c1' WHERE row = new.row; END"
+        )
+
+
+async def test_a_task_whose_events_can_not_be_read_is_lost_and_the_others_are_followed(
+    daemon_on, tmp_path: Path
+) -> None:
+    path = tmp_path / "tasks.db"
+    go_on = anyio.Event()
+    failures: list[object] = []
+
+    async def publish_later(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        await go_on.wait()
+        await events.artifact("late")
+        await anyio.sleep_forever()
+
+    async def fail(watcher: Watching, handler: RequestHandler, task_id: str) -> None:
+        failures.append(await failure_of(watcher.run(handler, task_id)))
+
+    async with daemon_on(path, Scripted(publish_later)) as one, daemon_on(path, Scripted(for_ever)) as other:
+        bad, good = [await task_of(one, request(at_once=True)) for _ in range(2)]
+        with anyio.fail_after(DEADLINE_SECONDS):
+            async with anyio.create_task_group() as watchers:
+                watcher = Watching()
+                watchers.start_soon(fail, watcher, other, bad.id)
+                await watcher.first.wait()
+                async with watching(other, good.id) as other_watcher:
+                    damage_new_events_of(path, bad.id)
+                    go_on.set()
+                    await other_watcher.second.wait()
+                    await other.cancel(good.id, None, ME)
+        assert failures == [Internal()]
 
 
 @pytest.mark.parametrize("at_once", [False, True])

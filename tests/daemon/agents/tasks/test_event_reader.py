@@ -38,6 +38,7 @@ from discreet.daemon.agents.tasks.event_buffer import BufferUsage
 from discreet.daemon.agents.tasks.event_reader import EventReader
 from discreet.daemon.agents.tasks.live_task import LiveTask
 from support.sqlite_files import opened
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -152,7 +153,7 @@ async def test_a_slow_reader_of_a_task_that_was_deleted_gets_an_error_with_the_l
         await scene.commit()
         forget()
         assert await store.load("t") is None
-        with pytest.raises(EventsLost) as error, anyio.fail_after(10):
+        with pytest.raises(EventsLost) as error, anyio.fail_after(DEADLINE_SECONDS):
             await scene.reader.next_batch()
         assert (error.value.taskId, error.value.lastGeneration) == ("t", 7)
         scene.reader.close()
@@ -201,7 +202,7 @@ async def test_an_event_too_large_for_the_buffer_waits_for_its_commit() -> None:
     store = MemoryStore()
     scene = await Scene.begin(store, buffered=False)
     async with anyio.create_task_group() as group:
-        with anyio.fail_after(10):
+        with anyio.fail_after(DEADLINE_SECONDS):
             scene.go_on.set()
             group.start_soon(scene.follow)
             await anyio.lowlevel.checkpoint()
@@ -242,7 +243,7 @@ async def run(store: TaskStore, steps: Sequence[str], forget: Callable[[], None]
             case _:
                 await anyio.lowlevel.checkpoint()
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as group:
             group.start_soon(scene.follow)
             held = [scene.go_on]

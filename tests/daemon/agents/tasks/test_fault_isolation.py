@@ -25,6 +25,7 @@ from discreet.daemon.agents.tasks.event_buffer import BufferUsage, EventBuffer
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import Internal
 from discreet.testing import in_memory
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +44,7 @@ class Executor:
 
 
 async def fails_and_goes_on(handler: RequestHandler) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(DEADLINE_SECONDS):
         for _ in range(2):
             task = await handler.send(HELLO, ALICE)
             assert isinstance(task, Task) and task.status.state is TaskState.FAILED
@@ -83,7 +84,7 @@ async def test_an_executor_whose_clean_up_fails_does_not_end_the_daemon(serving:
             tasks.start_soon(fail_at_last)
             await anyio.sleep_forever()
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with serving(Executor(untidy)) as handler, anyio.create_task_group() as tasks:
             tasks.start_soon(handler.send, HELLO, ALICE)
             await begun.wait()
@@ -120,7 +121,7 @@ async def test_a_store_that_fails_while_a_new_task_publishes_more_loses_that_tas
         await events.complete()
 
     async with serving(Executor(talk), store, replies_without_task=True) as handler:  # else it waits for the commit
-        with anyio.fail_after(10):
+        with anyio.fail_after(DEADLINE_SECONDS):
             with pytest.raises(FailureError) as error:
                 await handler.send(HELLO, ALICE)
             assert error.value.failure == Internal()
@@ -148,7 +149,7 @@ async def test_a_sender_gets_its_task_as_it_stopped_though_the_next_message_has_
     async with serving(Executor(ask)) as handler:
         task = await handler.send(HELLO, ALICE)
         assert isinstance(task, Task)
-        with anyio.fail_after(10):
+        with anyio.fail_after(DEADLINE_SECONDS):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(say, "hello again", task.id)
                 await begun.wait()
@@ -235,7 +236,7 @@ async def test_a_task_that_can_not_be_read_does_not_block_the_adoption_of_others
         """Never called."""
 
     async with daemon_on(path, Executor(nothing)) as handler:
-        with anyio.fail_after(10):
+        with anyio.fail_after(DEADLINE_SECONDS):
             while (await handler.get("good", Caller("", "1.0"))).status.state is not TaskState.FAILED:
                 await anyio.lowlevel.checkpoint()
         with pytest.raises(StoreError):
@@ -267,7 +268,7 @@ async def test_a_resumed_task_has_its_new_owner_before_its_first_event(
     await store.close()
     executor, other = Resuming(), SqliteStore(str(path))
     async with daemon_on(path, executor):
-        with anyio.fail_after(10):
+        with anyio.fail_after(DEADLINE_SECONDS):
             await executor.resumed.wait()
             await other.open()
             while await other.list_orphans():

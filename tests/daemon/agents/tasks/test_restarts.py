@@ -71,8 +71,9 @@ async def test_more_tasks_than_may_run_at_once_are_all_resumed(daemon_on, tmp_pa
     path = tmp_path / "tasks.db"
     count = MAX_EXECUTIONS + 10
     async with daemon_on(path, Scripted(for_ever), killed=True) as first:
-        for _ in range(MAX_EXECUTIONS):
-            await task_of(first, request(at_once=True))
+        async with anyio.create_task_group() as senders:  # together, so that few commits are made
+            for _ in range(MAX_EXECUTIONS):
+                senders.start_soon(task_of, first, request(at_once=True))
         async with daemon_on(path, Scripted(for_ever), killed=True) as second:
             for _ in range(count - MAX_EXECUTIONS):
                 await task_of(second, request(at_once=True))

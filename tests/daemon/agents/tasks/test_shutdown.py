@@ -9,6 +9,7 @@ import pytest
 
 from discreet.agents import Agent, RequestContext, TaskEvents
 from discreet.testing import in_memory
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -61,7 +62,7 @@ async def test_one_that_does_not_end_is_cancelled_when_the_window_closes() -> No
 
     endless = Endless()
     agent = Agent(endless, name="endless", description="Never ends.")
-    with anyio.fail_after(10):
+    with anyio.fail_after(DEADLINE_SECONDS):
         async with in_memory(agent, drain_timeout=0.1) as peer:
             await peer.call("SendMessage", AT_ONCE)
     assert endless.cancelled

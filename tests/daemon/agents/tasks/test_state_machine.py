@@ -49,7 +49,7 @@ def ops(kinds: str, daemons: int) -> st.SearchStrategy[list[Op]]:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(script=ops(ONE, 1), replies=st.booleans())
 def test_callers_of_one_daemon_get_answers_that_agree_with_the_log(
     backend: str, script: list[Op], replies: bool
@@ -80,7 +80,7 @@ async def in_files(script: list[Op], daemons: int, on_file: Callable[[Path], Any
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(script=ops(f"{ONE} end kill", 1))
 def test_callers_of_a_daemon_that_is_started_again_get_answers_that_agree_with_the_log(
     killable, backend: str, script: list[Op]

@@ -12,7 +12,7 @@ from discreet import ClientRefused
 from discreet.acp import AcpOptions, Diff, Editor, EditorUnavailableError, Mode, PermissionOption, PlanStep
 from discreet.agents import RequestContext, TaskEvents
 from discreet.testing import in_memory
-from support.acp_client import AcpClient, AcpRefused, acp_client, agent_of
+from support.acp_client import AcpClient, AcpRefused, Wrong, acp_client, agent_of
 from support.executors import Execute
 
 pytestmark = pytest.mark.anyio
@@ -165,6 +165,28 @@ async def test_the_clients_own_error_is_raised() -> None:
         await client.hello()
         await client.prompt(await client.session())
     assert (outcome[0].code, outcome[0].message) == (-32002, "no such file")
+
+
+@pytest.mark.parametrize("method", ["fs/read_text_file", "session/request_permission", "terminal/create"])
+async def test_an_answer_of_another_type_is_the_clients_failure(method: str) -> None:
+    outcome: list[Any] = []
+
+    async def work(editor: Editor, events: TaskEvents) -> Any:
+        match method:
+            case "fs/read_text_file":
+                return await editor.read_text_file("/project/a")
+            case "terminal/create":
+                return await editor.run("make")
+            case _:
+                return await editor.permit("Go on?")
+
+    async with acp_client(agent_of(with_editor(work, outcome))) as client:
+        client.on[method] = answering(Wrong({"content": 5, "terminalId": 5, "outcome": "private text"}), [])
+        await client.hello()
+        await client.prompt(await client.session())
+    assert type(outcome[0]) is ClientRefused
+    assert "private" not in str(outcome[0])
+    assert outcome[0].__context__ is None
 
 
 def terminals(client: AcpClient, log: list[str]) -> None:

@@ -209,6 +209,15 @@ async def test_a_prompt_that_was_cancelled_before_it_began_never_reaches_the_exe
     assert executed == ["next"]
 
 
+async def test_a_cancellation_holds_for_every_prompt_that_was_read_before_it() -> None:
+    async with acp_client(agent_of(for_ever)) as client:
+        session = await client.session()
+        async with client.in_one_piece():
+            prompts = [await client.send_prompt(session) for _ in range(3)]
+            await client.cancel(session)
+        assert [(await client.answer_to(each))["stopReason"] for each in prompts] == ["cancelled"] * 3
+
+
 async def test_a_cancellation_without_a_prompt_does_not_touch_the_next_one() -> None:
     async with acp_client(agent_of(echo)) as client:
         session = await client.session()

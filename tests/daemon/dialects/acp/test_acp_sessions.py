@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ from jsonschema import ValidationError
 from discreet import Context, OperationError, Service
 from discreet.acp import AcpOptions, AuthMethod, Choice, Command, ConfigOption, Mode
 from discreet.agents import RequestContext, TaskEvents
+from discreet.daemon.dialects.acp.generated.methods_of_agents import McpServer
 from discreet.daemon.dialects.acp.sessions import Sessions
 from discreet.daemon.operations.service import DeclarationError
+from discreet.daemon.services.handshake import MAX_CLIENT_BYTES
 from discreet.errors.codes import ERROR_TABLE
+from discreet.errors.type_building import decoder_for
 from support.acp_client import AcpRefused, acp_client, agent_of, check
 from support.executors import ask_then_echo, echo
 
@@ -92,6 +96,13 @@ async def test_capabilities_of_another_shape_are_refused_and_unknown_ones_are_no
     async with acp_client(agent_of(echo)) as client:
         assert (await refused(client.hello({"fs": 1}))).code == -32602
         assert await client.hello({"future": {"x": 1}})
+
+
+async def test_a_client_that_says_too_much_of_itself_is_refused() -> None:
+    async with acp_client(agent_of(echo)) as client:
+        large = {"_meta": {"a": "a" * MAX_CLIENT_BYTES}}
+        assert (await refused(client.hello(capabilities=large))).code == -32602
+        await client.hello()
 
 
 async def test_signing_in_takes_a_declared_method() -> None:
@@ -225,6 +236,20 @@ def test_sessions_are_handed_on_as_they_are() -> None:
         "code",
         {"model": "s", "loud": True},
     )
+
+
+def test_what_a_session_keeps_takes_about_as_much_as_it_is_counted_for() -> None:
+    sessions = Sessions(OPTIONS)
+    text = b'[{"name": "a", "command": "/a", "args": [], "env": [], "_meta": {"a": [%b]}}]' % b",".join(
+        [b"[]"] * 50_000
+    )
+    servers = decoder_for(list[McpServer])(text)
+    tracemalloc.start()
+    session = sessions.open("s", "/project", None, servers)
+    session.note_prompt(b'"%b"' % (b"i" * 100_000))
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 2 * session.size
 
 
 # -- content ---------------------------------------------------------------------------------------------------

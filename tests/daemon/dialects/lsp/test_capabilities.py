@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from discreet import DeclarationError, OperationError, Service, lsp
-from discreet.daemon.dialects.lsp.capabilities import Announcement, announcement, has_capability
+from discreet.daemon.dialects.lsp.capabilities import RUN_COMMAND, Announcement, announcement, has_capability
 from discreet.daemon.dialects.lsp.generated.tables import NOTIFICATIONS, OPTIONS, REQUESTS
 
 ROWS = {**REQUESTS, **NOTIFICATIONS}
-ANNOUNCED = [name for name, row in ROWS.items() if "server_capability" in row]
+ANNOUNCED = [name for name, row in ROWS.items() if "server_capability" in row and name != RUN_COMMAND]
 REGISTERED = [name for name, row in ROWS.items() if "server_capability" not in row and "dynamic_registration" in row]
 
 SAMPLES: dict[str, Any] = {

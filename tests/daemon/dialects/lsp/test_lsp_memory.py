@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from discreet import Context, Service
+from discreet.daemon.connection.connection import Connection
+from discreet.daemon.host import Host
+from discreet.daemon.settings import Settings
+from discreet.framing.encoder import encode_frame
+from discreet.framing.transports.memory import memory_pair
 
 pytestmark = pytest.mark.anyio
 
@@ -44,3 +50,75 @@ async def test_open_documents_stay_within_the_memory_budget(serving: Any) -> Non
             await wire.send(note("textDocument/didClose", {"textDocument": {"uri": name}}))
         assert (await wire.call("texts/uris"))["result"] == []
         assert wire.daemon.host.memory.by_kind()["documents"] == 0
+
+
+class Owner:
+    """Runs connections that no client may end."""
+
+    def on_output_lost(self, cause: BaseException | None) -> None: ...
+
+    def on_progress(self) -> None: ...
+
+    def begin_shutdown(self) -> None: ...
+
+    def exit(self, *, failed: bool = False) -> None: ...
+
+    def watch_client(self, pid: int) -> None: ...
+
+
+def test_a_connection_that_closes_gives_back_what_its_documents_took_and_no_more() -> None:
+    host = Host([Service("texts", dialect="lsp")], Settings(), version="1")
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}}}
+    connections, taken = [], []
+    for size in (1000, 5000):
+        ours, theirs = memory_pair()
+        connections.append(connection := Connection(host, ours, Owner()))
+        for message in (hello, opened("a", "x" * size), opened("b", "y")):
+            theirs.send_nowait(memoryview(encode_frame(msgspec.json.encode(message), "content-length")))
+            connection.begin()
+        taken.append(host.memory.by_kind()["documents"])
+    one, both = taken
+    assert 1000 < one < both - 5000
+    for connection, left in zip(connections, (both - one, 0), strict=True):
+        assert list(connection.context_host.documents) == ["a", "b"]
+        connection.close()
+        assert host.memory.by_kind()["documents"] == left
+
+
+def book(uri: str, size: int) -> dict[str, Any]:
+    cells = [{"kind": 2, "document": f"{uri}/1"}]
+    described = {"uri": uri, "notebookType": "x", "version": 1, "metadata": {"m": "x" * size}, "cells": cells}
+    texts = [{"uri": f"{uri}/1", "languageId": "x", "version": 1, "text": "x" * size}]
+    return note("notebookDocument/didOpen", {"notebookDocument": described, "cellTextDocuments": texts})
+
+
+async def test_notebooks_stay_within_the_memory_budget_with_their_cells(serving: Any) -> None:
+    service = Service("texts", dialect="lsp")
+
+    @service.query
+    async def uris(ctx: Context) -> list[str]:
+        return [*ctx.documents, *ctx.documents.notebooks]
+
+    async with serving(service, max_memory=16 * MIB) as wire:
+        await wire.call("initialize", {"capabilities": {}})
+        await wire.send(*(book(name, 3 * MIB) for name in ("n1", "n2", "n3")))
+        assert (await wire.call("texts/uris"))["result"] == ["n1/1", "n2/1", "n1", "n2"]
+        changed = {"notebookDocument": {"uri": "n1", "version": 2}, "change": {"metadata": {"m": "x" * (9 * MIB)}}}
+        await wire.send(note("notebookDocument/didChange", changed))
+        assert (await wire.call("texts/uris"))["result"] == ["n2/1", "n2"]
+        closed = {"notebookDocument": {"uri": "n2"}, "cellTextDocuments": [{"uri": "n2/1"}]}
+        await wire.send(note("notebookDocument/didClose", closed))
+        assert (await wire.call("texts/uris"))["result"] == []
+        assert wire.daemon.host.memory.by_kind()["documents"] == 0
+
+
+async def test_documents_count_again_after_a_reload(serving: Any) -> None:
+    async with serving(Service("texts", dialect="lsp")) as wire:
+        await wire.call("initialize", {"capabilities": {}})
+        await wire.send(opened("a", "x" * 5000), book("n", 1000))
+        await wire.call("shutdown")
+        before = wire.daemon.host.memory.by_kind()["documents"]
+        left = wire.daemon.connection.state()
+    host = Host([Service("texts", dialect="lsp")], Settings(), version="1")
+    Connection(host, memory_pair()[0], Owner(), left)
+    assert host.memory.by_kind()["documents"] == before > 7000

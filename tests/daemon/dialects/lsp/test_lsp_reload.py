@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import pytest
 
 from discreet import Context, Service
@@ -50,3 +51,73 @@ async def test_the_handshake_and_the_documents_outlive_a_reload(serving: Any) ->
     }
     assert [cell.document for cell in context.documents.notebooks["nb"].cells] == ["c"]
     assert context.session.dialect.state == "initialized"  # type: ignore[attr-defined]
+
+
+def watching(pattern: str | None) -> Service:
+    service = Service("texts", dialect="lsp")
+    if pattern is not None:
+
+        @service.notification("workspace/didChangeWatchedFiles", options={"watchers": [{"globPattern": pattern}]})
+        def watched(params: dict[str, Any], /) -> None: ...
+
+    return service
+
+
+async def answer(wire: Any) -> tuple[str, Any]:
+    asked = await wire.receive()
+    await wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": None})
+    return asked["method"], asked["params"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "taken_back", "registered"),
+    [
+        ("*.a", "*.a", False, None),
+        ("*.a", "*.b", True, "*.b"),
+        ("*.a", None, True, None),
+        (None, "*.b", False, "*.b"),
+    ],
+)
+async def test_after_a_reload_the_client_has_what_is_declared_now_registered_once(
+    serving: Any, wire_class: Any, before: str | None, after: str | None, taken_back: bool, registered: str | None
+) -> None:
+    method = "workspace/didChangeWatchedFiles"
+    async with serving(watching(before)) as wire:
+        await wire.call("initialize", {"capabilities": {"workspace": {method[10:]: {"dynamicRegistration": True}}}})
+        await wire.send(note("initialized", {}))
+        if before is not None:
+            assert (await answer(wire))[0] == "client/registerCapability"
+        await wire.call("$/unknown")
+        left = wire.daemon.connection.state()
+    ours, theirs = memory_pair()
+    daemon = Daemon(Host([watching(after)], Settings(), version="2"), ours, state=left)
+    following = wire_class(theirs, daemon)
+
+    async def run() -> None:
+        daemon.begin()
+        following.status = await daemon.run()
+        following.ended.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        if taken_back:
+            unregistered = {"unregisterations": [{"id": method, "method": method}]}
+            assert await answer(following) == ("client/unregisterCapability", unregistered)
+        if registered is not None:
+            options = {"watchers": [{"globPattern": registered}]}
+            registrations = {"registrations": [{"id": method, "method": method, "registerOptions": options}]}
+            assert await answer(following) == ("client/registerCapability", registrations)
+        assert (await following.call("shutdown", id="end"))["id"] == "end"
+        await following.send(note("exit", {}))
+        await following.ended.wait()
+        assert following.status == 0
+
+
+async def test_a_reload_after_shutdown_waits_for_exit_still(serving: Any) -> None:
+    async with serving(language()) as wire:
+        await wire.call("initialize", {"capabilities": {}})
+        await wire.call("shutdown")
+        left = wire.daemon.connection.state()
+    ours, _ = memory_pair()
+    following = Daemon(Host([language()], Settings(), version="2"), ours, state=left)
+    assert following.connection.context_host.session.dialect.state == "shutdown"  # type: ignore[attr-defined]

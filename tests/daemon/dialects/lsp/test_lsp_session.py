@@ -6,7 +6,6 @@ import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
-import anyio
 import pytest
 
 from discreet import Context, OperationError, Service, lsp
@@ -119,7 +118,16 @@ async def test_a_request_sees_all_changes_before_it_even_if_the_authors_handler_
             assert answer["result"]["contents"] == f"{version}:w{version}"
 
 
-async def test_what_can_not_be_read_of_a_change_leaves_the_document(serving: Any) -> None:
+async def test_a_change_that_can_not_be_read_closes_the_document_rather_than_leave_it_old(serving: Any) -> None:
+    async with serving(language()) as wire:
+        await shake_hands(wire)
+        await wire.send(opened("abc"), note("textDocument/didChange", {"textDocument": {"uri": URI, "version": "x"}}))
+        assert (await wire.call("textDocument/hover", WHERE))["error"]["code"] == -32603
+        await wire.send(opened("def"))
+        assert (await wire.call("textDocument/hover", WHERE))["result"]["contents"] == "1:def"
+
+
+async def test_a_change_of_nobody_knows_what_leaves_the_documents(serving: Any) -> None:
     async with serving(language()) as wire:
         await shake_hands(wire)
         await wire.send(opened("abc"), note("textDocument/didChange", {"textDocument": 3}), note("$/unknown"))
@@ -242,51 +250,6 @@ async def test_the_editor_is_only_asked_what_it_can(serving: Any) -> None:
         assert (await wire.receive())["result"] == [True, True, [1, 2]]
 
 
-def working() -> Service:
-    service = Service("work", dialect="lsp")
-
-    @service.command
-    async def index(ctx: Context, *, wait: bool = False) -> bool:
-        async with lsp.Editor(ctx).progress("Indexing", cancellable=True) as progress:
-            await progress.report("half", 50)
-            if wait:
-                await anyio.sleep_forever()
-        return progress.cancelled
-
-    return service
-
-
-async def test_progress_begins_reports_and_always_ends(serving: Any) -> None:
-    async with serving(working()) as wire:
-        await shake_hands(wire, window={"workDoneProgress": True})
-        run = {"command": "work.index", "arguments": [], "workDoneToken": 7}
-        await wire.send(wire.request("workspace/executeCommand", run))
-        *told, answer = await wire.receive_all(4)
-        assert [one["params"]["token"] for one in told] == [7, 7, 7]
-        assert [one["params"]["value"]["kind"] for one in told] == ["begin", "report", "end"]
-        assert answer["result"] is False
-        await wire.send(wire.request("workspace/executeCommand", {"command": "work.index"}))
-        created = await wire.receive()
-        assert created["method"] == "window/workDoneProgress/create"
-        await wire.send({"jsonrpc": "2.0", "id": created["id"], "result": None})
-        assert {one["params"]["token"] for one in await wire.receive_all(3)} == {created["params"]["token"]}
-        assert (await wire.receive())["result"] is False
-
-
-async def test_a_progress_that_its_user_cancels_ends_the_work(serving: Any) -> None:
-    async with serving(working()) as wire:
-        await shake_hands(wire)
-        await wire.send(
-            wire.request(
-                "workspace/executeCommand", {"command": "work.index", "arguments": [True], "workDoneToken": "t"}
-            )
-        )
-        await wire.receive_all(2)
-        await wire.send(note("window/workDoneProgress/cancel", {"token": "t"}))
-        assert (await wire.receive())["params"]["value"]["kind"] == "end"
-        assert (await wire.receive())["result"] is True
-
-
 async def test_diagnostics_have_the_version_of_the_document_that_is_open(serving: Any) -> None:
     service = Service("lint", dialect="lsp")
 
@@ -300,6 +263,32 @@ async def test_diagnostics_have_the_version_of_the_document_that_is_open(serving
         await wire.send(opened("x", 9))
         params = (await wire.receive())["params"]
         assert (params["uri"], params["version"], params["diagnostics"][0]["message"]) == (URI, 9, "no")
+
+
+async def test_a_document_that_a_handler_has_never_changes_and_its_diagnostics_have_its_version(serving: Any) -> None:
+    taken, gate = threading.Event(), threading.Event()
+    service = Service("lint", dialect="lsp")
+
+    @service.query
+    def check(ctx: Context) -> list[Any]:
+        document = ctx.documents[URI]
+        taken.set()
+        assert gate.wait(DEADLINE_SECONDS)
+        lsp.Editor(ctx).publish_diagnostics(URI, [], version=document.version)
+        return [document.version, document.text, ctx.documents[URI].text]
+
+    @service.query(inline=True)
+    def go() -> None:
+        gate.set()
+
+    async with serving(service) as wire:
+        await shake_hands(wire, textDocument={"publishDiagnostics": {"versionSupport": True}})
+        await wire.send(opened("old", 9), wire.request("lint/check", id="c"))
+        await until(taken.is_set)
+        await wire.send(changed("new", 10), wire.request("lint/go", id="g"))
+        messages = {message.get("id"): message for message in await wire.receive_all(3)}
+        assert messages["c"]["result"] == [9, "old", "new"]
+        assert messages[None]["params"]["version"] == 9
 
 
 @pytest.mark.parametrize(("shutdown", "status"), [(True, 0), (False, 1)])

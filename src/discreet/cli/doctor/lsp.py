@@ -1,0 +1,114 @@
+"""What an editor sees of a language server (LSP 3.17): what it announces and registers, and how it ends."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import anyio
+import msgspec
+from msgspec import Struct
+
+from ...daemon.dialects.lsp.generated.tables import NOTIFICATIONS, REQUESTS
+from ...errors.type_building import convert
+from ...version import __version__
+from .conversation import Conversation, Implementation, Script, listed, shown
+
+END_SECONDS: Final = 5.0
+"""How long the server may take to end after `exit`. Editors wait less long and kill it."""
+_COMMANDS: Final = "executeCommandProvider"
+_ALWAYS: Final = frozenset({"textDocumentSync", "positionEncoding"})
+"""What every server announces."""
+_SEMANTIC_TOKENS: Final[dict[str, Any]] = {
+    "requests": {"full": True},
+    "tokenTypes": [],
+    "tokenModifiers": [],
+    "formats": ["relative"],
+}
+"""What a client that names them at all must say."""
+
+
+def _client_capabilities() -> dict[str, Any]:  # JSON
+    """An editor that lets everything be registered, and knows the encodings of Neovim and Helix."""
+    capabilities: dict[str, Any] = {"general": {"positionEncodings": ["utf-8", "utf-16", "utf-32"]}}
+    for row in (*REQUESTS.values(), *NOTIFICATIONS.values()):
+        if path := row.get("dynamic_registration"):
+            *names, last = path.split(".")
+            place = capabilities
+            for name in names:
+                place = place.setdefault(name, {})
+            place[last] = True
+    capabilities["textDocument"]["semanticTokens"] |= _SEMANTIC_TOKENS
+    return capabilities
+
+
+def _hello() -> dict[str, Any]:  # JSON
+    """The params of `initialize`."""
+    return {
+        "processId": None,
+        "clientInfo": {"name": "discreet doctor", "version": __version__},
+        "rootUri": None,
+        "workspaceFolders": None,
+        "capabilities": _client_capabilities(),
+    }
+
+
+class _Welcome(Struct, frozen=True, rename="camel"):
+    capabilities: dict[str, Any] = {}
+    server_info: Implementation = Implementation()
+
+
+class _Registration(Struct, frozen=True, rename="camel"):
+    method: str
+    register_options: Any = None  # Any: JSON
+
+
+class _Registrations(Struct, frozen=True):
+    registrations: list[_Registration] = []
+
+
+async def talk(conversation: Conversation) -> None:
+    """The handshake, what is announced and registered, and the end."""
+    registered: list[_Registration] = []
+
+    def register(params: Any) -> None:
+        registered.extend(convert(params, _Registrations).registrations)
+
+    conversation.peer.on_request("client/registerCapability", register)
+    welcome = await conversation.ask("initialize", _hello(), type=_Welcome)
+    await conversation.peer.notify("initialized", {})
+    await conversation.settle("$/discreet/settle")
+    announced = {name: value for name, value in welcome.capabilities.items() if value is not False}
+    conversation.note(f"server: {welcome.server_info}")
+    encoding = announced.get("positionEncoding", "utf-16")
+    conversation.note(f"positions are {encoding} for an editor that offers utf-8, utf-16 and utf-32")
+    for name in sorted(announced.keys() - _ALWAYS - {_COMMANDS}):
+        conversation.note(f"announces {name}{_options(announced[name])}")
+    _note_commands(conversation, announced.get(_COMMANDS))
+    for one in registered:
+        conversation.note(f"registers {one.method}{_options(one.register_options)}")
+    if announced.keys() <= _ALWAYS and not registered:
+        conversation.note("announces nothing: an editor will send documents and ask nothing", "warn")
+    await _end(conversation)
+
+
+def _options(value: Any) -> str:  # Any: JSON
+    return "" if value in (True, None, {}) else f" {shown(msgspec.json.encode(value).decode())}"
+
+
+def _note_commands(conversation: Conversation, provider: Any) -> None:
+    commands = provider.get("commands", []) if isinstance(provider, dict) else []
+    if commands:
+        conversation.note(f"commands: {listed(map(str, commands))}")
+
+
+async def _end(conversation: Conversation) -> None:
+    await conversation.ask("shutdown")
+    await conversation.peer.notify("exit")
+    with anyio.move_on_after(END_SECONDS):
+        status = await conversation.process.wait()
+        conversation.note(f"ended with status {status} after shutdown and exit", "ok" if status == 0 else "fail")
+        return
+    conversation.note(f"still runs {END_SECONDS:g} s after shutdown and exit", "fail")
+
+
+SCRIPT: Final = Script(_hello(), talk)

@@ -1,0 +1,122 @@
+"""What a host of MCP sees, in both eras of the protocol: revisions, tools, resources, prompts, and what they lack."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from ...daemon.dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
+from ...errors.type_building import convert
+from ...version import __version__
+from .conversation import Conversation, Implementation, Script, listed, shown
+from .tool_rules import MAX_TOOLS, ListedTool, faults_of, undescribed
+
+_CLIENT: Final = {"name": "discreet doctor", "version": __version__}
+
+HELLO: Final = {"protocolVersion": LEGACY_REVISIONS[-1], "clientInfo": _CLIENT, "capabilities": {}}
+"""The params of `initialize`."""
+
+_MODERN: Final = {
+    "_meta": {
+        "io.modelcontextprotocol/protocolVersion": MODERN_REVISION,
+        "io.modelcontextprotocol/clientInfo": _CLIENT,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+}
+"""The params of a request of the modern era, which has no handshake."""
+
+_MAX_PAGES: Final = 100
+
+
+class _Welcome(Struct, frozen=True, rename="camel"):
+    protocol_version: str
+    capabilities: dict[str, Any] = {}
+    server_info: Implementation = Implementation()
+    instructions: str = ""
+
+
+class _Discovered(Struct, frozen=True, rename="camel"):
+    supported_versions: list[str]
+
+
+class _Named(Struct, frozen=True, rename="camel"):
+    """A resource, a template of resources, or a prompt."""
+
+    name: str
+    description: str = ""
+    uri: str = ""
+    uri_template: str = ""
+
+    @property
+    def address(self) -> str:
+        return self.uri or self.uri_template or self.name
+
+
+async def talk(conversation: Conversation) -> None:
+    """Both ways to begin, and all lists."""
+    welcome = await conversation.ask("initialize", HELLO, type=_Welcome)
+    await conversation.peer.notify("notifications/initialized", {})
+    conversation.note(f"server: {welcome.server_info}")
+    conversation.note(f"initialize agrees on {shown(welcome.protocol_version)}")
+    discovered = await conversation.ask("server/discover", _MODERN, type=_Discovered)
+    conversation.note(f"server/discover offers {listed(discovered.supported_versions)}")
+    if not welcome.instructions:
+        conversation.note("no instructions: Service(description=…) tells the model what the server is for", "warn")
+    if not welcome.capabilities.keys() & {"tools", "resources", "prompts"}:
+        conversation.note("offers neither tools nor resources nor prompts", "warn")
+    if "tools" in welcome.capabilities:
+        await _tools(conversation, welcome.server_info.name)
+    if "resources" in welcome.capabilities:
+        await _named(conversation, "resource", "resources/list", "resources")
+        await _named(conversation, "resource template", "resources/templates/list", "resourceTemplates")
+    if "prompts" in welcome.capabilities:
+        await _named(conversation, "prompt", "prompts/list", "prompts")
+
+
+async def _tools(conversation: Conversation, server: str) -> None:
+    texts = await _list(conversation, "tools/list", "tools")
+    for text in texts:
+        tool: ListedTool = convert(text, ListedTool)
+        facts = f"tool {shown(tool.name)}: {_size(tool.input_schema)} bytes of input schema"
+        if tool.output_schema is not None:
+            facts += f", {_size(tool.output_schema)} of output schema"
+        if bare := undescribed(tool):
+            facts += f"; without a description: {listed(bare)}"
+        faults = list(faults_of(tool, server))
+        conversation.note("; ".join([facts, *faults]), "warn" if faults else "ok")
+    total = f"{len(texts)} tools, {sum(map(_size, texts))} bytes as a host reads them"
+    if len(texts) > MAX_TOOLS:
+        conversation.note(f"{total}; OpenAI and Copilot take {MAX_TOOLS} of all servers together", "warn")
+    else:
+        conversation.note(total)
+
+
+async def _named(conversation: Conversation, kind: str, method: str, member: str) -> None:
+    for text in await _list(conversation, method, member):
+        one: _Named = convert(text, _Named)
+        if one.description:
+            conversation.note(f"{kind} {shown(one.address)}")
+        else:
+            conversation.note(f"{kind} {shown(one.address)}: no description", "warn")
+
+
+async def _list(conversation: Conversation, method: str, member: str) -> list[Any]:  # Any: JSON
+    """All pages of a list."""
+    found: list[Any] = []
+    params: dict[str, str] = {}
+    for _ in range(_MAX_PAGES):
+        page = await conversation.ask(method, params, type=dict[str, Any])
+        found += page.get(member, [])
+        if not page.get("nextCursor"):
+            break
+        params = {"cursor": page["nextCursor"]}
+    return found
+
+
+def _size(value: Any) -> int:  # Any: JSON
+    return len(msgspec.json.encode(value))
+
+
+SCRIPT: Final = Script(HELLO, talk)

@@ -1,0 +1,139 @@
+"""Editors that count in UTF-16 may send half a surrogate pair: the document stays what the editor has."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from discreet import Context, Service
+from discreet.daemon.daemon import Daemon
+from discreet.daemon.host import Host
+from discreet.daemon.settings import Settings
+from discreet.framing.transports.memory import memory_pair
+
+pytestmark = pytest.mark.anyio
+
+
+def note(method: str, params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": method, "params": params}
+
+
+def opened(uri: str, text: str) -> dict[str, Any]:
+    return note("textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "x", "version": 1, "text": text}})
+
+
+def changed(uri: str, *changes: tuple[int, int, str], version: int = 2) -> dict[str, Any]:
+    given = [
+        {"range": {"start": {"line": 0, "character": start}, "end": {"line": 0, "character": end}}, "text": text}
+        for start, end, text in changes
+    ]
+    return note("textDocument/didChange", {"textDocument": {"uri": uri, "version": version}, "contentChanges": given})
+
+
+def language(seen: list[Any] | None = None) -> Service:
+    service = Service("texts", dialect="lsp")
+
+    @service.notification("textDocument/didChange")
+    async def change(params: dict[str, Any], /) -> None:
+        if seen is not None:
+            seen.extend(one["text"] for one in params["contentChanges"])
+
+    @service.query
+    async def text(ctx: Context, uri: str) -> str:
+        return ctx.documents[uri].text
+
+    @service.query
+    async def ask(ctx: Context) -> str:
+        return await ctx.request("window/name", type=str)
+
+    return service
+
+
+async def test_a_change_of_half_a_pair_leaves_the_text_that_the_editor_has(serving: Any) -> None:
+    seen: list[Any] = []
+    async with serving(language(seen)) as wire:
+        await wire.call("initialize", {"capabilities": {}})
+        await wire.send(opened("a", "x😀y"), changed("a", (2, 3, "\ude01")))
+        assert (await wire.call("texts/text", {"uri": "a"}))["result"] == "x😁y"
+        await wire.send(changed("a", (2, 3, "")))
+        assert (await wire.call("texts/text", {"uri": "a"}))["result"] == "x\ufffdy"
+        await wire.send(changed("a", (2, 2, "\ude02")))
+        assert (await wire.call("texts/text", {"uri": "a"}))["result"] == "x😂y"
+        assert seen == ["\ufffd", "", "\ufffd"]
+
+
+async def test_a_document_may_come_with_half_a_pair(serving: Any) -> None:
+    async with serving(language()) as wire:
+        await wire.call("initialize", {"capabilities": {}})
+        await wire.send(opened("a\udc00", "\ud83d!\\ud83d"), changed("a\udc00", (1, 1, "\ude00")))
+        assert (await wire.call("texts/text", {"uri": "a\ufffd"}))["result"] == "😀!\\ud83d"
+        assert (await wire.call("texts/text", {"uri": "a\ud800"}))["result"] == "😀!\\ud83d"
+
+
+async def test_cells_of_notebooks_keep_half_a_pair_too_and_their_metadata_none(serving: Any) -> None:
+    async with serving(language()) as wire:
+        await wire.call("initialize", {"capabilities": {}})
+        metadata = {"text": "\ud800", "list": ["\udc00"]}
+        book = {"uri": "nb", "notebookType": "j", "version": 1, "metadata": metadata, "cells": []}
+        cells = [{"uri": "c", "languageId": "x", "version": 1, "text": "\ud83d"}]
+        await wire.send(note("notebookDocument/didOpen", {"notebookDocument": book, "cellTextDocuments": cells}))
+        change = {"document": {"uri": "c", "version": 2}, "changes": [changed("c", (1, 1, "\ude00"))["params"]]}
+        change["changes"] = change["changes"][0]["contentChanges"]
+        params = {"notebookDocument": {"uri": "nb", "version": 2}, "change": {"cells": {"textContent": [change]}}}
+        await wire.send(note("notebookDocument/didChange", params))
+        assert (await wire.call("texts/text", {"uri": "c"}))["result"] == "😀"
+        documents = wire.daemon.connection.context_host.documents
+        assert documents.notebooks["nb"].metadata == {"text": "\ufffd", "list": ["\ufffd"]}
+        assert wire.daemon.connection.state().session
+
+
+async def test_half_a_pair_outlives_a_reload(serving: Any) -> None:
+    async with serving(language()) as wire:
+        await wire.call("initialize", {"capabilities": {}})
+        await wire.send(opened("a", "\ud83d"))
+        assert (await wire.call("texts/text", {"uri": "a"}))["result"] == "\ufffd"
+        left = wire.daemon.connection.state()
+    ours, _ = memory_pair()
+    following = Daemon(Host([language()], Settings(), version="2"), ours, state=left)
+    assert following.connection.context_host.documents["a"].exact == "\ud83d"
+
+
+async def test_requests_and_answers_have_u_fffd_for_half_a_pair(serving: Any) -> None:
+    async with serving(language()) as wire:
+        await wire.call("initialize", {"capabilities": {}})
+        unknown = (await wire.call("texts/text", {"uri": 5, "x": "\ud800"}))["error"]
+        assert (unknown["code"], unknown["data"]["param"]) == (-32602, "uri")
+        await wire.send(wire.request("texts/ask"))
+        asked = await wire.receive()
+        await wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": "\ud800 \ud83d\ude00"})
+        assert (await wire.receive())["result"] == "\ufffd 😀"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"jsonrpc":"2.0","id":"\\ud800","method":"texts/text"}',  # its caller would not know the answer
+        b'{"jsonrpc":"2.0","id":1,"method":"texts/text","params":{"uri":"\xed\xa0\x80"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"texts/text","params":{"uri":"\\ud8"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"texts/text","params":{"uri":"\\ud8zz"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"texts/text","params":{"uri":"\\ud800"}',
+    ],
+)
+async def test_what_is_no_json_otherwise_is_a_parse_error_still(serving: Any, body: bytes) -> None:
+    async with serving(language()) as wire:
+        await wire.call("initialize", {"capabilities": {}})
+        await wire.send(body, json.dumps(wire.request("texts/ask")).encode())
+        assert (await wire.receive())["error"]["code"] == -32700
+
+
+async def test_the_other_dialects_refuse_half_a_pair(serving: Any) -> None:
+    service = Service("texts")
+
+    @service.query
+    async def text(uri: str) -> str:
+        return uri
+
+    async with serving(service) as wire:
+        assert (await wire.call("texts/text", {"uri": "\ud800"}))["error"]["code"] == -32700

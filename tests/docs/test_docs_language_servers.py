@@ -1,0 +1,64 @@
+"""The page on language servers: its programs work, and its tables name what there is."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet import lsp
+from discreet.testing import in_memory
+
+PAGE = (Path(__file__).parents[2] / "docs" / "language-servers.md").read_text(encoding="utf-8")
+PROGRAMS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+URI = "file:///notes.txt"
+
+
+def names(heading: str) -> set[str]:
+    """The identifiers in the first cells of a section's table."""
+    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    cells = "\n".join(re.findall(r"^\| (.+?) \|", section, re.MULTILINE))
+    return set(re.findall(r"`(?:await |async with )?(\w+)", cells))
+
+
+def public(owner: type) -> set[str]:
+    return {name for name in dir(owner) if not name.startswith("_")}
+
+
+@pytest.mark.anyio
+async def test_the_programs_make_one_server_that_does_what_the_page_says() -> None:
+    def index() -> list[list[Any]]:
+        return [[], []]
+
+    page: dict[str, Any] = {"__name__": "words", "index": index, "AsyncIterator": AsyncIterator}
+    for program in PROGRAMS:
+        exec(program, page)
+    async with in_memory(page["words"]) as peer:
+        hello = {"processId": None, "rootUri": None, "capabilities": {}}
+        announced = (await peer.call("initialize", hello))["capabilities"]
+        assert announced["completionProvider"] == {"triggerCharacters": ["#"]}
+        assert announced["executeCommandProvider"] == {"commands": ["words.count"]}
+        item = {"uri": URI, "languageId": "plaintext", "version": 1, "text": "rose and rose TODO"}
+        await peer.notify("textDocument/didOpen", {"textDocument": item})
+        at = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 1}}
+        assert (await peer.call("textDocument/hover", at))["contents"] == "2 times"
+        assert [word["label"] for word in await peer.call("textDocument/completion", at)] == ["TODO"]
+        run = {"command": "words.count", "arguments": [URI]}
+        assert await peer.call("workspace/executeCommand", run) == 1
+        assert await peer.call("workspace/symbol", {"query": ""}) == []
+
+
+def test_what_the_editor_and_a_document_have_is_there_and_nothing_else() -> None:
+    assert names("The editor") - {"method"} == public(lsp.Editor) - {"can"}
+    assert names("Documents") | {"offset_at", "position_at", "word_at"} <= public(lsp.TextDocument)
+
+
+def test_the_settings_of_helix_are_toml() -> None:
+    [text] = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    settings = tomllib.loads(text)
+    [language] = settings["language"]
+    assert language["language-servers"] == list(settings["language-server"])
