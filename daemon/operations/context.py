@@ -111,11 +111,7 @@ class ContextHost(Protocol):
         ...
 
     async def notify_all(self, method: str, params: Iterable[object]) -> None:
-        """Send notifications in an async handler, one for each of `params`. Waits while the client does not read.
-
-        They leave when the handler waits or ends, at the latest, so that they share a write with what comes then.
-        """
-        ...
+        """The same in an async handler, several in one write: when it waits or ends, at the latest."""
 
     def progress_token(self, call: IncomingCall) -> str | int | None:
         """The token with which the call asks for progress; None where it does not."""
