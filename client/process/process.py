@@ -41,7 +41,7 @@ class EndBounds(msgspec.Struct, frozen=True):
 
     eof: float = 3.0
     terminate: float = 2.0
-    kill: float = 1.0
+    kill: float = 5.0
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
