@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -11,11 +11,13 @@ import msgspec
 from ...errors.redaction import scrub_known
 from ..logs import log, parse_level
 from ..operations.access import Identity
-from ..operations.context import Context
+from ..operations.context import ClientInfo, Context
 from ..operations.service import Service
 from ..operations.spec import OperationSpec
-from .handshake import Hello, Watcher, add_initialize
+from .handshake import ServerInfo, add_initialize, client_info, run_initializers
 from .identity_cache import IdentityCache
+
+PROTOCOL_VERSION = "2.0"
 
 SHUTDOWN_MESSAGE = "Shutting down gracefully"
 
@@ -37,7 +39,7 @@ class LogLevel(enum.Enum):
         return None if level is None else cls(level)
 
 
-class Life(Watcher, Protocol):
+class Life(Protocol):
     """What a client may do to the daemon that it speaks to."""
 
     def begin_shutdown(self) -> None: ...
@@ -45,15 +47,39 @@ class Life(Watcher, Protocol):
         """End soon, with status 1 where it `failed`."""
         ...
 
+    def watch_client(self, pid: int) -> None:
+        """End when this process has ended."""
+        ...
 
-class Surface(Hello, Protocol):
+
+class Surface(Protocol):
     """What a client sees of the daemon."""
 
     version: str
 
+    @property
+    def server_info(self) -> ServerInfo: ...
+
+    @property
+    def initializers(self) -> Sequence[OperationSpec]:
+        """What the services run when the client says hello, in the order of declaration."""
+        ...
+
+    def capabilities(self) -> dict[str, Any]: ...
+
+    def meet(self, client: ClientInfo) -> None:
+        """Keep what the client says of itself."""
+        ...
+
     def methods(self, identity: Identity | None) -> Iterable[OperationSpec]:
         """Everything that this caller may call."""
         ...
+
+
+class InitializeResult(msgspec.Struct, frozen=True, rename="camel"):
+    server_info: ServerInfo
+    protocol_version: str
+    capabilities: dict[str, Any]  # the daemon's own and what the services declare
 
 
 class Version(msgspec.Struct, frozen=True):
@@ -94,7 +120,7 @@ def builtins(surface: Surface, life: Life) -> Service:
 
 
 def _add_handshakes(service: Service, surface: Surface, life: Life) -> None:
-    add_initialize(service, surface, life)
+    _add_initialize(service, surface, life)
 
     @service.query(inline=True)
     def initialized(**params: Any) -> None:
@@ -108,6 +134,23 @@ def _add_handshakes(service: Service, surface: Surface, life: Life) -> None:
     def version() -> Version:
         """Tell the daemon's version (SemVer)."""
         return Version(surface.version)
+
+
+def _add_initialize(service: Service, surface: Surface, life: Life) -> None:
+    def initialize(**params: Any) -> InitializeResult:  # Any: editors send whatever LSP holds
+        """Say who the server is and what it can do. Takes LSP's params; no handshake is required."""
+        pid = params.get("processId")
+        if type(pid) is int:
+            life.watch_client(pid)
+        surface.meet(client_info(params, PROTOCOL_VERSION))
+        return InitializeResult(surface.server_info, PROTOCOL_VERSION, surface.capabilities())
+
+    async def initialize_after_hooks(ctx: Context, **params: Any) -> InitializeResult:
+        result = initialize(**params)
+        result.capabilities.update(await run_initializers(ctx, surface.initializers, params))
+        return result
+
+    add_initialize(service, surface.initializers, initialize, initialize_after_hooks)
 
 
 def _add_controls(service: Service, life: Life) -> None:

@@ -78,11 +78,11 @@ class AcpSession:
         self._surface = surface
         agent = surface.host.agent.declared
         self._input_modes = None if agent is None else agent.input_modes
-        self.options: Final = AcpOptions() if agent is None else agent.acp
+        self._options: Final = AcpOptions() if agent is None else agent.acp
         saved = decoder_for(_State)(state) if state else _State(ClientInfo(), msgspec.Raw(b"[]"))
         self._client = saved.client
         self._capabilities = capabilities_of(saved.client)
-        self._sessions = Sessions(self.options, bytes(saved.sessions))
+        self._sessions = Sessions(self._options, bytes(saved.sessions))
         self.dialect: Dialect = AcpDialect(self._sessions)
 
     @property
@@ -96,8 +96,8 @@ class AcpSession:
         check_declarations(self._surface.host.catalogue.operations)
         self._surface.meet(self._client)
         service = Service("")
-        add_hello(service, self, self._surface)
-        add_choices(service, self.options, self._sessions)
+        add_hello(service, self._surface, options=self._options, meet=self._meet)
+        add_choices(service, self._options, self._sessions)
         self._add_sessions(service)
         self._add_prompts(service)
         self._add_list(service)
@@ -106,8 +106,7 @@ class AcpSession:
     def state(self) -> bytes:
         return msgspec.json.encode(_State(self._client, msgspec.Raw(self._sessions.save())))
 
-    def meet(self, client: ClientInfo) -> None:
-        """Keep what the client says of itself. Raises `FailureError(InvalidParams)`."""
+    def _meet(self, client: ClientInfo) -> None:
         self._capabilities = capabilities_of(client)
         self._client = client
         self._surface.meet(client)
@@ -122,8 +121,8 @@ class AcpSession:
             self._announce_commands(ctx, session)
             return wire.NewSessionResponse(
                 session_id=session.record.id,
-                modes=modes_of(self.options, session.record),
-                config_options=config_of(self.options, session.record),
+                modes=modes_of(self._options, session.record),
+                config_options=config_of(self._options, session.record),
             )
 
         @service.mutation("session/load", timeout=None, errors=[SessionNotFound, TooManySessions, *AGENT_ERRORS])
@@ -131,8 +130,8 @@ class AcpSession:
             """Open a session of before, and tell all that was said in it."""
             session = await self._reopen(ctx, params, replay=True)
             return wire.LoadSessionResponse(
-                modes=modes_of(self.options, session.record),
-                config_options=config_of(self.options, session.record),
+                modes=modes_of(self._options, session.record),
+                config_options=config_of(self._options, session.record),
             )
 
         @service.mutation("session/resume", timeout=None, errors=[SessionNotFound, TooManySessions])
@@ -140,8 +139,8 @@ class AcpSession:
             """Open a session of before."""
             session = await self._reopen(ctx, params, replay=False)
             return wire.ResumeSessionResponse(
-                modes=modes_of(self.options, session.record),
-                config_options=config_of(self.options, session.record),
+                modes=modes_of(self._options, session.record),
+                config_options=config_of(self._options, session.record),
             )
 
         @service.mutation("session/close", inline=True, errors=[SessionNotFound])
@@ -185,7 +184,7 @@ class AcpSession:
         if self._input_modes is None:
             commands = skill_commands(self._surface.host.offered(ctx))
         else:
-            commands = commands_of(self.options)
+            commands = commands_of(self._options)
         if not commands:
             return
         update = told.AvailableCommandsUpdate(available_commands=commands)
@@ -224,7 +223,7 @@ class AcpSession:
             host,
             self._surface.host.agent.spawn,
             partial(
-                TurnEditor, session.record, host, self._capabilities, frozenset(mode.id for mode in self.options.modes)
+                TurnEditor, session.record, host, self._capabilities, frozenset(mode.id for mode in self._options.modes)
             ),
         )
         session.turn = turn
