@@ -346,7 +346,7 @@ class Context:
     async def request(self, method: str, params: object = None, *, type: Any = Any, timeout: float = 30.0) -> Any:
         """Ask the client something and return its result as `type`, waiting at most `timeout` seconds.
 
-        Raises `ClientRefused` with the client's error, and `TimeoutError`.
+        Raises `ClientRefused` with the client's error (in MCP UNAVAILABLE once the input has ended), and `TimeoutError`.
         """
         return self._decode(await self._host.ask(method, {} if params is None else params, timeout), type)
 

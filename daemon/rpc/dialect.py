@@ -6,7 +6,7 @@ own) is in `dialects/`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
@@ -86,6 +86,11 @@ class Dialect:
     guarded: ClassVar[bool] = False
     """Whether `receive` wants to see every call."""
 
+    @property
+    def batches(self) -> bool:
+        """Whether a message may be an array of messages. Each of them is then answered by itself."""
+        return False
+
     def receive(self, call: Call) -> Failure | Ignored | None:
         """Look at a call before anything else does, in the order of arrival: None lets it pass. Only where `guarded`."""
 
@@ -116,11 +121,22 @@ class Dialect:
     asks: bool = True
     """Whether the client answers requests of ours."""
 
+    gives_up_requests: ClassVar[bool] = False
+    """Whether requests of ours are refused as soon as the input has ended. Else who waits for an answer is answered for when the
+    drain window closes, as whatever else runs."""
+
     def close(self) -> None:
         """The client has gone: give back what is held for it."""
 
     def drain(self) -> None:
         """The daemon is about to end: what only waits may end now."""
+
+    def hand_over(self) -> None:
+        """Another program is about to go on with the session: what only waits may end now, unanswered."""
+
+    def open_calls(self) -> Iterable[Call]:
+        """Calls that a program before this one has left unanswered so: to be taken as if they came now."""
+        return ()
 
     def encode_cancel(self, request_id: int) -> bytes:
         """The message that cancels a request of ours."""
