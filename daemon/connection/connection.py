@@ -102,7 +102,7 @@ class Connection:
         )
         self._client_requests = ClientRequests(self.writer, self.on_progress, state.asked)
         self._notices = Notices(self.writer, host.scheduler.threads, host.memory)
-        self._backlog: Backlog[Request] = Backlog(self.writer, host.scheduler.kinds)
+        self._backlog: Backlog[Request] = Backlog(self.writer)
         self._speaks: DialectName | None = state.dialect or (None if host.dialect == "auto" else host.dialect)
         if self._speaks is None:
             check_declarations(self)
