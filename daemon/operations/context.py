@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
 from types import MappingProxyType
@@ -109,6 +109,9 @@ class ContextHost(Protocol):
     def notify(self, method: str, params: object) -> Sending:
         """Send a notification from any thread."""
         ...
+
+    async def notify_all(self, method: str, params: Iterable[object]) -> None:
+        """The same in an async handler, several in one write: when it waits or ends, at the latest."""
 
     def progress_token(self, call: IncomingCall) -> str | int | None:
         """The token with which the call asks for progress; None where it does not."""

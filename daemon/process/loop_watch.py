@@ -12,7 +12,7 @@ from collections.abc import Callable
 from os.path import basename
 from time import monotonic
 from types import FrameType
-from typing import Final, TypeAlias, final
+from typing import Final, final
 
 from ..logs import log
 
@@ -26,9 +26,6 @@ MAX_FRAMES: Final = 16
 
 _MARKERS: Final = ("run_now", "in_context")
 """The functions of this package that mark steps: the frames outside of theirs are the loop's."""
-
-Step: TypeAlias = tuple[str, float]
-"""The operation's name, and when its handler began to run."""
 
 
 @final
@@ -44,47 +41,61 @@ class LoopWatch:
         self._seconds = seconds
         self._start_thread = start_thread or _start_thread
         self._looking = seconds is None
-        self._step: Step | None = None
-        self._last = 0.0
-        self._told = False
-        self._thread = 0
+        self._method: str | None = None
+        self._steps = 0
+        self._blocked_since: float | None = None
+        self._loop_thread = 0
 
-    def enter(self, method: str) -> Step | None:
+    # No clock in these two, which run at every step of every handler: the thread has one.
+
+    def enter(self, method: str) -> str | None:
         """A handler's step begins on the loop, in this thread. Pass what is returned to `leave`."""
-        before, self._step = self._step, (method, monotonic())
+        before, self._method = self._method, method
+        self._steps += 1
         if not self._looking:
             self._look()
         return before
 
-    def leave(self, before: Step | None) -> None:
-        """The step has ended: the handler has returned, or waits. `before` is the step that it was part of."""
-        assert self._step is not None
-        method, self._last = self._step
-        self._step = before
-        if self._told:
-            self._told = False
-            log.warning("loop.resumed", method=method, seconds=round(monotonic() - self._last, 3))
+    def leave(self, before: str | None) -> None:
+        """The step has ended: the handler has returned, or waits. `before` is the operation that this was a step of."""
+        if self._blocked_since is not None:
+            seconds, self._blocked_since = round(monotonic() - self._blocked_since, 2), None
+            log.warning("loop.resumed", method=self._method, seconds=seconds)
+        self._method = before
+        self._steps += 1
 
     def _look(self) -> None:
         self._looking = True
-        self._thread = threading.get_ident()
+        self._loop_thread = threading.get_ident()
         try:
             self._start_thread(self._watch)
         except RuntimeError:  # the system has no thread: the next step tries again
             self._looking = False
 
     def _watch(self) -> None:
+        while self._looking:
+            seen = self._watch_until_idle()
+            self._looking = False
+            if self._steps != seen:  # one that came since did not start a thread
+                self._looking = True
+
+    def _watch_until_idle(self) -> int:
+        """Look until there is no step for a while; how many there were."""
         assert self._seconds is not None
-        pause = threading.Event()
-        while self._step is not None or monotonic() < self._last + LINGER_SECONDS:
+        pause, seen, since = threading.Event(), self._steps, monotonic()
+        while self._method is not None or monotonic() - since < LINGER_SECONDS:
             pause.wait(self._seconds / LOOKS)
-            step = self._step
-            if step is not None and not self._told and monotonic() - step[1] >= self._seconds:
-                at = _stack(sys._current_frames().get(self._thread))
-                if step is self._step:  # so the frames are this step's
-                    self._told = True
-                    log.warning("loop.blocked", method=step[0], seconds=self._seconds, at=at)
-        self._looking = False
+            if self._steps != seen:
+                seen, since = self._steps, monotonic()
+            elif self._method is not None and self._blocked_since is None and monotonic() - since >= self._seconds:
+                self._tell(seen, self._method, since)
+        return seen
+
+    def _tell(self, seen: int, method: str, since: float) -> None:
+        at = _stack(sys._current_frames().get(self._loop_thread))
+        if seen == self._steps:  # so the frames are this step's
+            self._blocked_since = since
+            log.warning("loop.blocked", method=method, seconds=self._seconds, at=at)
 
 
 def _start_thread(run: Callable[[], None]) -> None:
