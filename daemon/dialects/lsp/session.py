@@ -17,7 +17,7 @@ from ...operations.context import ClientRefused, Context
 from ...operations.service import Service
 from ...operations.spec import Forward, OperationSpec
 from ...services.builtins import Life
-from ...services.handshake import client_info, run_initializers
+from ...services.handshake import add_initialize, client_info, run_initializers
 from ..surface import Surface
 from .capabilities import Announcement, announcement, command_of, has_capability
 from .dialect import LspDialect
@@ -108,23 +108,16 @@ class LspSession:
 
     def _add_initialize(self, service: Service) -> None:
         hooks = self._surface.initializers
-        if not hooks:  # then it is answered before any event loop is loaded
 
-            @service.query(inline=True)
-            def initialize(params: dict[str, Any] | list[Any] | None, /) -> dict[str, Any]:
-                """Say what the server can do."""
-                self._meet(params)
-                return self._result({})
-
-            return
-
-        @service.query("initialize", errors=list(dict.fromkeys(error for hook in hooks for error in hook.errors)))
-        async def initialize_services(ctx: Context, params: dict[str, Any] | list[Any] | None, /) -> dict[str, Any]:
+        def initialize(params: dict[str, Any] | list[Any] | None, /) -> dict[str, Any]:
             """Say what the server can do."""
+            self._meet(params)
+            return self._result({})
+
+        async def initialize_after_hooks(ctx: Context, params: dict[str, Any] | list[Any] | None, /) -> dict[str, Any]:
             return self._result(await run_initializers(ctx, hooks, self._meet(params)))
 
-        spec = service.operations[-1]
-        service.operations[-1] = msgspec.structs.replace(spec, uses=frozenset(hook.name for hook in hooks))
+        add_initialize(service, hooks, initialize, initialize_after_hooks)
 
     def _meet(self, given: dict[str, Any] | list[Any] | None) -> dict[str, Any]:
         params = _read_hello(given)

@@ -16,16 +16,12 @@ from ...logs import log
 from ...rpc import envelope
 from ...rpc.dialect import IGNORED, Dialect, Events, Ignored
 from ...rpc.envelope import Call, Rendering
-from .era import NEWEST_LEGACY, Meta, is_own, meta_of
+from .era import LEVELS, NEWEST_LEGACY, Meta, is_own, meta_of
 from .tool_calls import ToolEvents, ToolRendering
 
 MAX_TOKENS: Final = 4096
 """Progress tokens that are remembered: more than requests run at a time."""
 
-_LEVELS: Final = {
-    name: rank
-    for rank, name in enumerate(("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"))
-}
 _NOTIFICATIONS: Final = frozenset({"notifications/initialized", "notifications/roots/list_changed"})
 
 Guard: TypeAlias = Callable[[str, Meta | None], Failure | None]
@@ -135,7 +131,7 @@ class McpDialect(Dialect):
     def encode_log(self, rendering: Rendering | None, level: str, data: object) -> bytes | None:
         era = getattr(rendering, "era", None)
         least = era.log_level if era is not None and era.modern else self.log_level
-        if least is None or _LEVELS[level] < _LEVELS[least]:
+        if least is None or LEVELS.index(level) < LEVELS.index(least):
             return None
         return envelope.encode_notification(self.log_method, _LogMessage(level, data))
 

@@ -61,7 +61,7 @@ def add_resources(service: Service, state: McpState) -> None:
     @service.query("resources/list", inline=True)
     def list_resources(ctx: Context, params: ListParams, /) -> Raw:
         """List the resources that the caller may read."""
-        items, following = page(shown(ctx, templates=False), params.cursor, "cursor")
+        items, following = page(shown(ctx, templates=False), params.cursor)
         resources = [shared.Resource(uri=offer.uri, **_described(spec, offer)) for spec, offer in items]
         result = legacy.ListResourcesResult(resources=resources, next_cursor=following)
         return state.write(result, params.meta, ttl_ms=TTL_MS)
@@ -69,7 +69,7 @@ def add_resources(service: Service, state: McpState) -> None:
     @service.query("resources/templates/list", inline=True)
     def list_templates(ctx: Context, params: ListParams, /) -> Raw:
         """List the templates of resources that the caller may read."""
-        items, following = page(shown(ctx, templates=True), params.cursor, "cursor")
+        items, following = page(shown(ctx, templates=True), params.cursor)
         templates = [
             shared.ResourceTemplate(uri_template=offer.uri, **_described(spec, offer)) for spec, offer in items
         ]
@@ -81,7 +81,7 @@ def add_resources(service: Service, state: McpState) -> None:
         """Read a resource."""
         era = state.era(params.meta)
         spec, offer, values = _find(state, params.uri, era)
-        given = arguments_of(values, lambda name: name not in json_params(spec))
+        given = arguments_of(values, json_params(spec))
         rendering = ResourceRendering(params.uri, spec, offer, era, state)
         return forward(state, spec.name, Raw(msgspec.json.encode(given)), "uri", rendering, params)
 
