@@ -14,6 +14,8 @@ from ...framing.channel import Channel
 from ...framing.events import FrameLimits
 from ...framing.parser import parser_for
 from ...lazy import anyio
+from ..dialects.client_connection import DaemonControl
+from ..dialects.handshake import ServerInfo
 from ..dialects.session import Session, check_declarations, dialect_of, open_session
 from ..dispatch.backlog import STRETCH, Backlog
 from ..dispatch.dispatcher import Dispatcher
@@ -24,8 +26,6 @@ from ..logs import log
 from ..operations.registry import Registry
 from ..process.reexec import NEW_CONNECTION, ConnectionState
 from ..rpc.request_log import note_timeout
-from ..services.builtins import Life
-from ..services.handshake import ServerInfo
 from .client_requests import ClientRequests
 from .context_host import ClientContextHost
 from .notices import Notices
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ..rpc.envelope import Call
 
 
-class Owner(Life, Protocol):
+class Owner(DaemonControl, Protocol):
     """Runs the connection, and receives its events."""
 
     def on_output_lost(self, cause: BaseException | None) -> None:

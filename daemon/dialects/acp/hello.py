@@ -12,14 +12,14 @@ from ....errors.failures import InvalidParams
 from ....errors.type_building import convert
 from ...operations.context import ClientInfo, Context
 from ...operations.service import Service
-from ...services.handshake import add_initialize, checked, run_initializers
+from ..handshake import add_initialize, checked, run_initializers
 from .errors import AuthenticationFailed
 from .generated import methods_of_agents as wire
 from .generated.tables import PROTOCOL_VERSION
 
 if TYPE_CHECKING:
     from ...agents.acp_options import AcpOptions
-    from ..surface import Surface
+    from ..client_connection import ClientConnection
 
 _JSON_MODES = ("application/json",)
 """What an agent takes whose skills are the operations."""
@@ -55,7 +55,9 @@ def capabilities_of(client: ClientInfo) -> wire.ClientCapabilities:
     return capabilities
 
 
-def add_hello(service: Service, surface: Surface, *, options: AcpOptions, meet: Callable[[ClientInfo], None]) -> None:
+def add_hello(
+    service: Service, connection: ClientConnection, *, options: AcpOptions, meet: Callable[[ClientInfo], None]
+) -> None:
     """Add `initialize` and `authenticate`. `meet` keeps what the client says of itself, or raises
     `FailureError(InvalidParams)`.
     """
@@ -63,14 +65,14 @@ def add_hello(service: Service, surface: Surface, *, options: AcpOptions, meet: 
     def initialize(params: InitializeParams, /) -> wire.InitializeResponse:
         """Say who the agent is and what it can do."""
         meet(params.client)
-        return _answer(surface)
+        return _answer(connection)
 
     async def initialize_after_hooks(ctx: Context, params: InitializeParams, /) -> wire.InitializeResponse:
         answer = initialize(params)
-        await run_initializers(ctx, surface.initializers, msgspec.to_builtins(params))
+        await run_initializers(ctx, connection.initializers, msgspec.to_builtins(params))
         return answer
 
-    add_initialize(service, surface.initializers, initialize, initialize_after_hooks)
+    add_initialize(service, connection.initializers, initialize, initialize_after_hooks)
     _add_authenticate(service, options)
 
 
@@ -89,10 +91,10 @@ def _add_authenticate(service: Service, options: AcpOptions) -> None:
         return wire.AuthenticateResponse()
 
 
-def _answer(surface: Surface) -> wire.InitializeResponse:
-    agents = surface.host.agent
+def _answer(connection: ClientConnection) -> wire.InitializeResponse:
+    agents = connection.host.agent
     agent = agents.declared
-    name, version = surface.server_info.name, surface.server_info.version
+    name, version = connection.server_info.name, connection.server_info.version
     if agent is not None:
         name, version = agent.card.name, agent.card.version
     auth = () if agent is None else agent.acp.auth_methods

@@ -45,10 +45,8 @@ if TYPE_CHECKING:
     from ....errors.failures import Failure
     from ...agents.requests import Caller
     from ...agents.service.request_handler import RequestHandler
-    from ...documents.store import Documents
     from ...rpc.dialect import Dialect
-    from ...services.builtins import Life
-    from ..surface import Surface
+    from ..client_connection import ClientConnection
 
 MAX_PROMPTS: Final = 1024
 """Prompts that may run at the same time, of all clients; others wait."""
@@ -74,9 +72,9 @@ class _State(msgspec.Struct, frozen=True):
 class AcpSession:
     """One per connection."""
 
-    def __init__(self, surface: Surface, life: Life, state: bytes = b"") -> None:
-        self._surface = surface
-        agent = surface.host.agent.declared
+    def __init__(self, connection: ClientConnection, state: bytes = b"") -> None:
+        self._connection = connection
+        agent = connection.host.agent.declared
         self._input_modes = None if agent is None else agent.input_modes
         self._options: Final = AcpOptions() if agent is None else agent.acp
         saved = decoder_for(_State)(state) if state else _State(ClientInfo(), msgspec.Raw(b"[]"))
@@ -84,19 +82,13 @@ class AcpSession:
         self._capabilities = capabilities_of(saved.client)
         self._sessions = Sessions(self._options, bytes(saved.sessions))
         self.dialect: Dialect = AcpDialect(self._sessions)
-
-    @property
-    def documents(self) -> Documents:
-        """ACP has none."""
-        from ...documents.store import Documents  # late: nobody asks for it here
-
-        return Documents()
+        self.documents: Final = None
 
     def services(self) -> Iterable[Service]:
-        check_declarations(self._surface.host.catalogue.operations)
-        self._surface.meet(self._client)
+        check_declarations(self._connection.host.catalogue.operations)
+        self._connection.meet(self._client)
         service = Service("")
-        add_hello(service, self._surface, options=self._options, meet=self._meet)
+        add_hello(service, self._connection, options=self._options, meet=self._meet)
         add_choices(service, self._options, self._sessions)
         self._add_sessions(service)
         self._add_prompts(service)
@@ -109,7 +101,7 @@ class AcpSession:
     def _meet(self, client: ClientInfo) -> None:
         self._capabilities = capabilities_of(client)
         self._client = client
-        self._surface.meet(client)
+        self._connection.meet(client)
 
     # -- sessions ----------------------------------------------------------------------------------------------
 
@@ -182,18 +174,18 @@ class AcpSession:
     def _announce_commands(self, ctx: Context, session: OpenSession) -> None:
         """Tell the commands after the answer, which leaves before anything else of the loop runs."""
         if self._input_modes is None:
-            commands = skill_commands(self._surface.host.offered(ctx))
+            commands = skill_commands(self._connection.host.offered(ctx))
         else:
             commands = commands_of(self._options)
         if not commands:
             return
         update = told.AvailableCommandsUpdate(available_commands=commands)
-        host, session_id = self._surface.context_host, session.record.id
+        host, session_id = self._connection.context_host, session.record.id
 
         async def tell() -> None:
             await host.notify("session/update", told.SessionNotification(session_id=session_id, update=update))
 
-        self._surface.host.agent.spawn(tell)
+        self._connection.host.agent.spawn(tell)
 
     # -- prompts -----------------------------------------------------------------------------------------------
 
@@ -217,11 +209,11 @@ class AcpSession:
             return told.StopReason.CANCELLED
         if session.turn is not None:
             raise FailureError(PROMPT_RUNNING)
-        host = self._surface.context_host
+        host = self._connection.context_host
         turn = PromptTurn(
             params.session_id,
             host,
-            self._surface.host.agent.spawn,
+            self._connection.host.agent.spawn,
             partial(
                 TurnEditor, session.record, host, self._capabilities, frozenset(mode.id for mode in self._options.modes)
             ),
@@ -270,7 +262,7 @@ class AcpSession:
     ) -> AbstractAsyncContextManager[tuple[RequestHandler, Caller]]:
         from ...agents.versions.v10 import V10  # late: the agent's service loads with the first call
 
-        return self._surface.host.agent.pipeline.call(ctx, V10, task_id=task_id)
+        return self._connection.host.agent.pipeline.call(ctx, V10, task_id=task_id)
 
 
 async def _waiting(handler: RequestHandler, caller: Caller, task_id: str | None) -> str | None:

@@ -16,9 +16,8 @@ from ...logs import log
 from ...operations.context import ClientRefused, Context
 from ...operations.service import Service
 from ...operations.spec import Forward, OperationSpec
-from ...services.builtins import Life
-from ...services.handshake import add_initialize, client_info, run_initializers
-from ..surface import Surface
+from ..client_connection import ClientConnection, DaemonControl
+from ..handshake import add_initialize, client_info, run_initializers
 from .capabilities import Announcement, announcement, command_of, has_capability
 from .dialect import LspDialect
 
@@ -52,17 +51,17 @@ class _Hello(msgspec.Struct, rename="camel"):
 class LspSession:
     """The session of one client."""
 
-    def __init__(self, surface: Surface, life: Life, state: bytes = b"") -> None:
-        self._surface = surface
-        self._life = life
-        self._specs = surface.host.catalogue.operations
+    def __init__(self, connection: ClientConnection, control: DaemonControl, state: bytes = b"") -> None:
+        self._connection = connection
+        self._control = control
+        self._specs = connection.host.catalogue.operations
         self._announcement: Announcement = announcement(self._specs)
         self._commands = {command_of(spec): spec for spec in self._specs if spec.command}
         self.documents: Final = Documents()
         self.dialect: Final = LspDialect(
             self.documents,
             frozenset(spec.name for spec in self._specs),
-            surface.host.memory,
+            connection.host.memory,
             self._on_initialized,
             self._cancel_progress,
         )
@@ -82,7 +81,7 @@ class LspSession:
         @service.notification("exit", inline=True)
         def leave() -> None:
             """End the server: with status 0 after `shutdown`, else 1."""
-            self._life.exit(failed=self.dialect.state != "shutdown")
+            self._control.exit(failed=self.dialect.state != "shutdown")
 
         @service.notification("$/setTrace", inline=True)
         def set_trace(params: dict[str, Any], /) -> None:
@@ -102,12 +101,12 @@ class LspSession:
     def state(self) -> bytes:
         from .handover import write  # late: only a reload asks
 
-        return write(self._surface.context_host.client, self.documents, self.dialect.state, self._registered)
+        return write(self._connection.context_host.client, self.documents, self.dialect.state, self._registered)
 
     # -- the handshake -----------------------------------------------------------------------------------------
 
     def _add_initialize(self, service: Service) -> None:
-        hooks = self._surface.initializers
+        hooks = self._connection.initializers
 
         def initialize(params: dict[str, Any] | list[Any] | None, /) -> dict[str, Any]:
             """Say what the server can do."""
@@ -123,9 +122,9 @@ class LspSession:
         params = _read_hello(given)
         pid = params.get("processId")
         if pid is not None:
-            self._life.watch_client(int(pid))
+            self._control.watch_client(int(pid))
         client = client_info(params, VERSION)
-        self._surface.meet(client)
+        self._connection.meet(client)
         self.documents.encoding = chosen_encoding(client.capabilities)
         return params
 
@@ -133,14 +132,14 @@ class LspSession:
         self.dialect.state = "initialized"
         capabilities = {
             **self._announcement.capabilities,
-            **self._surface.host.announced(),
+            **self._connection.host.announced(),
             **added,
             "positionEncoding": self.documents.encoding,
         }
-        return {"capabilities": capabilities, "serverInfo": self._surface.server_info}
+        return {"capabilities": capabilities, "serverInfo": self._connection.server_info}
 
     def _cancel_progress(self, token: str | int) -> None:
-        cancel = self._surface.context_host.progress_cancels.get(token)
+        cancel = self._connection.context_host.progress_cancels.get(token)
         if cancel is not None:
             cancel()
 
@@ -150,7 +149,7 @@ class LspSession:
 
     def _register(self, before: dict[str, bytes]) -> None:
         """Register what has no server capability, where the client can. `before` is what a program before this one did."""
-        can = self._surface.context_host.client.capabilities
+        can = self._connection.context_host.client.capabilities
         now = {
             one.method: msgspec.json.encode(one.options)
             for one in self._announcement.registrations
@@ -164,7 +163,7 @@ class LspSession:
             if before.get(method) != options
         ]
         if gone or new:
-            self._surface.host.spawn(lambda: self._ask_to_register(gone, new))
+            self._connection.host.spawn(lambda: self._ask_to_register(gone, new))
 
     async def _ask_to_register(self, gone: list[dict[str, Any]], new: list[dict[str, Any]]) -> None:
         if gone:
@@ -174,7 +173,7 @@ class LspSession:
 
     async def _ask(self, method: str, params: dict[str, Any], about: list[dict[str, Any]]) -> None:
         try:
-            await self._surface.context_host.ask(method, params, REGISTER_SECONDS)
+            await self._connection.context_host.ask(method, params, REGISTER_SECONDS)
         except (ClientRefused, TimeoutError) as exc:
             log.warning("registration.refused", methods=[one["method"] for one in about], error=str(exc))
 
@@ -184,7 +183,7 @@ class LspSession:
 
         kept = read(state)
         info = {"clientInfo": {"name": kept.name, "version": kept.version}, "capabilities": kept.capabilities}
-        self._surface.meet(client_info(info, VERSION))
+        self._connection.meet(client_info(info, VERSION))
         kept.restore(self.documents)
         self.dialect.state = "new" if kept.state == "initializing" else kept.state
         self.dialect.count()

@@ -13,7 +13,7 @@ from ....errors.redaction import scrub_known
 from ...offers import Prompt, Resource
 from ...operations.context import Context
 from ...operations.service import Service
-from ...services.handshake import add_initialize, client_info, run_initializers
+from ..handshake import add_initialize, client_info, run_initializers
 from .era import NEWEST_LEGACY, SUPPORTED, Params
 from .generated import legacy, modern, shared
 from .generated.revisions import LEGACY_REVISIONS
@@ -77,10 +77,10 @@ def _add_initialize(service: Service, state: McpState) -> None:
 
     async def initialize_after_hooks(ctx: Context, params: dict[str, Any], /) -> dict[str, Any]:
         result = initialize(params)
-        result["capabilities"].update(await run_initializers(ctx, state.surface.initializers, params))
+        result["capabilities"].update(await run_initializers(ctx, state.connection.initializers, params))
         return result
 
-    add_initialize(service, state.surface.initializers, initialize, initialize_after_hooks)
+    add_initialize(service, state.connection.initializers, initialize, initialize_after_hooks)
 
 
 def _capabilities(state: McpState) -> dict[str, Any]:  # Any: structs of either era have the same members

@@ -18,7 +18,7 @@ from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
 from ...rpc import envelope
 from ...rpc.envelope import Call
-from ..surface import Surface
+from ..client_connection import ClientConnection
 from .asking.questions import Questions
 from .asking.seal import Seal
 from .dialect import McpDialect
@@ -31,7 +31,7 @@ from .tools import tool_name, tools_of
 if TYPE_CHECKING:
     from ....errors.failures import Failure
     from ...operations.context import Context
-    from ...services.handshake import ServerInfo
+    from ..handshake import ServerInfo
 
 MAX_SUBSCRIBED: Final = 1024
 """Resources that a legacy client may have subscribed to, and that one request may listen to."""
@@ -67,9 +67,9 @@ class McpState:
     Raises `DeclarationError` for operations that MCP can't offer.
     """
 
-    def __init__(self, surface: Surface) -> None:
-        self.surface = surface
-        self.host = surface.host
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
+        self.host = connection.host
         self.dialect = McpDialect(self._refusal)
         self.dialect.subscribers = self._updates
         self.dialect.on_drain = self._end_listeners
@@ -107,7 +107,7 @@ class McpState:
 
     @property
     def server(self) -> ServerInfo:
-        return self.surface.server_info
+        return self.connection.server_info
 
     # -- eras --------------------------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class McpState:
 
     def _know(self, client: ClientInfo) -> None:
         self.client = client
-        self.surface.meet(client)
+        self.connection.meet(client)
 
     def _refusal(self, method: str, meta: Meta | None) -> Failure | None:
         modern = meta is not None and meta.protocol_version is not None
@@ -217,7 +217,7 @@ class McpState:
             "prompts": wanted.prompts_list_changed,
         }
         for kind in (kind for kind, is_wanted in kinds.items() if is_wanted):
-            self.surface.context_host.notify(f"notifications/{kind}/list_changed", members)
+            self.connection.context_host.notify(f"notifications/{kind}/list_changed", members)
 
     def save(self) -> bytes:
         return msgspec.json.encode(

@@ -14,11 +14,11 @@ from discreet import Service
 from discreet.daemon.connection.connection import Connection
 from discreet.daemon.connection.reader import Reader
 from discreet.daemon.connection.writer import Writer
+from discreet.daemon.dialects.plain import builtins
 from discreet.daemon.dispatch.responder import Responder
 from discreet.daemon.host import Host
 from discreet.daemon.rpc.dialect import PLAIN
 from discreet.daemon.rpc.envelope import Call
-from discreet.daemon.services.builtins import builtins
 from discreet.daemon.services.discovery import discovery, rpc_discovery
 from discreet.daemon.settings import Settings
 from discreet.framing.channel import Channel
