@@ -17,6 +17,7 @@ from ...rpc import envelope
 from ...rpc.dialect import IGNORED, Dialect, Events, Ignored
 from ...rpc.envelope import Call, Rendering
 from .era import LEVELS, NEWEST_LEGACY, Meta, is_own, meta_of
+from .subscriptions import Subscriptions
 from .tool_calls import ToolEvents, ToolRendering
 
 MAX_TOKENS: Final = 4096
@@ -55,17 +56,13 @@ class McpDialect(Dialect):
     log_method: ClassVar[str] = "notifications/message"
     update_method: ClassVar[str] = "notifications/resources/updated"
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: Guard, subscriptions: Subscriptions) -> None:
         self._guard = guard
+        self._subscriptions = subscriptions
         self._progress: dict[str | int, float] = {}
         self.log_level: str | None = "info"
         """The least severe level that legacy clients get; None: no log messages."""
         self.revision = NEWEST_LEGACY
-        self.subscribers: Callable[[str], Sequence[bytes]] = lambda _: ()
-        """From the URI of a resource to the messages that tell of its change."""
-        self.on_drain: Callable[[], None] = lambda: None
-        self.on_hand_over: Callable[[], None] = lambda: None
-        self.left_open: Callable[[], Iterable[Call]] = lambda: ()
 
     @property
     def batches(self) -> bool:
@@ -136,16 +133,16 @@ class McpDialect(Dialect):
         return envelope.encode_notification(self.log_method, _LogMessage(level, data))
 
     def drain(self) -> None:
-        self.on_drain()
+        self._subscriptions.end()
 
     def hand_over(self) -> None:
-        self.on_hand_over()
+        self._subscriptions.leave()
 
     def open_calls(self) -> Iterable[Call]:
-        return self.left_open()
+        return self._subscriptions.take_left_calls()
 
     def encode_updates(self, uri: str) -> Sequence[bytes]:
-        return self.subscribers(uri)
+        return self._subscriptions.encode_updates(uri)
 
 
 def _progress_of(token: str | int, value: object, last: float) -> _Progress | None:
