@@ -26,18 +26,9 @@ from discreet.framing.encoder import encode_frame
 from discreet.framing.events import FrameLimits
 from discreet.framing.parser import parser_for
 from discreet.framing.transports.memory import memory_pair
+from support.owners import Alone
 
 Serving = Callable[..., AbstractAsyncContextManager[Any]]
-
-
-class Alone:
-    """Runs the connection; a client may ask for the end, which does not come here."""
-
-    def on_output_lost(self, cause: BaseException | None) -> None: ...
-    def on_progress(self) -> None: ...
-    def begin_shutdown(self) -> None: ...
-    def exit(self) -> None: ...
-    def watch_client(self, pid: int) -> None: ...
 
 
 _host = Host([Service("app")], Settings(framing="newline"), version="1")
