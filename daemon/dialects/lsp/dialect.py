@@ -81,7 +81,6 @@ class LspDialect(Dialect):
     """
 
     name: ClassVar[DialectName] = "lsp"
-    guarded: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from ...rpc import envelope
 from ...rpc.dialect import IGNORED, Dialect, Events, Ignored
 from ...rpc.envelope import Call, Rendering
 from .era import LEVELS, NEWEST_LEGACY, Meta, is_own, meta_of
-from .subscriptions import Subscriptions
+from .subscriptions import UPDATED, Subscriptions
 from .tool_calls import ToolEvents, ToolRendering
 
 MAX_TOKENS: Final = 4096
@@ -49,12 +49,11 @@ class McpDialect(Dialect):
     cancellations: ClassVar[Mapping[str, str]] = {"notifications/cancelled": "requestId"}
     unanswered: ClassVar[tuple[type[Failure], ...]] = (Cancelled,)
     named: ClassVar[bool] = False
-    guarded: ClassVar[bool] = True
     gives_up_requests: ClassVar[bool] = True
 
     progress_method: ClassVar[str] = "notifications/progress"
     log_method: ClassVar[str] = "notifications/message"
-    update_method: ClassVar[str] = "notifications/resources/updated"
+    update_method: ClassVar[str] = UPDATED
 
     def __init__(self, guard: Guard, subscriptions: Subscriptions) -> None:
         self._guard = guard

@@ -26,6 +26,7 @@ MAX_SUBSCRIBED: Final = 1024
 MAX_URI_LENGTH: Final = 8 * 1024
 """Characters of the URI that is subscribed to."""
 
+UPDATED: Final = "notifications/resources/updated"
 SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
 
 
@@ -90,4 +91,4 @@ class Subscriptions:
 
 
 def _updated(uri: str, members: dict[str, Any]) -> bytes:  # Any: JSON
-    return envelope.encode_notification("notifications/resources/updated", {"uri": uri, **members})
+    return envelope.encode_notification(UPDATED, {"uri": uri, **members})
