@@ -68,8 +68,7 @@ class Scheduler:
         self._groups = ConcurrencyGroups()
         self._present: Counter[str] = Counter()
         self._streams = 0
-        self._pumping = False
-        self._progressed = False
+        self._pumping = self._progressed = False
         self._deadlines = Deadlines(lambda request: self._end_late(request, TimedOut()))
         self._starvation = StarvationWatch(self._groups, lambda request: self._end_late(request, Overloaded()))
         self._loop = HandlerLoop(watch, self.flush)
@@ -365,10 +364,13 @@ class Scheduler:
         return request.ended_by or self.run_now(request.spec, request.call, self._context(request))
 
     def run_now(self, spec: OperationSpec, call: Call, context: Context) -> Outcome:
-        """Run a handler that is no coroutine on the loop, at once."""
-        before = self._loop.watch.enter(spec.name)
+        """Run a handler that is no coroutine, on the loop."""
+        watch = self._loop.watch
+        before, watch.step = watch.step, (spec.name,)
+        if watch.asleep:
+            watch.look()
         outcome = execution.run(spec, call, context)
-        self._loop.watch.leave(before)
+        watch.step = before
         return outcome
 
     async def _perform_in_task(self, request: Request) -> None:

@@ -32,70 +32,51 @@ _MARKERS: Final = ("run_now", "in_context")
 class LoopWatch:
     """One per event loop. A step of more than `seconds` is logged, once; with None nothing is watched.
 
+    Who runs a handler sets `step` to a new tuple of the operation's name, calls `look()` if the watch is `asleep`, and sets
+    `step` back afterwards. These are plain attributes, because this happens at every step of every handler.
+
     `start_thread` starts a function in a thread of its own, or raises `RuntimeError`.
     """
 
     def __init__(
         self, seconds: float | None, *, start_thread: Callable[[Callable[[], None]], object] | None = None
     ) -> None:
+        self.step: tuple[str] | None = None
+        self.asleep = seconds is not None
         self._seconds = seconds
         self._start_thread = start_thread or _start_thread
-        self._looking = seconds is None
-        self._method: str | None = None
-        self._steps = 0
-        self._blocked_since: float | None = None
         self._loop_thread = 0
 
-    # No clock in these two, which run at every step of every handler: the thread has one.
-
-    def enter(self, method: str) -> str | None:
-        """A handler's step begins on the loop, in this thread. Pass what is returned to `leave`."""
-        before, self._method = self._method, method
-        self._steps += 1
-        if not self._looking:
-            self._look()
-        return before
-
-    def leave(self, before: str | None) -> None:
-        """The step has ended: the handler has returned, or waits. `before` is the operation that this was a step of."""
-        if self._blocked_since is not None:
-            seconds, self._blocked_since = round(monotonic() - self._blocked_since, 2), None
-            log.warning("loop.resumed", method=self._method, seconds=seconds)
-        self._method = before
-        self._steps += 1
-
-    def _look(self) -> None:
-        self._looking = True
+    def look(self) -> None:
+        """Look at the steps from now on, until there are none for a while. Called in the loop's thread."""
+        self.asleep = False
         self._loop_thread = threading.get_ident()
         try:
             self._start_thread(self._watch)
         except RuntimeError:  # the system has no thread: the next step tries again
-            self._looking = False
+            self.asleep = True
 
     def _watch(self) -> None:
-        while self._looking:
-            seen = self._watch_until_idle()
-            self._looking = False
-            if self._steps != seen:  # one that came since did not start a thread
-                self._looking = True
-
-    def _watch_until_idle(self) -> int:
-        """Look until there is no step for a while; how many there were."""
         assert self._seconds is not None
-        pause, seen, since = threading.Event(), self._steps, monotonic()
-        while self._method is not None or monotonic() - since < LINGER_SECONDS:
+        pause = threading.Event()
+        seen, since, told = self.step, monotonic(), False
+        while seen is not None or monotonic() - since < LINGER_SECONDS:
             pause.wait(self._seconds / LOOKS)
-            if self._steps != seen:
-                seen, since = self._steps, monotonic()
-            elif self._method is not None and self._blocked_since is None and monotonic() - since >= self._seconds:
-                self._tell(seen, self._method, since)
-        return seen
+            step = self.step
+            if step is not seen:
+                if told and seen is not None:
+                    log.warning("loop.resumed", method=seen[0], seconds=round(monotonic() - since, 2))
+                seen, since, told = step, monotonic(), False
+            elif step is not None and not told and monotonic() - since >= self._seconds:
+                told = self._tell(step)
+        self.asleep = True  # a step that began just now may go unwatched; the next one is not
 
-    def _tell(self, seen: int, method: str, since: float) -> None:
+    def _tell(self, step: tuple[str]) -> bool:
         at = _stack(sys._current_frames().get(self._loop_thread))
-        if seen == self._steps:  # so the frames are this step's
-            self._blocked_since = since
-            log.warning("loop.blocked", method=method, seconds=self._seconds, at=at)
+        if step is not self.step:  # the frames are of another step
+            return False
+        log.warning("loop.blocked", method=step[0], seconds=self._seconds, at=at)
+        return True
 
 
 def _start_thread(run: Callable[[], None]) -> None:

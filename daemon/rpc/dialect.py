@@ -83,6 +83,9 @@ class Dialect:
     named: ClassVar[bool] = True
     """Whether operations are called by their names, and not only through methods of the dialect."""
 
+    mends_surrogates: ClassVar[bool] = False
+    """Whether the escape of an unpaired surrogate is read as U+FFFD: programs in JavaScript write such texts."""
+
     asks: bool = True
     """Whether the client answers requests of ours."""
 
@@ -100,7 +103,7 @@ class Dialect:
 
     def read_again(self, body: bytes) -> Message | None:
         """The message that stands in a body which is no JSON, strictly speaking; None where that is to be refused."""
-        return None
+        return envelope.decode_mended(body) if self.mends_surrogates else None
 
     def encode_failure(self, call_id: bytes, failure: Failure) -> bytes:
         """The response that answers the request of this id (a JSON text) with a failure."""

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from ...errors.failures import Failure, InvalidRequest, ParseFailure
-from .text import encoding_failure, parse_failure, scan_envelope
+from .text import encoding_failure, parse_failure, scan_envelope, without_unpaired
 
 NULL_ID: Final = b"null"
 
@@ -256,6 +256,17 @@ def _too_deep(body: bytes) -> Message:
     if scan.id[0] in _STARTS_NO_ID:
         return Refused(NULL_ID, InvalidRequest("invalid-id-type"))
     return Reply(scan.id, None, None) if is_reply else Refused(scan.id, InvalidRequest("malformed-envelope"))
+
+
+def decode_mended(body: bytes) -> Message | None:
+    """The message in a body that is no JSON for want of the other halves of surrogate pairs: each half becomes U+FFFD.
+
+    None for any other body, and for a request whose id holds one: its caller would not know the answer.
+    """
+    mended = without_unpaired(body)
+    message = None if mended is None else decode(mended)
+    unknown = isinstance(message, Call) and rb"\ufffd" in (message.id or b"")
+    return None if unknown or isinstance(message, NoJson) else message
 
 
 def encode_result(call_id: bytes, result: bytes) -> bytes:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from ....errors.type_building import decoder_for
 from ...documents.store import Documents, NotebookDocument
 from ...documents.text import PositionEncoding
 from ...operations.context import ClientInfo
@@ -54,4 +55,4 @@ def write(client: ClientInfo, documents: Documents, state: State, registered: di
 
 
 def read(state: bytes) -> Kept:
-    return msgspec.json.decode(state, type=Kept)
+    return decoder_for(Kept)(state)

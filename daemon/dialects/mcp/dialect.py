@@ -49,6 +49,7 @@ class McpDialect(Dialect):
     cancellations: ClassVar[Mapping[str, str]] = {"notifications/cancelled": "requestId"}
     unanswered: ClassVar[tuple[type[Failure], ...]] = (Cancelled,)
     named: ClassVar[bool] = False
+    mends_surrogates: ClassVar[bool] = True
     gives_up_requests: ClassVar[bool] = True
 
     progress_method: ClassVar[str] = "notifications/progress"
