@@ -43,4 +43,4 @@ async def test_no_message_of_an_editor_is_a_fault_of_the_agent(serving: Any) -> 
             messages = samples(METHODS, "clientToAgent", (methods_of_agents, prompts), right)
             codes = await exchange(wire, messages, ("session/close", {"sessionId": session}))
         assert logged.names() == []
-    assert set(codes) == {0, -32602, -32600, -32601, -32002, -32700}
+    assert set(codes) == {0, -32602, -32600, -32601, -32002}

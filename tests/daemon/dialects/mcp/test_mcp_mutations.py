@@ -36,7 +36,7 @@ async def test_no_message_of_a_legacy_host_is_a_fault_of_the_server(serving: Any
         async with serving(shop, **MCP) as wire:
             codes = await exchange(wire, messages, ("ping", {}))
         assert logged.names() == []
-    assert set(codes) == {0, -32602, -32600, -32601, -32002, -32700}
+    assert set(codes) == {0, -32602, -32600, -32601, -32002}
 
 
 async def test_no_message_of_a_modern_host_is_a_fault_of_the_server(serving: Any, shop: Service) -> None:
@@ -52,4 +52,4 @@ async def test_no_message_of_a_modern_host_is_a_fault_of_the_server(serving: Any
         async with serving(shop, **MCP) as wire:
             codes = await exchange(wire, messages, ("server/discover", {"_meta": META}))
         assert logged.names() == []
-    assert set(codes) == {0, -32602, -32600, -32022, -32700}
+    assert set(codes) == {0, -32602, -32600, -32022}
