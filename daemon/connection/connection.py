@@ -253,7 +253,7 @@ class Connection:
             framing=self._channel.framing,
             asked=self._client_requests.last,
             dialect=self._speaks,
-            session=self._session.state(),
+            session=self._session.save(),
         )
 
     # -- what the scheduler and the built-in methods ask for ---------------------------------------------------

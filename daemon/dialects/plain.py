@@ -82,7 +82,7 @@ class PlainSession:
     def services(self) -> Iterable[Service]:
         return [builtins(self._connection, self._control)]
 
-    def state(self) -> bytes:
+    def save(self) -> bytes:
         return b""
 
 

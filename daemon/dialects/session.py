@@ -33,13 +33,13 @@ class Session(Protocol):
         """The methods of this connection alone, beside those of the hosted services. Raises `DeclarationError`."""
         ...
 
-    def state(self) -> bytes:
+    def save(self) -> bytes:
         """What the next program needs to go on with the session, after a reload."""
         ...
 
 
 def open_session(
-    name: DialectName, connection: ClientConnection, control: DaemonControl, state: bytes = b""
+    name: DialectName, connection: ClientConnection, control: DaemonControl, saved: bytes = b""
 ) -> Session:
     """Begin a session in this dialect, or go on with one that a program before this one left. Raises `DeclarationError`."""
     match name:
@@ -50,15 +50,15 @@ def open_session(
         case "lsp":
             from .lsp.session import LspSession
 
-            return LspSession(connection, control, state)
+            return LspSession(connection, control, saved)
         case "mcp":
             from .mcp.session import McpSession
 
-            return McpSession(connection, state)
+            return McpSession(connection, saved)
         case "acp":
             from .acp.session import AcpSession
 
-            return AcpSession(connection, state)
+            return AcpSession(connection, saved)
         case _:
             assert_never(name)
 

@@ -61,7 +61,7 @@ PROMPT_RUNNING: Final[Failure] = DomainFailure(
 )
 
 
-class _State(msgspec.Struct, frozen=True):
+class _Saved(msgspec.Struct, frozen=True):
     """What the next program needs to go on."""
 
     client: ClientInfo
@@ -72,15 +72,15 @@ class _State(msgspec.Struct, frozen=True):
 class AcpSession:
     """One per connection."""
 
-    def __init__(self, connection: ClientConnection, state: bytes = b"") -> None:
+    def __init__(self, connection: ClientConnection, saved: bytes = b"") -> None:
         self._connection = connection
         agent = connection.host.agent.declared
         self._input_modes = None if agent is None else agent.input_modes
         self._options: Final = AcpOptions() if agent is None else agent.acp
-        saved = decoder_for(_State)(state) if state else _State(ClientInfo(), msgspec.Raw(b"[]"))
-        self._client = saved.client
-        self._capabilities = capabilities_of(saved.client)
-        self._sessions = Sessions(self._options, bytes(saved.sessions))
+        last = decoder_for(_Saved)(saved) if saved else _Saved(ClientInfo(), msgspec.Raw(b"[]"))
+        self._client = last.client
+        self._capabilities = capabilities_of(last.client)
+        self._sessions = Sessions(self._options, bytes(last.sessions))
         self.dialect: Dialect = AcpDialect(self._sessions)
         self.documents: Final = None
 
@@ -95,8 +95,8 @@ class AcpSession:
         self._add_list(service)
         return [service]
 
-    def state(self) -> bytes:
-        return msgspec.json.encode(_State(self._client, msgspec.Raw(self._sessions.save())))
+    def save(self) -> bytes:
+        return msgspec.json.encode(_Saved(self._client, msgspec.Raw(self._sessions.save())))
 
     def _meet(self, client: ClientInfo) -> None:
         self._capabilities = capabilities_of(client)

@@ -40,7 +40,7 @@ class _Capabilities(msgspec.Struct):
     general: _General | None = None
 
 
-class _Hello(msgspec.Struct, rename="camel"):
+class _InitializeParams(msgspec.Struct, rename="camel"):
     """What the server itself needs of `initialize`. Nothing else is checked: editors send what they like."""
 
     process_id: int | None = None
@@ -51,7 +51,7 @@ class _Hello(msgspec.Struct, rename="camel"):
 class LspSession:
     """The session of one client."""
 
-    def __init__(self, connection: ClientConnection, control: DaemonControl, state: bytes = b"") -> None:
+    def __init__(self, connection: ClientConnection, control: DaemonControl, saved: bytes = b"") -> None:
         self._connection = connection
         self._control = control
         self._specs = connection.host.catalogue.operations
@@ -66,11 +66,11 @@ class LspSession:
             self._cancel_progress,
         )
         self._registered: dict[str, bytes] | None = None
-        self._state = state
+        self._saved = saved
 
     def services(self) -> Iterable[Service]:
-        if self._state:
-            self._restore(self._state)
+        if self._saved:
+            self._restore(self._saved)
         service = Service()
         self._add_initialize(service)
 
@@ -98,7 +98,7 @@ class LspSession:
         service.operations = [_as_needed(spec) for spec in service.operations]
         return [service]
 
-    def state(self) -> bytes:
+    def save(self) -> bytes:
         from .handover import write  # late: only a reload asks
 
         return write(self._connection.context_host.client, self.documents, self.dialect.state, self._registered)
@@ -119,7 +119,7 @@ class LspSession:
         add_initialize(service, hooks, initialize, initialize_after_hooks)
 
     def _meet(self, given: dict[str, Any] | list[Any] | None) -> dict[str, Any]:
-        params = _read_hello(given)
+        params = _read_initialize(given)
         pid = params.get("processId")
         if pid is not None:
             self._control.watch_client(int(pid))
@@ -177,18 +177,18 @@ class LspSession:
         except (ClientRefused, TimeoutError) as exc:
             log.warning("registration.refused", methods=[one["method"] for one in about], error=str(exc))
 
-    def _restore(self, state: bytes) -> None:
+    def _restore(self, saved: bytes) -> None:
         """Go on where the program before this one stopped. What the server announces may have changed: it is registered."""
         from .handover import read  # late: most sessions begin anew
 
-        kept = read(state)
-        info = {"clientInfo": {"name": kept.name, "version": kept.version}, "capabilities": kept.capabilities}
+        last = read(saved)
+        info = {"clientInfo": {"name": last.name, "version": last.version}, "capabilities": last.capabilities}
         self._connection.meet(client_info(info, VERSION))
-        kept.restore(self.documents)
-        self.dialect.state = "new" if kept.state == "initializing" else kept.state
+        last.restore(self.documents)
+        self.dialect.state = "new" if last.state == "initializing" else last.state
         self.dialect.count()
-        if kept.registered is not None:
-            self._register(kept.registered)
+        if last.registered is not None:
+            self._register(last.registered)
 
 
 def _as_needed(spec: OperationSpec) -> OperationSpec:
@@ -197,7 +197,7 @@ def _as_needed(spec: OperationSpec) -> OperationSpec:
     return msgspec.structs.replace(spec, mode="forward") if spec.name == "workspace/executeCommand" else spec
 
 
-def _read_hello(given: dict[str, Any] | list[Any] | None) -> dict[str, Any]:
+def _read_initialize(given: dict[str, Any] | list[Any] | None) -> dict[str, Any]:
     """The params of `initialize`. An empty array counts as an empty object, since that is how clients in Lua write one.
 
     Raises `FailureError(InvalidParams)`.
@@ -210,11 +210,11 @@ def _read_hello(given: dict[str, Any] | list[Any] | None) -> dict[str, Any]:
         elif capabilities == []:
             params["capabilities"] = {}
     try:
-        convert(params, _Hello)
+        convert(params, _InitializeParams)
     except msgspec.ValidationError:
         from ...operations.input_errors import find_input_error  # late: most clients know how to say hello
 
-        raise FailureError(find_input_error(_Hello, msgspec.json.encode(params))) from None
+        raise FailureError(find_input_error(_InitializeParams, msgspec.json.encode(params))) from None
     assert isinstance(params, dict)
     return params
 

@@ -22,7 +22,7 @@ FORWARDS: Final = frozenset({"tools/call", "resources/read", "prompts/get"})
 
 @final
 class McpSession:
-    """Raises `DeclarationError` for operations that MCP can't offer. `saved` is what `state` gave to a program before."""
+    """Raises `DeclarationError` for operations that MCP can't offer. `saved` is what `save` gave to a program before."""
 
     def __init__(self, connection: ClientConnection, saved: bytes = b"") -> None:
         self._saved = saved
@@ -45,5 +45,5 @@ class McpSession:
             self._state.restore(self._saved)
         return [service]
 
-    def state(self) -> bytes:
+    def save(self) -> bytes:
         return self._state.save()
