@@ -32,7 +32,7 @@ from .editor import TurnEditor
 from .errors import SessionNotFound, TooManySessions, check_declarations
 from .generated import methods_of_agents as wire
 from .generated import prompts as told
-from .hello import add_hello, capabilities_of
+from .handshake import add_handshake, capabilities_of
 from .history import CWD, list_sessions, open_task, tasks_of
 from .sessions import OpenSession, Sessions
 from .skills import skill_commands, skill_parts
@@ -88,7 +88,7 @@ class AcpSession:
         check_declarations(self._connection.host.catalogue.operations)
         self._connection.meet(self._client)
         service = Service("")
-        add_hello(service, self._connection, options=self._options, meet=self._meet)
+        add_handshake(service, self._connection, options=self._options, meet=self._meet)
         add_choices(service, self._options, self._sessions)
         self._add_sessions(service)
         self._add_prompts(service)

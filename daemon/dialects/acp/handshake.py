@@ -55,7 +55,7 @@ def capabilities_of(client: ClientInfo) -> wire.ClientCapabilities:
     return capabilities
 
 
-def add_hello(
+def add_handshake(
     service: Service, connection: ClientConnection, *, options: AcpOptions, meet: Callable[[ClientInfo], None]
 ) -> None:
     """Add `initialize` and `authenticate`. `meet` keeps what the client says of itself, or raises
