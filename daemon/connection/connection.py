@@ -79,7 +79,6 @@ class Connection:
         self, host: Host, transport: ByteTransport, owner: Owner, state: ConnectionState = NEW_CONNECTION
     ) -> None:
         settings = host.settings
-        self.version = host.version
         self.host = host
         self._owner = owner
         self._channel = Channel(
@@ -256,7 +255,7 @@ class Connection:
             session=self._session.save(),
         )
 
-    # -- what the scheduler and the built-in methods ask for ---------------------------------------------------
+    # -- what the scheduler and the session ask for -----------------------------------------------------------
 
     def on_progress(self) -> None:
         self._reader.look_again()
@@ -282,13 +281,3 @@ class Connection:
 
     def meet(self, client: ClientInfo) -> None:
         self.context_host.client = client
-
-    def capabilities(self) -> dict[str, Any]:  # JSON
-        """What `initialize` answers with."""
-        return {
-            "cancelRequest": True,
-            "progress": True,
-            "streams": True,
-            "maxMessageBytes": self.host.settings.max_message_bytes,
-            **self.host.announced(),
-        }

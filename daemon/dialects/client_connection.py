@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from ..host import Host
@@ -29,8 +29,6 @@ class DaemonControl(Protocol):
 class ClientConnection(Protocol):
     """The connection, as a session sees it."""
 
-    version: str
-
     @property
     def host(self) -> Host: ...
 
@@ -46,8 +44,6 @@ class ClientConnection(Protocol):
     def initializers(self) -> Sequence[OperationSpec]:
         """What the services run when the client says hello, in the order of declaration."""
         ...
-
-    def capabilities(self) -> dict[str, Any]: ...
 
     def meet(self, client: ClientInfo) -> None:
         """Keep what the client says of itself."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
 
@@ -16,6 +16,9 @@ from ..rpc.dialect import PLAIN, Dialect
 from ..services.identity_cache import IdentityCache
 from .client_connection import ClientConnection, DaemonControl
 from .handshake import ServerInfo, add_initialize, client_info, run_initializers
+
+if TYPE_CHECKING:
+    from ..host import Host
 
 PROTOCOL_VERSION = "2.0"
 
@@ -113,7 +116,7 @@ def _add_handshakes(service: Service, connection: ClientConnection, control: Dae
     @service.query(inline=True)
     def version() -> Version:
         """Tell the daemon's version (SemVer)."""
-        return Version(connection.version)
+        return Version(connection.host.version)
 
 
 def _add_initialize(service: Service, connection: ClientConnection, control: DaemonControl) -> None:
@@ -123,7 +126,7 @@ def _add_initialize(service: Service, connection: ClientConnection, control: Dae
         if type(pid) is int:
             control.watch_client(pid)
         connection.meet(client_info(params, PROTOCOL_VERSION))
-        return InitializeResult(connection.server_info, PROTOCOL_VERSION, connection.capabilities())
+        return InitializeResult(connection.server_info, PROTOCOL_VERSION, _capabilities(connection.host))
 
     async def initialize_after_hooks(ctx: Context, **params: Any) -> InitializeResult:
         result = initialize(**params)
@@ -131,6 +134,16 @@ def _add_initialize(service: Service, connection: ClientConnection, control: Dae
         return result
 
     add_initialize(service, connection.initializers, initialize, initialize_after_hooks)
+
+
+def _capabilities(host: Host) -> dict[str, Any]:
+    return {
+        "cancelRequest": True,
+        "progress": True,
+        "streams": True,
+        "maxMessageBytes": host.settings.max_message_bytes,
+        **host.announced(),
+    }
 
 
 def _add_controls(service: Service, control: DaemonControl) -> None:
