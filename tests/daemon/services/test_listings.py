@@ -20,6 +20,7 @@ from discreet.daemon.services.identity_cache import MAX_IDENTITIES, IdentityCach
 class Catalogue:
     """What there is to list, which is nothing, and how often it was asked for."""
 
+    version = "1"
     initializers = ()
 
     def __init__(self) -> None:
