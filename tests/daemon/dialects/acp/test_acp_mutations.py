@@ -26,6 +26,7 @@ SERVERS = [
 ]
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # what is read and refused is the same on each loop
 async def test_no_message_of_an_editor_is_a_fault_of_the_agent(serving: Any) -> None:
     opening = {"cwd": "/a", "mcpServers": SERVERS, "additionalDirectories": ["/b"]}
     with logged_events("error") as logged:
