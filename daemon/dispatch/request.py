@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 
 from ...errors.failures import Failure
@@ -89,6 +90,7 @@ class Request:
         "place",
         "requester",
         "scope",
+        "since",
         "size",
         "spec",
         "stopped",
@@ -111,6 +113,8 @@ class Request:
         self.backlog = backlog
         self.key = b"" if call.id is None else id_key(call.id)
         self.answered = call.id is None
+        self.since = monotonic()
+        """When it came."""
         self.ended_by: Failure | None = None
         self.limit: float | None = None
         self.deadline: float | None = None
