@@ -175,6 +175,20 @@ def test_a_manager_that_does_not_listen_is_one_line_in_the_log(spawn: Spawn) -> 
     assert child.stderr().count("event=manager.unreachable error=ENOENT") == 1
 
 
+def test_a_reload_is_ready_anew_and_no_import_sees_the_manager(spawn: Spawn, manager: Manager, tmp_path: Path) -> None:
+    seen = '\nwith open("seen", "a") as file:\n    file.write("S" if "NOTIFY_SOCKET" in os.environ else "-")\n'
+    (tmp_path / "app.py").write_text(APP + seen)
+    child = spawn("serve", "./app.py:app", "--reload", env={"NOTIFY_SOCKET": manager.address})
+    assert manager.next() == "READY=1\nSTATUS=serving"
+    assert child.call(1, "version")["id"] == 1
+    (tmp_path / "app.py").write_text(APP + seen + "# changed\n")
+    assert manager.next() == "READY=1\nSTATUS=serving"
+    child.signal(signal.SIGUSR1)  # a new program takes it too
+    assert child.call(2, "app/inherited")["result"] == []
+    assert child.end() == 0
+    assert (tmp_path / "seen").read_text() == "---"  # at the start, in the check, and after the swap
+
+
 # -- sockets that were passed ---------------------------------------------------------------------------------------
 
 
