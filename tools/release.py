@@ -93,7 +93,9 @@ def run(tree: Path, hook: str, epoch: int) -> Path:
     """What a hook of the build backend made in `tree`."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     environ |= {"SOURCE_DATE_EPOCH": str(epoch), "PYTHONHASHSEED": "0"}
-    subprocess.run([sys.executable, "-P", "-c", BUILD, hook, "dist"], cwd=tree, env=environ, stdout=2, umask=0o022, check=True)
+    subprocess.run(
+        [sys.executable, "-P", "-c", BUILD, hook, "dist"], cwd=tree, env=environ, stdout=2, umask=0o022, check=True
+    )
     (made,) = (tree / "dist").iterdir()
     return made
 
