@@ -17,14 +17,14 @@ def activation_fault(stdin: int, environ: Mapping[str, str]) -> str | None:
     systemd passes sockets as descriptor 3 and on, and says so in LISTEN_PID (sd_listen_fds(3)), or as stdin and stdout.
     """
     try:
-        is_socket = stat.S_ISSOCK(os.fstat(stdin).st_mode)
+        status = os.fstat(stdin)
     except OSError:
         return None
-    if is_socket and _listens(stdin):
+    if stat.S_ISSOCK(status.st_mode) and _listens(stdin):
         return (
             "stdin is a listening socket, and one connection is served: have each one accepted (Accept=yes, --accept)"
         )
-    if not is_socket and environ.get("LISTEN_PID") == str(os.getpid()):
+    if environ.get("LISTEN_PID") == str(os.getpid()) and _is_null_device(status):
         return "a socket was passed, but not as stdin and stdout: set StandardInput=socket, or --inetd"
     return None
 
@@ -36,6 +36,14 @@ def service_manager(environ: MutableMapping[str, str]) -> ServiceManager | None:
     from .service_manager import ServiceManager  # late: for daemons that are units
 
     return ServiceManager(environ)
+
+
+def _is_null_device(status: os.stat_result) -> bool:
+    """What systemd makes stdin unless it is told otherwise. With another stdin the app may be whom the socket is for."""
+    try:
+        return os.path.samestat(status, os.stat(os.devnull))
+    except OSError:
+        return False
 
 
 def _listens(fd: int) -> bool:
