@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic
 from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 
 import msgspec
@@ -103,6 +104,7 @@ class Request:
         "pool",
         "requester",
         "scope",
+        "since",
         "size",
         "spec",
         "stopped",
@@ -125,6 +127,8 @@ class Request:
         self.backlog = backlog
         self.key = b"" if call.id is None else id_key(call.id)
         self.answered = call.id is None
+        self.since = monotonic()
+        """When it came."""
         self.ended_by: Failure | None = None
         self.limit: float | None = None
         self.deadline: float | None = None
