@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, final
 
@@ -111,6 +112,7 @@ class AcpSession:
             """Open a session."""
             session = self._open(new_id(), params)
             self._announce_commands(ctx, session)
+            self._connection.host.agent.spawn(self._load_service)
             return wire.NewSessionResponse(
                 session_id=session.record.id,
                 modes=modes_of(self._options, session.record),
@@ -263,6 +265,13 @@ class AcpSession:
         from ...agents.versions.v10 import V10  # late: the agent's service loads with the first call
 
         return self._connection.host.agent.pipeline.call(ctx, V10, task_id=task_id)
+
+    async def _load_service(self) -> None:
+        """Load the agent's service after the answer, while the user writes: it would hold up the first prompt."""
+        from ...agents.versions import v10  # noqa: F401 - late, as above
+
+        with suppress(Exception):  # what goes wrong, the first prompt is told
+            _ = self._connection.host.agent.pipeline
 
 
 async def _waiting(handler: RequestHandler, caller: Caller, task_id: str | None) -> str | None:
