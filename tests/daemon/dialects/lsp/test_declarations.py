@@ -11,6 +11,7 @@ import pytest
 
 from discreet import Context, DeclarationError, Service, lsp
 from discreet.daemon.dialects.lsp.declarations import OWN_METHODS, RUN_COMMAND, check_declaration
+from discreet.daemon.dialects.lsp.generated.names import HOMES
 from discreet.daemon.dialects.lsp.generated.tables import NOTIFICATIONS, REQUESTS
 
 HOVER = "textDocument/hover"
@@ -98,7 +99,11 @@ def test_types_of_ones_own_are_the_authors_business(handler: Callable[..., Any])
 )
 def test_the_types_of_the_meta_model_are_right_for_every_method(method: str) -> None:
     row = {**REQUESTS, **NOTIFICATIONS}[method]
-    result = "SemanticTokensDeltaResult" if method.endswith("/delta") else row.get("result", "None")
+    last = method.rpartition("/")[2]
+    union = {"delta": "SemanticTokensDeltaResult", "symbol": "WorkspaceSymbolResult"}.get(
+        last, f"{last[0].upper()}{last[1:]}Result"
+    )
+    result = f"{union} | None" if union in HOMES and hasattr(lsp, union) else row.get("result", "None")
 
     def handler(params, /): ...
 
