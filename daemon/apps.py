@@ -166,7 +166,8 @@ def _run(load: Callable[[], ModuleType], shown: str, explain: Callable[[str], st
         hint = "; --app-dir . would find it here" if _file_here(missing) else ""
         raise AppError(f"{shown}: its import failed (no module named {missing}{hint})") from exc
     except BaseException as exc:
-        raise AppError(f"{shown}: its import failed ({_scrubbed(exc)})") from exc
+        hint = '; keep serve(…) under `if __name__ == "__main__":`' if isinstance(exc, SystemExit) else ""
+        raise AppError(f"{shown}: its import failed ({_scrubbed(exc)}){hint}") from exc
 
 
 def _not_installed(reference: ModuleReference, missing: str) -> str | None:

@@ -243,7 +243,7 @@ def test_the_framing_is_the_dialects_unless_it_is_named(words: list[str], dialec
     assert (request.dialect, request.framing) == (dialect, framing)
 
 
-CALLS = {"lsp": ["desk/who"], "mcp": ["tools/call", "name=desk_who"], "acp": ["_desk/who"]}
+CALLS = {"lsp": ["desk/who"], "mcp": ["tools/call", "name=desk_who"], "acp": ["session/new", "cwd=/", "mcpServers=[]"]}
 
 
 @pytest.mark.parametrize("name", DIALECTS)
@@ -251,7 +251,7 @@ def test_the_daemon_itself_speaks_the_dialect_that_is_named(name: str, folder: P
     words = CALLS.get(name, ["desk/who"])
     done = run("call", *words, "--app=./desk.py:desk", f"--dialect={name}", cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
-    assert '["parent"]' in done.stdout
+    assert ("sessionId" if name == "acp" else "parent") in done.stdout
 
 
 def test_without_a_dialect_an_operation_is_called_by_its_name_whatever_the_app_declares(tmp_path: Path) -> None:

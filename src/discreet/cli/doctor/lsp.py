@@ -8,9 +8,11 @@ import anyio
 import msgspec
 from msgspec import Struct
 
+from ...client.policies.operation_kinds import ListedOperation
 from ...daemon.dialects.lsp.generated.tables import NOTIFICATIONS, REQUESTS
 from ...errors.type_building import convert
 from ...version import __version__
+from .capability_rules import slips, unknown_members
 from .conversation import Conversation, Implementation, Script, listed, shown
 
 END_SECONDS: Final = 5.0
@@ -86,6 +88,11 @@ async def talk(conversation: Conversation) -> None:
     _note_commands(conversation, announced.get(_COMMANDS))
     for one in registered:
         conversation.note(f"registers {one.method}{_options(one.register_options)}")
+    for fault in unknown_members(announced):
+        conversation.note(fault, "warn")
+    operations = await conversation.ask("services/list", type=list[ListedOperation])
+    for fault in slips(operation.name for operation in operations):
+        conversation.note(fault, "warn")
     if announced.keys() <= _ALWAYS and not registered:
         conversation.note("announces nothing: an editor will send documents and ask nothing", "warn")
     await _end(conversation)
