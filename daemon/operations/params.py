@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from ...errors.type_building import build_decoder, type_info
+from ..offers import Ask
 from .context import Context
 from .decoders import (
     Arguments,
@@ -161,6 +162,8 @@ def _type_of(where: str, func: Callable[..., Any], parameter: _Parameter) -> Any
     except ANNOTATION_ERRORS as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{what} has an annotation that can't be decoded from JSON: {reason}") from error
+    if Ask in getattr(hint, "__metadata__", ()) or isinstance(parameter.default, Ask) or parameter.default is Ask:
+        raise ValueError(f'{what}: a question to the user is written `Annotated[bool, mcp.Ask("Really?")]`')
     return hint
 
 

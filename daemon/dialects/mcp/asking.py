@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
 import msgspec
@@ -81,6 +82,15 @@ _CANNOT_ASK: Final = DomainFailure(
 )
 
 
+def _is_faulty(tool: Tool, arguments: Raw, asked: Collection[str]) -> bool:
+    """Whether the first fault in the arguments is one that no answer of the user's can mend."""
+    try:
+        tool.spec.input.decode(arguments, "arguments")
+    except FailureError as exc:
+        return isinstance(exc.failure, InvalidParams) and exc.failure.param.split(".")[1:2] not in [[n] for n in asked]
+    return False
+
+
 def asking(
     state: McpState, tool: Tool, arguments: Raw, era: Era, responses: dict[str, Answer], sealed: str | None
 ) -> Forward | Raw:
@@ -96,6 +106,8 @@ def asking(
     for name in forms:
         if name in given:
             raise FailureError(InvalidParams(f"arguments.{name}", "no value: the user is asked for it", "a value"))
+    if _is_faulty(tool, arguments, forms):
+        return arguments  # the user is not asked in vain
     if not era.modern:
         params = msgspec.json.encode(Elicit(tool.name, given, era.token))
         return Forward(ELICIT, Raw(params), None, prefix="arguments", progress_token=era.token)
