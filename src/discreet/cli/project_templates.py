@@ -254,7 +254,13 @@ TEMPLATES: Final[Mapping[str, Template]] = {"service": _SERVICE, "lsp": _LSP, "m
 def project(kind: str, name: str) -> dict[str, str]:
     """The texts of the files of a project, by their names."""
     template = TEMPLATES[kind]
-    words = {"ABOUT": template.about, "TRIAL": template.trial, "PAGE": template.page, "FLAGS": flags(kind), "NAME": name}
+    words = {
+        "ABOUT": template.about,
+        "TRIAL": template.trial,
+        "PAGE": template.page,
+        "FLAGS": flags(kind),
+        "NAME": name,
+    }
     texts = {
         "pyproject.toml": PYPROJECT,
         "README.md": README,
