@@ -108,7 +108,7 @@ def test_the_types_of_the_meta_model_are_right_for_every_method(method: str) -> 
     def handler(params, /): ...
 
     handler.__annotations__ = {
-        "params": eval(row.get("params", "dict"), None, _Names()),  # noqa: S307 - our own table
-        "return": eval(result, None, _Names()),  # noqa: S307
+        "params": eval(row.get("params", "dict"), None, _Names()),
+        "return": eval(result, None, _Names()),
     }
     declared(method, handler)
