@@ -28,9 +28,8 @@ def unknown_members(given: Mapping[str, Any], options: str = "ServerCapabilities
         if isinstance(value, dict) and inner:
             kinds = [list(unknown_members(value, each, f"{where}.")) for each in inner]
             yield from min(kinds, key=len)
-        elif not isinstance(value, dict) and {*inner, "bool"} >= {*member["types"]} - {"None"}:
-            if not ("bool" in member["types"] and isinstance(value, bool)):
-                yield f"{where} must be {' | '.join(member['types'])} in LSP"
+        elif {*inner, "bool"} >= {*member["types"]} and not ("bool" in member["types"] and isinstance(value, bool)):
+            yield f"{where} must be {' | '.join(member['types'])} in LSP"
 
 
 def slips(methods: Iterable[str]) -> Iterator[str]:

@@ -105,7 +105,7 @@ def test_the_types_of_the_meta_model_are_right_for_every_method(method: str) -> 
     )
     result = f"{union} | None" if union in HOMES and hasattr(lsp, union) else row.get("result", "None")
 
-    def handler(params, /): ...
+    def handler(params: Any, /) -> Any: ...
 
     handler.__annotations__ = {
         "params": eval(row.get("params", "dict"), None, _Names()),
