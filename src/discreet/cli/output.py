@@ -4,7 +4,7 @@ import os
 import sys
 from typing import Final
 
-from ..daemon.settings import UsageError
+from ..daemon.settings import Resolved, UsageError
 from ..errors.printable import cut, printable
 
 MAX_LINE_CHARACTERS: Final = 8192
@@ -29,6 +29,13 @@ def write_stdout(text: str) -> None:
         raise
     except OSError as exc:
         raise OSError(exc.errno, f"stdout can't be written: {os.strerror(exc.errno or 0)}") from exc
+
+
+def styled(code: str, text: str) -> str:
+    """The text for stdout in a colour of a terminal, as it is elsewhere and if NO_COLOR is set (no-color.org)."""
+    if not text or os.environ.get("NO_COLOR") or sys.stdout is None or not sys.stdout.isatty():
+        return text
+    return f"\x1b[{code}m{text}\x1b[0m"
 
 
 def write_stderr(message: str) -> None:
@@ -65,6 +72,13 @@ def write_file(path: str, content: bytes) -> bool:
         write_stderr(f"--output: {path}: {os.strerror(exc.errno or 0)}")
         return False
     return True
+
+
+def with_warning(found: Resolved) -> Resolved:
+    """Return the settings, after a line on stderr on what a file sets that was merely found, and may not set it."""
+    if found.ignored:
+        write_stderr(found.ignored)
+    return found
 
 
 def discard_stdout() -> None:

@@ -129,7 +129,7 @@ async def test_a_state_that_was_changed_or_is_of_another_call_is_refused(serving
 
 
 async def test_a_state_expires(serving: Any, shop: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.daemon.dialects.mcp.forms.STATE_SECONDS", -1.0)
+    monkeypatch.setattr("discreet.daemon.dialects.mcp.asking.seal.STATE_SECONDS", -1.0)
     async with serving(shop, **MCP) as wire:
         client = McpClient(wire, MODERN)
         state = (await client.call("tools/call", ORDER))["result"]["requestState"]
@@ -202,6 +202,8 @@ def test_a_question_that_is_not_written_as_one_fails_at_the_start() -> None:
     def without_text(sure: Annotated[bool, mcp.Ask]) -> None: ...
     def as_default(sure: bool = mcp.Ask("Sure?")) -> None: ...  # type: ignore[assignment] # the mistake
 
-    for handler in (without_text, as_default):
+    def not_called(folders: Annotated[list[mcp.Root], mcp.Roots]) -> None: ...
+
+    for handler in (without_text, as_default, not_called):
         with pytest.raises(DeclarationError, match=r"mcp\.Ask\(\"Really\?\"\)"):
             Service("shop").mutation(handler)
