@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _MOST_NAMES: Final = 8
 """How many names of a module are listed where the one asked for is not there."""
+_OURS: Final = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
+"""Where discreet itself stands."""
 _MAX_REASON: Final = 200
 """Characters that are shown of what an app's own code raised."""
 
@@ -88,7 +90,7 @@ def hosted_objects(objects: Sequence[object]) -> Hosted:
     services = [found for found in objects if isinstance(found, Service)]
     agents = [found for found in objects if is_agent(found)]
     if others := [found for found in objects if not (isinstance(found, Service) or is_agent(found))]:
-        raise AppError(f"neither a Service nor an Agent but a {type(others[0]).__name__}")
+        raise AppError(f"neither a Service nor an Agent but of type {type(others[0]).__name__}")
     if not objects or len(agents) > 1:
         raise AppError("a daemon hosts one service or more, and at most one agent")
     return Hosted(services, agents[0] if agents else None)
@@ -121,7 +123,7 @@ def _load_one(text: str, app_dir: str | None) -> Service | Agent:
     if isinstance(found, Service) or is_agent(found):
         return found
     kind = type(found).__name__
-    raise AppError(f"{_shown(text)}: neither a Service nor an Agent but a {kind}{_instead(module)}")
+    raise AppError(f"{_shown(text)}: neither a Service nor an Agent but of type {kind}{_instead(module)}")
 
 
 def _instead(module: ModuleType) -> str:
@@ -164,7 +166,8 @@ def _run(load: Callable[[], ModuleType], shown: str, explain: Callable[[str], st
         hint = "; --app-dir . would find it here" if _file_here(missing) else ""
         raise AppError(f"{shown}: its import failed (no module named {missing}{hint})") from exc
     except BaseException as exc:
-        raise AppError(f"{shown}: its import failed ({_scrubbed(exc)})") from exc
+        hint = '; keep serve(…) under `if __name__ == "__main__":`' if isinstance(exc, SystemExit) else ""
+        raise AppError(f"{shown}: its import failed ({_scrubbed(exc)}){hint}") from exc
 
 
 def _not_installed(reference: ModuleReference, missing: str) -> str | None:
@@ -210,10 +213,14 @@ def _scrubbed(exc: BaseException) -> str:
 
 
 def _where(exc: BaseException) -> str:
-    """The line that failed; for a syntax error its own, which names the file in its text already."""
-    trace = exc.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None or isinstance(exc, SyntaxError):
+    """The last line outside discreet on the way to the fault; for a syntax error its own, which its text names already."""
+    if isinstance(exc, SyntaxError):
         return ""
-    return f" at {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+    from traceback import walk_tb  # late: a start that works does without
+
+    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(exc.__traceback__)]
+    others = [frame for frame in frames if not frame[0].startswith((_OURS, "<"))]
+    if not frames:
+        return ""
+    file, line = (others or frames)[-1]
+    return f" at {os.path.basename(file)}:{line}"

@@ -7,7 +7,9 @@ worker threads read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, final
+
+from msgspec import Struct
 
 from .text import Change, PositionEncoding, Text, index_of
 
@@ -15,8 +17,8 @@ DOCUMENT_BYTES: Final = 1024
 """What a document takes beside its lines and its URI, rounded up (CPython, 64 bit)."""
 
 
-class Position(NamedTuple):
-    """A place in a text. Both count from 0; `character` in units of the encoding that was agreed on."""
+class Position(Struct, rename="camel", frozen=True, order=True):
+    """A place in a text: LSP's own struct. Both count from 0; `character` in units of the encoding that was agreed on."""
 
     line: int
     character: int

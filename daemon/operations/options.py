@@ -86,12 +86,16 @@ def check_names(what: str, names: object, example: str) -> None:
             raise ValueError(f"{what} holds {name!r}; a name is not empty, and has no blanks and no control characters")
 
 
-def check_options(options: OperationOptions) -> None:
-    """Checks the options' names too: a misspelt `scopes` would leave an operation open."""
-    known = OperationOptions.__annotations__
-    unknown = options.keys() - known.keys()
+def check_options(options: OperationOptions, *more: str) -> None:
+    """Checks the options' names too: a misspelt `scopes` would leave an operation open. `more` are those beside them."""
+    known = [*more, *OperationOptions.__annotations__]
+    unknown = sorted(options.keys() - set(known))
     if unknown:
-        raise TypeError(f"unknown option {', '.join(sorted(unknown))}; the options are {', '.join(known)}")
+        from difflib import get_close_matches  # late: only errors need it
+
+        near = get_close_matches(unknown[0], known, n=1)
+        hint = f" (nearest: {near[0]})" if near else ""
+        raise TypeError(f"unknown option {', '.join(unknown)}{hint}; the options are {', '.join(known)}")
     given: Mapping[str, object] = options
     for text in given.keys() & _TEXTS:
         check_text(text, given[text])

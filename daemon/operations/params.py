@@ -9,12 +9,13 @@ from __future__ import annotations
 import functools
 import inspect  # msgspec has loaded it already, as it has the other two
 import typing
-from collections.abc import Callable, Iterable
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeAlias, get_args
 
 import msgspec
 
 from ...errors.type_building import build_decoder, type_info
+from ..offers import Asked
 from .context import Context
 from .decoders import (
     Arguments,
@@ -161,7 +162,19 @@ def _type_of(where: str, func: Callable[..., Any], parameter: _Parameter) -> Any
     except ANNOTATION_ERRORS as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{what} has an annotation that can't be decoded from JSON: {reason}") from error
+    marks = get_args(Asked)
+    if (
+        not set(marks).isdisjoint(_classes(hint))
+        or isinstance(parameter.default, marks)
+        or any(parameter.default is mark for mark in marks)
+    ):
+        raise ValueError(f'{what}: what the client is asked is written `Annotated[bool, mcp.Ask("Really?")]`')
     return hint
+
+
+def _classes(hint: Any) -> Iterator[type]:
+    """The classes among what annotates a type."""
+    return (mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, type))
 
 
 def return_type(func: Callable[..., Any]) -> Any:

@@ -37,7 +37,8 @@ class Registry:
             used.update(dict.fromkeys(sorted(service.uses)))
             for spec in service.operations:
                 if spec.name in self._by_name or spec.name in reserved:
-                    duplicates[spec.name] = None
+                    places = [each.source for each in (self._by_name.get(spec.name), spec) if each and each.source]
+                    duplicates[f"{spec.name} ({', '.join(places)})" if places else spec.name] = None
                 self._by_name[spec.name] = spec
         unknown = [name for name in used if name not in self._by_name]
         faults = [

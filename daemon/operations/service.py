@@ -193,7 +193,7 @@ class Service:
 
     def _offer(self, offer: Offer, options: OperationOptions) -> Callable[[Handler], Handler]:
         def register(func: Handler) -> Handler:
-            self._declare("query", "", options)(func)
+            self._declare("query", "", options, *(name for name in offer.__struct_fields__ if name != "uri"))(func)
             spec = self.operations[-1]
             try:
                 check_offer(offer, [name for name in spec.input.names if name not in asks_of(spec.input.type)])
@@ -236,11 +236,11 @@ class Service:
         declare = self._declare("query", name, {"visibility": "internal", "errors": errors})
         return declare if handler is None else declare(handler)
 
-    def _declare(self, kind: OperationKind, given: object, options: OperationOptions) -> Any:
+    def _declare(self, kind: OperationKind, given: object, options: OperationOptions, *more: str) -> Any:
         def register(func: Handler) -> Handler:
             shown = method or _qualified(self.namespace, getattr(func, "__name__", type(func).__name__))
             try:
-                check_options(options)
+                check_options(options, *more)
                 if method and "name" in options:
                     raise TypeError("it is named twice: keep the method or name=, not both")
                 shown = name = method or _qualified(self.namespace, name_of(func, options))

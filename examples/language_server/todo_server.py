@@ -79,7 +79,7 @@ def problems(document: lsp.TextDocument) -> list[lsp.Diagnostic]:
 def places(document: lsp.TextDocument, word: str) -> Iterator[lsp.Range]:
     for found in re.finditer(rf"\b{re.escape(word)}\b", document.text):
         start, end = map(document.position_at, found.span())
-        yield lsp.Range(start=lsp.Position(*start), end=lsp.Position(*end))
+        yield lsp.Range(start, end)
 
 
 if __name__ == "__main__":

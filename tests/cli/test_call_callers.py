@@ -243,10 +243,27 @@ def test_the_framing_is_the_dialects_unless_it_is_named(words: list[str], dialec
     assert (request.dialect, request.framing) == (dialect, framing)
 
 
-def test_the_daemon_itself_speaks_every_dialects_framing(folder: Path) -> None:
-    for name in DIALECTS:
-        done = run("call", "desk/who", "--app=./desk.py:desk", f"--dialect={name}", cwd=folder)
-        assert (done.stdout, done.returncode) == ('["parent"]\n', 0), done.stderr
+CALLS = {"lsp": ["desk/who"], "mcp": ["tools/call", "name=desk_who"], "acp": ["session/new", "cwd=/", "mcpServers=[]"]}
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_the_daemon_itself_speaks_the_dialect_that_is_named(name: str, folder: Path) -> None:
+    words = CALLS.get(name, ["desk/who"])
+    done = run("call", *words, "--app=./desk.py:desk", f"--dialect={name}", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("sessionId" if name == "acp" else "parent") in done.stdout
+
+
+def test_without_a_dialect_an_operation_is_called_by_its_name_whatever_the_app_declares(tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text(
+        'from discreet import Service\napp = Service("tools", dialect="mcp")\n'
+        'app.query(name="one", inline=True)(lambda: 1)\n'
+    )
+    done = run("call", "tools/one", "--app=./tools.py:app", cwd=tmp_path)
+    assert (done.stdout, done.returncode) == ("1\n", 0), done.stderr
+    done = run("call", "tools/one", "--app=./tools.py:app", "--dialect=mcp", cwd=tmp_path)
+    assert done.returncode == 4
+    assert "tools/call name=" in done.stderr
 
 
 def test_the_page_names_every_flag() -> None:

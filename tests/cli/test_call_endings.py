@@ -12,7 +12,6 @@ from typing import IO
 import pytest
 
 from discreet.cli.verbs.generate import add_arguments
-from discreet.client.dialects import DIALECTS
 from discreet.daemon.settings.flags import FlagParser
 from support.programs import environment
 from support.waits import DEADLINE_SECONDS
@@ -89,12 +88,6 @@ def lines(*words: str) -> list[str]:
 def test_a_handshake_that_is_not_answered_in_time_is_a_timeout(folder: Path) -> None:
     done = call(folder, "m", "--dialect=mcp", "--timeout=0.2", *lines("mute"))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (7, "", 1)
-
-
-def test_the_daemon_takes_the_handshake_of_every_dialect_without_a_word(folder: Path) -> None:
-    for dialect in DIALECTS:
-        done = call(folder, "version", f"--dialect={dialect}")
-        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_what_is_no_subscription_is_not_run_where_the_daemon_knows(folder: Path) -> None:

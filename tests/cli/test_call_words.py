@@ -80,7 +80,7 @@ def test_without_a_server_it_is_discreet_serve_with_the_same_framing(monkeypatch
     request = remote_call_of(parsed("m", "--app", "a:b", "--app", "c:d", "--root", "x", "--framing", "newline"))
     assert list(request.command) == [
         *(sys.executable, "-P", "-m", "discreet", "serve", "a:b", "c:d"),
-        *("--framing=newline", "--log-level=error", "--root=x"),
+        *("--dialect=plain", "--framing=newline", "--log-level=error", "--root=x"),
     ]
 
 

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from discreet import lsp
+from discreet.cli.doctor.capability_rules import slips, unknown_members
 from discreet.cli.doctor.checks import Finding
 from discreet.cli.doctor.conversation import converse
 from discreet.cli.doctor.scripts import script_of
@@ -308,3 +309,32 @@ def test_what_the_providers_of_models_refuse_is_named(tool: ListedTool, server: 
 def test_params_of_which_a_model_sees_only_the_name_are_named() -> None:
     schema = {"properties": {"a": {"type": "string"}, "b": {"description": "The other."}}}
     assert undescribed(ListedTool("look", "Look.", schema)) == ["a"]
+
+
+# What LSP does not have
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "line"),
+    [
+        (
+            {"hoverProvidr": True},
+            "hoverProvidr is no member of LSP's ServerCapabilities; nearest: hoverProvider; editors ignore it",
+        ),
+        (
+            {"hoverProvider": {"triggerCharacters": ["#"]}},
+            "hoverProvider.triggerCharacters is no member of LSP's HoverOptions; editors ignore it",
+        ),
+        ({"completionProvider": "yes"}, "completionProvider must be CompletionOptions in LSP"),
+        ({"hoverProvider": True, "completionProvider": {}, "experimental": {"mine": 1}}, ""),
+        ({"textDocumentSync": {"openClose": True, "change": 2}, "positionEncoding": "utf-8"}, ""),
+        ({"semanticTokensProvider": {"legend": {}, "full": {"delta": True}, "range": True}}, ""),
+    ],
+)
+def test_what_is_announced_and_not_lsps_is_named(capabilities: dict[str, Any], line: str) -> None:
+    assert list(unknown_members(capabilities)) == ([line] if line else [])
+
+
+def test_a_method_that_is_nearly_lsps_is_named() -> None:
+    near = "textDocument/hovr is no method of LSP; nearest: textDocument/hover; editors never call it"
+    assert list(slips(["textDocument/hover", "textDocument/hovr", "words/count", "experimental/ssr"])) == [near]

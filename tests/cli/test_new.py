@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -21,10 +22,16 @@ def test_a_new_project_passes_its_tests(tmp_path: Path, kind: str) -> None:
     status, stdout, stderr = new(tmp_path, kind, "shop_server")
     assert (status, stderr) == (0, "")
     assert "cd shop_server" in stdout
+    doctor = stdout.splitlines()[-1].split()
+    assert doctor[:2] == ["discreet", "doctor"]
     made = tmp_path / "shop_server"
     done = finished([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], made)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "NAME" not in "".join(file.read_text(encoding="utf-8") for file in made.iterdir() if file.is_file())
+    report = finished([sys.executable, "-P", "-m", *doctor, "--json"], made)
+    kinds = [each["status"] for each in json.loads(report.stdout)["findings"] if each["check"] == kind]
+    assert set(kinds) <= {"ok"}
+    texts = "".join(file.read_text(encoding="utf-8") for file in made.iterdir() if file.is_file())
+    assert not [word for word in ("NAME", "ABOUT", "TRIAL", "PAGE", "FLAGS") if word in texts]
 
 
 @pytest.mark.parametrize("name", ["1st", "my-server", "class", "json", "../x", "", "é"])

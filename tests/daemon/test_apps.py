@@ -129,7 +129,7 @@ def test_an_identity_provider_is_found_by_the_same_rule(folder: Path) -> None:
         ("./gone.py:svc", "'./gone.py:svc': there is no such file"),
         ("./pkg/none.py:svc", "'./pkg/none.py:svc': there is no such file"),
         ("./shop.py:shop", "'./shop.py:shop': there is no shop; the module has other, svc"),
-        ("./shop.py:number", "neither a Service nor an Agent but a int; the module has other, svc"),
+        ("./shop.py:number", "neither a Service nor an Agent but of type int; the module has other, svc"),
         ("./empty.py:svc", "there is no svc; the module has no Service"),
         ("./a.b.py:svc", "'./a.b.py:svc': a name with a dot can't be imported"),
         ("./msgspec/mod.py:svc", "its package has the name of another module, msgspec"),

@@ -33,6 +33,8 @@ SOURCES = {
     "...structs": ("FrozenWireStruct", "OpenInt", "OpenStr", "StructUnion", "WireStruct"),
 }
 """Where a module finds what it uses, beside the modules next to it."""
+WRITTEN_BY_HAND = {"Position": "....documents.store"}
+"""Structs that stand elsewhere in the tree: the module of each. They are not written, and found where they would be."""
 BUILTINS = {"str", "int", "float", "bool", "list", "dict", "tuple"}
 
 
@@ -115,13 +117,14 @@ class _Module:
 
     def text(self) -> str:
         model = self._model
+        written = model.structures.keys() - WRITTEN_BY_HAND.keys()
         parts = [
             *(
                 self._enumeration(model.enumerations[name])
                 for name in sorted(self._names)
                 if name in model.enumerations
             ),
-            *(self._structure(model.structures[name]) for name in self._in_order() if name in model.structures),
+            *(self._structure(model.structures[name]) for name in self._in_order() if name in written),
             *(self._alias(name) for name in self._in_order() if name in model.aliases),
         ]
         body = "\n\n".join(parts)
@@ -142,6 +145,9 @@ class _Module:
         for module, names in SOURCES.items():
             if used := [name for name in names if name in words]:
                 yield f"from {module} import {', '.join(used)}"
+        for name, module in WRITTEN_BY_HAND.items():
+            if name in self._names:
+                yield f"from {module} import {name}"
         others: dict[str, set[str]] = {}
         for name, module in self._homes.items():
             if module != self._group.module:

@@ -9,18 +9,13 @@ import msgspec
 
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
-from .generated.tables import ERROR_CODES, NOTIFICATIONS, OPTIONS, REQUESTS, Method, Option
+from .declarations import check_declaration
+from .generated.tables import NOTIFICATIONS, OPTIONS, REQUESTS, Method, Option
 
 INCREMENTAL: Final = 2
 """`TextDocumentSyncKind.Incremental`: the client sends changes, which are applied before any handler sees them."""
 
 SYNC: Final[dict[str, Any]] = {"openClose": True, "change": INCREMENTAL}
-RESERVED_NUMBERS: Final = range(-32099, -31999)
-"""LSP 3.17, "Error codes": JSON-RPC's reserved range, in which no new ones may be defined."""
-OWN_METHODS: Final = frozenset({"initialize", "shutdown", "exit", "$/cancelRequest", "$/setTrace"})
-"""Methods that the dialect answers itself."""
-
-RUN_COMMAND: Final = "workspace/executeCommand"
 
 
 class Registration(msgspec.Struct, frozen=True):
@@ -69,31 +64,6 @@ def announcement(specs: Iterable[OperationSpec]) -> Announcement:
 def command_of(spec: OperationSpec) -> str:
     """The identifier under which a client runs this operation as a command."""
     return spec.name.replace("/", ".")
-
-
-def check_declaration(spec: OperationSpec) -> None:
-    """Raises `DeclarationError` for an operation that LSP does not allow."""
-    if spec.name in OWN_METHODS:
-        raise DeclarationError(
-            f"operation {spec.name}: LSP's handshake answers it; see @service.initialize and lifespan"
-        )
-    if spec.name == RUN_COMMAND:
-        raise DeclarationError(
-            f"operation {spec.name}: LSP's session answers it; declare commands with @service.command"
-        )
-    if spec.name in NOTIFICATIONS and spec.kind != "notification":
-        raise DeclarationError(
-            f"operation {spec.name}: it is a notification in LSP; declare it with @service.notification"
-        )
-    if spec.name in REQUESTS and spec.kind == "notification":
-        raise DeclarationError(f"operation {spec.name}: it is a request in LSP; declare it with @service.query")
-    for error in spec.errors:
-        number = error.definition.number
-        if number in RESERVED_NUMBERS and number not in ERROR_CODES.values():
-            raise DeclarationError(
-                f"operation {spec.name}: {error.__name__} has the number {number}, and LSP allows no new ones"
-                f" from {RESERVED_NUMBERS.start} to {RESERVED_NUMBERS.stop - 1}"
-            )
 
 
 def has_capability(capabilities: Mapping[str, Any], path: str) -> bool:

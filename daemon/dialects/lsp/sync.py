@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from ....errors.type_building import convert, decoder_for
-from ...documents.store import Documents, NotebookDocument, Position
-from ...documents.text import shown
+from ...documents.store import Documents, NotebookDocument
+from ...documents.text import Place, shown
 from ...memory import values_size
 from .generated import documents as text
 from .generated import notebooks as notebook
@@ -106,11 +106,11 @@ def _change_text(documents: Documents, changed: VersionedTextDocumentIdentifier,
     return changed.uri
 
 
-def _span(change: Any) -> tuple[Position, Position] | None:
+def _span(change: Any) -> tuple[Place, Place] | None:
     span = getattr(change, "range", None)
     if span is None:
         return None
-    return Position(span.start.line, span.start.character), Position(span.end.line, span.end.character)
+    return (span.start.line, span.start.character), (span.end.line, span.end.character)
 
 
 SYNC_METHODS: Final[dict[str, tuple[type[msgspec.Struct], Apply]]] = {

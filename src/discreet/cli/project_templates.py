@@ -9,9 +9,13 @@ from msgspec import Struct
 
 
 class Template(Struct, frozen=True):
-    """The module and the test of a kind of project; `NAME` stands for its name. `about` says what it is."""
+    """The module and the test of a kind of project; `NAME` stands for its name. `about` says what it is, `trial` how to try
+    it in a shell, and `page` which page of the docs says more.
+    """
 
     about: str
+    trial: str
+    page: str
     module: str
     test: str
 
@@ -42,12 +46,18 @@ ABOUT
 
     pip install -e '.[test]'
     python -m pytest
+    discreet doctor ./NAME.py:appFLAGS
+    TRIAL
 
-Programs, editors and hosts start it as `python -P /path/to/NAME.py`.
+Programs, editors and hosts start it as `discreet serve /path/to/NAME.py:appFLAGS` or `python -P /path/to/NAME.py`, with the
+`discreet` or the `python` of the environment in which it is installed. What to write into their settings, and what the
+module can do beside this: `docs/PAGE` of discreet.
 """
 
 _SERVICE: Final = Template(
     "A service that programs call over stdin and stdout.",
+    "discreet call NAME/price item=lamp --app ./NAME.py:app",
+    "tutorial.md",
     '''\
 """ABOUT"""
 
@@ -95,6 +105,8 @@ def test_the_contract_holds() -> None:
 
 _LSP: Final = Template(
     "A language server.",
+    "discreet call version --dialect lsp --app ./NAME.py:app",
+    "language-servers.md",
     '''\
 """ABOUT"""
 
@@ -138,12 +150,14 @@ async def test_a_word_is_counted() -> None:
 
 _MCP: Final = Template(
     "Tools for hosts of MCP.",
+    """discreet call tools/call name=NAME_price arguments='{"item": "lamp"}' --dialect mcp --app ./NAME.py:app""",
+    "mcp.md",
     '''\
 """ABOUT"""
 
 from discreet import OperationError, Service, serve
 
-app = Service("NAME", version="0.1.0", dialect="mcp")
+app = Service("NAME", version="0.1.0", dialect="mcp", description="Tells what things cost.")
 
 PRICES = {"lamp": 40}
 
@@ -189,6 +203,8 @@ async def test_a_host_calls_the_tool() -> None:
 
 _ACP: Final = Template(
     "An agent for editors that speak ACP, and for callers of A2A.",
+    "discreet call session/new cwd=/ mcpServers=[] --dialect acp --app ./NAME.py:app",
+    "acp.md",
     '''\
 """ABOUT"""
 
@@ -238,6 +254,13 @@ TEMPLATES: Final[Mapping[str, Template]] = {"service": _SERVICE, "lsp": _LSP, "m
 def project(kind: str, name: str) -> dict[str, str]:
     """The texts of the files of a project, by their names."""
     template = TEMPLATES[kind]
+    words = {
+        "ABOUT": template.about,
+        "TRIAL": template.trial,
+        "PAGE": template.page,
+        "FLAGS": flags(kind),
+        "NAME": name,
+    }
     texts = {
         "pyproject.toml": PYPROJECT,
         "README.md": README,
@@ -245,7 +268,18 @@ def project(kind: str, name: str) -> dict[str, str]:
         f"test_{name}.py": template.test,
         "conftest.py": CONFTEST,
     }
-    return {file: text.replace("ABOUT", template.about).replace("NAME", name) for file, text in texts.items()}
+    return {file: _filled(text, words) for file, text in texts.items()}
+
+
+def flags(kind: str) -> str:
+    """What `discreet serve` and `discreet doctor` need behind the app: an agent does not say what its clients speak."""
+    return " --dialect acp" if kind == "acp" else ""
+
+
+def _filled(text: str, words: Mapping[str, str]) -> str:
+    for word, value in words.items():
+        text = text.replace(word, value)
+    return text
 
 
 CONFTEST: Final = """\

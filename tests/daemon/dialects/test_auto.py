@@ -10,8 +10,8 @@ import pytest
 from discreet import DeclarationError, OperationError, Service
 from discreet.daemon.daemon import Daemon
 from discreet.daemon.dialects.acp.errors import OWN_METHODS
-from discreet.daemon.dialects.lsp.capabilities import OWN_METHODS as LSP_METHODS
-from discreet.daemon.dialects.lsp.capabilities import RUN_COMMAND
+from discreet.daemon.dialects.lsp.declarations import OWN_METHODS as LSP_METHODS
+from discreet.daemon.dialects.lsp.declarations import RUN_COMMAND
 from discreet.daemon.dialects.session import open_session
 from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from ....documents.store import Position
 from ...structs import OpenInt, OpenStr, WireStruct
 
 __all__ = [
@@ -92,11 +93,6 @@ class MarkupContent(WireStruct, kw_only=True):
 
 class PartialResultParams(WireStruct, kw_only=True):
     partial_result_token: ProgressToken | None = None
-
-
-class Position(Struct, rename="camel", frozen=True, order=True):
-    line: int
-    character: int
 
 
 class Range(Struct, rename="camel", frozen=True, order=True):

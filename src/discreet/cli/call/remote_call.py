@@ -139,6 +139,8 @@ async def _subscribe(peer: Peer, call: RemoteCall) -> int:
 
 async def _suggestion(peer: Peer, call: RemoteCall) -> str:
     """Return a hint that names the most similar operation; empty if none is similar enough."""
+    if call.dialect is MCP:
+        return "; a tool is called with tools/call name=… arguments='{…}', and tools/list names them"
     if call.dialect is not PLAIN:
         return ""
     try:

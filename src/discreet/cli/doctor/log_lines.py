@@ -14,6 +14,8 @@ from ...errors.type_building import decoder_for
 
 MAX_QUOTE_CHARS: Final = 200
 """Characters of what a daemon has written that are quoted."""
+MAX_TOLD_CHARS: Final = 2000
+"""Characters of the line for people, which ends with the place and the remedy. It may tell of several apps."""
 
 
 class LogLine(Struct, frozen=True):
@@ -32,7 +34,7 @@ def error_line(log: bytes) -> str:
     told = (line for line in lines if line.startswith("discreet: "))
     errors = (_in_brief(line) for line in log_lines(log) if line.level == "error")
     others = (line for line in reversed(lines) if not line.startswith("{"))
-    return next(chain(told, errors, others), "")[:MAX_QUOTE_CHARS]
+    return next(chain(told, (line[:MAX_QUOTE_CHARS] for line in chain(errors, others))), "")[:MAX_TOLD_CHARS]
 
 
 def _in_brief(line: LogLine) -> str:

@@ -8,9 +8,12 @@ import anyio
 import msgspec
 from msgspec import Struct
 
+from ...client.errors import ClientError
+from ...client.policies.operation_kinds import ListedOperation
 from ...daemon.dialects.lsp.generated.tables import NOTIFICATIONS, REQUESTS
 from ...errors.type_building import convert
 from ...version import __version__
+from .capability_rules import slips, unknown_members
 from .conversation import Conversation, Implementation, Script, listed, shown
 
 END_SECONDS: Final = 5.0
@@ -86,6 +89,10 @@ async def talk(conversation: Conversation) -> None:
     _note_commands(conversation, announced.get(_COMMANDS))
     for one in registered:
         conversation.note(f"registers {one.method}{_options(one.register_options)}")
+    for fault in unknown_members(announced):
+        conversation.note(fault, "warn")
+    for fault in slips(await _operations(conversation)):
+        conversation.note(fault, "warn")
     if announced.keys() <= _ALWAYS and not registered:
         conversation.note("announces nothing: an editor will send documents and ask nothing", "warn")
     await _end(conversation)
@@ -99,6 +106,15 @@ def _note_commands(conversation: Conversation, provider: Any) -> None:
     commands = provider.get("commands", []) if isinstance(provider, dict) else []
     if commands:
         conversation.note(f"commands: {listed(map(str, commands))}")
+
+
+async def _operations(conversation: Conversation) -> list[str]:
+    """The names of what the server declares. A server that takes the method for its own tells none."""
+    try:
+        listed_operations = await conversation.peer.call("services/list", type=list[ListedOperation])
+    except ClientError:
+        return []
+    return [operation.name for operation in listed_operations]
 
 
 async def _end(conversation: Conversation) -> None:

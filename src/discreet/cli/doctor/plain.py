@@ -28,7 +28,7 @@ async def talk(conversation: Conversation) -> None:
     if operations:
         conversation.note(f"{len(operations)} operations: {listed(f'{kind} {n}' for kind, n in kinds.items())}")
     else:
-        conversation.note("no operations", "warn")
+        conversation.note("no operations; what editors see of an agent says --dialect acp", "warn")
 
 
 SCRIPT: Final = Script(HELLO, talk)

@@ -165,7 +165,12 @@ def _reply_finding(trial: TrialResult, framing: FramingSetting) -> Finding:
         said = f"{reply.error.code} {reply.error.message[:MAX_QUOTE_CHARS]}"
         return Finding("reply", "fail", f"initialize was refused with {said}{because}")
     if trial.replied is None or not bytes(reply.result):
-        return Finding("reply", "fail", f"initialize was not answered{because}")
+        late = (
+            ""
+            if line or trial.ended is not None
+            else f" within {REPLY_SECONDS:g} s; is something at import that waits?"
+        )
+        return Finding("reply", "fail", f"initialize was not answered{late}{because}")
     message = f"initialize was answered {trial.replied * 1000:.0f} ms after the start"
     if trial.replied > SLOW_SECONDS:
         return Finding("reply", "warn", f"{message}; some editors and hosts give up after {REPLY_SECONDS:g} s")

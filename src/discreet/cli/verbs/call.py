@@ -65,7 +65,7 @@ def add_call_flags(parser: argparse.ArgumentParser) -> None:
         "--dialect",
         choices=tuple(DIALECTS),
         default="plain",
-        help="the protocol of another server: its framing and its handshake (default: plain)",
+        help="the protocol that is spoken: its framing and its handshake (default: plain)",
     )
     server.add_argument(
         "--framing",
@@ -140,7 +140,8 @@ def server_command(args: argparse.Namespace) -> list[str]:
     """Return the server's command line. Raises `UsageError`."""
     if args.server is None:
         framing = args.framing or DIALECTS[args.dialect].framing
-        return [*SERVE, *source_flags(args), f"--framing={framing}", *_log_level(args), *_serve_flags(args)]
+        spoken = [f"--dialect={args.dialect}", f"--framing={framing}"]  # whatever the app declares
+        return [*SERVE, *source_flags(args), *spoken, *_log_level(args), *_serve_flags(args)]
     if source_flags(args) or _serve_flags(args) or args.log_level:
         raise UsageError(
             f"{SOURCE_FLAGS}, --log-level, --root, --allow-write and --scope are for discreet serve;"

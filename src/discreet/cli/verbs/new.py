@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from ...daemon.lifecycle import EXIT_OK
 from ...daemon.settings import UsageError
 from ..output import write_stdout
-from ..project_templates import TEMPLATES, project
+from ..project_templates import TEMPLATES, flags, project
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,10 +26,12 @@ def _is_taken(name: str) -> bool:
 def run(args: argparse.Namespace) -> int:
     """Make the folder. Raises `UsageError` for a name that is no module's, and for a folder that is there already."""
     name = str(args.name)
-    if not name.isidentifier() or keyword.iskeyword(name) or not name.isascii() or _is_taken(name):
-        raise UsageError(
-            f"{name}: a name must be that of a module of your own: letters, digits and _, such as my_server"
-        )
+    if not name.isidentifier() or keyword.iskeyword(name) or not name.isascii():
+        raise UsageError(f"{name}: a name must be that of a module: letters, digits and _, such as my_server")
+    if os.path.lexists(name):
+        raise UsageError(f"{name} is there already")
+    if _is_taken(name):
+        raise UsageError(f"{name}: Python has a module of this name, which the new one would hide; take another")
     try:
         os.mkdir(name)
         for file, text in project(args.kind, name).items():
@@ -39,5 +41,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{name} is there already") from exc
     except OSError as exc:
         raise UsageError(f"{name} can't be made: {os.strerror(exc.errno or 0)}") from exc
-    write_stdout(f"{name}/ is made. Next:\n  cd {name}\n  pip install -e '.[test]'\n  python -m pytest")
+    write_stdout(
+        f"{name}/ is made. Next:\n  cd {name}\n  pip install -e '.[test]'\n  python -m pytest\n"
+        f"  discreet doctor ./{name}.py:app{flags(args.kind)}"
+    )
     return EXIT_OK

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from discreet import DeclarationError, OperationError, Service, lsp
-from discreet.daemon.dialects.lsp.capabilities import RUN_COMMAND, Announcement, announcement, has_capability
+from discreet.daemon.dialects.lsp.capabilities import Announcement, announcement, has_capability
+from discreet.daemon.dialects.lsp.declarations import RUN_COMMAND
 from discreet.daemon.dialects.lsp.generated.tables import NOTIFICATIONS, OPTIONS, REQUESTS
 
 ROWS = {**REQUESTS, **NOTIFICATIONS}

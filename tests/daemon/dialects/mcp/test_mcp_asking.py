@@ -182,3 +182,28 @@ async def test_what_no_form_can_hold_fails_at_the_start(serving: Any) -> None:
     with pytest.raises(DeclarationError, match="can't be asked for param many"):
         async with serving(service, **MCP):
             pass
+
+
+@pytest.mark.parametrize(("given", "param"), [({"name": 5}, "name"), ({}, "name"), ({"name": "pen", "x": 1}, "x")])
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+async def test_nobody_is_asked_for_a_call_with_wrong_arguments(
+    serving: Any, shop: Service, given: dict[str, Any], param: str, revision: str
+) -> None:
+    async with serving(shop, **MCP) as wire:
+        client = McpClient(wire, revision)
+        if revision != MODERN:
+            await client.begin(elicitation={})
+        result = (await client.call("tools/call", {"name": "shop_order", "arguments": given}))["result"]
+        assert result["structuredContent"]["details"]["param"] == f"arguments.{param}"
+        assert (result["structuredContent"]["code"], client.asked) == ("INVALID_INPUT", [])
+
+
+def test_a_question_that_is_not_written_as_one_fails_at_the_start() -> None:
+    def without_text(sure: Annotated[bool, mcp.Ask]) -> None: ...
+    def as_default(sure: bool = mcp.Ask("Sure?")) -> None: ...  # type: ignore[assignment] # the mistake
+
+    def not_called(folders: Annotated[list[mcp.Root], mcp.Roots]) -> None: ...
+
+    for handler in (without_text, as_default, not_called):
+        with pytest.raises(DeclarationError, match=r"mcp\.Ask\(\"Really\?\"\)"):
+            Service("shop").mutation(handler)
