@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from types import ModuleType
+from types import CodeType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Final, TypeGuard, assert_never
 
 from msgspec import Struct
@@ -156,7 +156,8 @@ def _run(load: Callable[[], ModuleType], shown: str, explain: Callable[[str], st
     try:
         return load()
     except (DeclarationError, UnusableFile) as exc:
-        raise AppError(f"{shown}: {scrub_secrets(str(exc))[0]}") from exc
+        place = f" ({where})" if (where := _where(exc)) else ""
+        raise AppError(f"{shown}: {scrub_secrets(str(exc))[0]}{place}") from exc
     except ModuleNotFoundError as exc:
         missing = exc.name or ""
         if (fault := explain(missing)) is not None:
@@ -175,7 +176,8 @@ def _not_installed(reference: ModuleReference, missing: str) -> str | None:
     if path is not None:
         return f"no installed module {name}; to run {path} write {path}:{reference.attribute}"
     if name.endswith(".py"):
-        return f"no installed module {name}; a file is named by its path, {EXPECTED.rpartition(' ')[2]}"
+        file = name.removesuffix(".py").replace(".", "/") + ".py"
+        return f"no installed module {name}; a file is named by its path: ./{file}:{reference.attribute}"
     return f"no installed module {missing}"
 
 
@@ -206,14 +208,31 @@ def _scrubbed(exc: BaseException) -> str:
         text = " ".join(str(exc).split())
     except Exception:  # noqa: BLE001 - an exception's own `__str__`
         text = ""
-    return printable(scrub(f"{type(exc).__name__}: {scrub(text, cap=_MAX_REASON)}{_where(exc)}"))
+    place = f" at {where}" if (where := _where(exc)) else ""
+    return printable(scrub(f"{type(exc).__name__}: {scrub(text, cap=_MAX_REASON)}{place}"))
 
 
 def _where(exc: BaseException) -> str:
-    """The line that failed; for a syntax error its own, which names the file in its text already."""
-    trace = exc.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None or isinstance(exc, SyntaxError):
+    """The innermost line of the app that failed, not of what it calls; for a syntax error the text names the file already."""
+    from ..errors.redaction.tracebacks import is_ours  # late: only a failure needs it
+
+    if isinstance(exc, SyntaxError):
         return ""
-    return f" at {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+    codes = [(code, line) for code, line in _lines(exc.__traceback__) if not is_ours(code)]
+    files = [(code.co_filename, line) for code, line in codes if not code.co_filename.startswith("<")]
+    libraries = _libraries()
+    of_app = [(file, line) for file, line in files if not file.startswith(libraries)]
+    return next((f"{os.path.basename(file)}:{line}" for file, line in reversed(of_app or files)), "")
+
+
+def _lines(trace: TracebackType | None) -> Iterator[tuple[CodeType, int]]:
+    while trace is not None:
+        yield trace.tb_frame.f_code, trace.tb_lineno
+        trace = trace.tb_next
+
+
+def _libraries() -> tuple[str, ...]:
+    """The folders of what an app is made with: Python's own modules and the installed packages."""
+    from sysconfig import get_paths  # late, as above
+
+    return tuple(os.path.join(path, "") for name, path in get_paths().items() if name.endswith("lib"))

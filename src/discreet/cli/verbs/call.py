@@ -13,7 +13,7 @@ from ..call.params import STDIN_PATH, Params, parse_params, reads_stdin, require
 from ..call.progress_line import is_terminal
 from ..call.remote_call import Progress, RemoteCall, execute
 from ..output import require_stdout
-from ..server_command import SERVE, SOURCE_FLAGS, add_source_flags, source_flags, split_command
+from ..server_command import SERVE, add_source_flags, refuse_serve_flags, source_flags, split_command
 from ..signals import Interrupted, run_until_signal
 
 
@@ -158,11 +158,7 @@ def server_command(args: argparse.Namespace) -> list[str]:
     if args.server is None:
         framing = args.framing or DIALECTS[args.dialect].framing
         return [*SERVE, *source_flags(args), f"--framing={framing}", *_log_level(args), *_serve_flags(args)]
-    if source_flags(args) or _serve_flags(args) or args.log_level:
-        raise UsageError(
-            f"{SOURCE_FLAGS}, --log-level, --root, --allow-write and --scope are for discreet serve;"
-            " put what your server needs into --server"
-        )
+    refuse_serve_flags([*source_flags(args), *_serve_flags(args), *([] if args.log_level is None else ["--log-level"])])
     return split_command(args.server)
 
 
