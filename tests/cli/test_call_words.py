@@ -15,6 +15,7 @@ from msgspec import Raw
 from discreet.cli.call.param_schemas import ParamSchemas
 from discreet.cli.call.params import MAX_READ_BYTES, Params, parse_params
 from discreet.cli.exit_status import CALL_STATUSES, EXIT_OF_HTTP, exit_status
+from discreet.cli.main import main
 from discreet.cli.verbs.call import add_arguments, remote_call_of
 from discreet.client import ConnectionFailed, ConnectionLoss, InvalidReply, RequestTimeout, StreamOverrun
 from discreet.client.connection.error_replies import remote_error
@@ -128,6 +129,22 @@ def test_a_file_that_holds_no_param_is_wrong_usage(tmp_path: Path) -> None:
     for path in ("bytes", "large", "none", ".", "\0"):
         with pytest.raises(UsageError, match="^a: "):
             parse_params([f"a=@{tmp_path / path}"])
+
+
+class _Interrupted:
+    """A stdin at which somebody presses Ctrl-C."""
+
+    @property
+    def buffer(self) -> BytesIO:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_while_stdin_is_read_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", _Interrupted())
+    assert main(["call", "m", "--json=-"]) == 130
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("words", [["--json=-"], ["a=@-"]])

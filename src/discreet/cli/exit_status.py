@@ -20,6 +20,8 @@ EXIT_NOT_FOUND: Final = 127
 SIGNAL_BASE: Final = 128
 """As in shells: a command that can't be run, one that does not exist, and (plus the signal's number) one that a signal ended."""
 
+EXIT_INTERRUPTED: Final = SIGNAL_BASE + 2
+
 EXIT_OF_HTTP: Final = {
     400: EXIT_WRONG_REQUEST,
     404: 4,
@@ -35,7 +37,7 @@ EXIT_OF_HTTP: Final = {
 
 SIGNAL_STATUSES: Final[Mapping[int, str]] = {
     SIGNAL_BASE + 1: "hung up (SIGHUP)",
-    SIGNAL_BASE + 2: "interrupted (SIGINT)",
+    EXIT_INTERRUPTED: "interrupted (SIGINT)",
     SIGNAL_BASE + 15: "terminated (SIGTERM)",
 }
 

@@ -45,6 +45,9 @@ SUGGESTION_CUTOFF: Final = 0.6
 MAX_COMPARED: Final = 2000
 """How many listed methods an unknown one is compared with. A comparison takes about 10 µs."""
 
+MAX_NAMED: Final = 8
+"""How many listed methods are named where an unknown one resembles none of them."""
+
 MAX_REPORTED: Final = 10
 """How many errors that name no request are reported. A server may write them without end."""
 
@@ -188,7 +191,7 @@ async def _subscribe(peer: Peer, call: RemoteCall) -> int:
 
 
 async def _suggestion(peer: Peer, call: RemoteCall) -> str:
-    """Return a hint that names the most similar operation; empty if none is similar enough."""
+    """Return a hint that names the most similar operation, or if none is similar enough, what there is instead."""
     if call.dialect is not PLAIN:
         return ""
     try:
@@ -200,7 +203,10 @@ async def _suggestion(peer: Peer, call: RemoteCall) -> str:
     longest = 3 * len(call.method)  # a longer name can't reach the cutoff
     names = [operation.name for operation in listed[:MAX_COMPARED] if len(operation.name) <= longest]
     name = closest_match(call.method, names, cutoff=SUGGESTION_CUTOFF)
-    return f"; nearest: {name}" if name else ""
+    if name or not listed:
+        return f"; nearest: {name}" if name else ""
+    there = ", ".join(sorted(operation.name for operation in listed[:MAX_COMPARED])[:MAX_NAMED])
+    return f"; there is {there}{', …' if len(listed) > MAX_NAMED else ''}"
 
 
 def _is_tool_error(result: Raw) -> bool:
