@@ -11,7 +11,7 @@ ARGS ?=
 PY = $(VENV)/bin/python -P
 SOURCES := pyproject.toml $(shell find src client daemon errors framing -name '*.py' -type f)
 
-unexport PYTHONPATH PYTHONHOME
+unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test check format interop bench docs site coverage dist clean
 

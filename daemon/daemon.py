@@ -226,6 +226,8 @@ class Daemon:
         if self.lifecycle.draining:
             self.connection.refuse_more()
             self._on_ending()
+        if state == "swapping":
+            self.connection.hand_over()
         if state == "stopped":  # nothing more is begun, and running handlers are told that nobody wants their results
             self._abandon()
         self.connection.on_progress()

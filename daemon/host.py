@@ -16,12 +16,12 @@ from .lifespans import Lifespans
 from .memory import MemoryBudget
 from .operations.access import PARENT, Access
 from .operations.catalogue import Catalogue
-from .operations.registry import Registry
+from .operations.registry import LazyOperations, Registry
 from .operations.service import DeclarationError
 from .process.address_space import fitting_memory, fitting_threads
 from .process.loop_watch import LoopWatch
 from .process.wakeup import Wakeup
-from .services.discovery import discovery, rpc_discovery
+from .services.method_names import DISCOVERY
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -72,7 +72,9 @@ class Host:
         self.inner_calls: Final = InnerCalls(self.scheduler, settings.max_call_depth)
         self.agent: Final = AgentHost(self.catalogue, agent, self.access, settings, self.inner_calls, self.memory)
         self.lifespans: Final = Lifespans(services)
-        self.registry: Final = Registry([discovery(self), rpc_discovery(self), *services], self.agent.lazy_operations)
+        self.registry: Final = Registry(
+            services, LazyOperations(DISCOVERY, self._discovery), self.agent.lazy_operations
+        )
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._waiting: list[Callable[[], Coroutine[Any, Any, None]]] = []
@@ -124,6 +126,11 @@ class Host:
     def offered(self, context: Context) -> Iterator[OperationSpec]:
         """The external operations that this caller may call, in the order of declaration."""
         return self.catalogue.visible_to(context.identity)
+
+    def _discovery(self) -> list[OperationSpec]:
+        from .services.discovery import discovery, rpc_discovery  # late: few callers ask
+
+        return [*discovery(self).operations, *rpc_discovery(self).operations]
 
     @property
     def dialect(self) -> DialectChoice:

@@ -52,6 +52,10 @@ class MemoryBudget:
     def by_kind(self) -> dict[Kind, int]:
         return dict(self._held)
 
+    def held(self, kind: Kind) -> int:
+        """Bytes of one kind."""
+        return self._held[kind]
+
     @property
     def congested(self) -> bool:
         """True while requests, replies and events take half of the limit or more, so that producers should wait."""

@@ -1,4 +1,5 @@
-"""What an operation is besides a call: a resource, whose URI names what it reads, a prompt, or a question. Runs nothing."""
+"""What an operation is besides a call: a resource, whose URI names what it reads, or a prompt; and what it asks the client for
+before it runs. Runs nothing."""
 
 from __future__ import annotations
 
@@ -41,21 +42,47 @@ class Prompt(msgspec.Struct, frozen=True):
 Offer: TypeAlias = Resource | Prompt
 
 
+Question: TypeAlias = str | Callable[..., Any]
+"""What is asked: a text, or a function that makes it of the handler's other params, which it takes by their names. It may be
+a coroutine function, and take `ctx`. It may be called several times for one call, and must not block the event loop. Where
+it returns None nothing is asked, and the param's default stands."""
+
+
 class Ask(msgspec.Struct, frozen=True):
-    """Marks a param that the user is asked for, with this text, before the handler runs: `Annotated[bool, Ask("Sure?")]`.
+    """Marks a param that the user is asked for before the handler runs: `Annotated[bool, Ask("Sure?")]`.
 
     Clients of MCP show a form; a struct has one field for each of its members. Models neither see such a param nor set it.
-    To clients of other dialects it is a param like any other.
+    A client that can't ask leaves the param its default; without one, the call is refused. To clients of other dialects it
+    is a param like any other. All of this holds for `Sample` and `Roots`, too.
     """
 
-    text: str
+    text: Question
 
 
-def asks_of(params: Any) -> dict[str, Ask]:  # Any: the type of the params
-    """The params that the user is asked for, by name."""
+class Sample(msgspec.Struct, frozen=True):
+    """Marks a param that the client's model writes: `Annotated[str, Sample("Write a greeting.")]`.
+
+    The param is the text, or the whole `mcp.CreateMessageResult`. A function may return a list of `mcp.SamplingMessage`
+    instead of a text.
+    """
+
+    text: Question
+    max_tokens: int = 1024
+    system_prompt: str = ""
+
+
+class Roots(msgspec.Struct, frozen=True):
+    """Marks a param for the folders that the client works in: `Annotated[list[mcp.Root], Roots()]`."""
+
+
+Asked: TypeAlias = Ask | Sample | Roots
+
+
+def asks_of(params: Any) -> dict[str, Asked]:  # Any: the type of the params
+    """The params that the client is asked for, by name."""
     hints = getattr(params, "__annotations__", {})
     found = {
-        name: [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Ask)]
+        name: [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Asked)]
         for name, hint in hints.items()
     }
     return {name: marks[0] for name, marks in found.items() if marks}

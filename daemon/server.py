@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -35,6 +34,7 @@ from .logs import (
 from .operations.service import DeclarationError
 from .process.address_space import save_address_space
 from .process.children import end_children, mark_children
+from .process.collector import begin_start, end_start
 from .process.hangup import HangupWatch
 from .process.liveness import ProcessWatch, parent_has_gone, watch_parent
 from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, program
@@ -42,10 +42,6 @@ from .process.signals import Signals, let_through
 from .process.watchdog import Watchdog
 from .settings import Settings
 from .settings.option import MEMORY
-
-GC_THRESHOLD: Final = 10_000
-"""Container objects made before the youngest are looked through. Python's 700 makes decoding a large request cost twice
-as much (measured: 8 MB of nested objects, 291 ms against 166 ms); apps may set their own."""
 
 SWITCH_SECONDS: Final = 0.001
 """How long a thread computes before it lets another one go on. Python's 5 ms make every reply wait that long for each
@@ -75,7 +71,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
     Takes the standard descriptors before any user code is imported, and keeps them: what prints at the interpreter's
     end must not reach the stream either. What is wrong with the apps is one line on stderr and status 2.
     """
-    gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
+    begin_start()
     sys.setswitchinterval(SWITCH_SECONDS)
     save_address_space()
     stderr = stdio_guard.STDERR
@@ -188,7 +184,7 @@ class _Process:
         )
         self._reload_with(daemon)
         self._announce(host)
-        gc.freeze()  # what is loaded by now stays: no collection needs to look through it again
+        end_start()
         daemon.begin()
         if self._orphaned:
             self._on_parent_gone()

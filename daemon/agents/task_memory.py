@@ -43,7 +43,7 @@ class TaskMemory:
     @property
     def full(self) -> bool:
         """Whether nothing more fits."""
-        return not self._fits(0)
+        return self._budget is not None and not self._fits(0)
 
     def check(self, size: int) -> None:
         """Raises `FailureError(Overloaded)` unless a task may take so many bytes more. Ended tasks make room first."""
@@ -55,4 +55,4 @@ class TaskMemory:
 
     def _fits(self, size: int) -> bool:
         budget = self._budget
-        return budget is None or (budget.fits(size) and budget.by_kind()["tasks"] + size <= TASKS_SHARE * budget.limit)
+        return budget is None or (budget.fits(size) and budget.held("tasks") + size <= TASKS_SHARE * budget.limit)

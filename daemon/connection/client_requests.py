@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import final
 
+from ...errors.codes import SERVER_ERROR, row_of
+from ...errors.failures import Unavailable
 from ...errors.wire import decode_error
 from ...lazy import anyio
 from ..operations.context import ClientRefused
@@ -31,13 +33,16 @@ class ClientRequests:
         self._on_open = on_open
         self.last = last
         self._open: dict[bytes, _Pending] = {}
+        self._closed = False
 
     async def ask(self, method: str, params: object, timeout: float, encode_cancel: Callable[[int], bytes]) -> bytes:
         """The client's result as JSON text. `encode_cancel(id)` is the message that cancels the request.
 
         Raises `ClientRefused` with the client's error, and `TimeoutError` after `timeout` seconds. The client is told
-        to cancel what is no longer awaited.
+        to cancel what is no longer awaited. Once no answer can come, it is refused with UNAVAILABLE.
         """
+        if self._closed:
+            raise _unanswerable()
         self.last += 1
         pending = _Pending(anyio.Event())
         key = b"%d" % self.last
@@ -53,7 +58,15 @@ class ClientRequests:
             if self._open.pop(key, None) is not None and pending.reply is None:
                 self._writer.post(encode_cancel(int(key)))
                 self._writer.flush()
+        if pending.reply is None:
+            raise _unanswerable()
         return _result(pending.reply)
+
+    def close(self) -> None:
+        """The input has ended, so no answer can come any more: whoever waits for one is told."""
+        self._closed = True
+        for pending in self._open.values():
+            pending.answered.set()
 
     def __len__(self) -> int:
         """How many answers are still to come."""
@@ -69,8 +82,13 @@ class ClientRequests:
         return True
 
 
-def _result(reply: Reply | None) -> bytes:
-    if reply is not None and reply.result is not None:
+def _unanswerable() -> ClientRefused:
+    failure = Unavailable()
+    return ClientRefused(SERVER_ERROR, row_of(failure).message, failure)
+
+
+def _result(reply: Reply) -> bytes:
+    if reply.result is not None:
         return bytes(reply.result)
-    error, failure = decode_error(reply.error if reply is not None and reply.error is not None else b"")
+    error, failure = decode_error(b"" if reply.error is None else reply.error)
     raise ClientRefused(error.code, error.message, failure)

@@ -17,10 +17,9 @@ from ...lazy import anyio
 from ..dialects.session import Session, check_declarations, dialect_of, open_session
 from ..dispatch.backlog import STRETCH, Backlog
 from ..dispatch.dispatcher import Dispatcher
-from ..dispatch.request import Request
+from ..dispatch.request import Client, Request
 from ..dispatch.responder import Responder
 from ..dispatch.router import Router
-from ..dispatch.scheduler import Client
 from ..logs import log
 from ..operations.registry import Registry
 from ..process.reexec import NEW_CONNECTION, ConnectionState
@@ -119,6 +118,8 @@ class Connection:
         )
         self._client = Client(self.writer.flush, self.on_progress)
         host.scheduler.attach(self._client)
+        for call in self._session.dialect.open_calls():
+            dispatcher.accept(call)
 
     def _speak(self, session: Session) -> Dispatcher:
         """From now on the client speaks this. Only while nothing is owed to it."""
@@ -153,6 +154,8 @@ class Connection:
     async def read(self) -> None:
         """Read until the end of input. Cancelling it loses nothing that was received."""
         await self._reader.run()
+        if self._session.dialect.gives_up_requests:
+            self._client_requests.close()
 
     def read_rest(self) -> None:
         """Take everything that was received, however much waits: it is answered although no more is read."""
@@ -170,6 +173,10 @@ class Connection:
         if self.writer.congested:
             return True
         return self._backlog.full() and (not self._client_requests or self._backlog.full(times=STRETCH))
+
+    @property
+    def batches(self) -> bool:
+        return self._session.dialect.batches
 
     def take_reply(self, reply: Any) -> bool:
         return self._client_requests.take(reply)
@@ -206,6 +213,10 @@ class Connection:
         """From now on whatever is read is answered with UNAVAILABLE. What was accepted goes on."""
         self._dispatcher.close()
         self._session.dialect.drain()
+
+    def hand_over(self) -> None:
+        """Another program is about to go on from here: what only waits need not be waited for."""
+        self._session.dialect.hand_over()
 
     def abandon(self) -> None:
         """Answer everything that still waits or runs with UNAVAILABLE, and tell it to stop."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import msgspec
@@ -57,6 +57,9 @@ class ClientContextHost:
 
     def notify(self, method: str, params: object) -> Sending:
         return self._notices.send(method, envelope.encode_notification(method, params))
+
+    async def notify_all(self, method: str, params: Iterable[object]) -> None:
+        await self._notices.send_all(envelope.encode_notification(method, each) for each in params)
 
     def progress_token(self, call: IncomingCall) -> str | int | None:
         token = call.progress_token

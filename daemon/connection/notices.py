@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from _thread import get_ident
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Any, Final, final
 
 from ..dispatch.thread_pool import ThreadPool
@@ -77,6 +77,14 @@ class Notices:
             self.post(body)
         return Sending(self, method, None)
 
+    async def send_all(self, bodies: Iterable[bytes]) -> None:
+        """Post messages in an async handler, which flushes when it waits or ends. Waits as who awaits each of them would."""
+        for body in bodies:
+            if self._writer.congested or not self._has_room(len(body)):
+                self._writer.flush()
+                await self._writer.wait_for_room()
+            self._post(body)
+
     def _has_room(self, size: int) -> bool:
         unsent = self._writer.unsent_bytes
         if not unsent:
@@ -85,10 +93,13 @@ class Notices:
 
     def post(self, body: bytes) -> None:
         """Post one message, whatever waits. On the loop."""
+        self._post(body)
+        self._writer.flush()
+
+    def _post(self, body: bytes) -> None:
         self._report_dropped()
         self._posted += len(body)
         self._writer.post(body)
-        self._writer.flush()
 
     async def wait_for_room(self) -> None:
         """Return when the client has read enough, or has gone."""

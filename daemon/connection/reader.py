@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol, assert_never, final
 
+from ...errors.failures import InvalidRequest
 from ...framing.events import END_OF_INPUT, NEED_DATA, Fault, Frame
 from ...lazy import anyio
 from ..logs import log
 from ..memory import SMALL, reserve
 from ..process.allocator import map_large_blocks
-from ..rpc.envelope import NULL_ID, Call, Dropped, Message, NoJson, Refused, Reply, decode
+from ..rpc.envelope import NULL_ID, Call, Dropped, Message, NoJson, Refused, Reply, decode, split_batch
 from ..rpc.request_log import note_dropped, note_fault, note_reply
 
 if TYPE_CHECKING:
@@ -42,6 +43,11 @@ class Intake(Protocol):
     @property
     def full(self) -> bool:
         """True while nothing more should be read."""
+        ...
+
+    @property
+    def batches(self) -> bool:
+        """Whether a message may be an array of messages."""
         ...
 
     def take_reply(self, reply: Reply) -> bool:
@@ -130,7 +136,7 @@ class Reader:
                     if isinstance(message, Call):
                         self._dispatcher.accept(message)
                     else:
-                        self._take_rare(message)
+                        self._take_rare(message, event.body)
                 except Exception as exc:  # noqa: BLE001 - a fault of our own must cost one message, not all of them
                     self._take_own_fault(message, exc)
             elif event is NEED_DATA:
@@ -160,10 +166,23 @@ class Reader:
         if call_id is not None:
             self._responder.fault(call_id)
 
-    def _take_rare(self, message: Reply | Refused | Dropped | NoJson) -> None:
+    def _take_batch(self, body: bytes) -> None:
+        for member in split_batch(body):
+            try:
+                if isinstance(member, Call):
+                    self._dispatcher.accept(member)
+                else:
+                    self._take_rare(member)
+            except Exception as exc:  # noqa: BLE001 - as for a message that came by itself
+                self._take_own_fault(member, exc)
+
+    def _take_rare(self, message: Reply | Refused | Dropped | NoJson, body: bytes | None = None) -> None:
+        """Take a message that is no call. `body` is all of it; None for one of a batch, which holds no further batch."""
         match message:
             case NoJson(failure):
                 self._channel.refuse_body(failure)
+            case Refused(_, InvalidRequest("batch-not-supported")) if body is not None and self._intake.batches:
+                self._take_batch(body)
             case Refused(call_id, failure):
                 self._responder.refuse(call_id, failure)
             case Reply():

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ..operations.decoders import Arguments
     from ..operations.registry import Registry
     from ..operations.spec import OperationSpec
+    from ..rpc.envelope import Rendering
     from .scheduler import Scheduler
 
 
@@ -95,14 +96,17 @@ class InnerCalls:
         sink: EventSink | None,
         context_host: ContextHost,
         progress_token: str | int | UnsetType | None = UNSET,
+        rendering: Rendering | None = None,
     ) -> Outcome:
         """The outcome of an operation that the daemon runs for its caller, whose metadata travel with it. `params` is the JSON
         text of which the operation's input has made the `arguments`.
 
+        `rendering` is what its log messages are written by; its outcome is not written here.
+
         Access is to be checked before. The events of a subscription go to `sink`. Cancelling it ends the operation.
         """
         waiter = _Waiter(sink)
-        call = Call(spec.name, None, Raw(params), dict(metadata), arguments=arguments, progress_token=progress_token)
+        call = Call(spec.name, None, Raw(params), dict(metadata), "", 0, rendering, progress_token, arguments)
         request = Request(call, spec, waiter, context_host)
         return await self._outcome(request, waiter, continue_running=False)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeAlias, final
+
+import msgspec
 
 from ...errors.failures import Failure
 from ...lazy import anyio
@@ -11,7 +14,6 @@ from ..rpc.inflight import id_key
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
 
     from ..operations.access import Identity
     from ..operations.context import ContextHost
@@ -52,6 +54,17 @@ class Requester(Protocol):
     def sink_of(self, request: Request) -> EventSink:
         """Where the events of a subscription go. Called once, when its handler begins."""
         ...
+
+
+class Client(msgspec.Struct, frozen=True, eq=False):
+    """A connection whose requests are scheduled.
+
+    `flush()` sends what was posted. It is called before a task waits, so that many replies share one write.
+    `on_progress()` is called when requests have started or ended: there may be room for more.
+    """
+
+    flush: Callable[[], None]
+    on_progress: Callable[[], None]
 
 
 @final

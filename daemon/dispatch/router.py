@@ -31,9 +31,9 @@ class Router:
     """
 
     def __init__(self, builtins: Registry, registry: Registry, access: Access, *, named: bool = True) -> None:
-        twice = [name for name in builtins.names - REPLACEABLE if named and name in registry.names]
+        twice = (builtins.names - REPLACEABLE) & registry.names if named else ()
         if twice:
-            raise DeclarationError(f"declared more than once: {', '.join(twice)}")
+            raise DeclarationError(f"declared more than once: {', '.join(sorted(twice))}")
         self._builtins = builtins
         self._registry = registry
         self._named = named

@@ -21,7 +21,7 @@ from ..rpc.request_log import note_overdue, note_unanswered
 from . import execution
 from .concurrency_groups import ConcurrencyGroups, expect_notification, let_pass, wait_behind
 from .deadlines import Deadlines
-from .request import Outcome, Request
+from .request import Client, Outcome, Request
 from .starvation import StarvationWatch
 from .task_pool import HandlerLoop, TaskPool
 from .thread_pool import ThreadPool
@@ -37,17 +37,6 @@ LOOP, THREADS = 0, 1
 
 MAX_STREAMS: Final = 1024
 """Subscriptions that may run at the same time; they don't count among the requests that do."""
-
-
-class Client(msgspec.Struct, frozen=True, eq=False):
-    """A connection whose requests are scheduled.
-
-    `flush()` sends what was posted. It is called before a task waits, so that many replies share one write.
-    `on_progress()` is called when requests have started or ended: there may be room for more.
-    """
-
-    flush: Callable[[], None]
-    on_progress: Callable[[], None]
 
 
 @final
@@ -73,6 +62,7 @@ class Scheduler:
         memory.on_room.append(self.pump)
         self._heavy = 0
         self._limits = (1,) if ordered else (limit, thread_limit)
+        self.kinds: Final = len(self._limits)
         self._running = [0 for _ in self._limits]
         self._ready: tuple[dict[Backlog[Request], None], ...] = tuple({} for _ in self._limits)
         self._request_timeout = request_timeout
@@ -82,8 +72,7 @@ class Scheduler:
         self._groups = ConcurrencyGroups()
         self._present: Counter[str] = Counter()
         self._streams = 0
-        self._pumping = False
-        self._progressed = False
+        self._pumping = self._progressed = False
         self._deadlines = Deadlines(lambda request: self._end_late(request, TimedOut()))
         self._starvation = StarvationWatch(self._groups, lambda request: self._end_late(request, Overloaded()))
         self._loop = HandlerLoop(watch, self.flush)
@@ -116,11 +105,6 @@ class Scheduler:
             not (backlog.ready(LOOP) or self._tasks.waiting or backlog.last_notification)
             and self._running[LOOP] < self._limits[LOOP]
         )
-
-    @property
-    def kinds(self) -> int:
-        """How many kinds of places there are: a backlog keeps a queue for each."""
-        return len(self._limits)
 
     def _kind(self, spec: OperationSpec) -> int:
         return THREADS if spec.mode == "thread" and len(self._limits) > 1 else LOOP
@@ -384,10 +368,13 @@ class Scheduler:
         return request.ended_by or self.run_now(request.spec, request.call, self._context(request))
 
     def run_now(self, spec: OperationSpec, call: Call, context: Context) -> Outcome:
-        """Run a handler that is no coroutine on the loop, at once."""
-        before = self._loop.watch.enter(spec.name)
+        """Run a handler that is no coroutine, on the loop."""
+        watch = self._loop.watch
+        before, watch.step = watch.step, (spec.name,)
+        if watch.asleep:
+            watch.look()
         outcome = execution.run(spec, call, context)
-        self._loop.watch.leave(before)
+        watch.step = before
         return outcome
 
     async def _perform_in_task(self, request: Request) -> None:

@@ -38,14 +38,17 @@ def in_context(
     """
     step: Callable[..., Any] = work.send
     argument: object = None
+    watch = loop.watch
     while True:
-        before = loop.watch.enter(method)
+        before, watch.step = watch.step, (method,)
+        if watch.asleep:
+            watch.look()
         try:
             awaited = variables.run(step, argument)
         except StopIteration as stop:
             return stop.value
         finally:
-            loop.watch.leave(before)
+            watch.step = before
         loop.flush()
         try:
             argument = yield awaited

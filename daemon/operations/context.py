@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
 from types import MappingProxyType
@@ -109,6 +109,9 @@ class ContextHost(Protocol):
     def notify(self, method: str, params: object) -> Sending:
         """Send a notification from any thread."""
         ...
+
+    async def notify_all(self, method: str, params: Iterable[object]) -> None:
+        """The same in an async handler, several in one write: when it waits or ends, at the latest."""
 
     def progress_token(self, call: IncomingCall) -> str | int | None:
         """The token with which the call asks for progress; None where it does not."""
@@ -346,7 +349,7 @@ class Context:
     async def request(self, method: str, params: object = None, *, type: Any = Any, timeout: float = 30.0) -> Any:
         """Ask the client something and return its result as `type`, waiting at most `timeout` seconds.
 
-        Raises `ClientRefused` with the client's error, and `TimeoutError`.
+        Raises `ClientRefused` with the client's error (in MCP UNAVAILABLE once the input has ended), and `TimeoutError`.
         """
         return self._decode(await self._host.ask(method, {} if params is None else params, timeout), type)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final, get_args
 
 from msgspec import NODEFAULT, UNSET, Struct, UnsetType, ValidationError
@@ -65,6 +66,39 @@ def require_default(default: Any, annotation: Any, what: str) -> None:
         )
 
 
+def may_hold_floats(annotation: Any) -> bool:
+    """Whether a value of this type may hold a float somewhere."""
+    return _holds(type_info(annotation), (types.FloatType, types.AnyType, types.CustomType, types.RawType), set())
+
+
+def _holds(node: object, kinds: tuple[type, ...], seen: set[int]) -> bool:
+    if isinstance(node, kinds):
+        return True
+    if id(node) in seen:
+        return False
+    seen.add(id(node))
+    return any(_holds(part, kinds, seen) for part in _parts(node))
+
+
+def require_finite(value: object) -> None:
+    """Raises `ValueError` for a value that holds NaN or an infinity, in whatever msgspec encodes."""
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case float() as number if not math.isfinite(number):
+                raise ValueError(f"JSON can't represent {number}")
+            case dict() as mapping:
+                waiting += mapping.values()
+            case list() | tuple() | set() | frozenset() as items:
+                waiting += items
+            case Struct() as struct:
+                waiting += (getattr(struct, name) for name in struct.__struct_fields__)
+            case other if hasattr(other, "__dict__") and not isinstance(other, type):
+                waiting += vars(other).values()  # a dataclass, or of attrs
+            case other:
+                waiting += (getattr(other, name, None) for name in getattr(type(other), "__dataclass_fields__", ()))
+
+
 def _find_fault(node: object, seen: set[int]) -> str | None:
     """What JSON can't represent in a type, in a few words."""
     if id(node) in seen:  # recursive types
@@ -79,11 +113,14 @@ def _find_fault(node: object, seen: set[int]) -> str | None:
             return "the keys of a JSON object are strings; use a dict with keys that are"
         case _:
             pass
+    return next((found for part in _parts(node) if (found := _find_fault(part, seen)) is not None), None)
+
+
+def _parts(node: object) -> list[object]:
+    """What a type is made of."""
     if isinstance(node, types.Type | types.Field):
-        parts = [getattr(node, name) for name in _fields(node)]
-    else:
-        parts = list(node) if isinstance(node, tuple) else []
-    return next((found for part in parts if (found := _find_fault(part, seen)) is not None), None)
+        return [getattr(node, name) for name in _fields(node)]
+    return list(node) if isinstance(node, tuple) else []
 
 
 def _fields(node: Struct) -> tuple[str, ...]:

@@ -20,17 +20,17 @@ class LazyOperations(msgspec.Struct, frozen=True):
 
 @final
 class Registry:
-    """Every operation that the daemon hosts.
+    """Every operation that the daemon hosts. `lazy` are those that stand behind the services' and are made when needed.
 
     Raises `DeclarationError` where names are declared twice or used but not declared: one line for all of them.
     """
 
     __slots__ = ("_by_name", "_lazy")
 
-    def __init__(self, services: Iterable[Service], lazy: LazyOperations | None = None) -> None:
+    def __init__(self, services: Iterable[Service], *lazy: LazyOperations) -> None:
         self._by_name: dict[str, OperationSpec] = {}
-        self._lazy = lazy
-        reserved = frozenset[str]() if lazy is None else lazy.names
+        self._lazy = {name: operations for operations in lazy for name in operations.names}
+        reserved = self._lazy.keys()
         duplicates: dict[str, None] = {}
         used: dict[str, None] = {}
         for service in services:
@@ -54,13 +54,12 @@ class Registry:
     @property
     def names(self) -> frozenset[str]:
         """The names of all operations, those included that have not been made yet."""
-        lazy = frozenset[str]() if self._lazy is None else self._lazy.names
-        return lazy | self._by_name.keys()
+        return frozenset(self._lazy) | self._by_name.keys()
 
     def get(self, name: str) -> OperationSpec | None:
         """The operation of this exact name, internal ones included; None if there is none."""
-        if self._lazy is not None and name in self._lazy.names:
-            self.load()
+        if name in self._lazy:
+            self._load(self._lazy[name])
         return self._by_name.get(name)
 
     def find(self, method: str) -> OperationSpec | None:
@@ -76,10 +75,13 @@ class Registry:
         return iter(self._by_name.values())
 
     def __len__(self) -> int:
-        return len(self._by_name) + (0 if self._lazy is None else len(self._lazy.names))
+        return len(self._by_name) + len(self._lazy)
 
     def load(self) -> None:
         """Make the lazy operations now. A second call does nothing."""
-        lazy, self._lazy = self._lazy, None
-        if lazy is not None:
-            self._by_name.update((spec.name, spec) for spec in lazy.load())
+        while self._lazy:
+            self._load(next(iter(self._lazy.values())))
+
+    def _load(self, lazy: LazyOperations) -> None:
+        self._lazy = {name: operations for name, operations in self._lazy.items() if operations is not lazy}
+        self._by_name.update((spec.name, spec) for spec in lazy.load())

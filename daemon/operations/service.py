@@ -20,9 +20,9 @@ from msgspec import UNSET
 
 from ...errors.codes import DialectChoice
 from ...errors.exceptions import OperationError
-from ..offers import Completer, Offer, Prompt, Resource, check_offer
+from ..offers import Completer, Offer, Prompt, Resource, asks_of, check_offer
 from .access import AccessRule
-from .json_types import require_json_members, require_json_type
+from .json_types import may_hold_floats, require_json_members, require_json_type
 from .options import (
     OperationOptions,
     check_name,
@@ -196,7 +196,7 @@ class Service:
             self._declare("query", "", options)(func)
             spec = self.operations[-1]
             try:
-                check_offer(offer, spec.input.names)
+                check_offer(offer, [name for name in spec.input.names if name not in asks_of(spec.input.type)])
             except _WRONG as exc:
                 raise DeclarationError(_one_line(f"operation {spec.name}: {exc}")) from exc
             self.operations[-1] = msgspec.structs.replace(spec, offer=offer)
@@ -277,6 +277,7 @@ class Service:
             invoke=model.invoker(func),
             returns=returns,
             output=output_check(returns),
+            floats=may_hold_floats(returns),
             errors=declared_errors(options),
             description=description,
             timeout=options.get("timeout", None if kind == "subscription" else UNSET),

@@ -13,6 +13,7 @@ from ...errors.type_building import build_decoder, type_info
 from ..offers import Offer
 from .access import AccessRule
 from .decoders import Arguments
+from .json_types import require_finite
 from .params import InputModel
 
 OperationKind: TypeAlias = Literal["query", "mutation", "subscription", "notification"]
@@ -69,6 +70,8 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     `namespace` is that of the service that declares it. `uses` are the operations that the handler may call, with the scopes
     of `authority`.
 
+    `floats` says whether a result may hold floats: NaN and the infinities are refused.
+
     `source` is where the handler stands, as `app.py:12`, for its author.
 
     `offer` is set where it is no tool but a resource or a prompt to clients that tell these apart.
@@ -100,6 +103,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     authority: frozenset[str] = frozenset()
     immediate: bool = False
     only_waits: bool = False
+    floats: bool = False
     source: str = ""
     offer: Offer | None = None
     command: bool = False
@@ -142,6 +146,8 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
             encoded = _encode(result)
             if self.output is not None:
                 self.output(encoded)
+            if self.floats and b"null" in encoded:  # which is what msgspec writes for a number that JSON can't hold
+                require_finite(result)
         except (TypeError, ValueError, RecursionError) as exc:  # `ValidationError` is a `ValueError`
             raise WrongResult(self._wrong(result, exc)) from None
         return encoded
@@ -151,27 +157,20 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
         if isinstance(result, Coroutine):
             result.close()
             return f"{verb} a coroutine: is an `await` missing?"
-        annotated = "has no annotation" if self.returns is Any else f"is annotated {self.describe_result()}"
-        return f"{verb} {type(result).__qualname__}, but {annotated}: {str(exc) or 'another type'}"
+        annotated = "" if self.returns is Any else f", but is annotated {self.describe_result()}"
+        return f"{verb} {type(result).__qualname__}{annotated}: {exc}"
 
 
-def output_check(returns: Any) -> Callable[[bytes], object] | None:
-    """A function that raises for a JSON text that is not of the declared type; None where every text is.
+def output_check(returns: Any) -> Callable[[bytes], object]:
+    """A function that raises for a text that is no JSON of the declared type: a handler's `Raw` may hold anything.
 
     Raises `TypeError` for a type that msgspec can't decode.
     """
-    if returns in (Any, object, msgspec.Raw):
-        return None
-    if get_origin(returns) in _CONTAINERS and get_args(returns)[-1] in (Any, object, msgspec.Raw):
-        opening = _CONTAINERS[get_origin(returns)]
-        return lambda encoded: _require(encoded.startswith(opening))
+    if returns in _ANYTHING:
+        return build_decoder(msgspec.Raw)  # looks through the text without making values of it
+    if get_origin(returns) in (dict, list) and get_args(returns)[-1] in _ANYTHING:
+        return build_decoder(dict[str, msgspec.Raw] if get_origin(returns) is dict else list[msgspec.Raw])
     return build_decoder(returns)
 
 
-_CONTAINERS: Final = {dict: b"{", list: b"["}
-"""The first byte of a container's JSON text. It is the whole check where the items may be anything."""
-
-
-def _require(valid: bool) -> None:
-    if not valid:
-        raise msgspec.ValidationError
+_ANYTHING: Final = (Any, object, msgspec.Raw)

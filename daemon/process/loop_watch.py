@@ -12,7 +12,7 @@ from collections.abc import Callable
 from os.path import basename
 from time import monotonic
 from types import FrameType
-from typing import Final, TypeAlias, final
+from typing import Final, final
 
 from ..logs import log
 
@@ -27,13 +27,13 @@ MAX_FRAMES: Final = 16
 _MARKERS: Final = ("run_now", "in_context")
 """The functions of this package that mark steps: the frames outside of theirs are the loop's."""
 
-Step: TypeAlias = tuple[str, float]
-"""The operation's name, and when its handler began to run."""
-
 
 @final
 class LoopWatch:
     """One per event loop. A step of more than `seconds` is logged, once; with None nothing is watched.
+
+    Who runs a handler sets `step` to a new tuple of the operation's name, calls `look()` if the watch is `asleep`, and sets
+    `step` back afterwards. These are plain attributes, because this happens at every step of every handler.
 
     `start_thread` starts a function in a thread of its own, or raises `RuntimeError`.
     """
@@ -41,50 +41,42 @@ class LoopWatch:
     def __init__(
         self, seconds: float | None, *, start_thread: Callable[[Callable[[], None]], object] | None = None
     ) -> None:
+        self.step: tuple[str] | None = None
+        self.asleep = seconds is not None
         self._seconds = seconds
         self._start_thread = start_thread or _start_thread
-        self._looking = seconds is None
-        self._step: Step | None = None
-        self._last = 0.0
-        self._told = False
-        self._thread = 0
+        self._loop_thread = 0
 
-    def enter(self, method: str) -> Step | None:
-        """A handler's step begins on the loop, in this thread. Pass what is returned to `leave`."""
-        before, self._step = self._step, (method, monotonic())
-        if not self._looking:
-            self._look()
-        return before
-
-    def leave(self, before: Step | None) -> None:
-        """The step has ended: the handler has returned, or waits. `before` is the step that it was part of."""
-        assert self._step is not None
-        method, self._last = self._step
-        self._step = before
-        if self._told:
-            self._told = False
-            log.warning("loop.resumed", method=method, seconds=round(monotonic() - self._last, 3))
-
-    def _look(self) -> None:
-        self._looking = True
-        self._thread = threading.get_ident()
+    def look(self) -> None:
+        """Look at the steps from now on, until there are none for a while. Called in the loop's thread."""
+        self.asleep = False
+        self._loop_thread = threading.get_ident()
         try:
             self._start_thread(self._watch)
         except RuntimeError:  # the system has no thread: the next step tries again
-            self._looking = False
+            self.asleep = True
 
     def _watch(self) -> None:
         assert self._seconds is not None
         pause = threading.Event()
-        while self._step is not None or monotonic() < self._last + LINGER_SECONDS:
+        seen, since, told = self.step, monotonic(), False
+        while seen is not None or monotonic() - since < LINGER_SECONDS:
             pause.wait(self._seconds / LOOKS)
-            step = self._step
-            if step is not None and not self._told and monotonic() - step[1] >= self._seconds:
-                at = _stack(sys._current_frames().get(self._thread))
-                if step is self._step:  # so the frames are this step's
-                    self._told = True
-                    log.warning("loop.blocked", method=step[0], seconds=self._seconds, at=at)
-        self._looking = False
+            step = self.step
+            if step is not seen:
+                if told and seen is not None:
+                    log.warning("loop.resumed", method=seen[0], seconds=round(monotonic() - since, 2))
+                seen, since, told = step, monotonic(), False
+            elif step is not None and not told and monotonic() - since >= self._seconds:
+                told = self._tell(step)
+        self.asleep = True  # a step that began just now may go unwatched; the next one is not
+
+    def _tell(self, step: tuple[str]) -> bool:
+        at = _stack(sys._current_frames().get(self._loop_thread))
+        if step is not self.step:  # the frames are of another step
+            return False
+        log.warning("loop.blocked", method=step[0], seconds=self._seconds, at=at)
+        return True
 
 
 def _start_thread(run: Callable[[], None]) -> None:

@@ -6,7 +6,7 @@ own) is in `dialects/`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
@@ -86,12 +86,17 @@ class Dialect:
     guarded: ClassVar[bool] = False
     """Whether `receive` wants to see every call."""
 
+    @property
+    def batches(self) -> bool:
+        """Whether a message may be an array of messages. Each of them is then answered by itself."""
+        return False
+
     def receive(self, call: Call) -> Failure | Ignored | None:
         """Look at a call before anything else does, in the order of arrival: None lets it pass. Only where `guarded`."""
 
     def read_again(self, body: bytes) -> Message | None:
         """The message that stands in a body which is no JSON, strictly speaking; None where that is to be refused."""
-        return None
+        return envelope.decode_mended(body) if self.mends_surrogates else None
 
     def encode_failure(self, call_id: bytes, failure: Failure) -> bytes:
         """The response that answers the request of this id (a JSON text) with a failure."""
@@ -113,14 +118,28 @@ class Dialect:
         """The messages that tell of a change of a resource."""
         return ()
 
+    mends_surrogates: ClassVar[bool] = False
+    """Whether the escape of an unpaired surrogate is read as U+FFFD: programs in JavaScript write such texts."""
+
     asks: bool = True
     """Whether the client answers requests of ours."""
+
+    gives_up_requests: ClassVar[bool] = False
+    """Whether requests of ours are refused as soon as the input has ended. Else who waits for an answer is answered for when the
+    drain window closes, as whatever else runs."""
 
     def close(self) -> None:
         """The client has gone: give back what is held for it."""
 
     def drain(self) -> None:
         """The daemon is about to end: what only waits may end now."""
+
+    def hand_over(self) -> None:
+        """Another program is about to go on with the session: what only waits may end now, unanswered."""
+
+    def open_calls(self) -> Iterable[Call]:
+        """Calls that a program before this one has left unanswered so: to be taken as if they came now."""
+        return ()
 
     def encode_cancel(self, request_id: int) -> bytes:
         """The message that cancels a request of ours."""

@@ -1,20 +1,24 @@
 """Bodies to messages and back. Never runs anything, never logs, and keeps ids and params as the bytes that came.
 
-JSON-RPC 2.0 sections 4 and 5, with these narrowings: no batches, and ids are strings, numbers or null. An id is
-echoed byte for byte, so it is never decoded; params wait for the one typed decoder of their operation.
+JSON-RPC 2.0 sections 4 and 5, with these narrowings: no batches but for the dialect that has them, and ids are strings,
+numbers or null. An id is echoed byte for byte, so it is never decoded; params wait for the one typed decoder of their
+operation.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Annotated, Any, Final, Protocol, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from ...errors.failures import EnvelopeMember, Failure, InvalidRequest, ParseFailure
-from .text import encoding_failure, parse_failure, scan_envelope
+from .text import encoding_failure, parse_failure, scan_envelope, without_unpaired
 
 NULL_ID: Final = b"null"
+
+MAX_BATCH: Final = 1024
+"""Messages of one batch: each may be answered."""
 
 CANCEL_REQUEST: Final = "$/cancelRequest"
 """The notification that cancels a request, in both directions."""
@@ -104,6 +108,7 @@ class _Members(msgspec.Struct, gc=False):
 
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 _decode_members = msgspec.json.Decoder(_Members).decode
+_decode_batch = msgspec.json.Decoder(Annotated[list[Raw], msgspec.Meta(max_length=MAX_BATCH)]).decode
 _decode_metadata = msgspec.json.Decoder(dict[str, str]).decode
 _skip = msgspec.json.Decoder(Raw).decode
 _encode = msgspec.json.Encoder().encode
@@ -139,6 +144,19 @@ def decode(body: bytes) -> Message:
     ):
         return _with_care(envelope, call_id, len(body))
     return Call(envelope.method, call_id, params, _NO_METADATA, "", len(body))
+
+
+def split_batch(body: bytes) -> list[Message]:
+    """The messages of a batch (JSON-RPC 2.0 section 6), for a body that `decode` refuses as one. More than `MAX_BATCH` are
+    refused as a whole, and so is an empty one.
+    """
+    try:
+        members = _decode_batch(body)
+    except (msgspec.DecodeError, RecursionError):
+        return [Refused(NULL_ID, InvalidRequest("batch-not-supported"))]
+    if not members:
+        return [Refused(NULL_ID, InvalidRequest("malformed-envelope"))]
+    return [decode(bytes(member)) for member in members]
 
 
 def _with_care(envelope: _Envelope, call_id: bytes | None, size: int) -> Message:
@@ -241,13 +259,28 @@ def _too_deep(body: bytes) -> Message:
     return Reply(scan.id, None, None) if is_reply else Refused(scan.id, InvalidRequest("malformed-envelope"))
 
 
+def decode_mended(body: bytes) -> Message | None:
+    """The message in a body that is no JSON for want of the other halves of surrogate pairs: each half becomes U+FFFD.
+
+    None for any other body, and for a request whose id holds one: its caller would not know the answer.
+    """
+    mended = without_unpaired(body)
+    message = None if mended is None else decode(mended)
+    unknown = isinstance(message, Call) and rb"\ufffd" in (message.id or b"")
+    return None if unknown or isinstance(message, NoJson) else message
+
+
 def encode_result(call_id: bytes, result: bytes) -> bytes:
     """A response; both arguments are JSON texts."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (call_id, result)
 
 
 def encode_notification(method: str, params: object) -> bytes:
-    """A notification. Raises `TypeError` for params that msgspec encodes to neither an object nor an array."""
+    """A notification.
+
+    Raises `TypeError` for params that msgspec encodes to neither an object nor an array, and `ValueError` where a `Raw` in
+    them is no JSON.
+    """
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_encode(method), _encode_params(params))
 
 
@@ -261,8 +294,12 @@ def encode_request(call_id: int, method: str, params: object) -> bytes:
     return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}' % (call_id, _encode(method), _encode_params(params))
 
 
+_check_json: Final = msgspec.json.Decoder(Raw).decode
+
+
 def _encode_params(params: object) -> bytes:
     text = _encode(params)
+    _check_json(text)
     if text.lstrip()[:1] not in (b"{", b"["):  # JSON-RPC 2.0 section 4.2
         raise TypeError(f"params must be an object or an array in JSON, not {type(params).__name__}")
     return text

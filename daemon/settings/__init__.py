@@ -1,7 +1,7 @@
 """The settings of `discreet serve`: one table, and values from flags, the environment and a file."""
 
 from .option import Option, UsageError
-from .resolution import Resolved, load_settings, resolve_settings
+from .resolution import Resolved, load_settings, resolve_here, resolve_settings
 from .sources import SettingsFile
 from .table import OPTIONS, Settings
 
@@ -13,5 +13,6 @@ __all__ = [
     "SettingsFile",
     "UsageError",
     "load_settings",
+    "resolve_here",
     "resolve_settings",
 ]

@@ -1,5 +1,6 @@
 """Chooses among the sources of each setting: flags, then the environment, then the file, then the default."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -36,6 +37,15 @@ def load_settings(argv: Sequence[str], environ: Mapping[str, str], directory: st
     add_setting_flags(parser)
     args = parser.read(argv)
     return resolve_settings(from_flags(args), environ, directory, file_from_flags(args)).settings
+
+
+def resolve_here(flags: Mapping[str, RawValue], file: SettingsFile = FOUND) -> Resolved:
+    """The settings of this process, with its environment and its working directory. Raises as `load_settings` does."""
+    try:
+        directory = os.getcwd()
+    except OSError as exc:
+        raise UsageError("the working directory no longer exists") from exc
+    return resolve_settings(flags, os.environ, directory, file)
 
 
 def resolve_settings(

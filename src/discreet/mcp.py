@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .daemon.dialects.mcp.generated.legacy import CallToolResult, GetPromptResult
+    from .daemon.dialects.mcp.generated.legacy import (
+        CallToolResult,
+        CreateMessageResult,
+        GetPromptResult,
+        SamplingMessage,
+    )
     from .daemon.dialects.mcp.generated.shared import (
         Annotations,
         AudioContent,
@@ -18,10 +23,11 @@ if TYPE_CHECKING:
         ImageContent,
         PromptMessage,
         ResourceLink,
+        Root,
         TextContent,
         TextResourceContents,
     )
-    from .daemon.offers import Ask
+    from .daemon.offers import Ask, Roots, Sample
 
 __all__ = [
     "Annotations",
@@ -29,16 +35,21 @@ __all__ = [
     "AudioContent",
     "BlobResourceContents",
     "CallToolResult",
+    "CreateMessageResult",
     "EmbeddedResource",
     "GetPromptResult",
     "ImageContent",
     "PromptMessage",
     "ResourceLink",
+    "Root",
+    "Roots",
+    "Sample",
+    "SamplingMessage",
     "TextContent",
     "TextResourceContents",
 ]
 
-_LEGACY = ("CallToolResult", "GetPromptResult")
+_LEGACY = ("CallToolResult", "CreateMessageResult", "GetPromptResult", "SamplingMessage")
 
 
 def __getattr__(name: str) -> Any:
@@ -47,7 +58,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    if name == "Ask":
+    if name in ("Ask", "Sample", "Roots"):
         home = "offers"
     else:
         home = f"dialects.mcp.generated.{'legacy' if name in _LEGACY else 'shared'}"

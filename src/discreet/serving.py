@@ -21,12 +21,14 @@ def serve(*hosted: Service | Agent, **settings: Any) -> NoReturn:  # fields of `
     wrong. Raises `TypeError` for an unknown setting. From its first line on, stdout carries nothing but frames, and what is
     printed goes to the log. What was printed before has gone to the client.
     """
-    from .cli.output import write_stderr
-    from .cli.verbs.serve import resolve_here, with_warning
+    from .daemon.process.collector import begin_start
+
+    begin_start()
+    from .cli.output import with_warning, write_stderr
     from .daemon.apps import AppError, hosted_objects
     from .daemon.lifecycle import EXIT_USAGE
     from .daemon.server import serve as serve_stdio
-    from .daemon.settings import SettingsFile, UsageError
+    from .daemon.settings import SettingsFile, UsageError, resolve_here
     from .daemon.settings.keywords import from_keywords
 
     if not_here := settings.keys() & {"apps", "reload"}:

@@ -82,14 +82,5 @@ def test_numbers_and_limits_are_those_of_the_code() -> None:
     assert f"{MAX_SESSIONS:,} sessions open, of {MAX_BYTES // 1024**2} MiB" in PAGE
 
 
-def test_the_lines_are_counted_rightly() -> None:
-    def count(path: str) -> int:
-        lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
-        return sum(1 for line in lines if line.strip() and not line.lstrip().startswith("#"))
-
-    ours, theirs = count("examples/acp_agent/tidy.py"), count("tests/interop/acp_sdk_twin.py")
-    assert f"{ours} lines here, {theirs} on the SDK" in section("Coming from the ACP SDK")
-
-
 def test_every_name_of_the_module_is_there() -> None:
     assert all(hasattr(acp, name) for name in acp.__all__)

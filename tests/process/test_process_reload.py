@@ -221,3 +221,26 @@ def test_a_session_of_mcp_goes_on_and_hears_that_its_lists_may_have_changed(spaw
     assert "two" in result["content"][0]["text"]
     assert "structuredContent" not in result  # that revision has none: it was kept
     assert child.end() == 0
+
+
+def test_a_listener_of_mcp_hears_of_every_reload_and_is_answered_at_the_end(spawn: Spawn, project: Path) -> None:
+    child = spawn(
+        "serve", "./live.py:app", "--reload", "--log-level", "info", "--dialect", "mcp", "--framing", "content-length"
+    )
+    prefix = "io.modelcontextprotocol"
+    meta = {f"{prefix}/protocolVersion": "2026-07-28", f"{prefix}/clientCapabilities": {}}
+    wanted = {"toolsListChanged": True, "promptsListChanged": True}
+    child.write(request("ears", "subscriptions/listen", {"notifications": wanted, "_meta": meta}))
+    subscription = {f"{prefix}/subscriptionId": "ears"}
+    told = {"_meta": subscription, "notifications": {"toolsListChanged": True}}
+    assert child.read()["params"] == told
+    for value in ("two", "six"):
+        write(project, value)
+        child.stderr_until("event=daemon.swapped")
+        heard = child.read()
+        assert (heard["method"], heard["params"]) == ("notifications/tools/list_changed", {"_meta": subscription})
+        who = child.call(value, "tools/call", {"name": "app_who", "_meta": meta})["result"]
+        assert value in who["content"][0]["text"]
+    assert child.end() == 0
+    (answer,) = child.read_all()
+    assert (answer["id"], answer["result"]["_meta"].items() >= subscription.items()) == ("ears", True)

@@ -174,7 +174,8 @@ def _groups(raw: dict[str, Any], model: Model, results: dict[str, str]) -> Itera
         for name in model.structures.keys() - model.reachable("ClientCapabilities")
         for used in model.mentioned(name) & model.enumerations.keys()
     }
-    yield Group("enumerations", "Enumerations that messages and capabilities share.", sorted(capabilities & others))
+    shared = capabilities & others - model.reachable(*BASE)  # most servers load `base` alone
+    yield Group("enumerations", "Enumerations that messages and capabilities share.", sorted(shared))
     yield Group("base", "What most messages are made of: positions, ranges, documents, edits, diagnostics.", BASE)
     claimed = model.reachable(*BASE)
     for family in FAMILIES:

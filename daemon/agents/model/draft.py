@@ -55,16 +55,17 @@ class TaskDraft:
             return
         self._frozen = None
         match event:
-            case StatusChanged(status):
-                if self.status.message is not None:
-                    self._history.append(self.status.message)
-                self.status = status
-            case ArtifactChanged(artifact, append):
-                known = self._artifacts.get(artifact.artifact_id) if append else None
+            case ArtifactChanged():  # first: a stream of text is many of these
+                artifact = event.artifact
+                known = self._artifacts.get(artifact.artifact_id) if event.append else None
                 if known is None:
                     self._artifacts[artifact.artifact_id] = (artifact, [*artifact.parts])
                 else:
                     known[1].extend(artifact.parts)
+            case StatusChanged(status):
+                if self.status.message is not None:
+                    self._history.append(self.status.message)
+                self.status = status
             case MessageAdded(message):
                 self._history.append(message)
             case _:

@@ -25,12 +25,15 @@ from .types import (
 _OBJECT_BYTES: Final = 256
 """What a task, a message, an artifact, a part or an event takes beside its contents."""
 
+_TEXT_PART_BYTES: Final = _OBJECT_BYTES + 2 * getsizeof(None)
+"""The same of a part that is a text."""
+
 
 def size_of_event(event: TaskEvent) -> int:
     """Bytes that an event takes. Raises `TypeError` for data that is not JSON."""
     match event:
-        case ArtifactChanged(artifact):
-            return _OBJECT_BYTES + size_of_artifact(artifact) + _json_size(event.metadata)
+        case ArtifactChanged():
+            return _OBJECT_BYTES + size_of_artifact(event.artifact) + _json_size(event.metadata)
         case MessageAdded(message):
             return _OBJECT_BYTES + size_of_message(message)
         case StatusChanged(status):
@@ -52,7 +55,10 @@ def size_of_task(task: Task) -> int:
 
 
 def size_of_artifact(artifact: Artifact) -> int:
-    return _OBJECT_BYTES + sum(map(_part_size, artifact.parts)) + _json_size(artifact.metadata)
+    size = _OBJECT_BYTES + _json_size(artifact.metadata)
+    for part in artifact.parts:
+        size += _part_size(part)
+    return size
 
 
 def size_of_message(message: Message) -> int:
@@ -69,6 +75,8 @@ def _status_size(status: TaskStatus) -> int:
 
 
 def _part_size(part: Part) -> int:
+    if part.text is not None and part.metadata is None:  # most parts, and a text has nothing beside it
+        return _TEXT_PART_BYTES + getsizeof(part.text)
     size = _OBJECT_BYTES + getsizeof(part.text) + getsizeof(part.raw) + getsizeof(part.url)
     if part.data is not UNSET:
         size += _json_size(part.data)

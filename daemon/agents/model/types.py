@@ -29,6 +29,8 @@ class TaskState(Enum):
     CANCELED = "TASK_STATE_CANCELED"
     REJECTED = "TASK_STATE_REJECTED"
 
+    __hash__ = object.__hash__  # Enum's own is written in Python, and every event looks the state up
+
 
 STATE_NUMBERS: Final = {
     TaskState.SUBMITTED: 1,

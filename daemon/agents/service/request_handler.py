@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import closing
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, closing
 from typing import Final, final
 
 from ....errors.exceptions import FailureError
@@ -12,7 +12,7 @@ from ..errors import task_has_ended
 from ..model.states import INACTIVE, TERMINAL
 from ..model.types import JsonObject, Message, StatusChanged, Task, TaskEvent, TaskState
 from ..requests import Caller, SendRequest, StreamItem, TaskUpdate
-from ..stores.interface import LogTruncatedError, TaskPage, TaskQuery, TaskStore
+from ..stores.interface import LoggedEvent, LogTruncatedError, TaskPage, TaskQuery, TaskStore
 from ..tasks.event_reader import EventReader
 from ..tasks.live_task import wait_committed
 from ..tasks.task_cache import TaskCache
@@ -68,24 +68,33 @@ class RequestHandler:
 
         A new task is as it began, another as it is now. Where the agent replies without a task, the reply is the only item.
         """
+        async with aclosing(self.batches(request, caller)) as batches:
+            async for batch in batches:
+                for item in batch:
+                    yield item
+
+    async def batches(self, request: SendRequest, caller: Caller) -> AsyncGenerator[Sequence[StreamItem], None]:
+        """The same. What is there already comes together."""
         async with self._submission.submitted(request, caller) as execution:
             live = execution.live
             with closing(EventReader(live, self._store.event_log)) as reader:
                 if live.generation:
-                    yield await self._submission.wait_stored(request, live)
+                    yield [await self._submission.wait_stored(request, live)]
                 else:
                     while not (live.generation or execution.settled):
                         await live.wait_for_change()
                     if execution.reply is not None:
-                        yield execution.reply
+                        yield [execution.reply]
                         return
                     await self._submission.wait_stored(request, live)  # the first event is the new task itself
                 while batch := await reader.next_batch(lambda: execution.settled):
-                    for logged in batch:
-                        yield TaskUpdate(live.id, live.context_id, logged.event, logged.generation)
-                        start = execution.start_generation
-                        if start is not None and logged.generation > start and _leads_to(INACTIVE, logged.event):
-                            return
+                    until = _first_stop(batch, execution.start_generation)
+                    yield [
+                        TaskUpdate(live.id, live.context_id, logged.event, logged.generation)
+                        for logged in batch[:until]
+                    ]
+                    if until is not None:
+                        return
                 await execution.wait_settled()
 
     # -- tasks -------------------------------------------------------------------------------------------------
@@ -135,6 +144,16 @@ class RequestHandler:
                         yield TaskUpdate(live.id, live.context_id, logged.event, logged.generation)
                         if _leads_to(until, logged.event):
                             return
+
+
+def _first_stop(batch: Sequence[LoggedEvent], start: int | None) -> int | None:
+    """How many of these events there are up to the first after `start` by which the task stops; None where it does not."""
+    if start is None:
+        return None
+    for count, logged in enumerate(batch, 1):
+        if logged.generation > start and _leads_to(INACTIVE, logged.event):
+            return count
+    return None
 
 
 def _leads_to(states: frozenset[TaskState], event: TaskEvent) -> bool:

@@ -43,9 +43,10 @@ class Committer:
 
     def schedule(self, live: LiveTask) -> None:
         """Have this task's changes committed. To be called on the event loop."""
-        self._dirty.setdefault(live)
-        if self._work_added is not None:
-            self._work_added.set()
+        if live not in self._dirty:
+            self._dirty[live] = None
+            if self._work_added is not None:
+                self._work_added.set()
 
     async def run(self) -> None:
         """Commit what is scheduled, until cancelled."""

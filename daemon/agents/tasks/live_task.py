@@ -201,12 +201,13 @@ class LiveTask:
     def _growth(self, event: TaskEvent, size: int) -> int:
         """How many bytes more the task takes with this event."""
         match event:
+            case ArtifactChanged():
+                identity = event.artifact.artifact_id
+                before = self._artifact_sizes.get(identity, 0)
+                self._artifact_sizes[identity] = after = size + (before if event.append else 0)
+                return after - before
             case TaskCreated():
                 return 0  # it was counted from the beginning
-            case ArtifactChanged(artifact, append):
-                before = self._artifact_sizes.get(artifact.artifact_id, 0)
-                self._artifact_sizes[artifact.artifact_id] = after = size + (before if append else 0)
-                return after - before
             case _:
                 return size
 
@@ -242,8 +243,9 @@ class LiveTask:
         enough = max(self._snapshot_bytes, _RESTING_SNAPSHOT_BYTES if resting else _SNAPSHOT_BYTES)
         if new or self.ended or self._bytes_since_snapshot > enough:
             snapshot = self.task()
-            self._snapshot_bytes = size_of_task(snapshot)
             self._bytes_since_snapshot = 0
+            if not self.ended:  # else it was the last
+                self._snapshot_bytes = size_of_task(snapshot)
         return TaskChange(
             task_id=self.id,
             expected_generation=self.committed,

@@ -191,7 +191,7 @@ def _is_part(part: object) -> bool:
 def _check(metadata: object, *strings: object) -> None:
     """Raises `TypeError` for metadata that are not a JSON object, and for strings that are not `str`; each may be None."""
     for string in strings:
-        if not isinstance(string, str | None):
+        if string is not None and not isinstance(string, str):
             raise TypeError("texts, names, URLs and media types are of the type str")
     if metadata is not None:
         if not isinstance(metadata, dict):

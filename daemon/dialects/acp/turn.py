@@ -103,15 +103,17 @@ class PromptTurn:
 
     async def _follow(self, handler: RequestHandler, caller: Caller, request: SendRequest) -> TaskStatus | None:
         status: TaskStatus | None = None
-        async with aclosing(handler.stream(request, caller)) as items:
-            async for item in items:
-                if not isinstance(item, TaskUpdate):
+        async with aclosing(handler.batches(request, caller)) as batches:
+            async for batch in batches:
+                events = [item for item in batch if isinstance(item, TaskUpdate)]
+                if not events:
                     continue
-                for update in self._updates.of(item.event):
-                    await self.send(update)
-                if isinstance(item.event, StatusChanged):
-                    status = item.event.status
-                self._sent = item.generation
+                told = (self._notification(update) for item in events for update in self._updates.of(item.event))
+                await self._host.notify_all("session/update", told)
+                for item in events:
+                    if isinstance(item.event, StatusChanged):
+                        status = item.event.status
+                self._sent = events[-1].generation
                 self._notify()
         return status
 
@@ -130,7 +132,10 @@ class PromptTurn:
 
     def send(self, update: SessionUpdate) -> Sending:
         """Tell the client. On its way when this returns; awaiting the result waits until the client keeps up."""
-        return self._host.notify("session/update", SessionNotification(session_id=self._session_id, update=update))
+        return self._host.notify("session/update", self._notification(update))
+
+    def _notification(self, update: SessionUpdate) -> SessionNotification:
+        return SessionNotification(session_id=self._session_id, update=update)
 
     def at_end(self, key: str, update: SessionUpdate | None) -> None:
         """Send this when the turn ends, unless it is replaced or taken back by then."""

@@ -52,6 +52,9 @@ class Updates:
     def of(self, event: TaskEvent) -> Iterator[SessionUpdate]:
         """The updates that tell of one event. The client's own messages are told in a replay only."""
         match event:
+            case ArtifactChanged():  # first: a stream of text is many of these
+                artifact = event.artifact
+                yield from self._chunks(AgentMessageChunk, artifact.artifact_id, artifact.parts)
             case TaskCreated(task):
                 if self._replay:
                     for message in task.history:
@@ -63,8 +66,6 @@ class Updates:
                 kind = _SHOWN.get(status.state, AgentMessageChunk if self._replay else None)
                 if kind is not None and status.message is not None:
                     yield from self._chunks(kind, status.message.message_id, status.message.parts)
-            case ArtifactChanged(artifact):
-                yield from self._chunks(AgentMessageChunk, artifact.artifact_id, artifact.parts)
             case _:
                 assert_never(event)
 

@@ -16,8 +16,7 @@ from ...logs import log
 from ...memory import MemoryBudget
 from ...rpc import envelope
 from ...rpc.dialect import IGNORED, Dialect, Events, Ignored
-from ...rpc.envelope import Call, Message, NoJson
-from ...rpc.text import without_unpaired
+from ...rpc.envelope import Call, Message
 
 State: TypeAlias = Literal["new", "initializing", "initialized", "shutdown"]
 
@@ -82,6 +81,7 @@ class LspDialect(Dialect):
 
     name: ClassVar[DialectName] = "lsp"
     guarded: ClassVar[bool] = True
+    mends_surrogates: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -170,15 +170,10 @@ class LspDialect(Dialect):
 
     def read_again(self, body: bytes) -> Message | None:
         """Editors that count in UTF-16 send half a surrogate pair when the user or a tool changes the other half."""
-        mended = without_unpaired(body)
-        if mended is None:
-            return None
-        message = envelope.decode(mended)
+        message = super().read_again(body)
         if isinstance(message, Call):
-            if rb"\ufffd" in (message.id or b""):  # then its caller would not know the answer
-                return None
             return _MendedCall(message.method, message.id, message.params, message.metadata, size=len(body), exact=body)
-        return None if isinstance(message, NoJson) else message
+        return message
 
     def _cancel_progress(self, call: Call) -> None:
         try:

@@ -10,7 +10,7 @@ import msgspec
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
 from ....errors.type_building import convert
-from ...documents.store import Documents, NotebookDocument
+from ...documents.store import Documents
 from ...documents.text import ENCODINGS, PositionEncoding
 from ...logs import log
 from ...operations.context import ClientRefused, Context
@@ -20,8 +20,7 @@ from ...services.builtins import Life
 from ...services.handshake import client_info, run_initializers
 from ..surface import Surface
 from .capabilities import Announcement, announcement, command_of, has_capability
-from .dialect import LspDialect, State
-from .generated.notebooks import NotebookCell
+from .dialect import LspDialect
 
 VERSION: Final = "3.17"
 REGISTER_SECONDS: Final = 30.0
@@ -49,21 +48,6 @@ class _Hello(msgspec.Struct, rename="camel"):
     capabilities: _Capabilities | None = None
 
 
-class _Kept(msgspec.Struct):
-    """What a reload hands on: the client sends neither its handshake nor its documents again. `registered` are the options
-    of what is registered with the client, by method and as JSON texts; None before it has said `initialized`.
-    """
-
-    encoding: PositionEncoding
-    state: State
-    registered: dict[str, bytes] | None
-    capabilities: dict[str, Any]
-    name: str
-    version: str
-    documents: list[tuple[str, str, int, bytes]]
-    notebooks: list[tuple[str, str, int, Any, list[NotebookCell]]]
-
-
 @final
 class LspSession:
     """The session of one client."""
@@ -83,11 +67,11 @@ class LspSession:
             self._cancel_progress,
         )
         self._registered: dict[str, bytes] | None = None
-        self._kept = msgspec.json.decode(state, type=_Kept) if state else None
+        self._state = state
 
     def services(self) -> Iterable[Service]:
-        if self._kept is not None:
-            self._restore(self._kept)
+        if self._state:
+            self._restore(self._state)
         service = Service()
         self._add_initialize(service)
 
@@ -116,21 +100,9 @@ class LspSession:
         return [service]
 
     def state(self) -> bytes:
-        client = self._surface.context_host.client
-        kept = _Kept(
-            self.documents.encoding,
-            self.dialect.state,
-            self._registered,
-            dict(client.capabilities),
-            client.name,
-            client.version,
-            [
-                (d.uri, d.language_id, d.version, d.exact.encode("utf-8", "surrogatepass"))
-                for d in self.documents.values()
-            ],
-            [(n.uri, n.notebook_type, n.version, n.metadata, n.cells) for n in self.documents.notebooks.values()],
-        )
-        return msgspec.json.encode(kept)  # clients may send numbers that MessagePack has no room for
+        from .handover import write  # late: only a reload asks
+
+        return write(self._surface.context_host.client, self.documents, self.dialect.state, self._registered)
 
     # -- the handshake -----------------------------------------------------------------------------------------
 
@@ -213,18 +185,15 @@ class LspSession:
         except (ClientRefused, TimeoutError) as exc:
             log.warning("registration.refused", methods=[one["method"] for one in about], error=str(exc))
 
-    def _restore(self, kept: _Kept) -> None:
+    def _restore(self, state: bytes) -> None:
         """Go on where the program before this one stopped. What the server announces may have changed: it is registered."""
-        from .sync import keep_notebook  # late: most sessions begin anew
+        from .handover import read  # late: most sessions begin anew
 
+        kept = read(state)
         info = {"clientInfo": {"name": kept.name, "version": kept.version}, "capabilities": kept.capabilities}
         self._surface.meet(client_info(info, VERSION))
-        self.documents.encoding = kept.encoding
+        kept.restore(self.documents)
         self.dialect.state = "new" if kept.state == "initializing" else kept.state
-        for uri, language, version, text in kept.documents:
-            self.documents.open(uri, language, version, text.decode("utf-8", "surrogatepass"))
-        for notebook in kept.notebooks:
-            keep_notebook(self.documents, NotebookDocument(*notebook))
         self.dialect.count()
         if kept.registered is not None:
             self._register(kept.registered)

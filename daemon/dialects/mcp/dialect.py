@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeAlias, final
 
 import msgspec
@@ -16,7 +16,7 @@ from ...logs import log
 from ...rpc import envelope
 from ...rpc.dialect import IGNORED, Dialect, Events, Ignored
 from ...rpc.envelope import Call, Rendering
-from .era import NEWEST_LEGACY, PROTOCOL_ERROR, Meta, meta_of
+from .era import NEWEST_LEGACY, Meta, is_own, meta_of
 from .tool_calls import ToolEvents, ToolRendering
 
 MAX_TOKENS: Final = 4096
@@ -53,6 +53,8 @@ class McpDialect(Dialect):
     unanswered: ClassVar[tuple[type[Failure], ...]] = (Cancelled,)
     named: ClassVar[bool] = False
     guarded: ClassVar[bool] = True
+    mends_surrogates: ClassVar[bool] = True
+    gives_up_requests: ClassVar[bool] = True
 
     progress_method: ClassVar[str] = "notifications/progress"
     log_method: ClassVar[str] = "notifications/message"
@@ -67,6 +69,12 @@ class McpDialect(Dialect):
         self.subscribers: Callable[[str], Sequence[bytes]] = lambda _: ()
         """From the URI of a resource to the messages that tell of its change."""
         self.on_drain: Callable[[], None] = lambda: None
+        self.on_hand_over: Callable[[], None] = lambda: None
+        self.left_open: Callable[[], Iterable[Call]] = lambda: ()
+
+    @property
+    def batches(self) -> bool:
+        return self.revision == "2025-03-26"  # no other revision has them
 
     def receive(self, call: Call) -> Failure | Ignored | None:
         if call.id is None:
@@ -79,7 +87,7 @@ class McpDialect(Dialect):
         return meta if isinstance(meta, InvalidParams) else self._guard(call.method, meta)
 
     def encode_failure(self, call_id: bytes, failure: Failure) -> bytes:
-        if isinstance(failure, DomainFailure) and failure.code == PROTOCOL_ERROR:
+        if isinstance(failure, DomainFailure) and is_own(failure):
             error = msgspec.structs.replace(error_object(failure), data=failure.details)
         else:
             error = error_object(failure, self.name)
@@ -134,6 +142,12 @@ class McpDialect(Dialect):
 
     def drain(self) -> None:
         self.on_drain()
+
+    def hand_over(self) -> None:
+        self.on_hand_over()
+
+    def open_calls(self) -> Iterable[Call]:
+        return self.left_open()
 
     def encode_updates(self, uri: str) -> Sequence[bytes]:
         return self.subscribers(uri)

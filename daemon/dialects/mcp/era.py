@@ -140,6 +140,11 @@ PROTOCOL_ERROR: Final = "MCP"
 """The code of failures whose data are their details alone, as the protocol defines them."""
 
 
+def is_own(failure: Failure) -> bool:
+    """Whether it is an error of the protocol's own."""
+    return isinstance(failure, DomainFailure) and failure.code == PROTOCOL_ERROR
+
+
 def own_error(number: int, message: str, data: object) -> DomainFailure:
     """An error of the protocol's own."""
     return DomainFailure(

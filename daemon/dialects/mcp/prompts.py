@@ -15,21 +15,22 @@ from ....errors.type_building import convert, decoder_for
 from ...offers import Offer, Prompt, Resource, arguments_of
 from ...operations.context import Context
 from ...operations.service import Service
-from ...operations.spec import Forward, OperationSpec
+from ...operations.spec import OperationSpec
 from ...schemas.documents import input_schema
+from .asking.calls import AskingParams, forward
 from .era import Era, Params
 from .generated import legacy, shared
 from .results import TTL_MS, encode_result
 from .state import McpState
 from .tool_methods import ListParams
-from .tool_schemas import inlined, json_params
+from .tool_schemas import asked_params, inlined, json_params, tool_input
 from .tools import page, tool_name
 
 MAX_VALUES: Final = 100
 """Completions in one answer (completion, `CompleteResult`)."""
 
 
-class GetParams(Params, frozen=True, kw_only=True):
+class GetParams(AskingParams, frozen=True, kw_only=True):
     name: str
     arguments: dict[str, str] | None = None
 
@@ -57,15 +58,8 @@ def add_prompts(service: Service, state: McpState) -> None:
         spec = _find(state, Prompt, params.name, "name")
         era = state.era(params.meta)
         given = arguments_of(params.arguments or {}, lambda name: name not in json_params(spec))
-        return Forward(
-            spec.name,
-            Raw(msgspec.json.encode(given)),
-            None,
-            prefix="arguments",
-            rendering=PromptRendering(spec, era, state),
-            progress_token=era.token,
-            patient=True,
-        )
+        rendering = PromptRendering(spec, era, state)
+        return forward(state, spec.name, Raw(msgspec.json.encode(given)), "arguments", rendering, params)
 
     @service.query("completion/complete", inline=True)
     def complete(ctx: Context, params: CompleteParams, /) -> Raw:
@@ -76,7 +70,7 @@ def add_prompts(service: Service, state: McpState) -> None:
             case shared.ResourceTemplateReference(uri=uri):
                 spec = _find(state, Resource, uri, "ref.uri")
         state.check_access(spec, ctx)
-        if params.argument.name not in spec.input.names:
+        if params.argument.name not in {*spec.input.names} - asked_params(spec):
             raise FailureError(InvalidParams("argument.name", "the name of an argument", "another value"))
         values = _completed(spec, params.argument.name, params.argument.value)
         completion = shared.CompleteResultCompletion(
@@ -86,7 +80,7 @@ def add_prompts(service: Service, state: McpState) -> None:
 
 
 def _described(spec: OperationSpec, offer: Prompt) -> shared.Prompt:
-    schema = inlined(input_schema(spec.input))
+    schema = tool_input(spec)
     required = schema.get("required", ())
     return shared.Prompt(
         name=tool_name(spec.name),

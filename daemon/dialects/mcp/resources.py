@@ -10,14 +10,15 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import Failure, InvalidParams, Overloaded
+from ....errors.failures import Cancelled, Failure, InvalidParams, Overloaded
 from ....errors.redaction import scrub_known
 from ....errors.type_building import decoder_for
 from ....lazy import anyio
 from ...offers import Resource, arguments_of, variables_of
 from ...operations.context import Context
 from ...operations.service import Service
-from ...operations.spec import Forward, OperationSpec
+from ...operations.spec import OperationSpec
+from .asking.calls import AskingParams, forward
 from .era import RESOURCE_NOT_FOUND, Era, Params, own_error
 from .generated import legacy, shared
 from .generated.modern import SubscriptionFilter
@@ -35,6 +36,10 @@ MAX_LISTENING: Final = 64
 
 
 class UriParams(Params, frozen=True, kw_only=True):
+    uri: str
+
+
+class ReadParams(AskingParams, frozen=True, kw_only=True):
     uri: str
 
 
@@ -72,21 +77,13 @@ def add_resources(service: Service, state: McpState) -> None:
         return state.write(result, params.meta, ttl_ms=TTL_MS)
 
     @service.query("resources/read", inline=True)
-    def read_resource(params: UriParams, /) -> Any:  # Any: a forward
+    def read_resource(params: ReadParams, /) -> Any:  # Any: a forward
         """Read a resource."""
         era = state.era(params.meta)
         spec, offer, values = _find(state, params.uri, era)
         given = arguments_of(values, lambda name: name not in json_params(spec))
         rendering = ResourceRendering(params.uri, spec, offer, era, state)
-        return Forward(
-            spec.name,
-            Raw(msgspec.json.encode(given)),
-            None,
-            prefix="uri",
-            rendering=rendering,
-            progress_token=era.token,
-            patient=True,
-        )
+        return forward(state, spec.name, Raw(msgspec.json.encode(given)), "uri", rendering, params)
 
     @service.mutation("resources/subscribe", inline=True)
     def subscribe(ctx: Context, params: UriParams, /) -> Raw:
@@ -110,16 +107,23 @@ def add_subscriptions(service: Service, state: McpState) -> None:
     async def listen(ctx: Context, params: ListenParams, /) -> Raw:
         """Hear of changes until the request is cancelled, or the daemon ends."""
         own_id = (ctx.request_id or "null").encode()
-        _check_uris(params.notifications.resource_subscriptions or [], state, ctx)
-        wanted = _supported(params.notifications, state)
+        is_left = state.left.pop(own_id, None) is not None  # by the program before a reload, which has checked it
+        if not is_left:
+            _check_uris(params.notifications.resource_subscriptions or [], state, ctx)
+        wanted = state.supported(params.notifications)
         meta = {SUBSCRIPTION_ID: Raw(own_id)}
-        await ctx.notify("notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": wanted})
         ended = anyio.Event()
         state.listeners[own_id] = Listener(wanted, ended.set)
         try:
+            if is_left:
+                state.announce_changes(wanted, {"_meta": meta})
+            else:
+                await ctx.notify("notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": wanted})
             await ended.wait()
         finally:
             del state.listeners[own_id]
+        if own_id in state.left:  # the next program goes on with it
+            raise FailureError(Cancelled())
         return state.write_members({"_meta": meta})
 
     service.operations[-1] = replace(service.operations[-1], only_waits=True)
@@ -133,12 +137,6 @@ def _check_uris(uris: list[str], state: McpState, ctx: Context) -> None:
         found = _match(state, uri)
         if found is not None:
             state.check_access(found[0], ctx)
-
-
-def _supported(wanted: SubscriptionFilter, state: McpState) -> SubscriptionFilter:
-    """What of it is sent: the lists change by a reload alone, which ends the program that could tell it."""
-    uris = wanted.resource_subscriptions if state.has(Resource) else None
-    return SubscriptionFilter(resource_subscriptions=uris)
 
 
 def _described(spec: OperationSpec, offer: Resource) -> dict[str, Any]:  # Any: members of a struct

@@ -12,7 +12,7 @@ from ...operations.service import Service
 from ...rpc.dialect import Dialect
 from ...services.builtins import Life
 from ..surface import Surface
-from .asking import add_asking
+from .asking.calls import add_asking
 from .handshake import add_handshake
 from .prompts import add_prompts
 from .resources import add_resources, add_subscriptions

@@ -12,16 +12,19 @@ from msgspec import Raw, Struct
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams, Overloaded
 from ....errors.type_building import decoder_for
-from ...offers import Offer, Prompt, Resource
+from ...offers import Offer, Prompt, Resource, asks_of
 from ...operations.context import ClientInfo
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
 from ...rpc import envelope
+from ...rpc.envelope import Call
 from ..surface import Surface
+from .asking.questions import Questions
+from .asking.seal import Seal
 from .dialect import McpDialect
 from .era import MISSING_META, NEWEST_LEGACY, RESERVED_NUMBERS, Era, Meta, era_of, refusal
-from .forms import Seal
 from .generated.modern import SubscriptionFilter
+from .generated.revisions import MODERN_REVISION
 from .results import encode_result, modern_members
 from .tools import tool_name, tools_of
 
@@ -47,6 +50,7 @@ class Saved(Struct, rename="camel"):
     log_level: str | None
     subscribed: list[str]
     seal: bytes
+    listeners: dict[str, SubscriptionFilter]
 
 
 class Listener(Struct, frozen=True):
@@ -69,6 +73,8 @@ class McpState:
         self.dialect = McpDialect(self._refusal)
         self.dialect.subscribers = self._updates
         self.dialect.on_drain = self._end_listeners
+        self.dialect.on_hand_over = self._leave_listeners
+        self.dialect.left_open = self._left_open
         self.revision: str | None = None
         self.client = ClientInfo()
         specs = self.host.catalogue.operations
@@ -76,9 +82,13 @@ class McpState:
         self.offers = [spec for spec in specs if spec.offer is not None and spec.visibility == "external"]
         _check_numbers(specs)
         self._check_offers()
+        self.questions = {spec.name: Questions(spec) for spec in self._callable() if asks_of(spec.input.type)}
+        """What the operations ask for that do."""
         self.subscribed: dict[str, None] = {}
         self.listeners: dict[bytes, Listener] = {}
         """The requests `subscriptions/listen`, by their ids (JSON texts)."""
+        self.left: dict[bytes, SubscriptionFilter] = {}
+        """Those that one program leaves to the next, unanswered."""
         self.seal = Seal()
         self._modern = False
 
@@ -90,6 +100,10 @@ class McpState:
             if what in seen:
                 raise DeclarationError(f"operations {seen[what]} and {spec.name} are both the {what[0]} {what[1]}")
             seen[what] = spec.name
+
+    def _callable(self) -> Iterator[OperationSpec]:
+        yield from (tool.spec for tool in self.tools.values())
+        yield from self.offers
 
     @property
     def server(self) -> ServerInfo:
@@ -103,6 +117,9 @@ class McpState:
     def agree(self, revision: str, client: ClientInfo) -> None:
         """From now on requests without a version of their own are of this revision."""
         self.revision = self.dialect.revision = revision
+        self._know(client)
+
+    def _know(self, client: ClientInfo) -> None:
         self.client = client
         self.surface.meet(client)
 
@@ -127,8 +144,7 @@ class McpState:
             meta.client_capabilities,
         )
         if client != self.client:
-            self.client = client
-            self.surface.meet(client)
+            self._know(client)
         self.dialect.asks = self.revision is not None
 
     # -- what is offered ---------------------------------------------------------------------------------------
@@ -179,15 +195,40 @@ class McpState:
         for listener in self.listeners.values():
             listener.end()
 
-    def announce_changes(self) -> None:
-        """The lists may have changed: the program was loaded anew."""
-        offered = {"tools": bool(self.tools), "resources": self.has(Resource), "prompts": self.has(Prompt)}
-        for kind in (kind for kind, any_offered in offered.items() if any_offered):
-            self.surface.context_host.notify(f"notifications/{kind}/list_changed", {})
+    def _leave_listeners(self) -> None:
+        self.left = {request_id: listener.wanted for request_id, listener in self.listeners.items()}
+        self._end_listeners()
+
+    def supported(self, wanted: SubscriptionFilter) -> SubscriptionFilter:
+        """What of it can be sent: the lists change by a reload alone."""
+        changes = self.host.settings.reload
+        return SubscriptionFilter(
+            tools_list_changed=(changes and bool(self.tools) and wanted.tools_list_changed) or None,
+            resources_list_changed=(changes and self.has(Resource) and wanted.resources_list_changed) or None,
+            prompts_list_changed=(changes and self.has(Prompt) and wanted.prompts_list_changed) or None,
+            resource_subscriptions=wanted.resource_subscriptions if self.has(Resource) else None,
+        )
+
+    def announce_changes(self, wanted: SubscriptionFilter, members: dict[str, Any]) -> None:  # Any: JSON
+        """These lists may have changed: the program was loaded anew."""
+        kinds = {
+            "tools": wanted.tools_list_changed,
+            "resources": wanted.resources_list_changed,
+            "prompts": wanted.prompts_list_changed,
+        }
+        for kind in (kind for kind, is_wanted in kinds.items() if is_wanted):
+            self.surface.context_host.notify(f"notifications/{kind}/list_changed", members)
 
     def save(self) -> bytes:
         return msgspec.json.encode(
-            Saved(self.revision, self.client, self.dialect.log_level, [*self.subscribed], self.seal.key)
+            Saved(
+                self.revision,
+                self.client,
+                self.dialect.log_level,
+                [*self.subscribed],
+                self.seal.key,
+                {request_id.decode(): wanted for request_id, wanted in self.left.items()},
+            )
         )
 
     def restore(self, saved: bytes) -> None:
@@ -195,9 +236,24 @@ class McpState:
         self.dialect.log_level = last.log_level
         self.seal = Seal(last.seal)
         self.subscribed = dict.fromkeys(last.subscribed)
+        self.left = {request_id.encode(): wanted for request_id, wanted in last.listeners.items()}
         if last.revision is not None:
             self.agree(last.revision, last.client)
-            self.announce_changes()
+            self.announce_changes(self.supported(_ALL_LISTS), {})
+        else:
+            self._know(last.client)
+
+    def _left_open(self) -> Iterator[Call]:
+        """The requests that the program before this one has left unanswered."""
+        meta = Meta(
+            MODERN_REVISION, {"name": self.client.name, "version": self.client.version}, self.client.capabilities
+        )
+        for request_id, wanted in self.left.items():
+            params = Raw(msgspec.json.encode({"_meta": meta, "notifications": wanted}))
+            yield Call("subscriptions/listen", request_id, params, {}, size=len(params))
+
+
+_ALL_LISTS: Final = SubscriptionFilter(tools_list_changed=True, resources_list_changed=True, prompts_list_changed=True)
 
 
 def _check_numbers(specs: Iterable[OperationSpec]) -> None:

@@ -24,7 +24,7 @@ from ....errors.type_building import decoder_for
 from ....errors.wire import error_object
 from ...rpc.dialect import Events
 from ...services.handshake import ServerInfo
-from .era import Era
+from .era import Era, is_own
 from .generated.legacy import CallToolResult
 from .generated.shared import ContentBlock
 from .results import json_content, modern_members, reduced
@@ -89,7 +89,7 @@ class ToolRendering:
 
     def failure(self, failure: Failure) -> bytes | None:
         self._progress.end_progress(self.era.token)
-        if isinstance(failure, _NOT_THE_TOOLS):
+        if isinstance(failure, _NOT_THE_TOOLS) or is_own(failure):
             return None
         if isinstance(failure, InvalidParams) and not self.era.has("2025-11-25"):
             return None

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from msgspec import Raw
-from msgspec.structs import replace
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
-from ...offers import asks_of
 from ...operations.context import Context
 from ...operations.service import Service
-from ...operations.spec import Forward
-from .asking import asking
+from .asking.calls import AskingParams, forward
 from .era import Params
-from .forms import Answer
 from .generated import legacy
 from .results import TTL_MS
 from .state import McpState
@@ -30,11 +25,9 @@ class ListParams(Params, frozen=True, kw_only=True):
     cursor: str | None = None
 
 
-class CallParams(Params, frozen=True, kw_only=True):
+class CallParams(AskingParams, frozen=True, kw_only=True):
     name: str
     arguments: Raw = Raw(b"{}")
-    responses: dict[str, Answer] | None = msgspec.field(name="inputResponses", default=None)
-    state: str | None = msgspec.field(name="requestState", default=None)
 
 
 def add_tools(service: Service, state: McpState) -> None:
@@ -55,21 +48,5 @@ def add_tools(service: Service, state: McpState) -> None:
         tool = state.tools.get(params.name)
         if tool is None:
             raise FailureError(InvalidParams("name", "the name of a tool", "another value"))
-        era = state.era(params.meta)
-        arguments = tool.arguments(params.arguments)
-        if asks_of(tool.spec.input.type):
-            asked = asking(state, tool, arguments, era, params.responses or {}, params.state)
-            if isinstance(asked, Forward):
-                if not era.modern:
-                    asked = replace(asked, rendering=ToolRendering(tool, era, state.server, state.dialect))
-                return asked
-            arguments = asked
-        return Forward(
-            tool.spec.name,
-            arguments,
-            None,
-            prefix="arguments",
-            rendering=ToolRendering(tool, era, state.server, state.dialect),
-            progress_token=era.token,
-            patient=True,
-        )
+        rendering = ToolRendering(tool, state.era(params.meta), state.server, state.dialect)
+        return forward(state, tool.spec.name, tool.arguments(params.arguments), "arguments", rendering, params)

@@ -22,6 +22,14 @@ at all; as content that the handler made, one or several or with all around it; 
 MAX_INLINED: Final = 2_000
 """Nodes of a schema with its definitions in place. A larger one keeps its `$defs`."""
 
+_PLAIN_WORDS: Final = frozenset({"type", "title", "description", "properties", "required"})
+"""Words of a schema that leaves members of other names alone."""
+_ERROR: Final[JsonSchema] = {
+    "properties": {"code": {"type": "string"}, "retryable": {"type": "boolean"}, "details": {"type": "object"}},
+    "required": ["code"],
+}
+"""The structure of an error."""
+
 _CONTENT: Final = get_args(shared.ContentBlock)
 _REFERENCE: Final = "#/$defs/"
 
@@ -89,12 +97,25 @@ def tool_output(spec: OperationSpec, shape: Shape) -> JsonSchema | None:
         return None
     schema = inlined(json_schema(spec.returns))
     definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
-    if shape == "object":
-        return {"type": "object"} | schema | definitions
     if shape == "wrapped":
-        return {"type": "object", "properties": {"result": schema}, "required": ["result"]} | definitions
-    properties = {"result": {"type": "array", "items": schema}, "omitted": {"type": "integer", "minimum": 1}}
-    return {"type": "object", "properties": properties, "required": ["result"]} | definitions
+        schema = {"properties": {"result": schema}, "required": ["result"]}
+    elif shape == "events":
+        omitted = {"type": "integer", "minimum": 1}
+        schema = {
+            "properties": {"result": {"type": "array", "items": schema}, "omitted": omitted},
+            "required": ["result"],
+        }
+    return {"type": "object"} | _or_error(schema) | definitions
+
+
+def _or_error(schema: JsonSchema) -> JsonSchema:
+    """A schema of objects that the structure of an error fits too: hosts check it as they check a result."""
+    members = schema.get("properties", {}).keys()
+    if schema.keys() <= _PLAIN_WORDS and members.isdisjoint(_ERROR["properties"]):
+        required = [{"required": schema["required"]}] if "required" in schema else []
+        rest = {word: part for word, part in schema.items() if word != "required"}
+        return {**rest, "anyOf": [*required, {"required": ["code"]}]} if required else rest
+    return {"anyOf": [schema, _ERROR]}
 
 
 def inlined(schema: JsonSchema) -> JsonSchema:

@@ -17,7 +17,6 @@ from ....errors.type_building import DECODE_ERRORS, decoder_for
 from ...offers import asks_of
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
-from .forms import check_forms
 from .generated import legacy
 from .generated.shared import ToolAnnotations
 from .tool_schemas import Shape, is_tool, json_params, shape_of, tool_input, tool_output
@@ -106,7 +105,6 @@ def tools_of(specs: Iterable[OperationSpec]) -> dict[str, Tool]:
             raise DeclarationError(
                 f"operation {spec.name}: a subscription can't ask the user; make it a query or a mutation"
             )
-        check_forms(spec)
         found[tool.name] = tool
     return found
 

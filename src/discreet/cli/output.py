@@ -4,7 +4,7 @@ import os
 import sys
 from typing import Final
 
-from ..daemon.settings import UsageError
+from ..daemon.settings import Resolved, UsageError
 from ..errors.printable import cut, printable
 
 MAX_LINE_CHARACTERS: Final = 8192
@@ -65,6 +65,13 @@ def write_file(path: str, content: bytes) -> bool:
         write_stderr(f"--output: {path}: {os.strerror(exc.errno or 0)}")
         return False
     return True
+
+
+def with_warning(found: Resolved) -> Resolved:
+    """Return the settings, after a line on stderr on what a file sets that was merely found, and may not set it."""
+    if found.ignored:
+        write_stderr(found.ignored)
+    return found
 
 
 def discard_stdout() -> None:

@@ -12,6 +12,7 @@ import pytest
 from discreet import Context, Service
 from discreet.daemon.connection.notices import MAX_UNSENT, MAX_UNSENT_BYTES
 from discreet.daemon.logs.logger import log
+from discreet.framing.channel import HIGH_WATER_BYTES
 from support.waits import until
 
 pytestmark = pytest.mark.anyio
@@ -144,3 +145,38 @@ async def test_threads_wait_for_a_client_that_does_not_read_by_bytes_too(serving
         assert wire.daemon.host.memory.by_kind()["replies"] < 2 * MAX_UNSENT_BYTES
         numbers, result = await read_until_answer(wire)
         assert ([first["params"][0], *numbers], result) == (list(range(MAX_UNSENT)), "done")
+
+
+def together(written: list[int]) -> Service:
+    """A service whose handler sends everything together, and notes what it has encoded."""
+    service = Service("together")
+
+    def params(count: int, size: int) -> Iterator[list[Any]]:
+        for number in range(count):
+            written.append(number)
+            yield [number, "x" * size]
+
+    @service.query(timeout=None)
+    async def send(ctx: Context, count: int, size: int) -> str:
+        await ctx._host.notify_all("n", params(count, size))
+        return "done"
+
+    return service
+
+
+async def test_messages_that_are_there_together_leave_in_one_write_with_the_answer(serving: Serving) -> None:
+    async with serving(together([])) as wire:
+        before = wire.daemon.connection.pulse
+        await wire.send(wire.request("together/send", {"count": 100, "size": 1}))
+        assert await read_until_answer(wire) == (list(range(100)), "done")
+        assert wire.daemon.connection.pulse == before + 2  # the request came in, and everything went out
+
+
+async def test_many_messages_together_wait_for_a_client_that_does_not_read_and_none_is_lost(serving: Serving) -> None:
+    written: list[int] = []
+    async with serving(together(written)) as wire:
+        await wire.send(wire.request("together/send", {"count": COUNT, "size": SIZE}))
+        await until(lambda: wire.daemon.connection.writer.congested)
+        assert len(written) < COUNT
+        assert wire.daemon.host.memory.by_kind()["replies"] < HIGH_WATER_BYTES + 2 * SIZE
+        assert await read_until_answer(wire) == (list(range(COUNT)), "done")

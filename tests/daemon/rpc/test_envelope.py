@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from discreet.daemon.rpc.envelope import (
     Call,
@@ -207,3 +208,10 @@ def test_encoders_write_json_that_reads_back() -> None:
     assert json.loads(encode_notification('odd"name', {"a": 1})) == {
         "jsonrpc": "2.0", "method": 'odd"name', "params": {"a": 1},
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [b"[1", b'{"a":1}}\n{"jsonrpc":"2.0","id":1,"result":{}', b"{]", b"nul"])
+def test_what_is_no_json_never_leaves_in_params(text: bytes) -> None:
+    for params in (Raw(text), {"a": Raw(text)}, [Raw(text)]):
+        with pytest.raises(ValueError, match=r"JSON|truncated"):
+            encode_notification("x", params)

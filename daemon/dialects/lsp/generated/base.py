@@ -7,8 +7,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from ...structs import OpenInt, WireStruct
-from .enumerations import DiagnosticTag, MarkupKind
+from ...structs import OpenInt, OpenStr, WireStruct
 
 __all__ = [
     "CodeDescription",
@@ -16,11 +15,13 @@ __all__ = [
     "Diagnostic",
     "DiagnosticRelatedInformation",
     "DiagnosticSeverity",
+    "DiagnosticTag",
     "LSPAny",
     "LSPArray",
     "LSPObject",
     "Location",
     "MarkupContent",
+    "MarkupKind",
     "PartialResultParams",
     "Position",
     "ProgressToken",
@@ -39,6 +40,16 @@ class DiagnosticSeverity(OpenInt):
     WARNING = 2
     INFORMATION = 3
     HINT = 4
+
+
+class DiagnosticTag(OpenInt):
+    UNNECESSARY = 1
+    DEPRECATED = 2
+
+
+class MarkupKind(OpenStr):
+    PLAIN_TEXT = "plaintext"
+    MARKDOWN = "markdown"
 
 
 class CodeDescription(WireStruct, kw_only=True):

@@ -6,15 +6,14 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from ...structs import OpenInt, OpenStr, WireStruct
+from .base import DiagnosticTag, MarkupKind
 from .enumerations import (
     CodeActionKind,
     CodeActionTag,
     CompletionItemKind,
     CompletionItemTag,
-    DiagnosticTag,
     FoldingRangeKind,
     InsertTextMode,
-    MarkupKind,
     PositionEncodingKind,
     SymbolKind,
     SymbolTag,

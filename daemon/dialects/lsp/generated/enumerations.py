@@ -10,10 +10,8 @@ __all__ = [
     "CodeActionTag",
     "CompletionItemKind",
     "CompletionItemTag",
-    "DiagnosticTag",
     "FoldingRangeKind",
     "InsertTextMode",
-    "MarkupKind",
     "PositionEncodingKind",
     "SymbolKind",
     "SymbolTag",
@@ -70,11 +68,6 @@ class CompletionItemTag(OpenInt):
     DEPRECATED = 1
 
 
-class DiagnosticTag(OpenInt):
-    UNNECESSARY = 1
-    DEPRECATED = 2
-
-
 class FoldingRangeKind(OpenStr):
     COMMENT = "comment"
     IMPORTS = "imports"
@@ -84,11 +77,6 @@ class FoldingRangeKind(OpenStr):
 class InsertTextMode(OpenInt):
     AS_IS = 1
     ADJUST_INDENTATION = 2
-
-
-class MarkupKind(OpenStr):
-    PLAIN_TEXT = "plaintext"
-    MARKDOWN = "markdown"
 
 
 class PositionEncodingKind(OpenStr):

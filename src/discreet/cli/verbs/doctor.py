@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ...client.dialects import DIALECTS
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
-from ...daemon.settings import Settings, UsageError
+from ...daemon.settings import Settings, UsageError, resolve_here
 from ...daemon.settings.flags import add_setting_flags, file_from_flags, from_flags, to_argv
 from ...errors.codes import DialectName
 from ...errors.printable import printable
@@ -21,7 +21,6 @@ from ..doctor.trial import declared_dialect, run_trial, trial_findings
 from ..output import write_stdout
 from ..server_command import SERVE
 from ..signals import Interrupted, run_until_signal
-from .serve import resolve_here
 
 
 class Report(msgspec.Struct, frozen=True):

@@ -8,17 +8,16 @@ from ...client import ClientError
 from ...client.peer import DEFAULT_TIMEOUT
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.schemas.documents import OperationSchema
-from ...daemon.settings import Settings
+from ...daemon.settings import Settings, resolve_here
 from ...daemon.settings.flags import file_from_flags
 from ...daemon.settings.option import RawValue
 from ...generate import SchemaError, python_client, typescript_client
 from ..argument_types import timeout
 from ..call.credentials import add_credential_flags, read_service_params
 from ..operation_sources import operations_of_apps, operations_of_server
-from ..output import require_stdout, write_file, write_stderr, write_stdout
+from ..output import require_stdout, with_warning, write_file, write_stderr, write_stdout
 from ..server_command import add_source_flags, refuse_serve_flags, source_flags, split_command
 from ..signals import Interrupted, run_until_signal
-from .serve import resolve_here, with_warning
 
 LANGUAGES: Final[dict[str, Callable[[Iterable[OperationSchema]], str]]] = {
     "python": python_client,

@@ -1,14 +1,12 @@
 """`discreet serve`: resolves the settings, then runs the daemon. Imports nothing else before the first reply."""
 
 import argparse
-import os
-from collections.abc import Mapping
 
+from ...daemon.process.collector import begin_start
 from ...daemon.process.reexec import take
-from ...daemon.settings import Resolved, SettingsFile, UsageError, resolve_settings
+from ...daemon.settings import Resolved, resolve_here
 from ...daemon.settings.flags import add_setting_flags, file_from_flags, from_flags
-from ...daemon.settings.option import RawValue
-from ..output import write_stderr
+from ..output import with_warning
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the daemon ends. Returns its exit status; raises `UsageError` before anything is served."""
-    handed = take()  # first: a usage error must reach the real stderr
+    begin_start()
+    handed = take()  # before the settings: a usage error must reach the real stderr
     settings = resolved(args).settings
     from ...daemon.server import check, serve  # late: a usage error need not wait for the whole daemon
 
@@ -31,19 +30,3 @@ def resolved(args: argparse.Namespace) -> Resolved:
     What a file sets that was merely found, and may not set it, is one line on stderr.
     """
     return with_warning(resolve_here(from_flags(args), file_from_flags(args)))
-
-
-def with_warning(found: Resolved) -> Resolved:
-    """Return the same, after its line on stderr, if it has one."""
-    if found.ignored:
-        write_stderr(found.ignored)
-    return found
-
-
-def resolve_here(flags: Mapping[str, RawValue], file: SettingsFile) -> Resolved:
-    """Return the same as `resolved`, from flags that have been read. Prints nothing."""
-    try:
-        directory = os.getcwd()
-    except OSError as exc:
-        raise UsageError("the working directory no longer exists") from exc
-    return resolve_settings(flags, os.environ, directory, file)

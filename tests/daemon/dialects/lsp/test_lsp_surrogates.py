@@ -128,7 +128,7 @@ async def test_what_is_no_json_otherwise_is_a_parse_error_still(serving: Any, bo
         assert (await wire.receive())["error"]["code"] == -32700
 
 
-async def test_the_other_dialects_refuse_half_a_pair(serving: Any) -> None:
+async def test_plain_json_rpc_refuses_half_a_pair(serving: Any) -> None:
     service = Service("texts")
 
     @service.query

@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from jsonschema import Draft202012Validator, ValidationError
 
-from discreet import Service
+from discreet import OperationError, Service
 from discreet.daemon.dialects.mcp.tool_schemas import MAX_INLINED, inlined
 from discreet.daemon.dialects.mcp.tools import Tool, tool_name
 from discreet.daemon.offers import variables_of
-from support.mcp_wire import MODERN, check
+from support.mcp_wire import MCP, MODERN, McpClient, check
 
 
 class Odd(msgspec.Struct):
@@ -97,3 +98,54 @@ def test_what_leaves_is_checked_against_the_published_schemas(schemas: Path) -> 
     ):
         with pytest.raises(AssertionError, match=name):
             check(revision, name, wrong)
+
+
+class Coded(msgspec.Struct, forbid_unknown_fields=True):
+    code: int
+
+
+class Tree(msgspec.Struct):
+    inner: list[Tree] = []
+
+
+class Refused(OperationError, code="REFUSED"):
+    """It is refused."""
+
+    why: str
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("returns", "value"),
+    [
+        (Odd, Odd(1)),
+        (Coded, Coded(1)),
+        (Tree, Tree([Tree()])),
+        (int, 1),
+        (dict[str, int], {"a": 1}),
+        (list[str], ["a"]),
+        (int | Tree, Tree()),
+    ],
+)
+async def test_the_structure_of_results_and_of_errors_fits_the_schema(serving: Any, returns: Any, value: Any) -> None:
+    """Hosts refuse a result whose structure does not, be it an error's."""
+    service = Service("s")
+
+    async def work(fail: bool = False) -> Any:
+        if fail:
+            raise Refused(why="no")
+        return value
+
+    work.__annotations__["return"] = returns
+    service.query(errors=[Refused])(work)
+    async with serving(service, **MCP) as wire:
+        client = McpClient(wire)
+        await client.begin()
+        (tool,) = (await client.call("tools/list"))["result"]["tools"]
+        schema = Draft202012Validator(tool["outputSchema"])
+        for arguments in ({}, {"fail": True}, {"fail": 5}):
+            structure = (await client.tool("s_work", arguments))["structuredContent"]
+            schema.validate(structure)
+            assert ("code" in structure) == (bool(arguments) or returns is Coded)
+        with pytest.raises(ValidationError):
+            schema.validate({"retryable": True, "$ref": "x", "result": 1.5, "a": "b", "inner": 5})

@@ -1,0 +1,22 @@
+"""The tool server of the comparison on the official SDK's `MCPServer`."""
+
+from mcp.server import MCPServer
+from pydantic import BaseModel
+
+shop = MCPServer("shop", version="1")
+
+
+class Item(BaseModel):
+    name: str
+    price: float
+    number: int
+
+
+@shop.tool()
+async def look(name: str, number: int) -> Item:
+    """Tell the price of an item."""
+    return Item(name=name, price=1.5, number=number)
+
+
+if __name__ == "__main__":
+    shop.run()
