@@ -13,7 +13,7 @@ SOURCES := pyproject.toml $(shell find src client daemon errors framing -name '*
 
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check format interop bench docs site coverage dist clean
+.PHONY: help demo test check format interop bench docs site coverage release clean
 
 help:
 	@echo 'make demo      see the daemon work'
@@ -25,7 +25,7 @@ help:
 	@echo 'make docs      write the generated parts of docs/ anew'
 	@echo 'make site      build the web site of docs/ into site/'
 	@echo 'make coverage  what the tests reach'
-	@echo 'make dist      build wheel and sdist into dist/'
+	@echo 'make release   build what is published into dist/: wheel, sdist, bill of materials'
 	@echo 'make clean     remove what make has made'
 
 demo: $(VENV)/demo.done
@@ -65,11 +65,9 @@ coverage: $(VENV)/dev.done
 	@PYTHONPATH=src $(PY) -m coverage run -m pytest -q $(ARGS)
 	@$(PY) -m coverage report
 
-dist: $(VENV)/test.done
-	@rm -rf build
-	@$(PY) -c 'from setuptools import build_meta as b; b.build_sdist("dist"); b.build_wheel("dist")' >/dev/null
-	@rm -rf build *.egg-info
-	@ls dist
+# Byte for byte the same for the same tree and the same setuptools.
+release: $(VENV)/test.done
+	@$(PY) tools/release.py 2>$(VENV)/release.log || { tail -n 5 $(VENV)/release.log >&2; exit 1; }
 
 clean:
 	rm -rf $(VENV) build dist site .cache *.egg-info .coverage .coverage.* .hypothesis

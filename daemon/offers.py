@@ -129,12 +129,12 @@ def variables_of(template: str, uri: str) -> dict[str, str] | None:
     return None if found is None else {name: unquote(value) for name, value in found.groupdict().items()}
 
 
-def arguments_of(values: Mapping[str, str], takes_text: Callable[[str], bool]) -> dict[str, Any]:  # Any: JSON
-    """Params of texts: as they are where the param takes a text, else as the JSON that they hold, if they hold any."""
+def arguments_of(values: Mapping[str, str], not_texts: Collection[str]) -> dict[str, Any]:  # Any: JSON
+    """Params of texts: as they are, but those that can't be texts as the JSON that they hold, if they hold any."""
     read: dict[str, Any] = {}
     for name, text in values.items():
         read[name] = text
-        if not takes_text(name):
+        if name in not_texts:
             try:
                 read[name] = msgspec.json.decode(text)
             except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):

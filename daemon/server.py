@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from time import monotonic_ns
 from typing import Final, NoReturn, final
 
@@ -42,6 +43,8 @@ from .process.signals import Signals, let_through
 from .process.watchdog import Watchdog
 from .settings import Settings
 from .settings.option import MEMORY
+from .start_errors import REFUSALS, complain, refusal
+from .supervision.activation import activation_fault, service_manager
 
 SWITCH_SECONDS: Final = 0.001
 """How long a thread computes before it lets another one go on. Python's 5 ms make every reply wait that long for each
@@ -58,9 +61,6 @@ LAST_READER_SECONDS: Final = 0.1
 """How long a reader of the logs that takes nothing is waited for when the drain window has passed already. A busy machine, which
 needs seconds to load the renderers, is waited for: a status of 1 must not come without a word."""
 
-_REFUSALS: Final = (OSError, RuntimeError, MemoryError, ImportError)
-"""What is raised where the system has no descriptor, no thread or no memory left. An import needs all three."""
-
 
 def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | None = None) -> int:
     """Serve stdin and stdout until the end; returns the exit status (section 12 of docs/protocol.md).
@@ -76,28 +76,35 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
     save_address_space()
     stderr = stdio_guard.STDERR
     try:
+        if os.getpid() == 1:
+            from .supervision.init import continue_in_child  # late: for containers
+
+            continue_in_child()
         streams = stdio_guard.redirect()
         stderr = streams.stderr
+        fault = activation_fault(streams.stdin, os.environ)
+        if fault is not None:
+            return complain(stderr, fault)
         process = _Process(settings, streams, handed, hosted)
     except StdoutClosed as exc:
-        return _complain(stderr, str(exc))
-    except _REFUSALS as exc:
-        return _complain(stderr, _refusal(exc))
+        return complain(stderr, str(exc))
+    except REFUSALS as exc:
+        return complain(stderr, refusal(exc))
     status = EXIT_FAILED
     try:
         status = process.run()
     except (AppError, DeclarationError) as exc:
-        status = _complain(stderr, str(exc))
+        status = complain(stderr, str(exc))
         log.debug("app.failed", exc=exc.__cause__ or exc)
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
-        if isinstance(exc, _REFUSALS) and not process.serving:
+        if isinstance(exc, REFUSALS) and not process.serving:
             _failure = exc  # kept until the log is closed: a half-made event loop complains when it is freed
-            status = _complain(stderr, _refusal(exc))
+            status = complain(stderr, refusal(exc))
         else:
             log.error("daemon.failed", exc=exc)
     finally:
         all_written = process.leave()
-        with suppress(*_REFUSALS):
+        with suppress(*REFUSALS):
             stdio_guard.discard_output()  # threads may print for as long as the interpreter lives
     return status if all_written else status or EXIT_FAILED
 
@@ -107,6 +114,7 @@ def check(settings: Settings) -> NoReturn:
     from ..framing.transports.memory import memory_pair  # late: `serve` does without
 
     report = os.dup(stdio_guard.STDOUT)
+    os.environ.pop("NOTIFY_SOCKET", None)  # for the process that serves
     os.dup2(stdio_guard.STDERR, stdio_guard.STDOUT)  # what user code prints at import is no report
     sys.dont_write_bytecode = True
     status = EXIT_OK
@@ -143,6 +151,7 @@ class _Process:
         self._daemon: Daemon | None = None
         self._transport: StdioTransport | None = None
         self._loading = False  # true while the event loop is loaded
+        self._report: Callable[[], None] = lambda: log.always("daemon.report", state="loading")
         self.serving = False  # true from when the event loop runs: before, a failure is one of the start
         self._watchdog = Watchdog(settings.drain_timeout, self._last_words)
         self._watchdog.start()
@@ -152,6 +161,7 @@ class _Process:
         self._strays.deliver_to(log_stray_output)
         install_hooks()
         mark_children()
+        self._manager = service_manager(os.environ)
         self._hangup_watch = HangupWatch(
             self._parent,
             streams.stdin,
@@ -163,7 +173,8 @@ class _Process:
         self._hangup_watch.start()
 
     def run(self) -> int:
-        with Signals(self._on_first_signal, self._on_second_signal):
+        ends = self._on_first_signal, self._on_second_signal
+        with Signals(*ends, on_reopen=self._logs.reopen, on_report=self._on_report):
             if self._handed is not None:
                 let_through()
             if self._program is not None:
@@ -179,13 +190,17 @@ class _Process:
             host,
             transport,
             state=NEW_CONNECTION if self._handed is None else self._handed.connection,
-            on_ending=self._watchdog.arm,
+            on_ending=self._on_ending,
             on_swap=self._become,
         )
         self._reload_with(daemon)
         self._announce(host)
         end_start()
         daemon.begin()
+        if self._manager is not None:
+            daemon.beside(partial(self._manager.watch, host.lifespans.entered))
+            if not host.lifespans:  # they are entered on the loop
+                self._manager.ready()
         if self._orphaned:
             self._on_parent_gone()
         if daemon.finished():
@@ -197,7 +212,7 @@ class _Process:
         """Say that the daemon has started, now that nothing can be wrong with its apps: else there is one line, why not."""
         hint = stdio_guard.terminal_hint(self._streams.stdin)
         if hint and self._handed is None:
-            _complain(self._streams.stderr, hint)
+            complain(self._streams.stderr, hint)
         self._logs.announce(__version__, dialect=host.dialect)
 
     def _reload_with(self, daemon: Daemon) -> None:
@@ -217,7 +232,9 @@ class _Process:
 
     def _serve(self, daemon: Daemon) -> int:
         self._loading = True
+        from .supervision.report import log_report  # here: a signal handler had better import nothing
 
+        self._report = lambda: log_report(daemon)
         capture_logging()  # the event loops log through it, and have imported it
         return anyio.run(self._main, daemon, backend=self._settings.backend)
 
@@ -230,6 +247,11 @@ class _Process:
         return await daemon.run()
 
     # -- the way out -------------------------------------------------------------------------------------------
+
+    def _on_ending(self) -> None:
+        self._watchdog.arm()
+        if self._manager is not None and self._daemon is not None:
+            self._manager.ending(self._daemon.lifecycle.state, self._daemon.lifecycle.reason)
 
     def _on_first_signal(self) -> None:
         self._watchdog.arm()  # here, because a handler may be keeping the loop from ever hearing of it
@@ -255,6 +277,9 @@ class _Process:
             log.warning("client.unresponsive")
             self._watchdog.arm()
             self._daemon.ask_to_end("end-of-input")
+
+    def _on_report(self) -> None:
+        self._report()
 
     def _on_second_signal(self) -> None:
         end_children(0.0)
@@ -282,11 +307,13 @@ class _Process:
         try:
             become(self._program, handover)
         except OSError as exc:
-            _complain(self._streams.stderr, f"the program can't be started anew: {exc.strerror}")
+            complain(self._streams.stderr, f"the program can't be started anew: {exc.strerror}")
             os._exit(EXIT_FAILED)
 
     def leave(self) -> bool:
         """End everything; False if a failure of stdout was learned of only now. Goes on where the system refuses a step."""
+        if self._manager is not None:
+            self._manager.close()
         if self._transport is not None:
             self._transport.close()  # where a thread writes, it may have to be waited for
         all_written = self._note_unwritten()
@@ -296,7 +323,7 @@ class _Process:
             lambda: self._strays.stop(STRAY_SECONDS),
             self._logs.close,
         ):
-            with suppress(*_REFUSALS):
+            with suppress(*REFUSALS):
                 step()
         return all_written
 
@@ -349,21 +376,6 @@ def _opened_store(host: Host) -> Iterator[None]:
             log.error("store.failed", exc=exc)
 
 
-def _refusal(exc: BaseException) -> str:
-    match exc:
-        case OSError():
-            missing = exc.strerror or "an error without a name"
-            if exc.filename == os.devnull:
-                missing += f" ({os.devnull})"
-        case RuntimeError():
-            missing = "a thread"
-        case ImportError():
-            missing = "room for the program's modules"
-        case _:
-            missing = "memory"
-    return f"the system does not provide what the start needs: {missing}"
-
-
 def _same_parent(handed: Handover) -> ProcessWatch | None:
     return None if handed.parent is None else ProcessWatch(handed.parent, is_parent=True)
 
@@ -375,13 +387,3 @@ def _log_settings(settings: Settings, handed: Handover | None) -> LogSettings:
         file=settings.log_file,
         color=False if settings.no_color else None,
     )
-
-
-def _complain(stderr: int, message: str) -> int:
-    """One line where a person reads it; returns the status for wrong usage."""
-    line = printable(" ".join(f"discreet: {message}".split()))
-    try:
-        os.write(stderr, line.encode("utf-8", "backslashreplace") + b"\n")
-    except OSError:  # nobody reads stderr: the status still tells
-        pass
-    return EXIT_USAGE

@@ -24,7 +24,7 @@ from ..validation import StrPath, check_command, check_instance, check_seconds, 
 from .deferred_signals import deferred_signals
 from .stderr import StderrLines, StderrMode, StderrSink, StderrTail, drain
 
-REAP_SECONDS: Final = 0.5
+REAP_SECONDS: Final = 5.0
 """How long to wait for a child that was killed without the event loop, to leave no zombie. Everything blocks meanwhile."""
 
 LINGER_SECONDS: Final = 1.0
@@ -41,7 +41,7 @@ class EndBounds(msgspec.Struct, frozen=True):
 
     eof: float = 3.0
     terminate: float = 2.0
-    kill: float = 1.0
+    kill: float = 5.0
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

@@ -14,6 +14,8 @@ from ...framing.channel import Channel
 from ...framing.events import FrameLimits
 from ...framing.parser import parser_for
 from ...lazy import anyio
+from ..dialects.client_connection import DaemonControl
+from ..dialects.handshake import ServerInfo
 from ..dialects.session import Session, check_declarations, dialect_of, open_session
 from ..dispatch.backlog import STRETCH, Backlog
 from ..dispatch.dispatcher import Dispatcher
@@ -24,8 +26,6 @@ from ..logs import log
 from ..operations.registry import Registry
 from ..process.reexec import NEW_CONNECTION, ConnectionState
 from ..rpc.request_log import note_timeout
-from ..services.builtins import Life
-from ..services.handshake import ServerInfo
 from .client_requests import ClientRequests
 from .context_host import ClientContextHost
 from .notices import Notices
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ..rpc.envelope import Call
 
 
-class Owner(Life, Protocol):
+class Owner(DaemonControl, Protocol):
     """Runs the connection, and receives its events."""
 
     def on_output_lost(self, cause: BaseException | None) -> None:
@@ -79,7 +79,6 @@ class Connection:
         self, host: Host, transport: ByteTransport, owner: Owner, state: ConnectionState = NEW_CONNECTION
     ) -> None:
         settings = host.settings
-        self.version = host.version
         self.host = host
         self._owner = owner
         self._channel = Channel(
@@ -102,7 +101,7 @@ class Connection:
         )
         self._client_requests = ClientRequests(self.writer, self.on_progress, state.asked)
         self._notices = Notices(self.writer, host.scheduler.threads, host.memory)
-        self._backlog: Backlog[Request] = Backlog(self.writer, host.scheduler.kinds)
+        self._backlog: Backlog[Request] = Backlog(self.writer)
         self._speaks: DialectName | None = state.dialect or (None if host.dialect == "auto" else host.dialect)
         if self._speaks is None:
             check_declarations(self)
@@ -253,10 +252,10 @@ class Connection:
             framing=self._channel.framing,
             asked=self._client_requests.last,
             dialect=self._speaks,
-            session=self._session.state(),
+            session=self._session.save(),
         )
 
-    # -- what the scheduler and the built-in methods ask for ---------------------------------------------------
+    # -- what the scheduler and the session ask for -----------------------------------------------------------
 
     def on_progress(self) -> None:
         self._reader.look_again()
@@ -282,13 +281,3 @@ class Connection:
 
     def meet(self, client: ClientInfo) -> None:
         self.context_host.client = client
-
-    def capabilities(self) -> dict[str, Any]:  # JSON
-        """What `initialize` answers with."""
-        return {
-            "cancelRequest": True,
-            "progress": True,
-            "streams": True,
-            "maxMessageBytes": self.host.settings.max_message_bytes,
-            **self.host.announced(),
-        }

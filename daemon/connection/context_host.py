@@ -53,7 +53,12 @@ class ClientContextHost:
 
     @property
     def documents(self) -> Documents:
-        return self.session.documents
+        documents = self.session.documents
+        if documents is None:
+            from ..documents.store import Documents  # late: nobody asks for it where there are none
+
+            documents = Documents()
+        return documents
 
     def notify(self, method: str, params: object) -> Sending:
         return self._notices.send(method, envelope.encode_notification(method, params))

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol, assert_never, final
+from typing import TYPE_CHECKING, Protocol, assert_never
 
 import msgspec
 
 from ...errors.codes import DialectName
 from ...errors.type_building import decoder_for
 from ..operations.service import DeclarationError, Service
-from ..rpc.dialect import PLAIN, Dialect
-from ..services import builtins
-from ..services.builtins import Life
-from .surface import Surface
+from ..rpc.dialect import Dialect
+from .client_connection import ClientConnection, DaemonControl
 
 if TYPE_CHECKING:
     from ..documents.store import Documents
@@ -27,72 +25,54 @@ class Session(Protocol):
     def dialect(self) -> Dialect: ...
 
     @property
-    def documents(self) -> Documents:
-        """The documents that the client has open. Empty where the dialect has none."""
+    def documents(self) -> Documents | None:
+        """The documents that the client has open; None where the dialect has none."""
         ...
 
     def services(self) -> Iterable[Service]:
         """The methods of this connection alone, beside those of the hosted services. Raises `DeclarationError`."""
         ...
 
-    def state(self) -> bytes:
+    def save(self) -> bytes:
         """What the next program needs to go on with the session, after a reload."""
         ...
 
 
-@final
-class PlainSession:
-    """JSON-RPC with the built-in methods of section 7 of docs/protocol.md."""
-
-    def __init__(self, surface: Surface, life: Life) -> None:
-        self._surface = surface
-        self._life = life
-        self.dialect: Dialect = PLAIN
-
-    @property
-    def documents(self) -> Documents:
-        from ..documents.store import Documents  # late: nobody asks for it here
-
-        return Documents()
-
-    def services(self) -> Iterable[Service]:
-        return [builtins.builtins(self._surface, self._life)]
-
-    def state(self) -> bytes:
-        return b""
-
-
-def open_session(name: DialectName, surface: Surface, life: Life, state: bytes = b"") -> Session:
+def open_session(
+    name: DialectName, connection: ClientConnection, control: DaemonControl, saved: bytes = b""
+) -> Session:
     """Begin a session in this dialect, or go on with one that a program before this one left. Raises `DeclarationError`."""
     match name:
         case "plain":
-            return PlainSession(surface, life)
-        case "lsp":
-            from .lsp.session import LspSession  # late: each dialect loads when it is spoken
+            from .plain import PlainSession  # late: each dialect loads when it is spoken
 
-            return LspSession(surface, life, state)
+            return PlainSession(connection, control)
+        case "lsp":
+            from .lsp.session import LspSession
+
+            return LspSession(connection, control, saved)
         case "mcp":
             from .mcp.session import McpSession
 
-            return McpSession(surface, life, state)
+            return McpSession(connection, saved)
         case "acp":
             from .acp.session import AcpSession
 
-            return AcpSession(surface, life, state)
+            return AcpSession(connection, saved)
         case _:
             assert_never(name)
 
 
-def check_declarations(surface: Surface) -> None:
+def check_declarations(connection: ClientConnection) -> None:
     """Raises `DeclarationError` where the services can't be served in every dialect. Opens no session: that costs more."""
     from .acp.errors import check_declarations as check_acp  # late: each dialect loads when it is spoken
     from .lsp.capabilities import announcement
     from .mcp.state import McpState
 
-    specs = surface.host.catalogue.operations
+    specs = connection.host.catalogue.operations
     checks: dict[DialectName, Callable[[], object]] = {
         "lsp": lambda: announcement(specs),
-        "mcp": lambda: McpState(surface),
+        "mcp": lambda: McpState(connection),
         "acp": lambda: check_acp(specs),
     }
     for name, check in checks.items():

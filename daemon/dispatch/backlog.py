@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, Generic, Protocol, TypeVar, final
 
+LOOP, THREADS = 0, 1
+"""The pools in which requests run: on the event loop, and in worker threads. Each has slots of its own."""
+
 MAX_REQUESTS: Final = 1024
 MAX_BYTES: Final = 16 * 1024 * 1024
 """What may wait, whichever is reached first."""
@@ -40,14 +43,14 @@ class Congestible(Protocol):
 @final
 class Backlog(Generic[R]):
     """Counts requests from `add` to `take`. Those that no other request holds back are ready, first in, first out for
-    each of the `kinds` (numbers from 0) that have places of their own.
+    each pool.
 
     While `output` is congested nothing of it may start, because the client does not read.
     """
 
     __slots__ = ("_bytes", "_ready", "_waiting", "last_notification", "notifications", "open", "output")
 
-    def __init__(self, output: Congestible, kinds: int) -> None:
+    def __init__(self, output: Congestible) -> None:
         self.output = output
         self.open = 0
         """Requests that were added and have not ended, running ones among them. The scheduler counts it down."""
@@ -55,7 +58,7 @@ class Backlog(Generic[R]):
         """How many of them are notifications, which are handled one at a time."""
         self.last_notification: R | None = None
         """The last one of a plain `def` that has not ended: requests that come now wait for it."""
-        self._ready: tuple[deque[R], ...] = tuple(deque() for _ in range(kinds))
+        self._ready: tuple[deque[R], deque[R]] = deque(), deque()
         self._waiting = 0
         self._bytes = 0
 
@@ -77,23 +80,23 @@ class Backlog(Generic[R]):
         self._waiting += 1
         self._bytes += request.size
 
-    def make_ready(self, request: R, kind: int) -> bool:
-        """It may start behind those of its kind that became ready before it. True when it is the first."""
-        ready = self._ready[kind]
+    def make_ready(self, request: R, pool: int) -> bool:
+        """It may start behind those of its pool that became ready before it. True when it is the first."""
+        ready = self._ready[pool]
         ready.append(request)
         return len(ready) == 1
 
-    def ready(self, kind: int) -> bool:
-        """True while a request of this kind may start."""
-        return bool(self._ready[kind])
+    def ready(self, pool: int) -> bool:
+        """True while a request may start in this pool."""
+        return bool(self._ready[pool])
 
-    def first(self, kind: int) -> R:
-        """The next request of this kind that may start. Only while there is one."""
-        return self._ready[kind][0]
+    def first(self, pool: int) -> R:
+        """The next request that may start in this pool. Only while there is one."""
+        return self._ready[pool][0]
 
-    def take(self, kind: int) -> R:
-        """Remove the first request of this kind: it does not wait any more."""
-        request = self._ready[kind].popleft()
+    def take(self, pool: int) -> R:
+        """Remove the first request of this pool: it does not wait any more."""
+        request = self._ready[pool].popleft()
         self.withdraw(request)
         return request
 

@@ -39,7 +39,7 @@ class ConcurrencyGroups:
         return len(self._groups)
 
     def enter(self, request: Request) -> bool:
-        """Take a place in the request's group; False when it has to wait, behind those that came before."""
+        """Take a slot in the request's group; False when it has to wait, behind those that came before."""
         group = self._groups.setdefault(request.group, _Group())
         if group.running >= request.spec.concurrency_limit:
             group.waiting.append(request)
@@ -48,7 +48,7 @@ class ConcurrencyGroups:
         return True
 
     def leave(self, request: Request) -> Request | None:
-        """Give the request's place up; returns the request that has it from now on, if one waited."""
+        """Give the request's slot up; returns the request that has it from now on, if one waited."""
         group = self._groups[request.group]
         if group.waiting:
             return group.waiting.popleft()

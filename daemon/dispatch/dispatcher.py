@@ -59,7 +59,7 @@ class Dispatcher:
         cancels = call.method in self._dialect.cancellations
         if cancels and call.id is None:
             return self._cancel(call)
-        if self._dialect.guarded and not self._pass(call):
+        if not self._pass(call):
             return None
         if cancels:  # normally a notification; sent as a request, it is answered like one
             self._cancel(call)

@@ -56,7 +56,7 @@ def group_of(request: Request) -> Hashable:
         return spec.concurrency_group, request.backlog
     try:
         arguments = _arguments(spec, request.call)
-        if not request.heavy:  # kept for its turn; of a large body nothing is, or it would count twice
+        if not request.large:  # kept for its turn; of a large body nothing is, or it would count twice
             request.call.arguments = arguments
         return spec.group_of(arguments)
     except BaseException:  # noqa: BLE001 - the boundary: decoding may run the app's own `__post_init__`
@@ -107,12 +107,12 @@ def _decoded(
     """The params in decoded form. Of a large body nothing else is kept while the handler runs but the id and the metadata."""
     call = request.call
     values = _arguments(request.spec, call)
-    if request.heavy:
+    if request.large:
         keep_progress_token(context)
         call.params = None
-        kept = values_size(values, request.held) + len(call.id or b"") + values_size(call.metadata, 0)
-        memory.add("requests", kept - request.held)
-        request.held = kept
+        kept = values_size(values, request.decoded_size) + len(call.id or b"") + values_size(call.metadata, 0)
+        memory.add("requests", kept - request.decoded_size)
+        request.decoded_size = kept
     return values
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic
 from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 
 import msgspec
@@ -11,6 +12,7 @@ from ...errors.failures import Failure
 from ...lazy import anyio
 from ..memory import SMALL
 from ..rpc.inflight import id_key
+from .backlog import LOOP
 
 if TYPE_CHECKING:
     import threading
@@ -76,7 +78,7 @@ class Request:
 
     `identity` is who calls, where that is another operation.
 
-    `held` is how many bytes of the memory budget it takes, once it runs in decoded form.
+    `decoded_size` is how many bytes of the memory budget it takes, once it runs in decoded form.
 
     `ended_by` is why the outcome was delivered before the handler had one (cancelled, timed out, unavailable): the
     handler's own outcome is then dropped. It is set on the loop and read in worker threads.
@@ -90,22 +92,23 @@ class Request:
         "children",
         "context_host",
         "deadline",
+        "decoded_size",
         "depth",
         "ended_by",
         "group",
-        "heavy",
-        "held",
         "identity",
         "key",
+        "large",
         "limit",
         "parent",
-        "place",
+        "pool",
         "requester",
         "scope",
+        "since",
         "size",
         "spec",
         "stopped",
-        "takes_a_place",
+        "takes_slot",
         "withdraw",
     )
 
@@ -124,6 +127,8 @@ class Request:
         self.backlog = backlog
         self.key = b"" if call.id is None else id_key(call.id)
         self.answered = call.id is None
+        self.since = monotonic()
+        """When it came."""
         self.ended_by: Failure | None = None
         self.limit: float | None = None
         self.deadline: float | None = None
@@ -133,23 +138,22 @@ class Request:
         self.children: list[Endable] | None = None
         self.parent: CurrentRequest | None = None
         self.depth = 0
-        self.held = 0
+        self.decoded_size = 0
         self.identity: Identity | None = None
-        self.place = 0
-        """The kind of place in which the scheduler runs it."""
+        self.pool = LOOP
         self.withdraw: Callable[[Request], None] | None = None
         """Takes it out of the concurrency group in which it waits for its turn."""
         self.behind: list[Request] | None = None
         """For a notification: the requests that wait until it was handled."""
         self.size = call.size
         """Bytes that are held while the request waits."""
-        self.heavy = call.size > SMALL
+        self.large = call.size > SMALL
         """Whether its decoded form may take so much that the memory budget is asked before it runs."""
-        self.takes_a_place = backlog is not None and spec.mode != "stream" and not spec.only_waits
-        """Whether it counts among those that run at the same time.
+        self.takes_slot = backlog is not None and spec.mode != "stream" and not spec.only_waits
+        """Whether it counts among those of its pool that run at the same time.
 
         Subscriptions don't, nor what only waits, or a handful of watchers would stop all calls. Calls between operations
-        don't either: their caller has a place already, and would wait for ever for a second one.
+        don't either: their caller has a slot already, and would wait for ever for a second one.
         """
 
     @property

@@ -19,6 +19,7 @@ from ..operations.spec import OperationSpec
 from ..process.loop_watch import LoopWatch
 from ..rpc.request_log import note_overdue, note_unanswered
 from . import execution
+from .backlog import LOOP, THREADS, Backlog
 from .concurrency_groups import ConcurrencyGroups, expect_notification, let_pass, wait_behind
 from .deadlines import Deadlines
 from .request import Client, Outcome, Request
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
     import anyio.abc
 
     from ..rpc.envelope import Call
-    from .backlog import Backlog
-
-LOOP, THREADS = 0, 1
-"""The kinds of places: on the event loop, and in worker threads."""
 
 MAX_STREAMS: Final = 1024
 """Subscriptions that may run at the same time; they don't count among the requests that do."""
@@ -60,11 +57,10 @@ class Scheduler:
     ) -> None:
         self._memory = memory
         memory.on_room.append(self.pump)
-        self._heavy = 0
-        self._limits = (1,) if ordered else (limit, thread_limit)
-        self.kinds: Final = len(self._limits)
-        self._running = [0 for _ in self._limits]
-        self._ready: tuple[dict[Backlog[Request], None], ...] = tuple({} for _ in self._limits)
+        self._large = 0
+        self._limits = (1, 0) if ordered else (limit, thread_limit)
+        self._running = [0, 0]
+        self._ready: tuple[dict[Backlog[Request], None], dict[Backlog[Request], None]] = {}, {}
         self._request_timeout = request_timeout
         self._clients: list[Client] = []
         self._requests: dict[Request, None] = {}
@@ -106,8 +102,8 @@ class Scheduler:
             and self._running[LOOP] < self._limits[LOOP]
         )
 
-    def _kind(self, spec: OperationSpec) -> int:
-        return THREADS if spec.mode == "thread" and len(self._limits) > 1 else LOOP
+    def _pool_of(self, spec: OperationSpec) -> int:
+        return THREADS if spec.mode == "thread" and self._limits[THREADS] else LOOP
 
     @property
     def streams_full(self) -> bool:
@@ -144,7 +140,7 @@ class Scheduler:
     def _submit(self, request: Request, group: Hashable) -> None:
         spec, backlog = request.spec, request.backlog
         self._requests[request] = None
-        request.place = self._kind(spec)
+        request.pool = self._pool_of(spec)
         if spec.limit is not None or spec.mode == "stream":
             self._count(spec, 1)
         request.group = group
@@ -161,7 +157,7 @@ class Scheduler:
             self._start_ready()
 
     def _line_up(self, request: Request) -> bool:
-        """Take a place in its group, if it has one. False when others stand before it, there or in the queue."""
+        """Take a slot in its group, if it has one. False when others stand before it, there or in the queue."""
         if request.group is None or self._groups.enter(request):
             return self._make_ready(request)
         request.withdraw = self._withdraw
@@ -213,7 +209,7 @@ class Scheduler:
     # -- waiting and starting ----------------------------------------------------------------------------------
 
     def pump(self) -> None:
-        """Start what may start. Called whenever a place or room for replies became free."""
+        """Start what may start. Called whenever a slot or room for replies became free."""
         self._progressed = True
         self._start_ready()
 
@@ -235,18 +231,18 @@ class Scheduler:
     def _next(self) -> Request | None:
         if self._inner:
             return self._inner.popleft()
-        for kind, ready in enumerate(self._ready):
+        for pool, ready in enumerate(self._ready):
             if not ready:
                 continue
-            taken = self._running[kind] >= self._limits[kind]
+            taken = self._running[pool] >= self._limits[pool]
             for backlog in ready:
                 if backlog.output.congested:
                     continue
-                request = backlog.first(kind)
-                if (taken and request.takes_a_place) or (request.heavy and not self._has_memory(request)):
+                request = backlog.first(pool)
+                if (taken and request.takes_slot) or (request.large and not self._has_memory(request)):
                     continue
-                backlog.take(kind)
-                if not backlog.ready(kind):
+                backlog.take(pool)
+                if not backlog.ready(pool):
                     del ready[backlog]
                 elif len(ready) > 1:
                     ready[backlog] = ready.pop(backlog)  # behind the other clients
@@ -254,11 +250,11 @@ class Scheduler:
         return None
 
     def _has_memory(self, request: Request) -> bool:
-        """Whether a heavy request may start, or be refused: it waits only for heavy ones that will soon end."""
-        if not request.held:
-            request.held = decoded_size(request.call.params, request.size)
-        if not self._memory.fits(request.held - request.size) and request.ended_by is None:
-            if self._heavy:
+        """Whether a large request may start, or be refused: it waits only for large ones that will soon end."""
+        if not request.decoded_size:
+            request.decoded_size = decoded_size(request.call.params, request.size)
+        if not self._memory.fits(request.decoded_size - request.size) and request.ended_by is None:
+            if self._large:
                 return False
             request.end(Overloaded())
         return True
@@ -269,8 +265,8 @@ class Scheduler:
         if request.backlog is None:
             self._inner.append(request)
             return True
-        self._ready[request.place].setdefault(request.backlog)
-        return request.backlog.make_ready(request, request.place)
+        self._ready[request.pool].setdefault(request.backlog)
+        return request.backlog.make_ready(request, request.pool)
 
     def _start(self, request: Request) -> None:
         spec = request.spec
@@ -278,10 +274,10 @@ class Scheduler:
         if spec.mode == "inline":
             limit = None  # nothing could interrupt it
         request.limit = limit
-        if request.heavy:
-            self._memory.add("requests", request.held - request.size)
-            self._heavy += _ends_soon(spec)
-        self._running[request.place] += request.takes_a_place
+        if request.large:
+            self._memory.add("requests", request.decoded_size - request.size)
+            self._large += _ends_soon(spec)
+        self._running[request.pool] += request.takes_slot
         if limit is not None:
             self._deadlines.add(request, limit)
         if spec.mode in ("async", "stream") or self._tasks.waiting:  # what waits for a task was read before
@@ -294,12 +290,12 @@ class Scheduler:
     def _finish(self, request: Request, outcome: Outcome) -> None:
         if request.spec.only_waits:
             self._starvation.on_end(request)
-        self._running[request.place] -= request.takes_a_place
+        self._running[request.pool] -= request.takes_slot
         if request.limit is not None:
             self._deadlines.remove(request, request.limit)
-        if request.heavy:
-            self._memory.add("requests", request.size - request.held)
-            self._heavy -= _ends_soon(request.spec)
+        if request.large:
+            self._memory.add("requests", request.size - request.decoded_size)
+            self._large -= _ends_soon(request.spec)
         if request.ended_by is None:
             request.requester.deliver(request, outcome)
         else:

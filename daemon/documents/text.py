@@ -78,17 +78,12 @@ class Text:
         """How many bytes the lines take at most."""
         return self._size
 
-    @property
-    def line_count(self) -> int:
-        """At least 1: behind the last line end begins a line."""
-        return len(self._lines)
-
     def line(self, number: int) -> str:
         """A line without its end. Empty beyond the last line."""
         return shown(_without_end(self._lines[number])) if 0 <= number < len(self._lines) else ""
 
     def lines(self) -> list[str]:
-        """All lines, without their ends."""
+        """All lines, without their ends. At least one: behind the last line end begins a line."""
         return [shown(_without_end(line)) for line in self._lines]
 
     def offset(self, line: int, character: int) -> int:

@@ -47,6 +47,10 @@ class Logger:
         if self._threshold <= _ERROR:
             self.queue.put(_ERROR, event, fields)
 
+    def always(self, event: str, /, **fields: object) -> None:
+        """Log an event of the level info, whatever the level is: what an operator has asked for."""
+        self.queue.put(_INFO, event, fields)
+
     def record(self, level: AnyLevel, event: str, fields: dict[str, object], *, when: float | None = None) -> None:
         """Log an event whose level is data. The log owns `fields` from now on; `when` is the event's epoch time."""
         rank = RANK[level]

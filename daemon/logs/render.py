@@ -32,7 +32,7 @@ _FIRST: Final = ("method", "id")
 _RESERVED: Final = frozenset({"timestamp", "level", "event", "stack", "exception", "exc_info"})
 """Names that the line or structlog's renderers use. A field of such a name gets an underscore."""
 
-_PROGRAM_NAMES: Final = ("method", "logger")
+_PROGRAM_NAMES: Final = ("method", "oldest_method", "logger")
 """Fields whose value names something of the program: a registered secret of plain words does not hide it."""
 
 _BARE: Final = re.compile(r'[^\s="\\]+')

@@ -47,6 +47,7 @@ class Sink:
 
     def __init__(self, fd: int, *, kind: SinkKind, name: str) -> None:
         self._fd = fd
+        self._path = os.path.abspath(name) if kind == "file" else name  # now: an app may change the working directory
         self._line_cut = False
         self._writing = False
         self._taken = 0  # bytes, of all lines
@@ -91,6 +92,22 @@ class Sink:
         poll = select.poll()
         poll.register(self._fd, select.POLLOUT)
         poll.poll()
+
+    def reopen(self) -> str | None:
+        """Open the file under its name anew: somebody has renamed it. Nothing for another kind of sink.
+
+        If that can't be done, the old one stays; returns the errno's name then. For the thread that writes.
+        """
+        if self.kind != "file":
+            return None
+        try:
+            fd = _open_file(self._path)
+        except OSError as fault:
+            return errno.errorcode.get(fault.errno or 0, "OSError")
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd, self._line_cut, self.silent = fd, False, False
+        return None
 
     def close(self) -> None:
         """Close the descriptor. Later writes do nothing."""

@@ -106,6 +106,7 @@ class LogWriter:
         self._first_line_delay = first_line_delay
         self._renderer: Renderer | None = None
         self._closing = False
+        self._reopen_asked = False
         self._dropped: int | None = None
         self._lost = 0  # accepted by the queue, but not by the sink
         self._reported = 0  # dropped events that `logs.dropped` has reported
@@ -135,6 +136,11 @@ class LogWriter:
         logger.info("daemon.started", version=version, pid=pid, log_level=logger.level, sink=self.sink_name, **facts)
         if self.fault is not None:
             logger.warning("logs.file_unusable", file=self.file, reason=self.fault)
+
+    def reopen(self) -> None:
+        """Have the log file opened anew, under its name, before the next line. May be called in a signal handler."""
+        self._reopen_asked = True
+        self._wake_thread()
 
     def close(self, timeout: float = CLOSE_SECONDS, *, reader_timeout: float = READER_SECONDS) -> int:
         """Write what is queued, and end. Later events are dropped.
@@ -198,6 +204,8 @@ class LogWriter:
         if not self._closing:
             safe_call(self._load_renderer, lambda fault: None, BaseException)  # a line that comes says why it failed
         while self._dropped is None:  # else `close` has stopped waiting for this thread
+            if self._reopen_asked:
+                self._reopen()
             event = self._queue.get()
             if event is not None:
                 self._write(event)
@@ -206,7 +214,7 @@ class LogWriter:
             if self._closing:
                 break
             self._queue.writer_idle = True
-            if not len(self._queue) and not self._closing:
+            if not (len(self._queue) or self._closing or self._reopen_asked):
                 self._wake.acquire()
         self._queue.writer = 0
         self._sink.close()
@@ -217,6 +225,13 @@ class LogWriter:
         self._report_dropped(event.refused)
         self._lost += not self._put(event)
         self._writing = 0
+
+    def _reopen(self) -> None:
+        self._reopen_asked = False
+        fault = self._sink.reopen()
+        if fault is not None:  # it goes to the old file
+            fields: dict[str, object] = {"file": self.sink_name, "reason": fault}
+            self._lost += not self._put(LogEvent(time(), RANK["warn"], "logs.file_unusable", fields, 0, 0))
 
     def _report_dropped(self, refused: int) -> None:
         """Report dropped events where they are missing. `refused` is the queue's count at the next line's event."""

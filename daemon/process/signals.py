@@ -1,4 +1,5 @@
-"""The signals that end the daemon. The first asks it to end, the second ends it at once.
+"""The signals that the daemon takes. The first that ends it asks it to end, the second ends it at once; two others ask for a
+new log file and for a report.
 
 Handlers of our own rather than the loop's: they work from the first line on, before any loop runs, and while a handler
 blocks the loop. What was ignored when the process started (nohup, a background job) stays so.
@@ -12,25 +13,41 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final, final
 
-_NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+_ENDING: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 """SIGHUP is POSIX's, SIGBREAK Windows'; a platform takes those that it has."""
+
+_REOPEN: Final = "SIGUSR1"
+
+_REPORT: Final = "SIGUSR2"
 
 
 @final
 class Signals:
-    """While entered, the first signal calls `on_first()`, every further one `on_second()`, both in the main thread."""
+    """While entered, the first signal to end calls `on_first()`, every further one `on_second()`.
 
-    def __init__(self, on_first: Callable[[], None], on_second: Callable[[], None]) -> None:
+    SIGUSR1 calls `on_reopen()`, SIGUSR2 calls `on_report()`. All are called in the main thread, and must not raise.
+    """
+
+    def __init__(
+        self,
+        on_first: Callable[[], None],
+        on_second: Callable[[], None],
+        *,
+        on_reopen: Callable[[], None],
+        on_report: Callable[[], None],
+    ) -> None:
         self._on_first = on_first
         self._on_second = on_second
+        self._handlers = dict.fromkeys(_ENDING, self._end)
+        self._handlers |= {_REOPEN: lambda *_: on_reopen(), _REPORT: lambda *_: on_report()}
         self._before: dict[int, Any] = {}  # Any: whatever `signal.signal` says stood there
         self._seen = False
 
     def __enter__(self) -> Signals:
-        for name in _NAMES:
+        for name, handler in self._handlers.items():
             number = getattr(signal, name, None)
             if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
-                self._before[number] = signal.signal(number, self._handle)
+                self._before[number] = signal.signal(number, handler)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -38,7 +55,7 @@ class Signals:
             signal.signal(number, handler)
         self._before.clear()
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
+    def _end(self, number: int, frame: FrameType | None) -> None:
         if self._seen:
             self._on_second()
         else:
@@ -59,4 +76,4 @@ def let_through() -> None:
 
 
 def _numbers() -> list[int]:
-    return [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
+    return [getattr(signal, name) for name in (*_ENDING, _REOPEN, _REPORT) if hasattr(signal, name)]

@@ -83,8 +83,15 @@ class Dialect:
     named: ClassVar[bool] = True
     """Whether operations are called by their names, and not only through methods of the dialect."""
 
-    guarded: ClassVar[bool] = False
-    """Whether `receive` wants to see every call."""
+    mends_surrogates: ClassVar[bool] = False
+    """Whether the escape of an unpaired surrogate is read as U+FFFD: programs in JavaScript write such texts."""
+
+    asks: bool = True
+    """Whether the client answers requests of ours."""
+
+    gives_up_requests: ClassVar[bool] = False
+    """Whether requests of ours are refused as soon as the input has ended. Otherwise they wait until the drain window closes,
+    like whatever else runs."""
 
     @property
     def batches(self) -> bool:
@@ -92,7 +99,7 @@ class Dialect:
         return False
 
     def receive(self, call: Call) -> Failure | Ignored | None:
-        """Look at a call before anything else does, in the order of arrival: None lets it pass. Only where `guarded`."""
+        """Look at a call before anything else does, in the order of arrival: None lets it pass."""
 
     def read_again(self, body: bytes) -> Message | None:
         """The message that stands in a body which is no JSON, strictly speaking; None where that is to be refused."""
@@ -118,16 +125,6 @@ class Dialect:
         """The messages that tell of a change of a resource."""
         return ()
 
-    mends_surrogates: ClassVar[bool] = False
-    """Whether the escape of an unpaired surrogate is read as U+FFFD: programs in JavaScript write such texts."""
-
-    asks: bool = True
-    """Whether the client answers requests of ours."""
-
-    gives_up_requests: ClassVar[bool] = False
-    """Whether requests of ours are refused as soon as the input has ended. Else who waits for an answer is answered for when the
-    drain window closes, as whatever else runs."""
-
     def close(self) -> None:
         """The client has gone: give back what is held for it."""
 
@@ -138,7 +135,7 @@ class Dialect:
         """Another program is about to go on with the session: what only waits may end now, unanswered."""
 
     def open_calls(self) -> Iterable[Call]:
-        """Calls that a program before this one has left unanswered so: to be taken as if they came now."""
+        """Calls that the program before this one has left unanswered at its `hand_over`: to be taken as if they came now."""
         return ()
 
     def encode_cancel(self, request_id: int) -> bytes:

@@ -111,6 +111,7 @@ def test_a_forgotten_with_is_explained() -> None:
 
 INTERRUPTED = """
 import signal, sys, threading
+from discreet.client import EndBounds
 from discreet.client.blocking import connect
 
 def heard(line):
@@ -118,7 +119,7 @@ def heard(line):
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
     print(line, flush=True)
 
-with connect(sys.argv[2:], backend=sys.argv[1], stderr=heard) as peer:
+with connect(sys.argv[2:], backend=sys.argv[1], stderr=heard, bounds=EndBounds(eof=60)) as peer:
     try:
         peer.call("m", timeout=None)
     except KeyboardInterrupt:

@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 APPS = {"notes": "./notes.py:notes"}
 
 
-@pytest.fixture(params=sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()))
+@pytest.fixture(params=sorted({path.parent.name for path in EXAMPLES.glob("*/test_*.py")}))
 def example(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A copy, away from the settings of this project."""
     ignored = shutil.ignore_patterns("__pycache__", ".pytest_cache")

@@ -20,12 +20,6 @@ FOLDERS = ("client", "daemon", "errors", "framing")
 FACE = ROOT / "src" / "discreet"
 BUILT_FROM = ("pyproject.toml", "README.md", "LICENSE")
 
-BUILD = """
-from setuptools import build_meta
-import sys
-getattr(build_meta, sys.argv[1])(sys.argv[2])
-"""
-
 
 def sources() -> dict[str, Path]:
     """Every module of the tree, by its place below the installed package's parent."""
@@ -62,27 +56,6 @@ def run(arguments: Sequence[str], *, cwd: Path, path: Path | None = None) -> str
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-@pytest.fixture(scope="module")
-def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The source distribution, built in a copy of the tree with its links."""
-    tree = copy_tree(tmp_path_factory.mktemp("tree"), links=True)
-    run(["-c", BUILD, "build_sdist", "dist"], cwd=tree)
-    (found,) = (tree / "dist").iterdir()
-    return found
-
-
-@pytest.fixture(scope="module")
-def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from what the source distribution holds."""
-    place = tmp_path_factory.mktemp("unpacked")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(place, filter="data")
-    (tree,) = place.iterdir()
-    run(["-c", BUILD, "build_wheel", "dist"], cwd=tree)
-    (found,) = (tree / "dist").iterdir()
-    return found
 
 
 def test_the_wheel_holds_every_module_of_the_tree_and_nothing_else(wheel: Path) -> None:

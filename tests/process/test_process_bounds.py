@@ -156,5 +156,5 @@ def test_no_thread_or_descriptor_is_left_over_by_ten_thousand_requests(spawn: Sp
     for start in (2500, 5000, 7500):
         load(start)
     assert len(os.listdir(f"/proc/{pid}/task")) <= max(threads, 8 + 4)
-    assert len(os.listdir(f"/proc/{pid}/fd")) == files
+    assert len(os.listdir(f"/proc/{pid}/fd")) <= files
     assert child.end() == 0

@@ -210,3 +210,53 @@ async def test_ids_are_sent_unchanged_and_reused_ids_are_kept_apart() -> None:
 
     report, _ = await replayed(recording(line, answer, line, other), serve)
     assert report == ReplayReport((), (), sent=2, compared=2)
+
+
+@pytest.mark.parametrize("now", ["v-9", 17])
+async def test_progress_tokens_that_the_server_makes_up_may_differ(now: Any) -> None:
+    def create(token: Any) -> dict[str, Any]:
+        return {"jsonrpc": "2.0", "id": 1, "method": "window/workDoneProgress/create", "params": {"token": token}}
+
+    def told(method: str, token: Any, **more: Any) -> dict[str, Any]:
+        return {"jsonrpc": "2.0", "method": method, "params": {"token": token, **more}}
+
+    async def indexing(server: Server) -> None:
+        assert await server.read()
+        await server.write(create(now))
+        assert (await server.read() or {}) == reply(1, None)
+        await server.write(told("$/progress", "mine", value=1), told("$/progress", now, value=1))
+        await server.write(told("$/progress", now, value=2), reply(1, {}))
+        assert await server.read() == told("window/workDoneProgress/cancel", now)
+
+    session = recording(
+        call(1, "a", workDoneToken="mine"),
+        ("server", create("u-1")),
+        ("client", reply(1, None)),
+        ("server", told("$/progress", "mine", value=1)),
+        ("server", told("$/progress", "u-1", value=1)),
+        ("server", told("$/progress", "u-1", value=2)),
+        result(1, {}),
+        ("client", told("window/workDoneProgress/cancel", "u-1")),
+    )
+    report, _ = await replayed(session, indexing)
+    assert report == ReplayReport((), (), sent=3, compared=5)
+
+
+async def test_progress_tokens_that_the_client_has_chosen_may_not() -> None:
+    async def other(server: Server) -> None:
+        assert await server.read()
+        await server.write(
+            {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 2, "progress": 1}}
+        )
+        await server.write(reply(1, {}))
+
+    session = recording(
+        call(1, "a", _meta={"progressToken": 1}),
+        (
+            "server",
+            {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}},
+        ),
+        result(1, {}),
+    )
+    report, _ = await replayed(session, other)
+    assert report.differences

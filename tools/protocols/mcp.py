@@ -28,13 +28,14 @@ KNOWN: Final[dict[str, Type]] = {
 }
 """What is any JSON. A tool's schemas are JSON Schema, of which some revisions list a few members only."""
 
-FROM: Final = {
-    "ClientRequest": ("clientToServer", "request"),
-    "ClientNotification": ("clientToServer", "notification"),
-    "ServerRequest": ("serverToClient", "request"),
-    "ServerNotification": ("serverToClient", "notification"),
-    "InputRequest": ("inputRequired", "request"),
+DIRECTIONS: Final = {
+    "ClientRequest": "clientToServer",
+    "ClientNotification": "clientToServer",
+    "ServerRequest": "serverToClient",
+    "ServerNotification": "serverToClient",
+    "InputRequest": "inputRequired",
 }
+"""The direction of the methods in each union."""
 
 REVISIONS_HEAD: Final = '''"""What each legacy revision knows, so that what leaves can be reduced to the negotiated one."""
 
@@ -140,7 +141,7 @@ def _methods(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """A row for each method. Fills `types` with params and results."""
     directions: dict[str, str] = {}
-    for union, (direction, _) in FROM.items():
+    for union, direction in DIRECTIONS.items():
         for method in _methods_in(definitions.get(union, {}), definitions):
             directions[method] = "both" if directions.get(method, direction) != direction else direction
     for name, schema in definitions.items():

@@ -57,8 +57,8 @@ def heading(source: str) -> str:
     return f"# Written by tools/protocols from {source}. Do not edit.\n"
 
 
-def name_ambiguous_unions(model: Model) -> int:
-    """Gives every union that msgspec can't tell apart a name. How many there are."""
+def name_ambiguous_unions(model: Model) -> None:
+    """Gives every union that msgspec can't tell apart a name."""
     for structure in list(model.structures.values()):
         members = tuple(
             replace(member, type=_extract(member.type, structure.name + pascal(member.name), model))
@@ -68,7 +68,6 @@ def name_ambiguous_unions(model: Model) -> int:
     for name, of in list(model.aliases.items()):
         if not is_ambiguous(of, model):
             model.aliases[name] = _extract(of, name, model)
-    return sum(is_ambiguous(of, model) for of in model.aliases.values())
 
 
 def _extract(of: Type, name: str, model: Model) -> Type:

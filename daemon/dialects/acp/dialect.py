@@ -31,7 +31,6 @@ class AcpDialect(Dialect):
 
     name: ClassVar[DialectName] = "acp"
     cancellations: ClassVar[Mapping[str, str]] = {_CANCEL_REQUEST: "requestId"}
-    guarded: ClassVar[bool] = True
     mends_surrogates: ClassVar[bool] = True
 
     def __init__(self, sessions: Sessions) -> None:

@@ -52,5 +52,7 @@ class TooManySessions(OperationError, code="TOO_MANY_SESSIONS", http_status=429)
     """Too many sessions are open: close some."""
 
 
-class AuthenticationFailed(OperationError, code="AUTHENTICATION_FAILED", number=-32000, http_status=401):
+class AuthenticationFailed(
+    OperationError, code="AUTHENTICATION_FAILED", number=AUTHENTICATION_REQUIRED, http_status=401
+):
     """Signing in has failed."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, final
 
@@ -32,7 +33,7 @@ from .editor import TurnEditor
 from .errors import SessionNotFound, TooManySessions, check_declarations
 from .generated import methods_of_agents as wire
 from .generated import prompts as told
-from .hello import add_hello, capabilities_of
+from .handshake import add_handshake, capabilities_of
 from .history import CWD, list_sessions, open_task, tasks_of
 from .sessions import OpenSession, Sessions
 from .skills import skill_commands, skill_parts
@@ -45,10 +46,8 @@ if TYPE_CHECKING:
     from ....errors.failures import Failure
     from ...agents.requests import Caller
     from ...agents.service.request_handler import RequestHandler
-    from ...documents.store import Documents
     from ...rpc.dialect import Dialect
-    from ...services.builtins import Life
-    from ..surface import Surface
+    from ..client_connection import ClientConnection
 
 MAX_PROMPTS: Final = 1024
 """Prompts that may run at the same time, of all clients; others wait."""
@@ -63,7 +62,7 @@ PROMPT_RUNNING: Final[Failure] = DomainFailure(
 )
 
 
-class _State(msgspec.Struct, frozen=True):
+class _Saved(msgspec.Struct, frozen=True):
     """What the next program needs to go on."""
 
     client: ClientInfo
@@ -74,43 +73,36 @@ class _State(msgspec.Struct, frozen=True):
 class AcpSession:
     """One per connection."""
 
-    def __init__(self, surface: Surface, life: Life, state: bytes = b"") -> None:
-        self._surface = surface
-        agent = surface.host.agent.declared
+    def __init__(self, connection: ClientConnection, saved: bytes = b"") -> None:
+        self._connection = connection
+        agent = connection.host.agent.declared
         self._input_modes = None if agent is None else agent.input_modes
-        self.options: Final = AcpOptions() if agent is None else agent.acp
-        saved = decoder_for(_State)(state) if state else _State(ClientInfo(), msgspec.Raw(b"[]"))
-        self._client = saved.client
-        self._capabilities = capabilities_of(saved.client)
-        self._sessions = Sessions(self.options, bytes(saved.sessions))
+        self._options: Final = AcpOptions() if agent is None else agent.acp
+        last = decoder_for(_Saved)(saved) if saved else _Saved(ClientInfo(), msgspec.Raw(b"[]"))
+        self._client = last.client
+        self._capabilities = capabilities_of(last.client)
+        self._sessions = Sessions(self._options, bytes(last.sessions))
         self.dialect: Dialect = AcpDialect(self._sessions)
-
-    @property
-    def documents(self) -> Documents:
-        """ACP has none."""
-        from ...documents.store import Documents  # late: nobody asks for it here
-
-        return Documents()
+        self.documents: Final = None
 
     def services(self) -> Iterable[Service]:
-        check_declarations(self._surface.host.catalogue.operations)
-        self._surface.meet(self._client)
+        check_declarations(self._connection.host.catalogue.operations)
+        self._connection.meet(self._client)
         service = Service("")
-        add_hello(service, self, self._surface)
-        add_choices(service, self.options, self._sessions)
+        add_handshake(service, self._connection, options=self._options, meet=self._meet)
+        add_choices(service, self._options, self._sessions)
         self._add_sessions(service)
         self._add_prompts(service)
         self._add_list(service)
         return [service]
 
-    def state(self) -> bytes:
-        return msgspec.json.encode(_State(self._client, msgspec.Raw(self._sessions.save())))
+    def save(self) -> bytes:
+        return msgspec.json.encode(_Saved(self._client, msgspec.Raw(self._sessions.save())))
 
-    def meet(self, client: ClientInfo) -> None:
-        """Keep what the client says of itself. Raises `FailureError(InvalidParams)`."""
+    def _meet(self, client: ClientInfo) -> None:
         self._capabilities = capabilities_of(client)
         self._client = client
-        self._surface.meet(client)
+        self._connection.meet(client)
 
     # -- sessions ----------------------------------------------------------------------------------------------
 
@@ -120,10 +112,11 @@ class AcpSession:
             """Open a session."""
             session = self._open(new_id(), params)
             self._announce_commands(ctx, session)
+            self._connection.host.agent.spawn(self._load_service)
             return wire.NewSessionResponse(
                 session_id=session.record.id,
-                modes=modes_of(self.options, session.record),
-                config_options=config_of(self.options, session.record),
+                modes=modes_of(self._options, session.record),
+                config_options=config_of(self._options, session.record),
             )
 
         @service.mutation("session/load", timeout=None, errors=[SessionNotFound, TooManySessions, *AGENT_ERRORS])
@@ -131,8 +124,8 @@ class AcpSession:
             """Open a session of before, and tell all that was said in it."""
             session = await self._reopen(ctx, params, replay=True)
             return wire.LoadSessionResponse(
-                modes=modes_of(self.options, session.record),
-                config_options=config_of(self.options, session.record),
+                modes=modes_of(self._options, session.record),
+                config_options=config_of(self._options, session.record),
             )
 
         @service.mutation("session/resume", timeout=None, errors=[SessionNotFound, TooManySessions])
@@ -140,8 +133,8 @@ class AcpSession:
             """Open a session of before."""
             session = await self._reopen(ctx, params, replay=False)
             return wire.ResumeSessionResponse(
-                modes=modes_of(self.options, session.record),
-                config_options=config_of(self.options, session.record),
+                modes=modes_of(self._options, session.record),
+                config_options=config_of(self._options, session.record),
             )
 
         @service.mutation("session/close", inline=True, errors=[SessionNotFound])
@@ -183,18 +176,18 @@ class AcpSession:
     def _announce_commands(self, ctx: Context, session: OpenSession) -> None:
         """Tell the commands after the answer, which leaves before anything else of the loop runs."""
         if self._input_modes is None:
-            commands = skill_commands(self._surface.host.offered(ctx))
+            commands = skill_commands(self._connection.host.offered(ctx))
         else:
-            commands = commands_of(self.options)
+            commands = commands_of(self._options)
         if not commands:
             return
         update = told.AvailableCommandsUpdate(available_commands=commands)
-        host, session_id = self._surface.context_host, session.record.id
+        host, session_id = self._connection.context_host, session.record.id
 
         async def tell() -> None:
             await host.notify("session/update", told.SessionNotification(session_id=session_id, update=update))
 
-        self._surface.host.agent.spawn(tell)
+        self._connection.host.agent.spawn(tell)
 
     # -- prompts -----------------------------------------------------------------------------------------------
 
@@ -218,13 +211,13 @@ class AcpSession:
             return told.StopReason.CANCELLED
         if session.turn is not None:
             raise FailureError(PROMPT_RUNNING)
-        host = self._surface.context_host
+        host = self._connection.context_host
         turn = PromptTurn(
             params.session_id,
             host,
-            self._surface.host.agent.spawn,
+            self._connection.host.agent.spawn,
             partial(
-                TurnEditor, session.record, host, self._capabilities, frozenset(mode.id for mode in self.options.modes)
+                TurnEditor, session.record, host, self._capabilities, frozenset(mode.id for mode in self._options.modes)
             ),
         )
         session.turn = turn
@@ -271,7 +264,14 @@ class AcpSession:
     ) -> AbstractAsyncContextManager[tuple[RequestHandler, Caller]]:
         from ...agents.versions.v10 import V10  # late: the agent's service loads with the first call
 
-        return self._surface.host.agent.pipeline.call(ctx, V10, task_id=task_id)
+        return self._connection.host.agent.pipeline.call(ctx, V10, task_id=task_id)
+
+    async def _load_service(self) -> None:
+        """Load the agent's service after the answer, while the user writes: it would hold up the first prompt."""
+        from ...agents.versions import v10  # noqa: F401 - late, as above
+
+        with suppress(Exception):  # what goes wrong, the first prompt is told
+            _ = self._connection.host.agent.pipeline
 
 
 async def _waiting(handler: RequestHandler, caller: Caller, task_id: str | None) -> str | None:

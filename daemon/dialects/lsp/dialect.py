@@ -80,7 +80,6 @@ class LspDialect(Dialect):
     """
 
     name: ClassVar[DialectName] = "lsp"
-    guarded: ClassVar[bool] = True
     mends_surrogates: ClassVar[bool] = True
 
     def __init__(

@@ -18,7 +18,7 @@ from .generated.notebooks import NotebookCell
 from .sync import keep_notebook
 
 
-class Kept(msgspec.Struct):
+class Saved(msgspec.Struct):
     """`registered` are the options of what is registered with the client, by method and as JSON texts; None before it has said
     `initialized`.
     """
@@ -41,7 +41,7 @@ class Kept(msgspec.Struct):
 
 
 def write(client: ClientInfo, documents: Documents, state: State, registered: dict[str, bytes] | None) -> bytes:
-    kept = Kept(
+    saved = Saved(
         documents.encoding,
         state,
         registered,
@@ -51,8 +51,8 @@ def write(client: ClientInfo, documents: Documents, state: State, registered: di
         [(d.uri, d.language_id, d.version, d.exact.encode("utf-8", "surrogatepass")) for d in documents.values()],
         [(n.uri, n.notebook_type, n.version, n.metadata, n.cells) for n in documents.notebooks.values()],
     )
-    return msgspec.json.encode(kept)  # clients may send numbers that MessagePack has no room for
+    return msgspec.json.encode(saved)  # clients may send numbers that MessagePack has no room for
 
 
-def read(state: bytes) -> Kept:
-    return decoder_for(Kept)(state)
+def read(saved: bytes) -> Saved:
+    return decoder_for(Saved)(saved)

@@ -16,9 +16,8 @@ from ...logs import log
 from ...operations.context import ClientRefused, Context
 from ...operations.service import Service
 from ...operations.spec import Forward, OperationSpec
-from ...services.builtins import Life
-from ...services.handshake import client_info, run_initializers
-from ..surface import Surface
+from ..client_connection import ClientConnection, DaemonControl
+from ..handshake import add_initialize, client_info, run_initializers
 from .capabilities import Announcement, announcement, command_of, has_capability
 from .dialect import LspDialect
 
@@ -41,7 +40,7 @@ class _Capabilities(msgspec.Struct):
     general: _General | None = None
 
 
-class _Hello(msgspec.Struct, rename="camel"):
+class _InitializeParams(msgspec.Struct, rename="camel"):
     """What the server itself needs of `initialize`. Nothing else is checked: editors send what they like."""
 
     process_id: int | None = None
@@ -52,26 +51,26 @@ class _Hello(msgspec.Struct, rename="camel"):
 class LspSession:
     """The session of one client."""
 
-    def __init__(self, surface: Surface, life: Life, state: bytes = b"") -> None:
-        self._surface = surface
-        self._life = life
-        self._specs = surface.host.catalogue.operations
+    def __init__(self, connection: ClientConnection, control: DaemonControl, saved: bytes = b"") -> None:
+        self._connection = connection
+        self._control = control
+        self._specs = connection.host.catalogue.operations
         self._announcement: Announcement = announcement(self._specs)
         self._commands = {command_of(spec): spec for spec in self._specs if spec.command}
         self.documents: Final = Documents()
         self.dialect: Final = LspDialect(
             self.documents,
             frozenset(spec.name for spec in self._specs),
-            surface.host.memory,
+            connection.host.memory,
             self._on_initialized,
             self._cancel_progress,
         )
         self._registered: dict[str, bytes] | None = None
-        self._state = state
+        self._saved = saved
 
     def services(self) -> Iterable[Service]:
-        if self._state:
-            self._restore(self._state)
+        if self._saved:
+            self._restore(self._saved)
         service = Service()
         self._add_initialize(service)
 
@@ -82,7 +81,7 @@ class LspSession:
         @service.notification("exit", inline=True)
         def leave() -> None:
             """End the server: with status 0 after `shutdown`, else 1."""
-            self._life.exit(failed=self.dialect.state != "shutdown")
+            self._control.exit(failed=self.dialect.state != "shutdown")
 
         @service.notification("$/setTrace", inline=True)
         def set_trace(params: dict[str, Any], /) -> None:
@@ -99,40 +98,33 @@ class LspSession:
         service.operations = [_as_needed(spec) for spec in service.operations]
         return [service]
 
-    def state(self) -> bytes:
+    def save(self) -> bytes:
         from .handover import write  # late: only a reload asks
 
-        return write(self._surface.context_host.client, self.documents, self.dialect.state, self._registered)
+        return write(self._connection.context_host.client, self.documents, self.dialect.state, self._registered)
 
     # -- the handshake -----------------------------------------------------------------------------------------
 
     def _add_initialize(self, service: Service) -> None:
-        hooks = self._surface.initializers
-        if not hooks:  # then it is answered before any event loop is loaded
+        hooks = self._connection.initializers
 
-            @service.query(inline=True)
-            def initialize(params: dict[str, Any] | list[Any] | None, /) -> dict[str, Any]:
-                """Say what the server can do."""
-                self._meet(params)
-                return self._result({})
-
-            return
-
-        @service.query("initialize", errors=list(dict.fromkeys(error for hook in hooks for error in hook.errors)))
-        async def initialize_services(ctx: Context, params: dict[str, Any] | list[Any] | None, /) -> dict[str, Any]:
+        def initialize(params: dict[str, Any] | list[Any] | None, /) -> dict[str, Any]:
             """Say what the server can do."""
+            self._meet(params)
+            return self._result({})
+
+        async def initialize_after_hooks(ctx: Context, params: dict[str, Any] | list[Any] | None, /) -> dict[str, Any]:
             return self._result(await run_initializers(ctx, hooks, self._meet(params)))
 
-        spec = service.operations[-1]
-        service.operations[-1] = msgspec.structs.replace(spec, uses=frozenset(hook.name for hook in hooks))
+        add_initialize(service, hooks, initialize, initialize_after_hooks)
 
     def _meet(self, given: dict[str, Any] | list[Any] | None) -> dict[str, Any]:
-        params = _read_hello(given)
+        params = _read_initialize(given)
         pid = params.get("processId")
         if pid is not None:
-            self._life.watch_client(int(pid))
+            self._control.watch_client(int(pid))
         client = client_info(params, VERSION)
-        self._surface.meet(client)
+        self._connection.meet(client)
         self.documents.encoding = chosen_encoding(client.capabilities)
         return params
 
@@ -140,14 +132,14 @@ class LspSession:
         self.dialect.state = "initialized"
         capabilities = {
             **self._announcement.capabilities,
-            **self._surface.host.announced(),
+            **self._connection.host.announced(),
             **added,
             "positionEncoding": self.documents.encoding,
         }
-        return {"capabilities": capabilities, "serverInfo": self._surface.server_info}
+        return {"capabilities": capabilities, "serverInfo": self._connection.server_info}
 
     def _cancel_progress(self, token: str | int) -> None:
-        cancel = self._surface.context_host.progress_cancels.get(token)
+        cancel = self._connection.context_host.progress_cancels.get(token)
         if cancel is not None:
             cancel()
 
@@ -157,7 +149,7 @@ class LspSession:
 
     def _register(self, before: dict[str, bytes]) -> None:
         """Register what has no server capability, where the client can. `before` is what a program before this one did."""
-        can = self._surface.context_host.client.capabilities
+        can = self._connection.context_host.client.capabilities
         now = {
             one.method: msgspec.json.encode(one.options)
             for one in self._announcement.registrations
@@ -171,7 +163,7 @@ class LspSession:
             if before.get(method) != options
         ]
         if gone or new:
-            self._surface.host.spawn(lambda: self._ask_to_register(gone, new))
+            self._connection.host.spawn(lambda: self._ask_to_register(gone, new))
 
     async def _ask_to_register(self, gone: list[dict[str, Any]], new: list[dict[str, Any]]) -> None:
         if gone:
@@ -181,22 +173,22 @@ class LspSession:
 
     async def _ask(self, method: str, params: dict[str, Any], about: list[dict[str, Any]]) -> None:
         try:
-            await self._surface.context_host.ask(method, params, REGISTER_SECONDS)
+            await self._connection.context_host.ask(method, params, REGISTER_SECONDS)
         except (ClientRefused, TimeoutError) as exc:
             log.warning("registration.refused", methods=[one["method"] for one in about], error=str(exc))
 
-    def _restore(self, state: bytes) -> None:
+    def _restore(self, saved: bytes) -> None:
         """Go on where the program before this one stopped. What the server announces may have changed: it is registered."""
         from .handover import read  # late: most sessions begin anew
 
-        kept = read(state)
-        info = {"clientInfo": {"name": kept.name, "version": kept.version}, "capabilities": kept.capabilities}
-        self._surface.meet(client_info(info, VERSION))
-        kept.restore(self.documents)
-        self.dialect.state = "new" if kept.state == "initializing" else kept.state
+        last = read(saved)
+        info = {"clientInfo": {"name": last.name, "version": last.version}, "capabilities": last.capabilities}
+        self._connection.meet(client_info(info, VERSION))
+        last.restore(self.documents)
+        self.dialect.state = "new" if last.state == "initializing" else last.state
         self.dialect.count()
-        if kept.registered is not None:
-            self._register(kept.registered)
+        if last.registered is not None:
+            self._register(last.registered)
 
 
 def _as_needed(spec: OperationSpec) -> OperationSpec:
@@ -205,7 +197,7 @@ def _as_needed(spec: OperationSpec) -> OperationSpec:
     return msgspec.structs.replace(spec, mode="forward") if spec.name == "workspace/executeCommand" else spec
 
 
-def _read_hello(given: dict[str, Any] | list[Any] | None) -> dict[str, Any]:
+def _read_initialize(given: dict[str, Any] | list[Any] | None) -> dict[str, Any]:
     """The params of `initialize`. An empty array counts as an empty object, since that is how clients in Lua write one.
 
     Raises `FailureError(InvalidParams)`.
@@ -218,11 +210,11 @@ def _read_hello(given: dict[str, Any] | list[Any] | None) -> dict[str, Any]:
         elif capabilities == []:
             params["capabilities"] = {}
     try:
-        convert(params, _Hello)
+        convert(params, _InitializeParams)
     except msgspec.ValidationError:
         from ...operations.input_errors import find_input_error  # late: most clients know how to say hello
 
-        raise FailureError(find_input_error(_Hello, msgspec.json.encode(params))) from None
+        raise FailureError(find_input_error(_InitializeParams, msgspec.json.encode(params))) from None
     assert isinstance(params, dict)
     return params
 

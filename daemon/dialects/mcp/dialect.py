@@ -16,16 +16,13 @@ from ...logs import log
 from ...rpc import envelope
 from ...rpc.dialect import IGNORED, Dialect, Events, Ignored
 from ...rpc.envelope import Call, Rendering
-from .era import NEWEST_LEGACY, Meta, is_own, meta_of
+from .era import LEVELS, NEWEST_LEGACY, Meta, is_own, meta_of
+from .subscriptions import UPDATED, Subscriptions
 from .tool_calls import ToolEvents, ToolRendering
 
 MAX_TOKENS: Final = 4096
 """Progress tokens that are remembered: more than requests run at a time."""
 
-_LEVELS: Final = {
-    name: rank
-    for rank, name in enumerate(("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"))
-}
 _NOTIFICATIONS: Final = frozenset({"notifications/initialized", "notifications/roots/list_changed"})
 
 Guard: TypeAlias = Callable[[str, Meta | None], Failure | None]
@@ -52,25 +49,20 @@ class McpDialect(Dialect):
     cancellations: ClassVar[Mapping[str, str]] = {"notifications/cancelled": "requestId"}
     unanswered: ClassVar[tuple[type[Failure], ...]] = (Cancelled,)
     named: ClassVar[bool] = False
-    guarded: ClassVar[bool] = True
     mends_surrogates: ClassVar[bool] = True
     gives_up_requests: ClassVar[bool] = True
 
     progress_method: ClassVar[str] = "notifications/progress"
     log_method: ClassVar[str] = "notifications/message"
-    update_method: ClassVar[str] = "notifications/resources/updated"
+    update_method: ClassVar[str] = UPDATED
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: Guard, subscriptions: Subscriptions) -> None:
         self._guard = guard
+        self._subscriptions = subscriptions
         self._progress: dict[str | int, float] = {}
         self.log_level: str | None = "info"
         """The least severe level that legacy clients get; None: no log messages."""
         self.revision = NEWEST_LEGACY
-        self.subscribers: Callable[[str], Sequence[bytes]] = lambda _: ()
-        """From the URI of a resource to the messages that tell of its change."""
-        self.on_drain: Callable[[], None] = lambda: None
-        self.on_hand_over: Callable[[], None] = lambda: None
-        self.left_open: Callable[[], Iterable[Call]] = lambda: ()
 
     @property
     def batches(self) -> bool:
@@ -136,21 +128,21 @@ class McpDialect(Dialect):
     def encode_log(self, rendering: Rendering | None, level: str, data: object) -> bytes | None:
         era = getattr(rendering, "era", None)
         least = era.log_level if era is not None and era.modern else self.log_level
-        if least is None or _LEVELS[level] < _LEVELS[least]:
+        if least is None or LEVELS.index(level) < LEVELS.index(least):
             return None
         return envelope.encode_notification(self.log_method, _LogMessage(level, data))
 
     def drain(self) -> None:
-        self.on_drain()
+        self._subscriptions.end()
 
     def hand_over(self) -> None:
-        self.on_hand_over()
+        self._subscriptions.leave()
 
     def open_calls(self) -> Iterable[Call]:
-        return self.left_open()
+        return self._subscriptions.take_left_calls()
 
     def encode_updates(self, uri: str) -> Sequence[bytes]:
-        return self.subscribers(uri)
+        return self._subscriptions.encode_updates(uri)
 
 
 def _progress_of(token: str | int, value: object, last: float) -> _Progress | None:

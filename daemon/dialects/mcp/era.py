@@ -27,7 +27,8 @@ MAX_TOKEN_LENGTH: Final = 1024
 """Characters of a progress token. A request with a longer one is told no progress, which the protocol leaves to the server."""
 
 _PREFIX: Final = "io.modelcontextprotocol/"
-_LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+"""Of log messages, the least severe first."""
 
 
 class Meta(msgspec.Struct, frozen=True):
@@ -70,7 +71,7 @@ def era_of(meta: Meta | None, legacy: Era) -> Era:
     token = meta.token if _is_token(meta.token) else None
     if meta.protocol_version is None:
         return msgspec.structs.replace(legacy, token=token)
-    level = meta.log_level if meta.log_level in _LEVELS else None
+    level = meta.log_level if meta.log_level in LEVELS else None
     return Era(MODERN_REVISION, token, level, meta.client_capabilities or {})
 
 
@@ -112,8 +113,8 @@ def refusal(method: str, meta: Meta | None, revision: str) -> Failure | None:
     if not isinstance(meta.client_capabilities, dict):
         received = "missing" if meta.client_capabilities is None else "another type"
         return InvalidParams(f"_meta.{_PREFIX}clientCapabilities", "object", received)
-    if meta.log_level is not None and meta.log_level not in _LEVELS:
-        return InvalidParams(f"_meta.{_PREFIX}logLevel", "one of", "another value", _LEVELS)
+    if meta.log_level is not None and meta.log_level not in LEVELS:
+        return InvalidParams(f"_meta.{_PREFIX}logLevel", "one of", "another value", LEVELS)
     return None
 
 

@@ -13,7 +13,7 @@ from ....errors.redaction import scrub_known
 from ...offers import Prompt, Resource
 from ...operations.context import Context
 from ...operations.service import Service
-from ...services.handshake import client_info, run_initializers
+from ..handshake import add_initialize, client_info, run_initializers
 from .era import NEWEST_LEGACY, SUPPORTED, Params
 from .generated import legacy, modern, shared
 from .generated.revisions import LEGACY_REVISIONS
@@ -57,9 +57,8 @@ def add_handshake(service: Service, state: McpState) -> None:
 
 
 def _add_initialize(service: Service, state: McpState) -> None:
-    hooks = state.surface.initializers
-
-    def welcome(params: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
+    def initialize(params: dict[str, Any], /) -> dict[str, Any]:  # Any: JSON
+        """Agree on a revision."""
         asked = params.get("protocolVersion")
         if not isinstance(asked, str):
             received = "missing" if asked is None else "another type"
@@ -76,24 +75,12 @@ def _add_initialize(service: Service, state: McpState) -> None:
         written: dict[str, Any] = msgspec.json.decode(encode_result(result, state.era(None), server))
         return written
 
-    if not hooks:
-
-        @service.query(inline=True)
-        def initialize(params: dict[str, Any], /) -> dict[str, Any]:
-            """Agree on a revision."""
-            return welcome(params)
-
-        return
-
-    @service.query("initialize", errors=list(dict.fromkeys(error for hook in hooks for error in hook.errors)))
-    async def initialize_services(ctx: Context, params: dict[str, Any], /) -> dict[str, Any]:
-        """Agree on a revision, once the services have done what they want to do before."""
-        result = welcome(params)
-        result["capabilities"].update(await run_initializers(ctx, hooks, params))
+    async def initialize_after_hooks(ctx: Context, params: dict[str, Any], /) -> dict[str, Any]:
+        result = initialize(params)
+        result["capabilities"].update(await run_initializers(ctx, state.connection.initializers, params))
         return result
 
-    spec = service.operations[-1]
-    service.operations[-1] = msgspec.structs.replace(spec, uses=frozenset(hook.name for hook in hooks))
+    add_initialize(service, state.connection.initializers, initialize, initialize_after_hooks)
 
 
 def _capabilities(state: McpState) -> dict[str, Any]:  # Any: structs of either era have the same members

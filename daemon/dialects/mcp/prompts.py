@@ -48,7 +48,7 @@ def add_prompts(service: Service, state: McpState) -> None:
         """List the prompts that the caller may get."""
         visible = {spec.name for spec in state.visible(ctx)}
         found = [_described(spec, offer) for spec, offer in state.offered(Prompt) if spec.name in visible]
-        shown, following = page(found, params.cursor, "cursor")
+        shown, following = page(found, params.cursor)
         result = legacy.ListPromptsResult(prompts=shown, next_cursor=following)
         return state.write(result, params.meta, ttl_ms=TTL_MS)
 
@@ -57,7 +57,7 @@ def add_prompts(service: Service, state: McpState) -> None:
         """Get a prompt."""
         spec = _find(state, Prompt, params.name, "name")
         era = state.era(params.meta)
-        given = arguments_of(params.arguments or {}, lambda name: name not in json_params(spec))
+        given = arguments_of(params.arguments or {}, json_params(spec))
         rendering = PromptRendering(spec, era, state)
         return forward(state, spec.name, Raw(msgspec.json.encode(given)), "arguments", rendering, params)
 

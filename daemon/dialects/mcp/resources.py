@@ -24,7 +24,8 @@ from .generated import legacy, shared
 from .generated.modern import SubscriptionFilter
 from .handshake import EMPTY
 from .results import TTL_MS, encode_result
-from .state import MAX_SUBSCRIBED, SUBSCRIPTION_ID, Listener, McpState
+from .state import McpState
+from .subscriptions import MAX_SUBSCRIBED, SUBSCRIPTION_ID, Listener
 from .tool_methods import ListParams
 from .tool_schemas import json_params
 from .tools import page
@@ -61,7 +62,7 @@ def add_resources(service: Service, state: McpState) -> None:
     @service.query("resources/list", inline=True)
     def list_resources(ctx: Context, params: ListParams, /) -> Raw:
         """List the resources that the caller may read."""
-        items, following = page(shown(ctx, templates=False), params.cursor, "cursor")
+        items, following = page(shown(ctx, templates=False), params.cursor)
         resources = [shared.Resource(uri=offer.uri, **_described(spec, offer)) for spec, offer in items]
         result = legacy.ListResourcesResult(resources=resources, next_cursor=following)
         return state.write(result, params.meta, ttl_ms=TTL_MS)
@@ -69,7 +70,7 @@ def add_resources(service: Service, state: McpState) -> None:
     @service.query("resources/templates/list", inline=True)
     def list_templates(ctx: Context, params: ListParams, /) -> Raw:
         """List the templates of resources that the caller may read."""
-        items, following = page(shown(ctx, templates=True), params.cursor, "cursor")
+        items, following = page(shown(ctx, templates=True), params.cursor)
         templates = [
             shared.ResourceTemplate(uri_template=offer.uri, **_described(spec, offer)) for spec, offer in items
         ]
@@ -81,7 +82,7 @@ def add_resources(service: Service, state: McpState) -> None:
         """Read a resource."""
         era = state.era(params.meta)
         spec, offer, values = _find(state, params.uri, era)
-        given = arguments_of(values, lambda name: name not in json_params(spec))
+        given = arguments_of(values, json_params(spec))
         rendering = ResourceRendering(params.uri, spec, offer, era, state)
         return forward(state, spec.name, Raw(msgspec.json.encode(given)), "uri", rendering, params)
 
@@ -90,30 +91,31 @@ def add_resources(service: Service, state: McpState) -> None:
         """Hear of the changes of a resource."""
         spec, _, _ = _find(state, params.uri, state.era(params.meta))
         state.check_access(spec, ctx)
-        state.subscribe(params.uri)
+        state.subscriptions.subscribe(params.uri)
         return EMPTY
 
     @service.mutation("resources/unsubscribe", inline=True)
     def unsubscribe(params: UriParams, /) -> Raw:
         """Hear no more of them."""
-        state.subscribed.pop(params.uri, None)
+        state.subscriptions.uris.pop(params.uri, None)
         return EMPTY
 
 
 def add_subscriptions(service: Service, state: McpState) -> None:
     """Add `subscriptions/listen` to a service: how modern clients hear of changes."""
+    subscriptions = state.subscriptions
 
     @service.query("subscriptions/listen", timeout=None, limit=MAX_LISTENING)
     async def listen(ctx: Context, params: ListenParams, /) -> Raw:
         """Hear of changes until the request is cancelled, or the daemon ends."""
         own_id = (ctx.request_id or "null").encode()
-        is_left = state.left.pop(own_id, None) is not None  # by the program before a reload, which has checked it
-        if not is_left:
+        is_left = subscriptions.left.pop(own_id, None) is not None
+        if not is_left:  # else the program before this one has checked it
             _check_uris(params.notifications.resource_subscriptions or [], state, ctx)
         wanted = state.supported(params.notifications)
         meta = {SUBSCRIPTION_ID: Raw(own_id)}
         ended = anyio.Event()
-        state.listeners[own_id] = Listener(wanted, ended.set)
+        subscriptions.listeners[own_id] = Listener(wanted, ended.set)
         try:
             if is_left:
                 state.announce_changes(wanted, {"_meta": meta})
@@ -121,8 +123,8 @@ def add_subscriptions(service: Service, state: McpState) -> None:
                 await ctx.notify("notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": wanted})
             await ended.wait()
         finally:
-            del state.listeners[own_id]
-        if own_id in state.left:  # the next program goes on with it
+            del subscriptions.listeners[own_id]
+        if own_id in subscriptions.left:  # the next program goes on with it
             raise FailureError(Cancelled())
         return state.write_members({"_meta": meta})
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from ...services.handshake import ServerInfo
+from ..handshake import ServerInfo
 from .era import NEWEST_LEGACY, Era
 from .generated import shared
 from .generated.revisions import MEMBERS, STRUCTS

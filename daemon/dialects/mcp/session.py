@@ -7,11 +7,9 @@ from typing import Final, final
 
 from msgspec.structs import replace
 
-from ...documents.store import Documents
 from ...operations.service import Service
 from ...rpc.dialect import Dialect
-from ...services.builtins import Life
-from ..surface import Surface
+from ..client_connection import ClientConnection
 from .asking.calls import add_asking
 from .handshake import add_handshake
 from .prompts import add_prompts
@@ -24,13 +22,13 @@ FORWARDS: Final = frozenset({"tools/call", "resources/read", "prompts/get"})
 
 @final
 class McpSession:
-    """Raises `DeclarationError` for operations that MCP can't offer. `saved` is what `state` gave to a program before."""
+    """Raises `DeclarationError` for operations that MCP can't offer. `saved` is what `save` gave to a program before."""
 
-    def __init__(self, surface: Surface, life: Life, saved: bytes = b"") -> None:
+    def __init__(self, connection: ClientConnection, saved: bytes = b"") -> None:
         self._saved = saved
-        self._state = McpState(surface)
+        self._state = McpState(connection)
         self.dialect: Dialect = self._state.dialect
-        self.documents: Final = Documents()  # MCP has none
+        self.documents: Final = None
 
     def services(self) -> Iterable[Service]:
         service = Service("")
@@ -47,5 +45,5 @@ class McpSession:
             self._state.restore(self._saved)
         return [service]
 
-    def state(self) -> bytes:
+    def save(self) -> bytes:
         return self._state.save()

@@ -1,8 +1,8 @@
-"""What one session knows: what is offered, which revision was agreed on, and who wants to hear of changes."""
+"""What one session knows: what is offered, and which revision was agreed on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -10,36 +10,25 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import InvalidParams, Overloaded
 from ....errors.type_building import decoder_for
 from ...offers import Offer, Prompt, Resource, asks_of
 from ...operations.context import ClientInfo
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
-from ...rpc import envelope
-from ...rpc.envelope import Call
-from ..surface import Surface
+from ..client_connection import ClientConnection
 from .asking.questions import Questions
 from .asking.seal import Seal
 from .dialect import McpDialect
 from .era import MISSING_META, NEWEST_LEGACY, RESERVED_NUMBERS, Era, Meta, era_of, refusal
 from .generated.modern import SubscriptionFilter
-from .generated.revisions import MODERN_REVISION
 from .results import encode_result, modern_members
+from .subscriptions import Subscriptions
 from .tools import tool_name, tools_of
 
 if TYPE_CHECKING:
     from ....errors.failures import Failure
     from ...operations.context import Context
-    from ...services.handshake import ServerInfo
-
-MAX_SUBSCRIBED: Final = 1024
-"""Resources that a legacy client may have subscribed to, and that one request may listen to."""
-
-MAX_URI_LENGTH: Final = 8 * 1024
-"""Characters of the URI that is subscribed to."""
-
-SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
+    from ..handshake import ServerInfo
 
 
 class Saved(Struct, rename="camel"):
@@ -53,13 +42,6 @@ class Saved(Struct, rename="camel"):
     listeners: dict[str, SubscriptionFilter]
 
 
-class Listener(Struct, frozen=True):
-    """What one request wants to hear of. `end()` answers it."""
-
-    wanted: SubscriptionFilter
-    end: Callable[[], None]
-
-
 @final
 class McpState:
     """`revision` is that of requests without a version of their own; None before `initialize`.
@@ -67,14 +49,11 @@ class McpState:
     Raises `DeclarationError` for operations that MCP can't offer.
     """
 
-    def __init__(self, surface: Surface) -> None:
-        self.surface = surface
-        self.host = surface.host
-        self.dialect = McpDialect(self._refusal)
-        self.dialect.subscribers = self._updates
-        self.dialect.on_drain = self._end_listeners
-        self.dialect.on_hand_over = self._leave_listeners
-        self.dialect.left_open = self._left_open
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
+        self.host = connection.host
+        self.subscriptions = Subscriptions()
+        self.dialect = McpDialect(self._refusal, self.subscriptions)
         self.revision: str | None = None
         self.client = ClientInfo()
         specs = self.host.catalogue.operations
@@ -84,11 +63,6 @@ class McpState:
         self._check_offers()
         self.questions = {spec.name: Questions(spec) for spec in self._callable() if asks_of(spec.input.type)}
         """What the operations ask for that do."""
-        self.subscribed: dict[str, None] = {}
-        self.listeners: dict[bytes, Listener] = {}
-        """The requests `subscriptions/listen`, by their ids (JSON texts)."""
-        self.left: dict[bytes, SubscriptionFilter] = {}
-        """Those that one program leaves to the next, unanswered."""
         self.seal = Seal()
         self._modern = False
 
@@ -107,7 +81,7 @@ class McpState:
 
     @property
     def server(self) -> ServerInfo:
-        return self.surface.server_info
+        return self.connection.server_info
 
     # -- eras --------------------------------------------------------------------------------------------------
 
@@ -121,7 +95,7 @@ class McpState:
 
     def _know(self, client: ClientInfo) -> None:
         self.client = client
-        self.surface.meet(client)
+        self.connection.meet(client)
 
     def _refusal(self, method: str, meta: Meta | None) -> Failure | None:
         modern = meta is not None and meta.protocol_version is not None
@@ -176,29 +150,6 @@ class McpState:
 
     # -- changes -----------------------------------------------------------------------------------------------
 
-    def subscribe(self, uri: str) -> None:
-        """Raises `FailureError` where there are too many, and for a URI that is too long to be kept."""
-        if len(uri) > MAX_URI_LENGTH:
-            raise FailureError(InvalidParams("uri", f"at most {MAX_URI_LENGTH} characters", "more"))
-        if uri not in self.subscribed and len(self.subscribed) >= MAX_SUBSCRIBED:
-            raise FailureError(Overloaded())
-        self.subscribed[uri] = None
-
-    def _updates(self, uri: str) -> Sequence[bytes]:
-        messages = [_updated(uri, {})] if uri in self.subscribed else []
-        for request_id, listener in list(self.listeners.items()):
-            if uri in (listener.wanted.resource_subscriptions or ()):
-                messages.append(_updated(uri, {"_meta": {SUBSCRIPTION_ID: Raw(request_id)}}))
-        return messages
-
-    def _end_listeners(self) -> None:
-        for listener in self.listeners.values():
-            listener.end()
-
-    def _leave_listeners(self) -> None:
-        self.left = {request_id: listener.wanted for request_id, listener in self.listeners.items()}
-        self._end_listeners()
-
     def supported(self, wanted: SubscriptionFilter) -> SubscriptionFilter:
         """What of it can be sent: the lists change by a reload alone."""
         changes = self.host.settings.reload
@@ -217,7 +168,7 @@ class McpState:
             "prompts": wanted.prompts_list_changed,
         }
         for kind in (kind for kind, is_wanted in kinds.items() if is_wanted):
-            self.surface.context_host.notify(f"notifications/{kind}/list_changed", members)
+            self.connection.context_host.notify(f"notifications/{kind}/list_changed", members)
 
     def save(self) -> bytes:
         return msgspec.json.encode(
@@ -225,9 +176,9 @@ class McpState:
                 self.revision,
                 self.client,
                 self.dialect.log_level,
-                [*self.subscribed],
+                [*self.subscriptions.uris],
                 self.seal.key,
-                {request_id.decode(): wanted for request_id, wanted in self.left.items()},
+                {request_id.decode(): wanted for request_id, wanted in self.subscriptions.left.items()},
             )
         )
 
@@ -235,22 +186,13 @@ class McpState:
         last = decoder_for(Saved)(saved)
         self.dialect.log_level = last.log_level
         self.seal = Seal(last.seal)
-        self.subscribed = dict.fromkeys(last.subscribed)
-        self.left = {request_id.encode(): wanted for request_id, wanted in last.listeners.items()}
+        self.subscriptions.uris = dict.fromkeys(last.subscribed)
+        self.subscriptions.take_over(last.listeners, last.client)
         if last.revision is not None:
             self.agree(last.revision, last.client)
             self.announce_changes(self.supported(_ALL_LISTS), {})
         else:
             self._know(last.client)
-
-    def _left_open(self) -> Iterator[Call]:
-        """The requests that the program before this one has left unanswered."""
-        meta = Meta(
-            MODERN_REVISION, {"name": self.client.name, "version": self.client.version}, self.client.capabilities
-        )
-        for request_id, wanted in self.left.items():
-            params = Raw(msgspec.json.encode({"_meta": meta, "notifications": wanted}))
-            yield Call("subscriptions/listen", request_id, params, {}, size=len(params))
 
 
 _ALL_LISTS: Final = SubscriptionFilter(tools_list_changed=True, resources_list_changed=True, prompts_list_changed=True)
@@ -265,7 +207,3 @@ def _check_numbers(specs: Iterable[OperationSpec]) -> None:
                     f"operation {spec.name}: {error.__name__} has number={error.definition.number}, but MCP keeps"
                     f" {RESERVED_NUMBERS[0]} to {RESERVED_NUMBERS[-1]} for itself; choose another one"
                 )
-
-
-def _updated(uri: str, members: dict[str, Any]) -> bytes:  # Any: JSON
-    return envelope.encode_notification("notifications/resources/updated", {"uri": uri, **members})

@@ -23,7 +23,7 @@ from ....errors.failures import (
 from ....errors.type_building import decoder_for
 from ....errors.wire import error_object
 from ...rpc.dialect import Events
-from ...services.handshake import ServerInfo
+from ..handshake import ServerInfo
 from .era import Era, is_own
 from .generated.legacy import CallToolResult
 from .generated.shared import ContentBlock

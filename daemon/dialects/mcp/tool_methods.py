@@ -38,7 +38,7 @@ def add_tools(service: Service, state: McpState) -> None:
         """List the tools that the caller may call."""
         names = (tool_name(spec.name) for spec in state.visible(ctx))
         tools = [tool for name in names if (tool := state.tools.get(name)) is not None]
-        shown, following = page(tools, params.cursor, "cursor")
+        shown, following = page(tools, params.cursor)
         result = legacy.ListToolsResult(tools=[tool.described for tool in shown], next_cursor=following)
         return state.write(result, params.meta, ttl_ms=TTL_MS)
 

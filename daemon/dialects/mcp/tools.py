@@ -13,7 +13,7 @@ from msgspec import Raw
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
 from ....errors.redaction import scrub_known
-from ....errors.type_building import DECODE_ERRORS, decoder_for
+from ....errors.type_building import DECODE_ERRORS
 from ...offers import asks_of
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
@@ -109,17 +109,12 @@ def tools_of(specs: Iterable[OperationSpec]) -> dict[str, Tool]:
     return found
 
 
-def page(items: Sequence[T], cursor: str | None, name: str) -> tuple[list[T], str | None]:
+def page(items: Sequence[T], cursor: str | None) -> tuple[list[T], str | None]:
     """The page that begins at the cursor, and the cursor of the next one. Raises `FailureError` for one that was never given."""
     start = 0
     if cursor is not None:
         if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 8 and 0 < int(cursor) < len(items)):
-            raise FailureError(InvalidParams(name, "a cursor of an earlier page", "another value"))
+            raise FailureError(InvalidParams("cursor", "a cursor of an earlier page", "another value"))
         start = int(cursor)
     end = start + PAGE
     return list(items[start:end]), str(end) if end < len(items) else None
-
-
-def read_params(params: Raw, struct: type[T]) -> T:
-    """Params that were checked already."""
-    return decoder_for(struct)(params)

@@ -126,6 +126,12 @@ VERBS: Final[dict[str, Verb]] = {
             "discreet replay session.jsonl --ignore 'result.**.modified' -- discreet serve",
         ),
     ),
+    "show": Verb(
+        "show",
+        "FILE [--full]",
+        "Print a recorded session for people, a line per message.",
+        ("discreet show session.jsonl",),
+    ),
     "completion": Verb(
         "completion",
         "bash|zsh|fish",

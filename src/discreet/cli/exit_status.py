@@ -101,6 +101,7 @@ VERB_STATUSES: Final[Mapping[str, Mapping[int, str]]] = {
         EXIT_NOT_FOUND: "there is no such COMMAND",
     },
     "replay": REPLAY_STATUSES,
+    "show": {EXIT_OK: "printed", EXIT_FAILED: "the output can't be written", EXIT_USAGE: "FILE is no recording"},
     "completion": {
         EXIT_OK: "printed",
         EXIT_FAILED: "the output can't be written",

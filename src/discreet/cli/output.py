@@ -31,6 +31,13 @@ def write_stdout(text: str) -> None:
         raise OSError(exc.errno, f"stdout can't be written: {os.strerror(exc.errno or 0)}") from exc
 
 
+def styled(code: str, text: str) -> str:
+    """The text for stdout in a colour of a terminal, as it is elsewhere and if NO_COLOR is set (no-color.org)."""
+    if not text or os.environ.get("NO_COLOR") or sys.stdout is None or not sys.stdout.isatty():
+        return text
+    return f"\x1b[{code}m{text}\x1b[0m"
+
+
 def write_stderr(message: str) -> None:
     """Write `discreet: MESSAGE` as one line; control characters are escaped, line ends among them. A long one is cut.
 

@@ -1,4 +1,4 @@
-"""Loads the recording that `discreet replay` plays. Plays nothing."""
+"""Loads a recording, for `discreet replay` and `discreet show`. Plays nothing."""
 
 import os
 
@@ -20,9 +20,18 @@ class LoadedRecording(msgspec.Struct, frozen=True):
 
 def load_recording(path: str, framing: Framing | None) -> LoadedRecording:
     """Read the file. `framing` None is the recorded one. Raises `UsageError` for a file that is no recording."""
+    recording = open_recording(path)
     try:
-        recording = read_recording(path)
-        return LoadedRecording(build_script(recording), framing or _framing(recording), _exit_status(recording))
+        script = build_script(recording)
+    except RecordingError as exc:
+        raise UsageError(str(exc)) from exc
+    return LoadedRecording(script, framing or _framing(recording), _exit_status(recording))
+
+
+def open_recording(path: str) -> Recording:
+    """Read the file. Raises `UsageError` for a file that is no recording."""
+    try:
+        return read_recording(path)
     except OSError as exc:
         raise UsageError(f"{path}: {os.strerror(exc.errno or 0)}") from exc
     except RecordingError as exc:

@@ -24,7 +24,7 @@ from ..framing.parser import parser_for
 from ..framing.transports.interface import ByteTransport, PeerGone
 from .json_values import JSON_ERRORS, Json, dump, load
 from .replay_secrets import ReplaySecrets
-from .script import CloseStep, MessageGroup, Script, SendStep, id_of, is_waited_for, server_message
+from .script import CloseStep, MessageGroup, Script, SendStep, ServerTokens, id_of, is_waited_for, server_message
 
 WAIT_SECONDS: Final = 10.0
 """How long to wait for each message that the server sent in the recording, and then for the server's end."""
@@ -84,6 +84,7 @@ class _Replayer:
         self._missing: defaultdict[MessageGroup, int] = defaultdict(int)  # waits that timed out
         self._unanswered: list[dict[str, Json]] = []  # requests of the server
         self._secrets = ReplaySecrets()
+        self._tokens = ServerTokens()
         self._invalid_bytes = 0
         self._sent = 0
         self._ended = False  # the server's output
@@ -123,6 +124,8 @@ class _Replayer:
 
     async def _send(self, step: SendStep) -> None:
         message = self._secrets.fill_in(load(dump(step.message)), step.scrubbed)  # of a copy
+        self._tokens.note_client(message)
+        message = self._tokens.actual(message)
         if step.answers is not None and isinstance(message, dict):
             request = await self._matching_request(step.answers)
             if request is None:
@@ -194,7 +197,7 @@ class _Replayer:
         try:
             value = load(body)
             dump(value)  # otherwise a lone surrogate would only be found when the value is shown
-            group, message = server_message(value)
+            group, message = server_message(self._tokens.named(value))
         except JSON_ERRORS:
             self._channel.refuse_body(ParseFailure("invalid-json"))
             return

@@ -6,6 +6,7 @@ Only reads the recording: no streams, no waiting, no comparison.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from typing import Final, TypeAlias, final
 
 import msgspec
@@ -145,6 +146,69 @@ def is_waited_for(group: MessageGroup) -> bool:
 
 
 @final
+class ServerTokens:
+    """Progress tokens that the server makes up, which are new in every run: they are named by the order in which they come.
+
+    Tokens that the client has chosen stay as they are.
+    """
+
+    def __init__(self) -> None:
+        self._chosen: set[str] = set()
+        self._names: dict[str, str] = {}
+        self._tokens: dict[str, Json] = {}
+
+    def note_client(self, message: Json) -> None:
+        """Take up the tokens that the client chooses in a message of its own."""
+        params = _params(message)
+        meta = params.get("_meta")
+        chosen = [params[name] for name in _CHOSEN_TOKENS if name in params]
+        if isinstance(meta, dict) and "progressToken" in meta:
+            chosen.append(meta["progressToken"])
+        self._chosen.update(dump(token).decode() for token in chosen)
+
+    def named(self, message: Json) -> Json:
+        """The message with names for the server's tokens, such as `<token 1>`."""
+        return _with_token(message, self._name)
+
+    def actual(self, message: Json) -> Json:
+        """The message with the server's tokens for their names. The client cancels a progress by its token."""
+        return _with_token(message, lambda token: self._tokens.get(token, token) if isinstance(token, str) else token)
+
+    def _name(self, token: Json) -> Json:
+        text = dump(token).decode()
+        if text in self._chosen:
+            return token
+        name = self._names.setdefault(text, f"<token {len(self._names) + 1}>")
+        self._tokens[name] = token
+        return name
+
+
+_CHOSEN_TOKENS: Final = ("workDoneToken", "partialResultToken")
+
+_TOKEN_PARAMS: Final = {
+    "$/progress": "token",
+    "window/workDoneProgress/create": "token",
+    "window/workDoneProgress/cancel": "token",
+    "notifications/progress": "progressToken",
+}
+"""Where messages about progress name it, in LSP and MCP."""
+
+
+def _params(message: Json) -> dict[str, Json]:
+    params = message.get("params") if isinstance(message, dict) else None
+    return params if isinstance(params, dict) else {}
+
+
+def _with_token(message: Json, replaced: Callable[[Json], Json]) -> Json:
+    method = message.get("method") if isinstance(message, dict) else None
+    member = _TOKEN_PARAMS.get(method, "") if isinstance(method, str) else ""
+    params = _params(message)
+    if not isinstance(message, dict) or member not in params:
+        return message
+    return {**message, "params": {**params, member: replaced(params[member])}}
+
+
+@final
 class _ScriptBuilder:
     """The script of the part of the recording that was read so far."""
 
@@ -155,6 +219,7 @@ class _ScriptBuilder:
         self.methods: dict[str, str] = {}
         self.omitted_bytes = 0
         self.server_bytes = 0
+        self._tokens = ServerTokens()
         self._new: Counter[MessageGroup] = Counter()
 
     def add_message(self, entry: MessageEntry) -> None:
@@ -171,16 +236,17 @@ class _ScriptBuilder:
 
     def _add_client_message(self, message: Json, scrubbed: dict[str, int]) -> None:
         answers = None
+        self._tokens.note_client(message)
         if isinstance(message, dict) and "id" in message:
             method = message.get("method")
             if isinstance(method, str):
                 self.methods[id_of(message)] = method
             else:
                 answers = self._find_request(message)
-        self.steps.append(SendStep(message, scrubbed, self.take_new(), answers))
+        self.steps.append(SendStep(self._tokens.named(message), scrubbed, self.take_new(), answers))
 
     def _add_server_message(self, value: Json, scrubbed: dict[str, int]) -> None:
-        group, message = server_message(value)
+        group, message = server_message(self._tokens.named(value))
         recorded = RecordedMessage(group, message, scrubbed)
         self.expected[group].append(recorded)
         if group.kind == "request":

@@ -69,7 +69,7 @@ def test_a_waiting_request_counts_all_that_it_keeps_alive() -> None:
     call = decode(body)
     assert isinstance(call, Call)
     service, _ = large()
-    backlog: Backlog[Request] = Backlog(Any, 1)
+    backlog: Backlog[Request] = Backlog(Any)
     backlog.add(Request(call, service.operations[1], Any, Any, backlog))
     assert backlog.full()
 

@@ -11,7 +11,6 @@ import pytest
 
 from discreet import Context, Service
 from discreet.daemon.connection.notices import MAX_UNSENT, MAX_UNSENT_BYTES
-from discreet.daemon.logs.logger import log
 from discreet.framing.channel import HIGH_WATER_BYTES
 from support.waits import until
 
@@ -21,21 +20,6 @@ Serving = Callable[..., AbstractAsyncContextManager[Any]]
 
 SIZE = 100_000
 COUNT = 5 * MAX_UNSENT_BYTES // SIZE
-
-
-@pytest.fixture
-def events() -> Iterator[list[tuple[str, dict[str, object]]]]:
-    """The names and fields of what is logged, as it comes."""
-    found: list[tuple[str, dict[str, object]]] = []
-
-    def take() -> None:
-        while (event := log.queue.get()) is not None:
-            found.append((event.name, event.fields))
-        log.queue.writer_idle = True
-
-    log.queue.attach(take, rank=0)
-    yield found
-    log.queue.detach()
 
 
 def chatty() -> tuple[Service, list[str]]:
@@ -76,19 +60,17 @@ async def read_until_answer(wire: Any) -> tuple[list[int], Any]:
     return numbers, message["result"]
 
 
-async def test_what_is_not_awaited_and_has_no_room_is_dropped_and_logged(
-    serving: Serving, events: list[tuple[str, dict[str, object]]]
-) -> None:
+async def test_what_is_not_awaited_and_has_no_room_is_dropped_and_logged(serving: Serving, logged: Any) -> None:
     service, finished = chatty()
     async with serving(service) as wire:
         await wire.send(wire.request("chatty/careless", {"count": COUNT, "size": SIZE}))
         await until(lambda: finished)
         assert MAX_UNSENT_BYTES < wire.daemon.host.memory.by_kind()["replies"] < MAX_UNSENT_BYTES + 2 * SIZE
-        assert ("notification.dropped", {"method": "n"}) in events
+        assert ("notification.dropped", {"method": "n"}) in logged()
         numbers, result = await read_until_answer(wire)
         assert (numbers, result) == (list(range(len(numbers))), "done")
         await wire.nothing_more()
-        assert ("notifications.dropped", {"count": COUNT - len(numbers)}) in events
+        assert ("notifications.dropped", {"count": COUNT - len(numbers)}) in logged()
 
 
 async def test_a_client_that_reads_again_gets_what_comes_then(serving: Serving) -> None:
@@ -111,9 +93,7 @@ async def test_the_memory_budget_bounds_them_too(serving: Serving) -> None:
         assert (numbers, result) == (list(range(len(numbers))), "done")
 
 
-async def test_what_is_awaited_arrives_whatever_the_client_left_unread(
-    serving: Serving, events: list[tuple[str, dict[str, object]]]
-) -> None:
+async def test_what_is_awaited_arrives_whatever_the_client_left_unread(serving: Serving, logged: Any) -> None:
     service, finished = chatty()
     async with serving(service) as wire:
         careful = [wire.request("chatty/careful", {"number": -number, "size": SIZE}) for number in range(1, 50)]
@@ -124,7 +104,7 @@ async def test_what_is_awaited_arrives_whatever_the_client_left_unread(
         numbers = [message["params"][0] for message in messages if "method" in message]
         assert sorted(number for number in numbers if number < 0) == list(range(-49, 0))
         await wire.nothing_more()
-        assert ("notifications.dropped", {"count": COUNT + 49 - len(numbers)}) in events
+        assert ("notifications.dropped", {"count": COUNT + 49 - len(numbers)}) in logged()
 
 
 async def receive_answers(wire: Any, count: int) -> list[dict[str, Any]]:

@@ -14,11 +14,11 @@ from discreet import Service
 from discreet.daemon.connection.connection import Connection
 from discreet.daemon.connection.reader import Reader
 from discreet.daemon.connection.writer import Writer
+from discreet.daemon.dialects.plain import builtins
 from discreet.daemon.dispatch.responder import Responder
 from discreet.daemon.host import Host
 from discreet.daemon.rpc.dialect import PLAIN
 from discreet.daemon.rpc.envelope import Call
-from discreet.daemon.services.builtins import builtins
 from discreet.daemon.services.discovery import discovery, rpc_discovery
 from discreet.daemon.settings import Settings
 from discreet.framing.channel import Channel
@@ -26,18 +26,9 @@ from discreet.framing.encoder import encode_frame
 from discreet.framing.events import FrameLimits
 from discreet.framing.parser import parser_for
 from discreet.framing.transports.memory import memory_pair
+from support.owners import Alone
 
 Serving = Callable[..., AbstractAsyncContextManager[Any]]
-
-
-class Alone:
-    """Runs the connection; a client may ask for the end, which does not come here."""
-
-    def on_output_lost(self, cause: BaseException | None) -> None: ...
-    def on_progress(self) -> None: ...
-    def begin_shutdown(self) -> None: ...
-    def exit(self) -> None: ...
-    def watch_client(self, pid: int) -> None: ...
 
 
 _host = Host([Service("app")], Settings(framing="newline"), version="1")

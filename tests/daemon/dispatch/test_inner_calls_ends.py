@@ -136,7 +136,7 @@ async def test_who_is_ended_late_takes_nobody_along(serving: Serving) -> None:
         assert (await wire.receive())["result"] == "unharmed"
 
 
-# -- places --------------------------------------------------------------------------------------------------------
+# -- slots --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("child", ["inline", "thread", "serial", "keyed"])

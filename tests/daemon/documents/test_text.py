@@ -94,7 +94,7 @@ def test_a_position_leads_back_to_its_offset(value: str, encoding: PositionEncod
     line, character = text.position(offset)
     inside = 0 < offset < len(value) and value[offset - 1 : offset + 1] == "\r\n"
     assert text.offset(line, character) == (offset - 1 if inside else offset)
-    assert 0 <= line < text.line_count
+    assert 0 <= line < len(text.lines())
 
 
 @pytest.mark.parametrize(("encoding", "count"), [("utf-8", 1 + 2 + 3 + 4), ("utf-16", 1 + 1 + 1 + 2), ("utf-32", 4)])
@@ -109,7 +109,7 @@ def test_a_unit_within_a_character_is_its_beginning(encoding: PositionEncoding, 
 
 
 def test_what_python_takes_for_a_line_end_is_none() -> None:
-    assert Text("a\u2028b\x0bc\x85d", "utf-16").line_count == 1
+    assert Text("a\u2028b\x0bc\x85d", "utf-16").lines() == ["a\u2028b\x0bc\x85d"]
 
 
 def test_beyond_the_end_is_the_end() -> None:

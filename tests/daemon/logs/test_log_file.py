@@ -11,7 +11,7 @@ import pytest
 
 from discreet.daemon.logs import Logger, LogSettings, start_logging
 from support.stderr_pipe import Reader
-from support.waits import DEADLINE_SECONDS
+from support.waits import DEADLINE_SECONDS, wait_until
 
 
 def test_a_full_disk_loses_lines_and_says_so_when_it_can() -> None:
@@ -76,3 +76,42 @@ def test_a_file_that_can_t_be_written_is_a_warning_on_stderr(
     start_logging(settings, reader.stderr, {}, logger=logger).close(DEADLINE_SECONDS)
     [line] = reader.lines()
     assert (line["level"], line["event"], line["reason"]) == ("warn", "logs.file_unusable", errno.errorcode[reason])
+
+
+def test_a_renamed_file_is_left_and_a_new_one_begun_from_any_directory(
+    tmp_path: Path, logger: Logger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, path, rotated = Reader(), tmp_path / "daemon.log", tmp_path / "daemon.log.1"
+    monkeypatch.chdir(tmp_path)
+    logs = start_logging(LogSettings(file=path.name), reader.stderr, {}, logger=logger)
+    wait_until(lambda: "daemon.started" in path.read_text())
+    path.rename(rotated)
+    monkeypatch.chdir("/")  # as an app may
+    logs.reopen()
+    wait_until(path.exists)  # although nothing is logged
+    logger.info("tick")
+    assert logs.close(DEADLINE_SECONDS) == 0
+    assert "tick" in path.read_text() and "tick" not in rotated.read_text()
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_where_no_new_file_can_be_made_the_old_one_stays_and_says_so(tmp_path: Path, logger: Logger) -> None:
+    reader, folder = Reader(), tmp_path / "logs"
+    folder.mkdir()
+    logs = start_logging(LogSettings(file=str(folder / "daemon.log"), level="error"), reader.stderr, {}, logger=logger)
+    folder.rename(tmp_path / "moved")
+    logs.reopen()
+    logger.error("tick")
+    assert logs.close(DEADLINE_SECONDS) == 0
+    first, second = (tmp_path / "moved" / "daemon.log").read_text().splitlines()
+    assert "event=logs.file_unusable" in first and "reason=ENOENT" in first
+    assert "event=tick" in second
+
+
+def test_a_log_on_stderr_has_nothing_to_reopen(logger: Logger) -> None:
+    reader = Reader()
+    logs = start_logging(LogSettings(level="info", format="json"), reader.stderr, {}, logger=logger, announce=False)
+    logs.reopen()
+    logger.info("tick")
+    assert logs.close(DEADLINE_SECONDS) == 0
+    assert [line["event"] for line in reader.lines()] == ["tick"]

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from discreet import Identity
+from discreet.daemon.dialects.plain import builtins
 from discreet.daemon.dispatch import execution
 from discreet.daemon.operations.context import Context
 from discreet.daemon.operations.spec import OperationSpec
 from discreet.daemon.rpc.envelope import Call
-from discreet.daemon.services.builtins import builtins
 from discreet.daemon.services.discovery import rpc_discovery
 from discreet.daemon.services.identity_cache import MAX_IDENTITIES, IdentityCache
 

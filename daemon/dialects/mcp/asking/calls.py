@@ -222,7 +222,7 @@ class _Asking:
             spec.input.decode(text, params.where),
             metadata=ctx.service_params,
             sink=None,
-            context_host=self._state.surface.context_host,
+            context_host=self._state.connection.context_host,
             progress_token=params.era.token,
             rendering=InnerRendering(params.era),
         )

@@ -6,7 +6,6 @@ exit status is 0 only if all of them succeeded.
 
 import argparse
 import os
-import sys
 import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -29,7 +28,7 @@ from ..demo.steps import (
     ServerOutput,
     StepFailed,
 )
-from ..output import write_stdout
+from ..output import styled, write_stdout
 from ..server_command import SERVE
 from ..signals import Interrupted, run_until_signal
 
@@ -57,16 +56,16 @@ def run(args: argparse.Namespace) -> int:
         except Interrupted as exc:
             return exc.status
     write_stdout("")
-    write_stdout(_styled(_RED, f"{failed} failed.") if failed else _styled(_GREEN, "Every step succeeded."))
+    write_stdout(styled(_RED, f"{failed} failed.") if failed else styled(_GREEN, "Every step succeeded."))
     return EXIT_FAILED if failed else EXIT_OK
 
 
 async def _run_all(folder: str) -> int:
-    write_stdout(_styled(_BOLD, "$ discreet serve"))
+    write_stdout(styled(_BOLD, "$ discreet serve"))
     failed = await _run_steps(folder, (), FILE_SERVICE_STEPS)
     write_stdout("")
-    write_stdout(_styled(_BOLD, f"$ discreet serve {DEMO_APP}"))
-    write_stdout(_styled(_DIM, DEMO_FILES["calculator.py"].rstrip()))
+    write_stdout(styled(_BOLD, f"$ discreet serve {DEMO_APP}"))
+    write_stdout(styled(_DIM, DEMO_FILES["calculator.py"].rstrip()))
     return failed + await _run_steps(folder, (DEMO_APP,), APP_STEPS)
 
 
@@ -86,7 +85,7 @@ async def _run_steps(folder: str, apps: tuple[str, ...], steps: tuple[DemoStep, 
 async def run_step(step: DemoStep, daemon: DemoDaemon, *, seconds: float = STEP_SECONDS) -> bool:
     """Run one step and print its messages. Returns whether it succeeded."""
     write_stdout("")
-    write_stdout(_styled(_BOLD, step.title))
+    write_stdout(styled(_BOLD, step.title))
     problem = None
     try:
         with anyio.fail_after(seconds):
@@ -105,7 +104,7 @@ async def run_step(step: DemoStep, daemon: DemoDaemon, *, seconds: float = STEP_
             _write_line(colour, mark, message)
     log.clear()
     if problem is None:
-        write_stdout(f"  {_styled(_DIM, step.why)}")
+        write_stdout(f"  {styled(_DIM, step.why)}")
     else:
         _write_line(_RED, "!", problem)
     return problem is None
@@ -129,13 +128,4 @@ def _environment() -> dict[str, str]:
 
 def _write_line(colour: str, mark: str, message: str) -> None:
     text = printable(message)
-    write_stdout(
-        f"  {_styled(colour, mark)} {text if len(text) <= _MAX_SHOWN_CHARS else text[:_MAX_SHOWN_CHARS] + '…'}"
-    )
-
-
-def _styled(code: str, text: str) -> str:
-    """Colour the text on a terminal, unless NO_COLOR is set (no-color.org)."""
-    if os.environ.get("NO_COLOR") or sys.stdout is None or not sys.stdout.isatty():
-        return text
-    return f"\x1b[{code}m{text}\x1b[0m"
+    write_stdout(f"  {styled(colour, mark)} {text if len(text) <= _MAX_SHOWN_CHARS else text[:_MAX_SHOWN_CHARS] + '…'}")

@@ -14,8 +14,8 @@ from discreet.acp import AcpOptions, AuthMethod, Choice, Command, ConfigOption, 
 from discreet.agents import RequestContext, TaskEvents
 from discreet.daemon.dialects.acp.generated.methods_of_agents import McpServer
 from discreet.daemon.dialects.acp.sessions import Sessions
+from discreet.daemon.dialects.handshake import MAX_CLIENT_BYTES
 from discreet.daemon.operations.service import DeclarationError
-from discreet.daemon.services.handshake import MAX_CLIENT_BYTES
 from discreet.errors.codes import ERROR_TABLE
 from discreet.errors.type_building import decoder_for
 from support.acp_client import AcpRefused, acp_client, agent_of, check

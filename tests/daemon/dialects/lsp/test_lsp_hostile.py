@@ -17,6 +17,7 @@ from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
 from discreet.framing.transports.memory import memory_pair
 from support.logged_events import logged_events
+from support.owners import Alone
 
 START = {"line": 0, "character": 0}
 ODD: list[Any] = [
@@ -57,20 +58,6 @@ NOTIFICATIONS: dict[str, Any] = {
 }
 
 
-class Owner:
-    """Runs a connection."""
-
-    def on_output_lost(self, cause: BaseException | None) -> None: ...
-
-    def on_progress(self) -> None: ...
-
-    def begin_shutdown(self) -> None: ...
-
-    def exit(self, *, failed: bool = False) -> None: ...
-
-    def watch_client(self, pid: int) -> None: ...
-
-
 def mutated(value: Any, random: Random) -> Any:
     """The same with some parts replaced by odd ones, left out or doubled."""
     if random.random() < 0.1:
@@ -86,7 +73,7 @@ def mutated(value: Any, random: Random) -> Any:
 def test_any_notification_about_documents_leaves_a_session_that_is_whole(random: Random, encoding: str) -> None:
     host = Host([Service("texts", dialect="lsp")], Settings(), version="1")
     ours, theirs = memory_pair()
-    connection = Connection(host, ours, Owner())
+    connection = Connection(host, ours, Alone())
     hello = {"capabilities": {"general": {"positionEncodings": [encoding]}, "experimental": 10**30}}
     messages: list[dict[str, Any]] = [{"id": 1, "method": "initialize", "params": hello}]
     for _ in range(20):
@@ -106,6 +93,6 @@ def test_any_notification_about_documents_leaves_a_session_that_is_whole(random:
     state = connection.state()
     connection.close()
     assert host.memory.by_kind()["documents"] == 0
-    following = Connection(host, memory_pair()[0], Owner(), state).context_host.documents
+    following = Connection(host, memory_pair()[0], Alone(), state).context_host.documents
     assert {uri: (one.version, one.exact) for uri, one in following.items()} == versions
     assert {uri: one.cells for uri, one in following.notebooks.items()} == {u: one.cells for u, one in books.items()}

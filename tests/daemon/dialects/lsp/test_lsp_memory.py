@@ -13,18 +13,12 @@ from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
 from discreet.framing.transports.memory import memory_pair
+from support.lsp_messages import note, opened
+from support.owners import Alone
 
 pytestmark = pytest.mark.anyio
 
 MIB = 1024 * 1024
-
-
-def note(method: str, params: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "method": method, "params": params}
-
-
-def opened(uri: str, text: str) -> dict[str, Any]:
-    return note("textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "x", "version": 1, "text": text}})
 
 
 def grown(uri: str) -> dict[str, Any]:
@@ -52,27 +46,13 @@ async def test_open_documents_stay_within_the_memory_budget(serving: Any) -> Non
         assert wire.daemon.host.memory.by_kind()["documents"] == 0
 
 
-class Owner:
-    """Runs connections that no client may end."""
-
-    def on_output_lost(self, cause: BaseException | None) -> None: ...
-
-    def on_progress(self) -> None: ...
-
-    def begin_shutdown(self) -> None: ...
-
-    def exit(self, *, failed: bool = False) -> None: ...
-
-    def watch_client(self, pid: int) -> None: ...
-
-
 def test_a_connection_that_closes_gives_back_what_its_documents_took_and_no_more() -> None:
     host = Host([Service("texts", dialect="lsp")], Settings(), version="1")
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}}}
     connections, taken = [], []
     for size in (1000, 5000):
         ours, theirs = memory_pair()
-        connections.append(connection := Connection(host, ours, Owner()))
+        connections.append(connection := Connection(host, ours, Alone()))
         for message in (hello, opened("a", "x" * size), opened("b", "y")):
             theirs.send_nowait(memoryview(encode_frame(msgspec.json.encode(message), "content-length")))
             connection.begin()
@@ -120,5 +100,5 @@ async def test_documents_count_again_after_a_reload(serving: Any) -> None:
         before = wire.daemon.host.memory.by_kind()["documents"]
         left = wire.daemon.connection.state()
     host = Host([Service("texts", dialect="lsp")], Settings(), version="1")
-    Connection(host, memory_pair()[0], Owner(), left)
+    Connection(host, memory_pair()[0], Alone(), left)
     assert host.memory.by_kind()["documents"] == before > 7000

@@ -8,17 +8,9 @@ import anyio
 import pytest
 
 from discreet import Context, Service, lsp
+from support.lsp_messages import note, shake_hands
 
 pytestmark = pytest.mark.anyio
-
-
-def note(method: str, params: Any = None) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "method": method, "params": params or {}}
-
-
-async def shake_hands(wire: Any, **capabilities: Any) -> None:
-    await wire.call("initialize", {"processId": None, "rootUri": None, "capabilities": capabilities})
-    await wire.send(note("initialized"))
 
 
 def working() -> Service:

@@ -12,6 +12,7 @@ from discreet.daemon.daemon import Daemon
 from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings
 from discreet.framing.transports.memory import memory_pair
+from support.lsp_messages import note
 
 pytestmark = pytest.mark.anyio
 
@@ -23,10 +24,6 @@ def language() -> Service:
     async def seen(ctx: Context) -> None: ...
 
     return service
-
-
-def note(method: str, params: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "method": method, "params": params}
 
 
 async def test_the_handshake_and_the_documents_outlive_a_reload(serving: Any) -> None:

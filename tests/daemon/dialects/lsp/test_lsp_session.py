@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from discreet import Context, OperationError, Service, lsp
+from support.lsp_messages import note, opened, shake_hands
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
@@ -21,15 +22,6 @@ class TooLarge(OperationError, code="TOO_LARGE"):
     """The document is too large"""
 
     limit: int
-
-
-def note(method: str, params: Any = None) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "method": method, "params": params or {}}
-
-
-def opened(text: str, version: int = 1) -> dict[str, Any]:
-    item = {"uri": URI, "languageId": "plaintext", "version": version, "text": text}
-    return note("textDocument/didOpen", {"textDocument": item})
 
 
 def changed(text: str, version: int, span: tuple[int, int] | None = None) -> dict[str, Any]:
@@ -58,16 +50,9 @@ def language() -> Service:
     return service
 
 
-async def shake_hands(wire: Any, **capabilities: Any) -> dict[str, Any]:
-    answer = await wire.call("initialize", {"processId": None, "rootUri": None, "capabilities": capabilities})
-    await wire.send(note("initialized"))
-    result: dict[str, Any] = answer["result"]
-    return result
-
-
 async def test_before_the_handshake_requests_are_refused_and_notifications_dropped(serving: Any) -> None:
     async with serving(language()) as wire:
-        await wire.send(opened("lost"))
+        await wire.send(opened(URI, "lost"))
         assert (await wire.call("textDocument/hover", WHERE))["error"]["code"] == -32002
         await shake_hands(wire)
         assert (await wire.call("initialize", {"capabilities": {}}))["error"]["code"] == -32600
@@ -97,7 +82,7 @@ async def test_positions_are_read_in_the_encoding_that_was_agreed_on(
     async with serving(language()) as wire:
         result = await shake_hands(wire, general={} if offered is None else {"positionEncodings": offered})
         assert result["capabilities"]["positionEncoding"] == chosen
-        await wire.send(opened("😀 b c"))
+        await wire.send(opened(URI, "😀 b c"))
         where = {**WHERE, "position": {"line": 0, "character": {"utf-8": 5, "utf-16": 2, "utf-32": 4}[chosen]}}
         assert (await wire.call("textDocument/hover", where))["result"]["contents"] == word
 
@@ -111,7 +96,7 @@ async def test_a_request_sees_all_changes_before_it_even_if_the_authors_handler_
 
     async with serving(service) as wire:
         await shake_hands(wire)
-        await wire.send(opened("abc"))
+        await wire.send(opened(URI, "abc"))
         for version in range(2, 30):
             await wire.send(changed("x", version, (0, 1)), changed(f"w{version}", version))
             answer = await wire.call("textDocument/hover", WHERE)
@@ -121,16 +106,18 @@ async def test_a_request_sees_all_changes_before_it_even_if_the_authors_handler_
 async def test_a_change_that_can_not_be_read_closes_the_document_rather_than_leave_it_old(serving: Any) -> None:
     async with serving(language()) as wire:
         await shake_hands(wire)
-        await wire.send(opened("abc"), note("textDocument/didChange", {"textDocument": {"uri": URI, "version": "x"}}))
+        await wire.send(
+            opened(URI, "abc"), note("textDocument/didChange", {"textDocument": {"uri": URI, "version": "x"}})
+        )
         assert (await wire.call("textDocument/hover", WHERE))["error"]["code"] == -32603
-        await wire.send(opened("def"))
+        await wire.send(opened(URI, "def"))
         assert (await wire.call("textDocument/hover", WHERE))["result"]["contents"] == "1:def"
 
 
 async def test_a_change_of_nobody_knows_what_leaves_the_documents(serving: Any) -> None:
     async with serving(language()) as wire:
         await shake_hands(wire)
-        await wire.send(opened("abc"), note("textDocument/didChange", {"textDocument": 3}), note("$/unknown"))
+        await wire.send(opened(URI, "abc"), note("textDocument/didChange", {"textDocument": 3}), note("$/unknown"))
         assert (await wire.call("textDocument/hover", WHERE))["result"]["contents"] == "1:abc"
         assert (await wire.call("$/unknown"))["error"]["code"] == -32601
         await wire.send(note("textDocument/didClose", {"textDocument": {"uri": URI}}))
@@ -148,7 +135,7 @@ async def test_a_change_of_nobody_knows_what_leaves_the_documents(serving: Any) 
 async def test_errors_have_the_numbers_of_lsp(serving: Any, text: str, code: int, data: Any) -> None:
     async with serving(language()) as wire:
         await shake_hands(wire)
-        await wire.send(opened(text))
+        await wire.send(opened(URI, text))
         error = (await wire.call("textDocument/hover", WHERE))["error"]
         assert (error["code"], error.get("data")) == (code, data)
         assert "secret" not in str(error)
@@ -260,7 +247,7 @@ async def test_diagnostics_have_the_version_of_the_document_that_is_open(serving
 
     async with serving(service) as wire:
         await shake_hands(wire, textDocument={"publishDiagnostics": {"versionSupport": True}})
-        await wire.send(opened("x", 9))
+        await wire.send(opened(URI, "x", 9))
         params = (await wire.receive())["params"]
         assert (params["uri"], params["version"], params["diagnostics"][0]["message"]) == (URI, 9, "no")
 
@@ -283,7 +270,7 @@ async def test_a_document_that_a_handler_has_never_changes_and_its_diagnostics_h
 
     async with serving(service) as wire:
         await shake_hands(wire, textDocument={"publishDiagnostics": {"versionSupport": True}})
-        await wire.send(opened("old", 9), wire.request("lint/check", id="c"))
+        await wire.send(opened(URI, "old", 9), wire.request("lint/check", id="c"))
         await until(taken.is_set)
         await wire.send(changed("new", 10), wire.request("lint/go", id="g"))
         messages = {message.get("id"): message for message in await wire.receive_all(3)}

@@ -12,16 +12,9 @@ from discreet.daemon.daemon import Daemon
 from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings
 from discreet.framing.transports.memory import memory_pair
+from support.lsp_messages import note, opened
 
 pytestmark = pytest.mark.anyio
-
-
-def note(method: str, params: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "method": method, "params": params}
-
-
-def opened(uri: str, text: str) -> dict[str, Any]:
-    return note("textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "x", "version": 1, "text": text}})
 
 
 def changed(uri: str, *changes: tuple[int, int, str], version: int = 2) -> dict[str, Any]:

@@ -73,7 +73,7 @@ async def test_who_subscribed_to_a_resource_hears_of_its_changes(serving: Any, s
 async def test_subscriptions_of_a_client_are_bounded(
     serving: Any, shop: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("discreet.daemon.dialects.mcp.state.MAX_SUBSCRIBED", 2)
+    monkeypatch.setattr("discreet.daemon.dialects.mcp.subscriptions.MAX_SUBSCRIBED", 2)
     async with serving(shop, **MCP) as wire:
         client = await client_of(wire, "2025-11-25")
         for count in (1, 2, 1):

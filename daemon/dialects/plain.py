@@ -1,21 +1,26 @@
-"""The methods that every daemon answers, as a service like any other (section 7 of docs/protocol.md)."""
+"""The dialect `plain`: JSON-RPC with the methods of section 7 of docs/protocol.md, which are a service like any other."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
 
 from ...errors.redaction import scrub_known
 from ..logs import log, parse_level
-from ..operations.access import Identity
 from ..operations.context import Context
 from ..operations.service import Service
-from ..operations.spec import OperationSpec
-from .handshake import Hello, Watcher, add_initialize
-from .identity_cache import IdentityCache
+from ..rpc.dialect import PLAIN, Dialect
+from ..services.identity_cache import IdentityCache
+from .client_connection import ClientConnection, DaemonControl
+from .handshake import ServerInfo, add_initialize, client_info, run_initializers
+
+if TYPE_CHECKING:
+    from ..host import Host
+
+PROTOCOL_VERSION = "2.0"
 
 SHUTDOWN_MESSAGE = "Shutting down gracefully"
 
@@ -37,23 +42,10 @@ class LogLevel(enum.Enum):
         return None if level is None else cls(level)
 
 
-class Life(Watcher, Protocol):
-    """What a client may do to the daemon that it speaks to."""
-
-    def begin_shutdown(self) -> None: ...
-    def exit(self, *, failed: bool = False) -> None:
-        """End soon, with status 1 where it `failed`."""
-        ...
-
-
-class Surface(Hello, Protocol):
-    """What a client sees of the daemon."""
-
-    version: str
-
-    def methods(self, identity: Identity | None) -> Iterable[OperationSpec]:
-        """Everything that this caller may call."""
-        ...
+class InitializeResult(msgspec.Struct, frozen=True, rename="camel"):
+    server_info: ServerInfo
+    protocol_version: str
+    capabilities: dict[str, Any]  # the daemon's own and what the services declare
 
 
 class Version(msgspec.Struct, frozen=True):
@@ -80,12 +72,29 @@ class MethodDescription(msgspec.Struct, frozen=True):
     returns: str
 
 
-def builtins(surface: Surface, life: Life) -> Service:
+@final
+class PlainSession:
+    """One per connection."""
+
+    def __init__(self, connection: ClientConnection, control: DaemonControl) -> None:
+        self._connection = connection
+        self._control = control
+        self.dialect: Dialect = PLAIN
+        self.documents: Final = None
+
+    def services(self) -> Iterable[Service]:
+        return [builtins(self._connection, self._control)]
+
+    def save(self) -> bytes:
+        return b""
+
+
+def builtins(connection: ClientConnection, control: DaemonControl) -> Service:
     """The service without a namespace that speaks for the daemon itself, to one client."""
     service = Service("")
-    _add_handshakes(service, surface, life)
-    _add_controls(service, life)
-    _add_lists(service, surface)
+    _add_handshakes(service, connection, control)
+    _add_controls(service, control)
+    _add_lists(service, connection)
     service.operations = [
         msgspec.structs.replace(spec, immediate=True) if spec.name in _IMMEDIATE else spec
         for spec in service.operations
@@ -93,8 +102,8 @@ def builtins(surface: Surface, life: Life) -> Service:
     return service
 
 
-def _add_handshakes(service: Service, surface: Surface, life: Life) -> None:
-    add_initialize(service, surface, life)
+def _add_handshakes(service: Service, connection: ClientConnection, control: DaemonControl) -> None:
+    _add_initialize(service, connection, control)
 
     @service.query(inline=True)
     def initialized(**params: Any) -> None:
@@ -107,10 +116,37 @@ def _add_handshakes(service: Service, surface: Surface, life: Life) -> None:
     @service.query(inline=True)
     def version() -> Version:
         """Tell the daemon's version (SemVer)."""
-        return Version(surface.version)
+        return Version(connection.host.version)
 
 
-def _add_controls(service: Service, life: Life) -> None:
+def _add_initialize(service: Service, connection: ClientConnection, control: DaemonControl) -> None:
+    def initialize(**params: Any) -> InitializeResult:  # Any: editors send whatever LSP holds
+        """Say who the server is and what it can do. Takes LSP's params; no handshake is required."""
+        pid = params.get("processId")
+        if type(pid) is int:
+            control.watch_client(pid)
+        connection.meet(client_info(params, PROTOCOL_VERSION))
+        return InitializeResult(connection.server_info, PROTOCOL_VERSION, _capabilities(connection.host))
+
+    async def initialize_after_hooks(ctx: Context, **params: Any) -> InitializeResult:
+        result = initialize(**params)
+        result.capabilities.update(await run_initializers(ctx, connection.initializers, params))
+        return result
+
+    add_initialize(service, connection.initializers, initialize, initialize_after_hooks)
+
+
+def _capabilities(host: Host) -> dict[str, Any]:
+    return {
+        "cancelRequest": True,
+        "progress": True,
+        "streams": True,
+        "maxMessageBytes": host.settings.max_message_bytes,
+        **host.announced(),
+    }
+
+
+def _add_controls(service: Service, control: DaemonControl) -> None:
     @service.mutation(inline=True, name="setLogLevel")
     def set_log_level(level: LogLevel) -> LevelSet:
         """Change how much is logged: debug, info, warn or error, in any case."""
@@ -119,16 +155,16 @@ def _add_controls(service: Service, life: Life) -> None:
     @service.mutation(inline=True)
     def shutdown() -> ShutdownResult:
         """End the daemon when the requests that run have been answered."""
-        life.begin_shutdown()
+        control.begin_shutdown()
         return ShutdownResult(SHUTDOWN_MESSAGE)
 
     @service.mutation(inline=True, name="exit")
     def exit_() -> None:
         """End the daemon; sent as a notification, after `shutdown` where there is time for it."""
-        life.exit()
+        control.exit()
 
 
-def _add_lists(service: Service, surface: Surface) -> None:
+def _add_lists(service: Service, connection: ClientConnection) -> None:
     listed: IdentityCache[list[Method]] = IdentityCache()
     described: IdentityCache[list[MethodDescription]] = IdentityCache()
 
@@ -137,7 +173,7 @@ def _add_lists(service: Service, surface: Surface) -> None:
         """List the methods that the caller may call."""
         return listed.get(
             ctx.identity,
-            lambda: [Method(spec.name, scrub_known(spec.description)) for spec in surface.methods(ctx.identity)],
+            lambda: [Method(spec.name, scrub_known(spec.description)) for spec in connection.methods(ctx.identity)],
         )
 
     @service.query(inline=True, name="describeMethods")
@@ -147,6 +183,6 @@ def _add_lists(service: Service, surface: Surface) -> None:
             ctx.identity,
             lambda: [
                 MethodDescription(spec.name, spec.describe_params(), spec.describe_result())
-                for spec in surface.methods(ctx.identity)
+                for spec in connection.methods(ctx.identity)
             ],
         )

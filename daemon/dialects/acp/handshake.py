@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -11,31 +12,20 @@ from ....errors.failures import InvalidParams
 from ....errors.type_building import convert
 from ...operations.context import ClientInfo, Context
 from ...operations.service import Service
-from ...services.handshake import checked, run_initializers
+from ..handshake import add_initialize, checked, run_initializers
 from .errors import AuthenticationFailed
 from .generated import methods_of_agents as wire
 from .generated.tables import PROTOCOL_VERSION
 
 if TYPE_CHECKING:
     from ...agents.acp_options import AcpOptions
-    from ..surface import Surface
+    from ..client_connection import ClientConnection
 
 _JSON_MODES = ("application/json",)
 """What an agent takes whose skills are the operations."""
 
 
-class Host(Protocol):
-    """The session that is opened."""
-
-    @property
-    def options(self) -> AcpOptions: ...
-
-    def meet(self, client: ClientInfo) -> None:
-        """Keep what the client says of itself. Raises `FailureError(InvalidParams)`."""
-        ...
-
-
-class Hello(msgspec.Struct, rename="camel"):
+class InitializeParams(msgspec.Struct, rename="camel"):
     """The params of `initialize`. The capabilities are kept as they came."""
 
     protocol_version: int
@@ -43,7 +33,7 @@ class Hello(msgspec.Struct, rename="camel"):
     client_info: wire.Implementation | None = None
 
     @property
-    def said(self) -> ClientInfo:
+    def client(self) -> ClientInfo:
         """What the client says of itself. Raises `FailureError(InvalidParams)` where that is too much."""
         info = self.client_info
         return checked(
@@ -65,40 +55,31 @@ def capabilities_of(client: ClientInfo) -> wire.ClientCapabilities:
     return capabilities
 
 
-def add_hello(service: Service, session: Host, surface: Surface) -> None:
-    """Add `initialize`, with what the services run when a client says hello, and `authenticate`."""
-    hooks = surface.initializers
+def add_handshake(
+    service: Service, connection: ClientConnection, *, options: AcpOptions, meet: Callable[[ClientInfo], None]
+) -> None:
+    """Add `initialize` and `authenticate`. `meet` keeps what the client says of itself, or raises
+    `FailureError(InvalidParams)`.
+    """
 
-    def welcome(params: Hello) -> wire.InitializeResponse:
-        session.meet(params.said)
-        return _answer(surface)
+    def initialize(params: InitializeParams, /) -> wire.InitializeResponse:
+        """Say who the agent is and what it can do."""
+        meet(params.client)
+        return _answer(connection)
 
-    if hooks:
+    async def initialize_after_hooks(ctx: Context, params: InitializeParams, /) -> wire.InitializeResponse:
+        answer = initialize(params)
+        await run_initializers(ctx, connection.initializers, msgspec.to_builtins(params))
+        return answer
 
-        @service.query("initialize", errors=list(dict.fromkeys(error for hook in hooks for error in hook.errors)))
-        async def initialize_services(ctx: Context, params: Hello, /) -> wire.InitializeResponse:
-            """Say who the agent is and what it can do."""
-            answer = welcome(params)
-            await run_initializers(ctx, hooks, msgspec.to_builtins(params))
-            return answer
-
-        uses = frozenset(hook.name for hook in hooks)
-        service.operations[-1] = msgspec.structs.replace(service.operations[-1], uses=uses)
-    else:
-
-        @service.query("initialize", inline=True)
-        def initialize(params: Hello, /) -> wire.InitializeResponse:
-            """Say who the agent is and what it can do."""
-            return welcome(params)
-
-    _add_authenticate(service, session)
+    add_initialize(service, connection.initializers, initialize, initialize_after_hooks)
+    _add_authenticate(service, options)
 
 
-def _add_authenticate(service: Service, session: Host) -> None:
+def _add_authenticate(service: Service, options: AcpOptions) -> None:
     @service.mutation("authenticate", timeout=None, errors=[AuthenticationFailed])
     async def authenticate(params: wire.AuthenticateRequest, /) -> wire.AuthenticateResponse:
         """Sign in with one of the agent's methods."""
-        options = session.options
         known = tuple(method.id for method in options.auth_methods)
         if params.method_id not in known:
             raise FailureError(InvalidParams("methodId", "one of", "string", known))
@@ -110,10 +91,10 @@ def _add_authenticate(service: Service, session: Host) -> None:
         return wire.AuthenticateResponse()
 
 
-def _answer(surface: Surface) -> wire.InitializeResponse:
-    agents = surface.host.agent
+def _answer(connection: ClientConnection) -> wire.InitializeResponse:
+    agents = connection.host.agent
     agent = agents.declared
-    name, version = surface.server_info.name, surface.server_info.version
+    name, version = connection.server_info.name, connection.server_info.version
     if agent is not None:
         name, version = agent.card.name, agent.card.version
     auth = () if agent is None else agent.acp.auth_methods

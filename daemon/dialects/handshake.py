@@ -1,9 +1,9 @@
-"""`initialize`: what client and server say of themselves, and what services run before they answer."""
+"""What the `initialize` of every dialect has in common: what a client says of itself, and what services run before the answer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -12,8 +12,6 @@ from ...errors.failures import InvalidParams
 from ..operations.context import CallFailed, ClientInfo, Context
 from ..operations.service import Service
 from ..operations.spec import OperationSpec
-
-PROTOCOL_VERSION = "2.0"
 
 MAX_CLIENT_BYTES: Final = 256 * 1024
 """What a client may say of itself, as JSON. It is kept as long as the client is there. Editors say some 20 KiB."""
@@ -24,65 +22,17 @@ class ServerInfo(msgspec.Struct, frozen=True):
     version: str
 
 
-class InitializeResult(msgspec.Struct, frozen=True, rename="camel"):
-    server_info: ServerInfo
-    protocol_version: str
-    capabilities: dict[str, Any]  # the daemon's own and what the services declare
-
-
-class Watcher(Protocol):
-    """Who ends the daemon when a process has ended."""
-
-    def watch_client(self, pid: int) -> None: ...
-
-
-class Hello(Protocol):
-    """What `initialize` needs of the connection."""
-
-    @property
-    def server_info(self) -> ServerInfo: ...
-
-    @property
-    def initializers(self) -> Sequence[OperationSpec]:
-        """What the services run when the client says hello, in the order of declaration."""
-        ...
-
-    def capabilities(self) -> dict[str, Any]: ...
-
-    def meet(self, client: ClientInfo) -> None:
-        """Keep what the client says of itself."""
-        ...
-
-
-def add_initialize(service: Service, hello: Hello, watcher: Watcher) -> None:
-    """Add `initialize` to a service. It takes LSP's params, of which it needs none."""
-
-    def welcome(params: dict[str, Any]) -> InitializeResult:
-        pid = params.get("processId")
-        if type(pid) is int:
-            watcher.watch_client(pid)
-        hello.meet(client_info(params, PROTOCOL_VERSION))
-        return InitializeResult(hello.server_info, PROTOCOL_VERSION, hello.capabilities())
-
-    hooks = hello.initializers
-    if not hooks:
-
-        @service.query(inline=True)
-        def initialize(**params: Any) -> InitializeResult:  # Any: editors send whatever LSP holds
-            """Say who the server is and what it can do. Takes LSP's params; no handshake is required."""
-            return welcome(params)
-
+def add_initialize(
+    service: Service, hooks: Sequence[OperationSpec], answer: Callable[..., Any], answer_after_hooks: Callable[..., Any]
+) -> None:
+    """Add `initialize` to a service: `answer`, or the coroutine `answer_after_hooks` if services run something before."""
+    if not hooks:  # then it is answered before any event loop is loaded
+        service.query("initialize", inline=True)(answer)
         return
-
-    @service.query("initialize", errors=list(dict.fromkeys(error for hook in hooks for error in hook.errors)))
-    async def initialize_services(ctx: Context, **params: Any) -> InitializeResult:
-        """Say who the server is and what it can do. Takes LSP's params; no handshake is required."""
-        result = welcome(params)
-        result.capabilities.update(await run_initializers(ctx, hooks, params))
-        return result
-
-    spec = service.operations[-1]
-    service.operations[-1] = msgspec.structs.replace(spec, uses=frozenset(hook.name for hook in hooks))
+    errors = list(dict.fromkeys(error for hook in hooks for error in hook.errors))
+    service.query("initialize", errors=errors, description=answer.__doc__ or "")(answer_after_hooks)
+    uses = frozenset(hook.name for hook in hooks)
+    service.operations[-1] = msgspec.structs.replace(service.operations[-1], uses=uses)
 
 
 async def run_initializers(ctx: Context, hooks: Sequence[OperationSpec], params: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,54 @@
+"""What a session of any dialect needs of the connection that it belongs to, and what its client may do to the daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ..host import Host
+    from ..operations.access import Identity
+    from ..operations.context import ClientInfo, ContextHost
+    from ..operations.spec import OperationSpec
+    from .handshake import ServerInfo
+
+
+class DaemonControl(Protocol):
+    """What a client may do to the daemon that it speaks to."""
+
+    def begin_shutdown(self) -> None: ...
+    def exit(self, *, failed: bool = False) -> None:
+        """End soon, with status 1 where it `failed`."""
+        ...
+
+    def watch_client(self, pid: int) -> None:
+        """End when this process has ended."""
+        ...
+
+
+class ClientConnection(Protocol):
+    """The connection, as a session sees it."""
+
+    @property
+    def host(self) -> Host: ...
+
+    @property
+    def context_host(self) -> ContextHost:
+        """The way to the client: notifications and requests."""
+        ...
+
+    @property
+    def server_info(self) -> ServerInfo: ...
+
+    @property
+    def initializers(self) -> Sequence[OperationSpec]:
+        """What the services run when the client says hello, in the order of declaration."""
+        ...
+
+    def meet(self, client: ClientInfo) -> None:
+        """Keep what the client says of itself."""
+        ...
+
+    def methods(self, identity: Identity | None) -> Iterable[OperationSpec]:
+        """Everything that this caller may call."""
+        ...
