@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from types import ModuleType
+from types import CodeType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Final, TypeGuard, assert_never
 
 from msgspec import Struct
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 _MOST_NAMES: Final = 8
 """How many names of a module are listed where the one asked for is not there."""
-_OURS: Final = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
-"""Where discreet itself stands."""
 _MAX_REASON: Final = 200
 """Characters that are shown of what an app's own code raised."""
 
@@ -158,7 +156,8 @@ def _run(load: Callable[[], ModuleType], shown: str, explain: Callable[[str], st
     try:
         return load()
     except (DeclarationError, UnusableFile) as exc:
-        raise AppError(f"{shown}: {scrub_secrets(str(exc))[0]}") from exc
+        place = f" ({where})" if (where := _where(exc)) else ""
+        raise AppError(f"{shown}: {scrub_secrets(str(exc))[0]}{place}") from exc
     except ModuleNotFoundError as exc:
         missing = exc.name or ""
         if (fault := explain(missing)) is not None:
@@ -178,7 +177,8 @@ def _not_installed(reference: ModuleReference, missing: str) -> str | None:
     if path is not None:
         return f"no installed module {name}; to run {path} write {path}:{reference.attribute}"
     if name.endswith(".py"):
-        return f"no installed module {name}; a file is named by its path, {EXPECTED.rpartition(' ')[2]}"
+        file = name.removesuffix(".py").replace(".", "/") + ".py"
+        return f"no installed module {name}; a file is named by its path: ./{file}:{reference.attribute}"
     return f"no installed module {missing}"
 
 
@@ -209,18 +209,31 @@ def _scrubbed(exc: BaseException) -> str:
         text = " ".join(str(exc).split())
     except Exception:  # noqa: BLE001 - an exception's own `__str__`
         text = ""
-    return printable(scrub(f"{type(exc).__name__}: {scrub(text, cap=_MAX_REASON)}{_where(exc)}"))
+    place = f" at {where}" if (where := _where(exc)) else ""
+    return printable(scrub(f"{type(exc).__name__}: {scrub(text, cap=_MAX_REASON)}{place}"))
 
 
 def _where(exc: BaseException) -> str:
-    """The last line outside discreet on the way to the fault; for a syntax error its own, which its text names already."""
+    """The innermost line of the app that failed, not of what it calls; for a syntax error the text names the file already."""
+    from ..errors.redaction.tracebacks import is_ours  # late: only a failure needs it
+
     if isinstance(exc, SyntaxError):
         return ""
-    from traceback import walk_tb  # late: a start that works does without
+    codes = [(code, line) for code, line in _lines(exc.__traceback__) if not is_ours(code)]
+    files = [(code.co_filename, line) for code, line in codes if not code.co_filename.startswith("<")]
+    libraries = _libraries()
+    of_app = [(file, line) for file, line in files if not file.startswith(libraries)]
+    return next((f"{os.path.basename(file)}:{line}" for file, line in reversed(of_app or files)), "")
 
-    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(exc.__traceback__)]
-    others = [frame for frame in frames if not frame[0].startswith((_OURS, "<"))]
-    if not frames:
-        return ""
-    file, line = (others or frames)[-1]
-    return f" at {os.path.basename(file)}:{line}"
+
+def _lines(trace: TracebackType | None) -> Iterator[tuple[CodeType, int]]:
+    while trace is not None:
+        yield trace.tb_frame.f_code, trace.tb_lineno
+        trace = trace.tb_next
+
+
+def _libraries() -> tuple[str, ...]:
+    """The folders of what an app is made with: Python's own modules and the installed packages."""
+    from sysconfig import get_paths  # late, as above
+
+    return tuple(os.path.join(path, "") for name, path in get_paths().items() if name.endswith("lib"))

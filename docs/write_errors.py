@@ -10,12 +10,14 @@ from discreet.errors.codes import (
     BATCH_MESSAGE,
     ERROR_TABLE,
     INVALID_REQUEST,
+    MEMBER_RULES,
     PARSE_ERROR,
     RESERVED_CODES,
     ErrorRow,
     grpc_of_http,
+    row_of,
 )
-from discreet.errors.failures import OPERATION_TYPE_REASON, ParseReason, RequestReason
+from discreet.errors.failures import OPERATION_TYPE_REASON, InvalidRequest, ParseReason, RequestReason
 
 PAGE = Path(__file__).with_name("errors.md")
 BEGIN = "<!-- The tables are written by write_errors.py. -->\n"
@@ -47,7 +49,10 @@ def _tables() -> Iterator[str]:
     yield "\nFor the errors of agents, `data` is such an object in A2A 0.3. In 1.0 it is a list that begins with a"
     yield "`google.rpc.ErrorInfo`: its `reason` is the protocol code, its `domain` is `a2a-protocol.org`, and its `metadata`"
     yield "holds the same facts as strings."
-    yield f"\nA refused batch has the message `{BATCH_MESSAGE}` instead.\n"
+    yield f"\nA refused batch has the message `{BATCH_MESSAGE}` instead. If a member of the envelope is missing or wrong, the"
+    yield "message goes on with what it must be:\n"
+    yield from (f"- `{row_of(InvalidRequest('malformed-envelope')).message}: {rule}`" for rule in MEMBER_RULES.values())
+    yield ""
     yield "## In other dialects\n"
     yield "The codes above are those of `plain`. Where clients speak another dialect, these differ:\n"
     yield "| protocol code | message | LSP | MCP | ACP |"

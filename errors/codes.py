@@ -17,6 +17,7 @@ from .failures import (
     Cancelled,
     ContentTypeNotSupported,
     DomainFailure,
+    EnvelopeMember,
     ExtendedAgentCardNotConfigured,
     ExtensionSupportRequired,
     Failure,
@@ -67,6 +68,14 @@ REQUEST_CANCELLED = -32800
 
 BATCH_MESSAGE = "Batch requests not supported"
 """Replaces the message of the INVALID_REQUEST row for a JSON array."""
+
+MEMBER_RULES: Mapping[EnvelopeMember, str] = {
+    "jsonrpc": 'jsonrpc must be "2.0"',
+    "method": "method must be a string",
+    "params": "params must be an object or an array",
+    "serviceParams": "serviceParams must be an object of strings",
+}
+"""Follows the message of the INVALID_REQUEST row where a member of the envelope is missing or wrong."""
 
 
 DialectName: TypeAlias = Literal["plain", "lsp", "mcp", "acp"]

@@ -27,6 +27,8 @@ RequestReason: TypeAlias = Literal[
     "malformed-envelope",
 ]
 
+EnvelopeMember: TypeAlias = Literal["jsonrpc", "method", "params", "serviceParams"]
+
 JsonScalar: TypeAlias = str | int | float | bool | None
 
 OPERATION_TYPE_REASON = "invalid-operation-type"
@@ -39,9 +41,10 @@ class ParseFailure(msgspec.Struct, frozen=True):
 
 
 class InvalidRequest(msgspec.Struct, frozen=True):
-    """The header block or the envelope breaks a rule."""
+    """The header block or the envelope breaks a rule. `member` is the member of the envelope that does, if one does."""
 
     reason: RequestReason
+    member: EnvelopeMember | None = None
 
 
 class OperationTypeMismatch(msgspec.Struct, frozen=True):

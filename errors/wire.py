@@ -16,6 +16,7 @@ from .codes import (
     BATCH_MESSAGE,
     INVALID_PARAMS,
     INVALID_REQUEST,
+    MEMBER_RULES,
     PARSE_ERROR,
     SERVER_ERROR,
     DialectName,
@@ -110,9 +111,18 @@ _encode = msgspec.json.Encoder().encode
 def error_object(failure: Failure, dialect: DialectName = "plain") -> ErrorObject:
     """The error object of a failure: the code of the table in this dialect, its message, and minimal data."""
     row = row_of(failure)
-    message = BATCH_MESSAGE if failure == InvalidRequest("batch-not-supported") else row.message
     data = _data(failure, row.protocol_code, row.retryable)
-    return ErrorObject(row.code_in(dialect), message, UNSET if data is None else _raw(data))
+    return ErrorObject(row.code_in(dialect), _message(failure, row.message), UNSET if data is None else _raw(data))
+
+
+def _message(failure: Failure, message: str) -> str:
+    match failure:
+        case InvalidRequest("batch-not-supported"):
+            return BATCH_MESSAGE
+        case InvalidRequest(member=member) if member is not None:
+            return f"{message}: {MEMBER_RULES[member]}"
+        case _:
+            return message
 
 
 def encode_error(failure: Failure, dialect: DialectName = "plain") -> bytes:
@@ -127,7 +137,7 @@ def encode_error_response(request_id: bytes, failure: Failure, dialect: DialectN
 
 def _data(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | list[_ErrorInfo] | None:
     match failure:
-        case ParseFailure(reason) | InvalidRequest(reason):
+        case ParseFailure(reason) | InvalidRequest(reason=reason):
             return _ReasonData(reason)
         case OperationTypeMismatch():
             return _ReasonData(OPERATION_TYPE_REASON)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Protocol, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from ...errors.failures import Failure, InvalidRequest, ParseFailure
+from ...errors.failures import EnvelopeMember, Failure, InvalidRequest, ParseFailure
 from .text import encoding_failure, parse_failure, scan_envelope, without_unpaired
 
 NULL_ID: Final = b"null"
@@ -167,12 +167,12 @@ def _with_care(envelope: _Envelope, call_id: bytes | None, size: int) -> Message
     metadata = _metadata(envelope.service_params)
     if params is not None and memoryview(params)[0] == _STARTS_NULL:
         params = None
-    if (
-        envelope.jsonrpc != "2.0"
-        or metadata is None
-        or (params is not None and memoryview(params)[0] not in _STARTS_CONTAINER)
-    ):
-        return _malformed(call_id)
+    if envelope.jsonrpc != "2.0":
+        return _malformed(call_id, "jsonrpc")
+    if params is not None and memoryview(params)[0] not in _STARTS_CONTAINER:
+        return _malformed(call_id, "params")
+    if metadata is None:
+        return _malformed(call_id, "serviceParams")
     return Call(envelope.method, call_id, params, metadata, "", size)
 
 
@@ -186,11 +186,11 @@ def _metadata(raw: Raw | UnsetType) -> dict[str, str] | None:
         return None
 
 
-def _malformed(call_id: bytes | None) -> Message:
+def _malformed(call_id: bytes | None, member: EnvelopeMember) -> Message:
     """A broken envelope that has a method: without an id it is a notification, and those are never answered."""
     if call_id is None:
         return Dropped()
-    return Refused(call_id, InvalidRequest("malformed-envelope"))
+    return Refused(call_id, InvalidRequest("malformed-envelope", member))
 
 
 def _diagnose(body: bytes) -> Message:
@@ -215,7 +215,8 @@ def _diagnose(body: bytes) -> Message:
         return _reply(members, raw_id)
     if raw_id is None and not isinstance(members.method, UnsetType) and bytes(members.method)[:1] == b'"':
         return Dropped()
-    return Refused(raw_id or NULL_ID, InvalidRequest("malformed-envelope"))
+    has_version = not isinstance(members.jsonrpc, UnsetType) and bytes(members.jsonrpc) == b'"2.0"'
+    return Refused(raw_id or NULL_ID, InvalidRequest("malformed-envelope", "method" if has_version else "jsonrpc"))
 
 
 def _reply(members: _Members, raw_id: bytes | None) -> Message:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ...errors.codes import row_of
-from ...errors.failures import Failure, InvalidParams
+from ...errors.failures import Failure, InvalidParams, InvalidRequest
 from ...framing.events import Fault
 from ..logs import log
 from .dialect import Dialect
 from .envelope import Call, Reply
+
+_LINES_HINT: Final = "messages that are lines need --framing newline"
+"""For a client that framed not even its first message as is expected."""
 
 
 def note_failure(
@@ -30,6 +35,8 @@ def note_failure(
     reason = getattr(failure, "reason", None)
     if reason is not None:
         fields["reason"] = reason
+    if isinstance(failure, InvalidRequest) and failure.member is not None:
+        fields["member"] = failure.member
     if isinstance(failure, InvalidParams):
         fields["param"] = failure.param
     log.record(row.log_level, "request.failed", fields)
@@ -55,7 +62,10 @@ def note_fault(fault: Fault) -> None:
     """Bytes were lost. The log says how many and where, never what they were."""
     if log.is_enabled_for("warning"):
         code = row_of(fault.failure).code
-        log.warning("frame.dropped", code=code, reason=fault.failure.reason, size=fault.size, offset=fault.offset)
+        hint = {"hint": _LINES_HINT} if fault.offset == 0 and fault.failure.reason == "missing-content-length" else {}
+        log.warning(
+            "frame.dropped", code=code, reason=fault.failure.reason, size=fault.size, offset=fault.offset, **hint
+        )
 
 
 def note_timeout(size: int) -> None:

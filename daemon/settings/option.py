@@ -4,6 +4,7 @@ import os
 from types import NoneType
 from typing import Any, Final, Literal, TypeAlias, assert_never, final, get_args, get_origin
 
+import msgspec
 from msgspec import Struct
 
 from .reference import EXPECTED, absolute_reference, read_reference
@@ -190,7 +191,15 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:  # n
             return tuple(absolute_reference(word, directory) for word in value)
         case _:
             pass
-    raise UsageError(f"{given.source}: expected {'an array of ' if _is_array(option, given) else ''}{option.expected}")
+    if _is_array(option, given):
+        raise UsageError(f"{given.source}: expected an array of {option.expected}{_as_array(option, given)}")
+    raise UsageError(f"{given.source}: expected {option.expected}")
+
+
+def _as_array(option: Option, given: RawValue) -> str:
+    """How the value is written as an array, where it would be right in one. Only names of apps are shown: they are no secret."""
+    fits = option.kind == "apps" and isinstance(given.value, str) and read_reference(given.value) is not None
+    return f": {option.key} = [{msgspec.json.encode(given.value).decode()}]" if fits else ""
 
 
 def absolute(path: str, directory: str) -> str:

@@ -284,6 +284,38 @@ def test_it_calls_a_real_daemon_with_an_app_in_either_framing(tmp_path: Path, fr
     assert "b: expected integer, received missing" in wrong.stderr
 
 
+LABELS = """
+from collections.abc import AsyncIterator
+from discreet import Service
+
+labels = Service("labels")
+
+@labels.query()
+def tag(text: str, times: int) -> str:
+    return text * times
+
+@labels.subscription()
+async def tags(text: str) -> AsyncIterator[str]:
+    yield text
+"""
+
+
+def test_a_number_is_a_text_where_the_operation_takes_a_text(tmp_path: Path) -> None:
+    (tmp_path / "labels.py").write_text(LABELS)
+    done = call("labels/tag", "text=0.50", "times=2", "--app=./labels.py:labels", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, '"0.500.50"\n', "")
+    wrong = call("labels/tag", "text=0.50", "times=x", "--app=./labels.py:labels", cwd=tmp_path)
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (3, 1)
+    stream = call("labels/tags", "text=5", "--stream", "--app=./labels.py:labels", cwd=tmp_path)
+    assert (stream.returncode, stream.stdout) == (0, '"5"\n')
+
+
+def test_an_unknown_method_that_resembles_none_is_answered_with_what_there_is(tmp_path: Path) -> None:
+    (tmp_path / "labels.py").write_text(LABELS)
+    done = call("shop/buy", "--app=./labels.py:labels", cwd=tmp_path)
+    assert (done.returncode, done.stderr.rpartition("; ")[2]) == (4, "there is labels/tag, labels/tags\n")
+
+
 CLOCK = """
 from collections.abc import AsyncIterator
 from discreet import OperationError, Service

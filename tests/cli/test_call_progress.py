@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from support.programs import finished
+from discreet.cli.call.progress_line import ProgressLine, describe
+from support.programs import environment, finished
+from support.waits import DEADLINE_SECONDS
 
 APP = """
 from discreet import Context, Service
@@ -100,3 +103,69 @@ def test_where_there_is_no_place_for_the_token_it_is_said_so(app: str, words: li
     done = call("work/pack", *words, "--progress", "--app", app)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("discreet: --progress ")
+
+
+def on_a_terminal(*words: str, **more: str) -> tuple[str, str]:
+    """What the call writes to stdout, and to stderr, which is a terminal."""
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-P", "-m", "discreet", "call", *words]
+    environ = environment(**{"TERM": "xterm", **more})
+    done = subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, stderr=theirs, env=environ, timeout=DEADLINE_SECONDS
+    )
+    os.set_blocking(ours, False)
+    os.close(theirs)
+    try:
+        shown = os.read(ours, 4096).decode()
+    except OSError:  # nothing was written
+        shown = ""
+    os.close(ours)
+    return done.stdout.decode(), shown
+
+
+needs_a_terminal = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+
+
+@needs_a_terminal
+def test_on_a_terminal_progress_is_one_line_that_is_gone_at_the_end(app: str) -> None:
+    result, shown = on_a_terminal("work/pack", "boxes=2", "--app", app)
+    assert result == "2\n"
+    *messages, blank, end = shown.split("\r")
+    assert messages == ["work/pack: 1/2", "work/pack: 2/2"]
+    assert (blank.strip(), len(blank), end) == ("", len(messages[-1]), "")
+
+
+@needs_a_terminal
+@pytest.mark.parametrize(
+    ("words", "variables"), [(["--no-progress"], {}), ([], {"TERM": "dumb"}), (["--server=-"], {})]
+)
+def test_the_line_is_left_out_where_it_is_not_wanted(app: str, words: list[str], variables: dict[str, str]) -> None:
+    server = [served(app, "plain")] if words == ["--server=-"] else ["--app", app, *words]
+    assert on_a_terminal("work/pack", "boxes=2", *server, **variables) == ("2\n", "")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([1, 3], "1/3"),
+        ({"progress": 1, "total": 3, "message": "a\nb"}, "1/3 a\\nb"),
+        ({"progress": 0.5}, "0.5"),
+        ({"kind": "report", "percentage": 50, "message": "half"}, "50% half"),
+        ({"kind": "begin", "title": "Index"}, "Index"),
+        ("\x1b[2J", "\\x1b[2J"),
+        ({"done": 1}, '{"done":1}'),
+        (None, "null"),
+    ],
+)
+def test_a_message_is_what_a_person_reads(value: object, text: str) -> None:
+    assert describe(value) == text
+
+
+def test_the_line_never_wraps(capsys: pytest.CaptureFixture[str]) -> None:
+    line = ProgressLine("m")
+    line.show("漢" * 100)
+    line.show("x")
+    line.close()
+    first, second, third, _ = capsys.readouterr().err.split("\r")
+    assert first == "m: " + "漢" * 38
+    assert (len(second), third) == (79, "    ")

@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import Raw
 
-from discreet.cli.call.params import parse_params
+from discreet.cli.call.param_schemas import ParamSchemas
+from discreet.cli.call.params import MAX_READ_BYTES, Params, parse_params
 from discreet.cli.exit_status import CALL_STATUSES, EXIT_OF_HTTP, exit_status
+from discreet.cli.main import main
 from discreet.cli.verbs.call import add_arguments, remote_call_of
 from discreet.client import ConnectionFailed, ConnectionLoss, InvalidReply, RequestTimeout, StreamOverrun
 from discreet.client.connection.error_replies import remote_error
@@ -41,7 +45,7 @@ def parsed(*words: str) -> argparse.Namespace:
     ],
 )
 def test_words_become_params(words: list[str], expected: object) -> None:
-    assert parse_params(words) == expected
+    assert parse_params(words).value == expected
 
 
 @pytest.mark.parametrize(
@@ -51,6 +55,102 @@ def test_words_become_params(words: list[str], expected: object) -> None:
 def test_words_that_are_no_params_are_wrong_usage(words: list[str]) -> None:
     with pytest.raises(UsageError):
         parse_params(words)
+
+
+SCHEMA: dict[str, Any] = {
+    "properties": {
+        "text": {"type": "string"},
+        "maybe": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        "both": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+        "float": {"type": "number"},
+        "colour": {"$ref": "#/$defs/Colour"},
+        "digit": {"enum": ["1", "2"]},
+        "number": {"enum": [1, 2]},
+        "anything": {},
+        "itself": {"$ref": "#/$defs/Loop"},
+        "decimal": {"type": ["string", "number"]},
+    },
+    "$defs": {
+        "Colour": {"enum": ["red", "blue"]},
+        "Loop": {"anyOf": [{"$ref": "#/$defs/Loop"}, {"$ref": "#/$defs/Loop"}, {"type": "string"}]},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("text=5", "5"),
+        ("text=1.50", "1.50"),
+        ("text=true", "true"),
+        ("text=null", "null"),
+        ('text={"a":  1}', '{"a":  1}'),
+        ("text=[1,  2]", "[1,  2]"),
+        ("maybe=5", "5"),
+        ("colour=5", "5"),
+        ("digit=1", "1"),
+        ("itself=5", "5"),
+    ],
+)
+def test_what_is_json_is_a_text_where_only_a_text_may_come(word: str, value: str) -> None:
+    params = parse_params([word]).as_text(ParamSchemas(SCHEMA))
+    assert params is not None
+    assert params.value == {word.partition("=")[0]: value}
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["maybe=null", "both=5", "float=5", "number=1", "anything=5", "decimal=5", "unknown=5", 'text="5"', "text=word"],
+)
+def test_what_an_operation_takes_as_json_stays_json(word: str) -> None:
+    assert parse_params([word]).as_text(ParamSchemas(SCHEMA)) is None
+
+
+@pytest.mark.parametrize(
+    "schema", [{}, {"properties": 1}, {"properties": {"a": 1}}, {"properties": {"a": {"anyOf": 1, "enum": 2}}}]
+)
+def test_a_schema_that_is_none_changes_no_param(schema: dict[str, Any]) -> None:
+    assert parse_params(["a=5"]).as_text(ParamSchemas(schema)) is None
+
+
+def test_params_may_come_from_a_file_and_from_stdin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "text").write_bytes("5\r\né\n".encode())
+    assert parse_params([f"a=@{tmp_path / 'text'}", "b=1"]).value == {"a": "5\r\né\n", "b": Raw(b"1")}
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b'{"a": 1}')))
+    assert parse_params([], "-") == Params(Raw(b'{"a":1}'))
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"1\n")))
+    assert parse_params(["a=@-"]).value == {"a": "1\n"}
+
+
+def test_a_file_that_holds_no_param_is_wrong_usage(tmp_path: Path) -> None:
+    (tmp_path / "bytes").write_bytes(b"\xff")
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(MAX_READ_BYTES + 1)
+    for path in ("bytes", "large", "none", ".", "\0"):
+        with pytest.raises(UsageError, match="^a: "):
+            parse_params([f"a=@{tmp_path / path}"])
+
+
+class _Interrupted:
+    """A stdin at which somebody presses Ctrl-C."""
+
+    @property
+    def buffer(self) -> BytesIO:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_while_stdin_is_read_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", _Interrupted())
+    assert main(["call", "m", "--json=-"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("words", [["--json=-"], ["a=@-"]])
+def test_stdin_is_read_once(words: list[str]) -> None:
+    with pytest.raises(UsageError, match="stdin"):
+        remote_call_of(parsed("m", *words, "--token-file=-"))
 
 
 @pytest.mark.parametrize("text", ["10", '"x"', "null", "{", ""])

@@ -105,14 +105,22 @@ def test_the_script_is_printed(shell: str, capsys: pytest.CaptureFixture[str]) -
 # -- what only a daemon knows -----------------------------------------------------------------------------------------
 
 APP = """
+from enum import Enum
 from typing import Literal
 from discreet import Service
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
 
 shop = Service("shop")
 
 @shop.query()
 def price(article: str, unit: Literal["cent", "euro"] = "euro", net: bool = False) -> int:
     return 1
+
+@shop.query()
+def dye(colour: Colour | None = None) -> None: ...
 
 @shop.mutation()
 def order(article: str) -> None: ...
@@ -150,7 +158,8 @@ def completions(line: str, folder: Path, *program: str) -> list[str]:
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("", ["shop/order", "shop/price"]),
+        ("", ["shop/dye", "shop/order", "shop/price"]),
+        ("shop/dye ", ["colour=", "colour=red", "colour=blue"]),
         ("shop/p", ["shop/price"]),
         ("/x", []),
         ("shop/price ", ["article=", "unit=", "unit=cent", "unit=euro", "net=", "net=true", "net=false"]),
@@ -201,7 +210,7 @@ def test_the_command_of_a_line_that_was_not_entered_is_never_run(folder: Path) -
 def test_bash_offers_what_the_daemon_lists(folder: Path) -> None:
     app = "discreet call --app ./shop.py:shop"
     words = ("call", "--app", "./shop.py", ":", "shop")  # as bash parts them
-    assert complete(*words, "shop/", line=f"{app} shop/", folder=folder) == ["shop/order", "shop/price"]
+    assert complete(*words, "shop/", line=f"{app} shop/", folder=folder) == ["shop/dye", "shop/order", "shop/price"]
     typed = (*words, "shop/price", "unit")
     assert complete(*typed, "=", line=f"{app} shop/price unit=", folder=folder) == ["cent", "euro"]
     assert complete(*typed, "=", "c", line=f"{app} shop/price unit=c", folder=folder) == ["cent"]

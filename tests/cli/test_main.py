@@ -1,16 +1,21 @@
 """The command line as a whole: verbs, help, statuses, and what happens to output that nobody reads."""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from discreet.cli.commands import VERBS, load_verb
+from discreet.cli.exit_status import SERVE_STATUSES, VERB_STATUSES
+from discreet.cli.help_sections import ENVIRONMENT
 from discreet.cli.main import main
+from discreet.daemon.settings.table import OPTIONS
 
 every_verb = pytest.mark.parametrize("name", VERBS)
 
@@ -39,6 +44,38 @@ def test_every_verb_explains_itself_with_examples(name: str, capsys: pytest.Capt
 
 
 @every_verb
+def test_the_help_of_a_verb_replaces_its_manual_page(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == 0
+    text = capsys.readouterr().out
+    sections = re.findall(r"^(examples|environment|exit status):$", text, re.MULTILINE)
+    assert sections == ["examples", *(["environment"] if name in ENVIRONMENT else []), "exit status"]
+    listed = re.findall(r"^  (\d+) ", text.partition("\nexit status:\n")[2], re.MULTILINE)
+    assert [int(status) for status in listed] == list(VERB_STATUSES[name])
+
+
+def test_the_variables_of_the_help_are_settings_or_those_of_every_terminal() -> None:
+    known = {"DISCREET_*", "NO_COLOR", "TERM", *(option.variable for option in OPTIONS)}
+    named = {variable for rows in ENVIRONMENT.values() for variable in rows}
+    assert named - known == set()
+    assert set(ENVIRONMENT) - set(VERBS) == set()
+
+
+def test_the_page_names_every_exit_status_of_the_daemon() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| (\d) \| (.+) \|$", page.partition("| exit status | when |")[2].partition("\n\n")[0], re.MULTILINE
+    )
+    assert {int(status): meaning for status, meaning in rows} == SERVE_STATUSES
+
+
+def test_the_general_help_fits_on_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 23  # the shell's prompt takes one of 24
+    assert max(map(len, lines)) <= 80
+
+
+@every_verb
 def test_the_general_help_lists_every_verb(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     assert f"  {name} " in capsys.readouterr().out
@@ -49,7 +86,7 @@ def test_the_examples_are_command_lines_that_can_be_read(name: str) -> None:
     parser, _ = load_verb(name)
     read = 0
     for example in VERBS[name].examples:
-        words = shlex.split(example.partition(" > ")[0].removeprefix('eval "$(').removesuffix(')"'))
+        words = shlex.split(re.split(" [<>|] ", example)[0].removeprefix('eval "$(').removesuffix(')"'))
         assert words.pop(0) == "discreet"
         parser.read(words[1:] if words[0] == name else words)
         read += 1

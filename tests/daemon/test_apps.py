@@ -124,7 +124,7 @@ def test_an_identity_provider_is_found_by_the_same_rule(folder: Path) -> None:
         ("shop.py:svc", "'shop.py:svc': no installed module shop.py; to run ./shop.py write ./shop.py:svc"),
         ("pkg.mod:svc", "'pkg.mod:svc': no installed module pkg.mod; to run ./pkg/mod.py write ./pkg/mod.py:svc"),
         ("pkg:svc", "'pkg:svc': no installed module pkg; to run ./pkg/__init__.py write ./pkg/__init__.py:svc"),
-        ("gone.py:svc", "no installed module gone.py; a file is named by its path, ./file.py:name"),
+        ("gone.py:svc", "no installed module gone.py; a file is named by its path: ./gone.py:svc"),
         ("gone_of_test:svc", "'gone_of_test:svc': no installed module gone_of_test"),
         ("./gone.py:svc", "'./gone.py:svc': there is no such file"),
         ("./pkg/none.py:svc", "'./pkg/none.py:svc': there is no such file"),

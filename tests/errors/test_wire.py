@@ -41,7 +41,7 @@ from discreet.errors import (
     grpc_of_http,
     row_of,
 )
-from discreet.errors.failures import ParseReason, RequestReason
+from discreet.errors.failures import EnvelopeMember, ParseReason, RequestReason
 from discreet.errors.wire import decode_error, encode_error, encode_error_response, failure_of
 
 
@@ -182,6 +182,13 @@ def test_a_failure_becomes_its_row_of_the_table(failure: Failure, code: int, mes
     if data is not None:
         wanted["data"] = data
     assert error(failure) == wanted
+
+
+@pytest.mark.parametrize("member", get_args(EnvelopeMember))
+def test_a_wrong_member_of_an_envelope_is_named_behind_the_canonical_message(member: EnvelopeMember) -> None:
+    sent = error(InvalidRequest("malformed-envelope", member))
+    assert sent["message"].startswith(f"Invalid Request: {member} must be ")
+    assert (sent["code"], sent["data"]) == (-32600, {"reason": "malformed-envelope"})
 
 
 def test_every_member_of_the_union_is_covered_here_and_has_a_row() -> None:

@@ -31,7 +31,7 @@ VERBS: Final[dict[str, Verb]] = {
     "serve": Verb(
         "serve",
         "[APP ...] [FLAG ...]",
-        "Serve services to the program that started this one, over stdin and stdout.",
+        "Serve services, over stdin and stdout, to whatever started this.",
         (
             "discreet serve ./app.py:files",
             "discreet --root ~/project --allow-write",
@@ -41,17 +41,20 @@ VERBS: Final[dict[str, Verb]] = {
     "call": Verb(
         "call",
         "METHOD [NAME=VALUE ... | JSON] [FLAG ...]",
-        "Call one method of a daemon from a shell and print the result.",
+        "Call one method of a daemon and print the result.",
         (
             "discreet call fs/read path=README.md",
             "discreet call listMethods --app ./app.py:files",
             """discreet call fs/read '{"path": "README.md", "limit": 80}' --root ~/project""",
+            "discreet call fs/write path=note.txt content=@- --allow-write < draft.txt",
+            "discreet call fs/watch path=. --stream | jq .path",
+            "discreet call tools/list --dialect mcp --server 'my-mcp-server --flag'",
         ),
     ),
     "demo": Verb(
         "demo",
         "",
-        "Start daemons in a temporary folder, call them, and show what goes over the wire.",
+        "Start daemons, call them, and show what goes over the wire.",
         ("discreet demo",),
     ),
     "new": Verb(
@@ -68,7 +71,7 @@ VERBS: Final[dict[str, Verb]] = {
     "doctor": Verb(
         "doctor",
         "[APP ...] [FLAG ...] [--json]",
-        "Check the environment, try out a daemon with the same settings, and say what its clients would see.",
+        "Check the environment, try out a daemon, and say what clients see.",
         (
             "discreet doctor ./app.py:files --root ~/project",
             "discreet doctor ./shop.py:shop --dialect mcp",
@@ -78,7 +81,7 @@ VERBS: Final[dict[str, Verb]] = {
     "schema": Verb(
         "schema",
         "[APP ...] [--check FILE] [-o FILE] [FLAG ...]",
-        "Print the schemas of the operations, or report changes that break callers.",
+        "Print the operations' schemas, or report what breaks callers.",
         (
             "discreet schema ./app.py:files > schema.json",
             "discreet schema ./app.py:files --check schema.json",
@@ -98,7 +101,7 @@ VERBS: Final[dict[str, Verb]] = {
     "generate": Verb(
         "generate",
         "python|typescript [--app APP ... | --server COMMAND] [-o FILE]",
-        "Write a typed client of the operations of an app, or of a running server.",
+        "Write a typed client of an app, or of a running server.",
         (
             "discreet generate python --app ./app.py:files -o files_client.py",
             "discreet generate typescript --app ./app.py:files -o files_client.ts",
@@ -108,7 +111,7 @@ VERBS: Final[dict[str, Verb]] = {
     "record": Verb(
         "record",
         "[-o FILE] [FLAG ...] -- COMMAND ...",
-        "Run a server, pass everything through, and write a scrubbed recording of the session.",
+        "Run a server, and write a scrubbed recording of the session.",
         (
             "discreet record -- discreet serve ./app.py:files",
             "discreet record -o session.jsonl --framing newline -- my-server",
@@ -117,7 +120,7 @@ VERBS: Final[dict[str, Verb]] = {
     "replay": Verb(
         "replay",
         "FILE [FLAG ...] -- COMMAND ...",
-        "Send a server what a recorded client sent, and report every answer that differs.",
+        "Send a server a recorded session; report answers that differ.",
         (
             "discreet replay session.jsonl -- discreet serve ./app.py:files",
             "discreet replay session.jsonl --ignore 'result.**.modified' -- discreet serve",
@@ -149,8 +152,7 @@ DEFAULT_VERB: Final = "serve"
 def load_verb(name: str) -> tuple[FlagParser, VerbModule]:
     """Import a verb's module. Returns the parser with all the verb's arguments, and the module."""
     verb = VERBS[name]
-    examples = "\n".join(("examples:", *(f"  {example}" for example in verb.examples)))
-    parser = FlagParser(f"discreet {name}", verb.usage, description=verb.summary, epilog=examples)
+    parser = FlagParser(f"discreet {name}", verb.usage, description=verb.summary)
     parser.add_argument("-h", "--help", action=_HelpAction, help="show this text and exit")
     module = cast(VerbModule, importlib.import_module(f".verbs.{verb.module}", __package__))
     module.add_arguments(parser)
@@ -168,32 +170,29 @@ class _HelpAction(argparse.Action):
         super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        write_stdout(parser.format_help().rstrip())
+        from .help_sections import sections_of  # late: only help needs it
+
+        name = parser.prog.rpartition(" ")[2]
+        write_stdout("\n\n".join((parser.format_help().rstrip(), *sections_of(name, VERBS[name].examples))))
         raise HelpShown
 
 
 def general_help() -> str:
-    """Return the text of `discreet --help`."""
+    """Return the text of `discreet --help`. It fits on a screen of 24 lines and 80 columns."""
     width = max(map(len, VERBS))
-    verbs = "\n".join(f"  {name:{width}}  {verb.summary}" for name, verb in VERBS.items())
-    return _GENERAL_HELP.format(verbs=verbs, examples="\n".join(f"  {verb.examples[0]}" for verb in VERBS.values()))
+    return _GENERAL_HELP.format(verbs="\n".join(f"  {name:{width}}  {verb.summary}" for name, verb in VERBS.items()))
 
 
 _GENERAL_HELP: Final = """\
 usage: discreet [serve] [APP ...] [FLAG ...]
        discreet COMMAND [ARGUMENT ...]
 
-A daemon that speaks JSON-RPC 2.0 on stdin and stdout. Without a command it serves; without an
-app it serves the files under the working directory, read only.
+A daemon that speaks JSON-RPC 2.0 on stdin and stdout. Without a command it
+serves; without an app it serves the files of the working directory, read only.
 
-commands:
 {verbs}
 
-examples:
-{examples}
-
-An app is a name in an installed module (shop:service) or in a file (./shop.py:service). Flags may
-also be set as DISCREET_* environment variables or in a file (--config). A discreet.toml that is
-merely found in the working directory may set little, and nothing that stands there is run.
-
-`discreet COMMAND --help` shows the flags of a command. Exit status: 0 success, 1 failure, 2 wrong usage."""
+An app is a name in a module (shop:service) or in a file (./shop.py:service).
+Try `discreet demo`, or `discreet call fs/read path=README.md`.
+`discreet COMMAND --help` tells of its flags, examples, settings and statuses.
+Exit status: 0 success, 1 failure, 2 wrong usage."""

@@ -20,6 +20,8 @@ EXIT_NOT_FOUND: Final = 127
 SIGNAL_BASE: Final = 128
 """As in shells: a command that can't be run, one that does not exist, and (plus the signal's number) one that a signal ended."""
 
+EXIT_INTERRUPTED: Final = SIGNAL_BASE + 2
+
 EXIT_OF_HTTP: Final = {
     400: EXIT_WRONG_REQUEST,
     404: 4,
@@ -35,7 +37,7 @@ EXIT_OF_HTTP: Final = {
 
 SIGNAL_STATUSES: Final[Mapping[int, str]] = {
     SIGNAL_BASE + 1: "hung up (SIGHUP)",
-    SIGNAL_BASE + 2: "interrupted (SIGINT)",
+    EXIT_INTERRUPTED: "interrupted (SIGINT)",
     SIGNAL_BASE + 15: "terminated (SIGTERM)",
 }
 
@@ -63,6 +65,50 @@ REPLAY_STATUSES: Final[Mapping[int, str]] = {
     **SIGNAL_STATUSES,
 }
 """Every exit status of `discreet replay`; a test holds docs/recording.md to it."""
+
+
+SERVE_STATUSES: Final[Mapping[int, str]] = {
+    EXIT_OK: "it was asked to end, and has ended",
+    EXIT_FAILED: "a second signal, a handler that nothing could stop, a fault of the daemon itself, the reader of stdout went"
+    " away unasked, or stdout did not take an answer: a log line says which",
+    EXIT_USAGE: "wrong usage or settings, or a wrong declaration of a service: one line on stderr",
+}
+"""Every exit status of `discreet serve`; a test holds docs/protocol.md to it."""
+
+_USAGE: Final = "the command line or a setting is wrong, or an app can't be hosted"
+
+VERB_STATUSES: Final[Mapping[str, Mapping[int, str]]] = {
+    "serve": SERVE_STATUSES,
+    "call": CALL_STATUSES,
+    "demo": {EXIT_OK: "every step went as it should", EXIT_FAILED: "a step failed", **SIGNAL_STATUSES},
+    "new": {EXIT_OK: "the folder was made", EXIT_USAGE: "the name can't be used, or the folder can't be made"},
+    "doctor": {EXIT_OK: "nothing failed; there may be warnings", EXIT_FAILED: "a check failed", EXIT_USAGE: _USAGE},
+    "schema": {
+        EXIT_OK: "printed; with --check: no caller breaks",
+        EXIT_FAILED: "callers may break, or the output can't be written",
+        EXIT_USAGE: f"{_USAGE}, or FILE can't be read",
+    },
+    "card": {EXIT_OK: "printed", EXIT_FAILED: "the output can't be written", EXIT_USAGE: _USAGE},
+    "generate": {
+        EXIT_OK: "the client was written",
+        EXIT_FAILED: "the server failed, or the output can't be written",
+        EXIT_USAGE: _USAGE,
+        **SIGNAL_STATUSES,
+    },
+    "record": {
+        EXIT_USAGE: "the command line is wrong; nothing was started",
+        EXIT_CANNOT_RUN: "COMMAND can't be run",
+        EXIT_NOT_FOUND: "there is no such COMMAND",
+    },
+    "replay": REPLAY_STATUSES,
+    "show": {EXIT_OK: "printed", EXIT_FAILED: "the output can't be written", EXIT_USAGE: "FILE is no recording"},
+    "completion": {
+        EXIT_OK: "printed",
+        EXIT_FAILED: "the output can't be written",
+        EXIT_USAGE: "there is no such shell",
+    },
+}
+"""What the help of each verb says. `record` ends with the status of its command otherwise."""
 
 
 def exit_status(error: ClientError) -> int:

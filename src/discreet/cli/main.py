@@ -23,6 +23,10 @@ def main(argv: Sequence[str]) -> int:
     except UsageError as exc:
         write_stderr(str(exc))
         return EXIT_USAGE
+    except KeyboardInterrupt:  # such as while stdin is read; what waits for a server handles its signals itself
+        from .exit_status import EXIT_INTERRUPTED  # late: no other end needs it
+
+        return EXIT_INTERRUPTED
     except BrokenPipeError:
         discard_stdout()
         return EXIT_FAILED

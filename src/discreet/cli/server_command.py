@@ -3,6 +3,7 @@
 import argparse
 import shlex
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 from ..daemon.settings import UsageError
@@ -10,9 +11,6 @@ from ..daemon.settings.flags import add_file_flags, file_from_flags
 
 SERVE: Final = (sys.executable, "-P", "-m", "discreet", "serve")
 """This program's own daemon. `-P` keeps the working directory off its import path."""
-
-
-SOURCE_FLAGS: Final = "--app, --app-dir, --config and --isolated"
 
 
 def add_source_flags(group: argparse._ArgumentGroup) -> None:
@@ -32,6 +30,13 @@ def source_flags(args: argparse.Namespace) -> list[str]:
     """Return the same flags again."""
     folder = [] if args.app_dir is None else [f"--app-dir={args.app_dir}"]
     return [*args.app, *folder, *file_from_flags(args).argv()]
+
+
+def refuse_serve_flags(argv: Sequence[str]) -> None:
+    """Raise `UsageError` if any of these is given, flags of `discreet serve`, where `--server` starts something else."""
+    for word in argv:
+        flag = word.partition("=")[0] if word.startswith("--") else "--app"
+        raise UsageError(f"{flag} is for discreet serve; put what your server needs into --server")
 
 
 def split_command(text: str) -> list[str]:

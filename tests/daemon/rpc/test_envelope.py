@@ -69,38 +69,42 @@ def test_service_params_travel_with_keys_in_lower_case() -> None:
     assert message.metadata == {"authorization": "Bearer x", "traceparent": "t"}
 
 
-REFUSED: list[tuple[bytes, bytes, str]] = [
-    (b"[]", b"null", "batch-not-supported"),
-    (b' [{"jsonrpc":"2.0","id":1,"method":"m"}]', b"null", "batch-not-supported"),
-    (DEEP, b"null", "batch-not-supported"),
-    (call(id=[1]), b"null", "invalid-id-type"),
-    (call(id={"a": 1}), b"null", "invalid-id-type"),
-    (call(id=True), b"null", "invalid-id-type"),
-    (b"5", b"null", "malformed-envelope"),
-    (b'"text"', b"null", "malformed-envelope"),
-    (b"null", b"null", "malformed-envelope"),
-    (b"{}", b"null", "malformed-envelope"),
-    (b'{"id":7}', b"7", "malformed-envelope"),
-    (b'{"jsonrpc":"1.0","id":7,"method":"m"}', b"7", "malformed-envelope"),
-    (b'{"jsonrpc":2.0,"id":7,"method":"m"}', b"7", "malformed-envelope"),
-    (b'{"id":7,"method":"m"}', b"7", "malformed-envelope"),
-    (b'{"jsonrpc":"2.0","id":7}', b"7", "malformed-envelope"),
-    (b'{"jsonrpc":"2.0","id":7,"method":1}', b"7", "malformed-envelope"),
-    (b'{"jsonrpc":"2.0","method":1,"params":"bar"}', b"null", "malformed-envelope"),
-    (call(id=7, params="text"), b"7", "malformed-envelope"),
-    (call(id=7, params=1), b"7", "malformed-envelope"),
-    (call(id=7, serviceParams={"a": 1}), b"7", "malformed-envelope"),
-    (call(id=7, serviceParams=[]), b"7", "malformed-envelope"),
-    (b'{"jsonrpc":"2.0","id":"deep","method":"m","params":%b}' % DEEP, b'"deep"', "malformed-envelope"),
-    (b'{"jsonrpc":"2.0","method":"m","params":{"id":1,"x":%b},"id":[2]}' % DEEP, b"null", "invalid-id-type"),
+REFUSED: list[tuple[bytes, bytes, str, str | None]] = [
+    (b"[]", b"null", "batch-not-supported", None),
+    (b' [{"jsonrpc":"2.0","id":1,"method":"m"}]', b"null", "batch-not-supported", None),
+    (DEEP, b"null", "batch-not-supported", None),
+    (call(id=[1]), b"null", "invalid-id-type", None),
+    (call(id={"a": 1}), b"null", "invalid-id-type", None),
+    (call(id=True), b"null", "invalid-id-type", None),
+    (b"5", b"null", "malformed-envelope", None),
+    (b'"text"', b"null", "malformed-envelope", None),
+    (b"null", b"null", "malformed-envelope", None),
+    (b"{}", b"null", "malformed-envelope", "jsonrpc"),
+    (b'{"id":7}', b"7", "malformed-envelope", "jsonrpc"),
+    (b'{"jsonrpc":"1.0","id":7,"method":"m"}', b"7", "malformed-envelope", "jsonrpc"),
+    (b'{"jsonrpc":2.0,"id":7,"method":"m"}', b"7", "malformed-envelope", "jsonrpc"),
+    (b'{"id":7,"method":"m"}', b"7", "malformed-envelope", "jsonrpc"),
+    (b'{"jsonrpc":"2.0","id":7}', b"7", "malformed-envelope", "method"),
+    (b'{"jsonrpc":"2.0","id":7,"method":1}', b"7", "malformed-envelope", "method"),
+    (b'{"jsonrpc":"2.0","method":1,"params":"bar"}', b"null", "malformed-envelope", "method"),
+    (call(id=7, params="text"), b"7", "malformed-envelope", "params"),
+    (call(id=7, params=1), b"7", "malformed-envelope", "params"),
+    (call(id=7, serviceParams={"a": 1}), b"7", "malformed-envelope", "serviceParams"),
+    (call(id=7, serviceParams=[]), b"7", "malformed-envelope", "serviceParams"),
+    (b'{"jsonrpc":"2.0","id":"deep","method":"m","params":%b}' % DEEP, b'"deep"', "malformed-envelope", None),
+    (b'{"jsonrpc":"2.0","method":"m","params":{"id":1,"x":%b},"id":[2]}' % DEEP, b"null", "invalid-id-type", None),
 ]
 
 
-@pytest.mark.parametrize(("body", "call_id", "reason"), REFUSED, ids=[body[:50].decode() for body, *_ in REFUSED])
-def test_a_broken_envelope_is_refused_under_the_id_that_it_has(body: bytes, call_id: bytes, reason: str) -> None:
+@pytest.mark.parametrize(
+    ("body", "call_id", "reason", "member"), REFUSED, ids=[body[:50].decode() for body, *_ in REFUSED]
+)
+def test_a_broken_envelope_is_refused_under_the_id_that_it_has(
+    body: bytes, call_id: bytes, reason: str, member: str | None
+) -> None:
     message = decode(body)
     assert isinstance(message, Refused)
-    assert (message.id, message.failure) == (call_id, InvalidRequest(reason))  # type: ignore[arg-type]
+    assert (message.id, message.failure) == (call_id, InvalidRequest(reason, member))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,8 @@ def test_isolated_reads_neither_a_file_nor_the_environment(tmp_path: Path) -> No
     ("text", "words"),
     [
         ("[server]\nordered = true", "server: unknown key; nearest: serve"),
-        ('apps = "app:s"', "apps: expected an array of pkg.module:name"),
+        ('apps = "app:s"', 'apps: expected an array of pkg.module:name or ./file.py:name: apps = ["app:s"]'),
+        ('apps = "no app"', "apps: expected an array of pkg.module:name or ./file.py:name"),
         ('scope = "a"', "scope: expected an array of words"),
         ("credential = 'a=b'", "credential: expected an array of NAME=FILE"),
     ],

@@ -20,7 +20,10 @@ from ...daemon.settings import UsageError
 from ...errors.printable import printable
 from ..output import write_stdout
 from ..verbs.call import add_call_flags, server_command
-from .credentials import STDIN_PATH, read_service_params
+from .credentials import read_service_params
+from .param_schemas import ParamSchemas
+from .params import STDIN_PATH
+from .remote_call import ask_schemas
 
 DAEMON_SECONDS: Final = 0.6
 """How long the daemon may take. With this program's own start and the ends below, a completion takes less than a second."""
@@ -29,12 +32,6 @@ _END_BOUNDS: Final = EndBounds(eof=0.1, terminate=0.05, kill=0.05)
 
 _MAX_COMPLETIONS: Final = 1000
 """More would not fit on a screen."""
-
-
-class _Operation(msgspec.Struct, frozen=True, rename="camel"):
-    """The part of a `services/schema` result that is read here."""
-
-    input_schema: dict[str, Any]  # JSON Schema
 
 
 class PartialLine(msgspec.Struct, frozen=True):
@@ -109,28 +106,14 @@ async def _completions(peer: Peer, partial: PartialLine) -> list[str]:
     if not partial.words:
         listed = await peer.call("services/list", type=list[ListedOperation], service_params=partial.service_params)
         return sorted(operation.name for operation in listed if operation.name.startswith(partial.prefix))
-    named = {"name": partial.words[0]}
-    operation = await peer.call("services/schema", named, type=_Operation, service_params=partial.service_params)
+    schemas = await ask_schemas(peer, partial.words[0], partial.service_params)
     given = {word.partition("=")[0] for word in partial.words[1:]}
-    return [word for word in _params(operation, given) if word.startswith(partial.prefix) and word != partial.prefix]
+    return [word for word in _params(schemas, given) if word.startswith(partial.prefix) and word != partial.prefix]
 
 
-def _params(operation: _Operation, given: set[str]) -> Iterator[str]:
+def _params(schemas: ParamSchemas, given: set[str]) -> Iterator[str]:
     """Yield `name=` for each param that is not given yet, and `name=value` for params with a closed list of values."""
-    properties = operation.input_schema.get("properties")
-    for name, schema in properties.items() if isinstance(properties, dict) else ():
+    for name in schemas.names():
         if name not in given:
             yield f"{name}="
-            yield from (f"{name}={value}" for value in _values(schema))
-
-
-def _values(schema: object) -> Iterator[str]:
-    if not isinstance(schema, dict):
-        return
-    values = schema.get("enum", [schema["const"]] if "const" in schema else ())
-    if schema.get("type") == "boolean":
-        values = (True, False)
-    for value in values if isinstance(values, list | tuple) else ():
-        yield value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    for branch in schema.get("anyOf", ()) if isinstance(schema.get("anyOf", ()), list) else ():
-        yield from _values(branch)
+            yield from (f"{name}={value}" for value in schemas.values(name))

@@ -10,14 +10,12 @@ import sys
 from typing import Final
 
 from ...daemon.settings import UsageError
-from .params import require_utf8
+from .params import STDIN_PATH, require_utf8
 
 AUTHORIZATION: Final = "authorization"
 
 MAX_TOKEN_CHARS: Final = 64 * 1024
 """Signed tokens have a few thousand characters; a longer text is the wrong file."""
-
-STDIN_PATH: Final = "-"
 
 
 def add_credential_flags(parser: argparse.ArgumentParser) -> None:

@@ -1,38 +1,106 @@
 """Turns the words of a command line into the params of a call. Sends nothing, and knows no method."""
 
-from collections.abc import Sequence
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO, Final
 
 import msgspec
 from msgspec import Raw
 
 from ...daemon.settings import UsageError
 from ...errors.type_building import decoder_for
+from .param_schemas import ParamSchemas
+
+STDIN_PATH: Final = "-"
+FILE_MARK: Final = "@"
+"""A value that begins so is the path of a file that holds it."""
+
+MAX_READ_BYTES: Final = 64 * 1024 * 1024
+"""How much is read of a file or of stdin. A server takes 10 MiB in a message, unless it is told otherwise."""
 
 
-def parse_params(words: Sequence[str], text: str | None = None) -> Raw | dict[str, object] | None:
-    """Return the params that the words, or one JSON text, stand for; None if there are none. Raises `UsageError`."""
+class Params(msgspec.Struct, frozen=True):
+    """The params of a call, and what was written for those that are JSON but no string: their operation may want the text."""
+
+    value: Raw | dict[str, object] | None
+    texts: Mapping[str, str] = {}
+
+    def as_text(self, schemas: ParamSchemas) -> "Params | None":
+        """The same with the texts for the params that want them; None where none does."""
+        if not isinstance(self.value, dict):
+            return None
+        wanted = {
+            name: text for name, text in self.texts.items() if schemas.wants_text(name, _bytes_of(self.value[name]))
+        }
+        return Params({**self.value, **wanted}) if wanted else None
+
+
+def parse_params(words: Sequence[str], text: str | None = None) -> Params:
+    """Return the params that the words, or one JSON text, stand for. Reads the files that they name. Raises `UsageError`."""
     if text is not None and words:
         raise UsageError("params either with --json or as arguments, not both")
+    if text == STDIN_PATH:
+        text = _read_text(STDIN_PATH, "--json")
     if text is None and len(words) == 1 and words[0].lstrip()[:1] in ("{", "["):
         text = words[0]
     if text is None:
-        return _parse_named(words) or None
+        return _parse_named(words)
     params = _parse_json(text)
     if params is None or bytes(params)[:1] not in (b"{", b"["):
         raise UsageError("params must be a JSON object or array")
-    return params
+    return Params(params)
 
 
-def _parse_named(words: Sequence[str]) -> dict[str, object]:
+def reads_stdin(words: Sequence[str], text: str | None) -> bool:
+    """Whether the params come from stdin, so that nothing else may."""
+    return text == STDIN_PATH or any(word.partition("=")[2] == FILE_MARK + STDIN_PATH for word in words)
+
+
+def _parse_named(words: Sequence[str]) -> Params:
     params: dict[str, object] = {}
+    texts: dict[str, str] = {}
     for word in words:
         name, equals, value = require_utf8(word).partition("=")
         if not equals or not name:
             raise UsageError(f"{word}: neither NAME=VALUE nor the only argument, a JSON object or array")
         if name in params:
             raise UsageError(f"{name}: given twice")
-        params[name] = value if (parsed := _parse_json(value)) is None else parsed
-    return params
+        if value.startswith(FILE_MARK):
+            params[name] = _read_text(value.removeprefix(FILE_MARK), name)
+            continue
+        parsed = _parse_json(value)
+        params[name] = value if parsed is None else parsed
+        if parsed is not None and bytes(parsed)[:1] != b'"':
+            texts[name] = value
+    return Params(params or None, texts)
+
+
+def _read_text(path: str, what: str) -> str:
+    """The text of a file, or of stdin. `what` names the param or the flag in errors."""
+    try:
+        if path == STDIN_PATH:
+            content = b"" if sys.stdin is None else _read_bounded(sys.stdin.buffer, what)
+        else:
+            with open(path, "rb") as file:
+                content = _read_bounded(file, what)
+        return content.decode()
+    except UnicodeDecodeError as exc:
+        raise UsageError(f"{what}: {path}: not UTF-8 text") from exc
+    except FileNotFoundError as exc:
+        hint = f"""; a text that begins with @ is written as JSON: {what}='"{FILE_MARK}{path}"'"""
+        raise UsageError(f"{what}: there is no file {path}{hint}") from exc
+    except OSError as exc:
+        raise UsageError(f"{what}: {path}: {os.strerror(exc.errno or 0)}") from exc
+    except ValueError as exc:
+        raise UsageError(f"{what}: not a possible path") from exc
+
+
+def _read_bounded(file: BinaryIO, what: str) -> bytes:
+    content = file.read(MAX_READ_BYTES + 1)
+    if len(content) > MAX_READ_BYTES:
+        raise UsageError(f"{what}: more than {MAX_READ_BYTES} bytes")
+    return content
 
 
 def _parse_json(text: str) -> Raw | None:
@@ -42,6 +110,10 @@ def _parse_json(text: str) -> Raw | None:
         return Raw(msgspec.json.format(text.encode(), indent=-1))
     except (msgspec.DecodeError, RecursionError):
         return None
+
+
+def _bytes_of(value: Any) -> bytes:  # Any: a param that is no text is a `Raw`
+    return bytes(value)
 
 
 def require_utf8(text: str) -> str:

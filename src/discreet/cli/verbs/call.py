@@ -9,10 +9,11 @@ from ...client.peer import DEFAULT_TIMEOUT
 from ...daemon.settings import UsageError
 from ..argument_types import count, timeout
 from ..call.credentials import add_credential_flags, read_service_params
-from ..call.params import parse_params, require_utf8
-from ..call.remote_call import RemoteCall, execute
+from ..call.params import STDIN_PATH, Params, parse_params, reads_stdin, require_utf8
+from ..call.progress_line import is_terminal
+from ..call.remote_call import Progress, RemoteCall, execute
 from ..output import require_stdout
-from ..server_command import SERVE, SOURCE_FLAGS, add_source_flags, source_flags, split_command
+from ..server_command import SERVE, add_source_flags, refuse_serve_flags, source_flags, split_command
 from ..signals import Interrupted, run_until_signal
 
 
@@ -24,19 +25,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         nargs="*",
         default=[],  # or argparse would call them required
-        help="params; a value that parses as JSON is sent as such, any other as a string. Or all params as one JSON text",
+        help="params; a value that parses as JSON is sent as such, unless the operation takes a string; any other as a string;"
+        " @FILE is the text of a file, @- of stdin. Or all params as one JSON text",
     )
     add_call_flags(parser)
 
 
 def add_call_flags(parser: argparse.ArgumentParser) -> None:
     """Every flag of the verb. Completion parses a command line with these alone, since its words may be unfinished."""
-    parser.add_argument("--json", metavar="JSON", help="all params as one JSON object or array")
+    parser.add_argument("--json", metavar="JSON", help="all params as one JSON object or array; - for stdin")
     parser.add_argument("--stream", action="store_true", help="subscribe, and print each event on a line of its own")
     parser.add_argument(
         "--progress",
-        action="store_true",
-        help="ask for progress, and print each message of it on stderr, one JSON a line",
+        action=argparse.BooleanOptionalAction,
+        help="ask for progress, and print each message of it on stderr, one JSON a line (default: on a terminal, as one line"
+        " that is gone at the end)",
     )
     parser.add_argument(
         "--timeout",
@@ -107,9 +110,9 @@ def remote_call_of(args: argparse.Namespace) -> RemoteCall:
     """Return the call that the parsed command line describes. Raises `UsageError`."""
     if args.stream and args.retry:
         raise UsageError("--retry is for calls; a stream is not resumed")
+    if args.token_file == STDIN_PATH and reads_stdin(args.params, args.json):
+        raise UsageError("--token-file: stdin holds either the token or the params, not both")
     params = parse_params(args.params, args.json)
-    if args.progress:
-        _check_progress(args, params)
     return RemoteCall(
         command=server_command(args),
         is_discreet=args.server is None,
@@ -118,7 +121,7 @@ def remote_call_of(args: argparse.Namespace) -> RemoteCall:
         service_params=read_service_params(args),
         method=require_utf8(args.method),
         params=params,
-        progress=args.progress,
+        progress=_progress(args, params),
         stream=args.stream,
         timeout=getattr(args, "timeout", None if args.stream else DEFAULT_TIMEOUT),
         handshake_timeout=getattr(args, "timeout", DEFAULT_TIMEOUT),
@@ -127,13 +130,27 @@ def remote_call_of(args: argparse.Namespace) -> RemoteCall:
     )
 
 
-def _check_progress(args: argparse.Namespace, params: object) -> None:
+def _progress(args: argparse.Namespace, params: Params) -> Progress | None:
+    """How progress is shown. Nobody has asked for the line on a terminal: it is left out where it may do harm."""
+    if args.progress is None:
+        takes_tokens = args.server is None or args.dialect == "mcp"
+        shown = takes_tokens and not args.stream and is_terminal() and _has_place_for_token(args, params)
+        return "status" if shown else None
+    if not args.progress:
+        return None
     if args.stream:
         raise UsageError("--progress is for calls; a stream tells by its events")
+    if not _has_place_for_token(args, params):
+        raise UsageError("--progress needs params by name, with _meta an object: its token has no other place")
+    return "lines"
+
+
+def _has_place_for_token(args: argparse.Namespace, params: Params) -> bool:
     try:
-        with_token(params, 0, DIALECTS[args.dialect])
-    except TypeError as exc:
-        raise UsageError("--progress needs params by name, with _meta an object: its token has no other place") from exc
+        with_token(params.value, 0, DIALECTS[args.dialect])
+    except TypeError:
+        return False
+    return True
 
 
 def server_command(args: argparse.Namespace) -> list[str]:
@@ -142,11 +159,7 @@ def server_command(args: argparse.Namespace) -> list[str]:
         framing = args.framing or DIALECTS[args.dialect].framing
         spoken = [f"--dialect={args.dialect}", f"--framing={framing}"]  # whatever the app declares
         return [*SERVE, *source_flags(args), *spoken, *_log_level(args), *_serve_flags(args)]
-    if source_flags(args) or _serve_flags(args) or args.log_level:
-        raise UsageError(
-            f"{SOURCE_FLAGS}, --log-level, --root, --allow-write and --scope are for discreet serve;"
-            " put what your server needs into --server"
-        )
+    refuse_serve_flags([*source_flags(args), *_serve_flags(args), *([] if args.log_level is None else ["--log-level"])])
     return split_command(args.server)
 
 

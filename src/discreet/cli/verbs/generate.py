@@ -8,7 +8,7 @@ from ...client import ClientError
 from ...client.peer import DEFAULT_TIMEOUT
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.schemas.documents import OperationSchema
-from ...daemon.settings import Settings, UsageError, resolve_here
+from ...daemon.settings import Settings, resolve_here
 from ...daemon.settings.flags import file_from_flags
 from ...daemon.settings.option import RawValue
 from ...generate import SchemaError, python_client, typescript_client
@@ -16,7 +16,7 @@ from ..argument_types import timeout
 from ..call.credentials import add_credential_flags, read_service_params
 from ..operation_sources import operations_of_apps, operations_of_server
 from ..output import require_stdout, with_warning, write_file, write_stderr, write_stdout
-from ..server_command import SOURCE_FLAGS, add_source_flags, source_flags, split_command
+from ..server_command import add_source_flags, refuse_serve_flags, source_flags, split_command
 from ..signals import Interrupted, run_until_signal
 
 LANGUAGES: Final[dict[str, Callable[[Iterable[OperationSchema]], str]]] = {
@@ -80,8 +80,7 @@ def _settings(args: argparse.Namespace) -> Settings:
 
 
 def _ask_server(args: argparse.Namespace) -> list[OperationSchema]:
-    if source_flags(args):
-        raise UsageError(f"{SOURCE_FLAGS} are for discreet serve; put what your server needs into --server")
+    refuse_serve_flags(source_flags(args))
     command, service_params = split_command(args.server), read_service_params(args)
 
     async def ask() -> list[OperationSchema]:

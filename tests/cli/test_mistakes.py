@@ -1,0 +1,179 @@
+"""What people get wrong at a shell, and the one line that each of them reads. A row is a mistake; add the next one here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from discreet.cli.main import main
+from support.frames import f
+from support.programs import DISCREET, finished
+
+FILES: Final = {
+    "shop.py": """
+from discreet import Service
+
+shop = Service("shop")
+stock = Service("stock")
+number = 5
+
+@shop.query
+def price(article: str) -> int:
+    "Tell the price."
+    return 1
+""",
+    "no_code.py": """
+from discreet import OperationError
+
+
+class Broke(OperationError):
+    "It broke."
+""",
+    "no_annotation.py": """
+from discreet import Service
+
+shop = Service("shop")
+
+
+@shop.query
+def price(article):
+    return 1
+""",
+    "in_library.py": "import fractions\n\nfractions.Fraction('x')\n",
+    "no_module.py": "import not_there_at_all\n",
+    "no_syntax.py": "x = = 1\n",
+    "empty.py": "",
+    "server.toml": "[server]\nordered = true\n",
+    "text.toml": 'apps = "./shop.py:shop"\n',
+    "typo.toml": "max-concurency = 5\n",
+    "broken.toml": "apps = [\n",
+}
+
+MISTAKES: Final[dict[str, tuple[str, str]]] = {
+    "a name that is not there": (
+        "schema ./shop.py:sop",
+        "'./shop.py:sop': there is no sop; the module has shop, stock",
+    ),
+    "a name that is no service": (
+        "schema ./shop.py:number",
+        "'./shop.py:number': neither a Service nor an Agent but of type int; the module has shop, stock",
+    ),
+    "a module without a service": (
+        "schema ./empty.py:shop",
+        "'./empty.py:shop': there is no shop; the module has no Service",
+    ),
+    "a file without its folder": (
+        "schema shop.py:shop",
+        "'shop.py:shop': no installed module shop.py; to run ./shop.py write ./shop.py:shop",
+    ),
+    "a file as a module": (
+        "schema shop:shop",
+        "'shop:shop': no installed module shop; to run ./shop.py write ./shop.py:shop",
+    ),
+    "a file that is not there, without its folder": (
+        "schema gone.py:shop",
+        "'gone.py:shop': no installed module gone.py; a file is named by its path: ./gone.py:shop",
+    ),
+    "a file that is not there": ("schema ./gone.py:shop", "'./gone.py:shop': there is no such file"),
+    "a file without a name": ("shop.py", "shop.py: an app is a name in a file: ./shop.py:name"),
+    "an error without a code": (
+        "schema ./no_code.py:shop",
+        "'./no_code.py:shop': its import failed (TypeError: Broke: an operation error needs code=\"…\" at no_code.py:5)",
+    ),
+    "a param without a type": (
+        "schema ./no_annotation.py:shop",
+        (
+            "'./no_annotation.py:shop': operation shop/price: price: parameter 'article' has no annotation;"
+            " annotate it with the type of the param (no_annotation.py:7)"
+        ),
+    ),
+    "a failure in what the app calls": (
+        "schema ./in_library.py:shop",
+        "'./in_library.py:shop': its import failed (ValueError: Invalid literal for Fraction: 'x' at in_library.py:3)",
+    ),
+    "a module that is not installed": (
+        "schema ./no_module.py:shop",
+        "'./no_module.py:shop': its import failed (no module named not_there_at_all)",
+    ),
+    "no Python": (
+        "schema ./no_syntax.py:shop",
+        "'./no_syntax.py:shop': its import failed (SyntaxError: invalid syntax (no_syntax.py, line 1))",
+    ),
+    "another table's name": ("--config server.toml", "server.toml: server: unknown key; nearest: serve"),
+    "a text for an array": (
+        "--config text.toml",
+        'text.toml: apps: expected an array of pkg.module:name or ./file.py:name: apps = ["./shop.py:shop"]',
+    ),
+    "a key misspelt": ("--config typo.toml", "typo.toml: max-concurency: unknown key; nearest: max-concurrency"),
+    "no TOML": ("--config broken.toml", "broken.toml: not valid TOML, at its end"),
+    "a settings file that is not there": ("--config gone.toml", "--config: there is no file gone.toml"),
+    "a verb misspelt": (
+        "docter",
+        "docter: neither a command nor an app (pkg.module:name or ./file.py:name); nearest: doctor",
+    ),
+    "a flag misspelt": ("serve --alow-write", "--alow-write: unknown flag; nearest: --allow-write"),
+    "a value that is none": (
+        "serve --max-concurrency 0",
+        "--max-concurrency: expected a whole number from 1 to 100000",
+    ),
+    "no method": ("call", "the following arguments are required: METHOD"),
+    "a param without a value": (
+        "call fs/read README.md",
+        "README.md: neither NAME=VALUE nor the only argument, a JSON object or array",
+    ),
+    "a param twice": ("call fs/read path=a path=b", "path: given twice"),
+    "params that are no object": ("call fs/read --json 5", "params must be a JSON object or array"),
+    "a value from a file that is not there": (
+        "call fs/write content=@gone.txt",
+        "content: there is no file gone.txt; a text that begins with @ is written as JSON: content='\"@gone.txt\"'",
+    ),
+    "a flag of serve for another server": (
+        "call m --server x --root .",
+        "--root is for discreet serve; put what your server needs into --server",
+    ),
+    "a token that is not there": ("call m --token-env GONE", "--token-env: GONE: there is no such variable"),
+    "progress of a stream": ("call m --stream --progress", "--progress is for calls; a stream tells by its events"),
+}
+"""The command line, in the folder of `FILES`, and the line."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The working directory, with all `FILES`; what a test imports from it is forgotten."""
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("DISCREET_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    modules = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - modules:
+        if getattr(sys.modules[name], "__file__", None) in {str(tmp_path / file) for file in FILES}:
+            del sys.modules[name]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_line_and_status_2(mistake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words, line = MISTAKES[mistake]
+    assert main(words.split()) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", f"discreet: {line}\n")
+
+
+def test_what_no_daemon_can_read_is_logged_with_what_was_meant(folder: Path) -> None:
+    line = '{"jsonrpc":"2.0","id":1,"method":"version"}\n'
+    unversioned = f(b'{"id":2,"method":"version"}').decode()
+    done = finished([*DISCREET, "serve"], folder, stdin=line + unversioned)
+    dropped, failed = done.stderr.splitlines()
+    assert "reason=missing-content-length" in dropped
+    assert "--framing newline" in dropped
+    assert "member=jsonrpc" in failed
+    assert 'jsonrpc must be \\"2.0\\"' in done.stdout
