@@ -27,7 +27,7 @@ ADDRESS_SPACE: Final = 1024**3
 READ_BYTES: Final = 1_000_000
 """How much of the verb's stdout is read before it is closed."""
 
-SERVER_SECONDS: Final = 2
+SERVER_SECONDS: Final = 1
 """After which a server ends that does not end with its input: otherwise each would take as long as its end is waited for."""
 
 MAX_LINES: Final = 15

@@ -52,6 +52,7 @@ COMMANDS: Final = {
     "generate": ["generate", "python", f"--app={APP_NAME}"],
     "generate from a server": ["generate", "python", "--server", shlex.join([*DISCREET, "serve", APP_NAME])],
     "record": ["record", "-o", "new.jsonl", "--framing=newline", "--", *DISCREET, "serve", "--framing=newline"],
+    "show": ["show", "recording.jsonl"],
     "replay": ["replay", "recording.jsonl", "--", *DISCREET, "serve", APP_NAME],
     "completion": ["completion", "bash"],
     "--version": ["--version"],
@@ -59,7 +60,7 @@ COMMANDS: Final = {
 }
 
 ALL = tuple(COMMANDS)
-LOST = frozenset({"schema", "card", "generate", "generate from a server", "call", "replay", "completion"})
+LOST = frozenset({"schema", "card", "generate", "generate from a server", "call", "show", "replay", "completion"})
 """Without stdout these would do their work for nothing."""
 
 ODD: Final[dict[str, tuple[str, Callable[[str], set[int]]]]] = {
@@ -78,10 +79,8 @@ ODD: Final[dict[str, tuple[str, Callable[[str], set[int]]]]] = {
 }
 """What a shell does with the descriptors, and the statuses that a verb may then end with."""
 
-FEW: Final = frozenset(
-    {"stdout is closed", "all are closed", "stdout is full", "stderr is full", "stdout has no reader"}
-)
-SLOW: Final = frozenset({"demo", "doctor", "generate from a server", "record", "replay"})
+FEW: Final = frozenset({"all are closed", "stdout is full", "stdout has no reader"})
+SLOW: Final = frozenset({"call", "completion", "demo", "doctor", "generate from a server", "record", "replay"})
 """These verbs start several processes, so only a few of the cases are tried."""
 
 OPEN_STATUS: Final = ("record",)

@@ -314,6 +314,7 @@ def held() -> int:
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # what is kept is kept on either loop
 async def test_ten_thousand_rounds_leave_no_growth(serving: Serving) -> None:
     async with serving(Hosted().service) as wire:
         await rounds(wire, 1000, 0)

@@ -89,13 +89,13 @@ def test_the_first_byte_that_no_block_holds_is_the_fault(data: bytes, seen: int)
     assert block.seen == seen
 
 
-@pytest.mark.parametrize("octet", range(256))
-def test_each_byte_is_judged_by_the_grammar_of_names_and_values(octet: int) -> None:
-    char = bytes([octet])
-    in_name = char.isalnum() or char in {each.encode() for each in "!#$%&'*+-.^_`|~"}
-    in_value = octet in {0x09, 0x20} or 0x21 <= octet <= 0x7E or octet >= 0x80
-    assert (HeaderBlock(LIMIT).read(char, 0) is None) == (in_name or char == b"\r")
-    assert (HeaderBlock(LIMIT).read(b"X: " + char, 0) is None) == (in_value or char == b"\r")
+def test_each_byte_is_judged_by_the_grammar_of_names_and_values() -> None:
+    for octet in range(256):
+        char = bytes([octet])
+        in_name = char.isalnum() or char in {each.encode() for each in "!#$%&'*+-.^_`|~"}
+        in_value = octet in {0x09, 0x20} or 0x21 <= octet <= 0x7E or octet >= 0x80
+        assert (HeaderBlock(LIMIT).read(char, 0) is None) == (in_name or char == b"\r"), octet
+        assert (HeaderBlock(LIMIT).read(b"X: " + char, 0) is None) == (in_value or char == b"\r"), octet
 
 
 def test_a_block_may_start_anywhere_in_a_chunk_and_ends_after_its_blank_line() -> None:

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 PLACES = {
     "discreet": ROOT / "src" / "discreet",
@@ -76,9 +74,9 @@ def sources() -> list[Path]:
     return [path for path in found if "generated" not in path.parts]
 
 
-@pytest.mark.parametrize("path", MODULES.values(), ids=MODULES)
-def test_a_module_says_what_it_is_for(path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_bytes()))
+def test_every_module_says_what_it_is_for() -> None:
+    silent = [name for name, path in MODULES.items() if not ast.get_docstring(ast.parse(path.read_bytes()))]
+    assert silent == []
 
 
 def test_no_file_is_too_long() -> None:
