@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 
     from ....errors.failures import Failure
     from ...agents.requests import Caller
+    from ...agents.service.call_pipeline import CallPipeline
     from ...agents.service.request_handler import RequestHandler
+    from ...agents.versions.version import ProtocolVersion
     from ...rpc.dialect import Dialect
     from ..client_connection import ClientConnection
 
@@ -262,16 +264,18 @@ class AcpSession:
     def _call(
         self, ctx: Context, task_id: str | None = None
     ) -> AbstractAsyncContextManager[tuple[RequestHandler, Caller]]:
+        pipeline, version = self._service()
+        return pipeline.call(ctx, version, task_id=task_id)
+
+    def _service(self) -> tuple[CallPipeline, ProtocolVersion]:
         from ...agents.versions.v10 import V10  # late: the agent's service loads with the first call
 
-        return self._connection.host.agent.pipeline.call(ctx, V10, task_id=task_id)
+        return self._connection.host.agent.pipeline, V10
 
     async def _load_service(self) -> None:
         """Load the agent's service after the answer, while the user writes: it would hold up the first prompt."""
-        from ...agents.versions import v10  # noqa: F401 - late, as above
-
         with suppress(Exception):  # what goes wrong, the first prompt is told
-            _ = self._connection.host.agent.pipeline
+            self._service()
 
 
 async def _waiting(handler: RequestHandler, caller: Caller, task_id: str | None) -> str | None:
