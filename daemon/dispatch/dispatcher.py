@@ -59,8 +59,9 @@ class Dispatcher:
         cancels = call.method in self._dialect.cancellations
         if cancels and call.id is None:
             return self._cancel(call)
-        if not self._pass(call):
-            return None
+        verdict = self._dialect.receive(call)
+        if verdict is not None:
+            return None if isinstance(verdict, Ignored) else self._responder.fail(call, verdict)
         if cancels:  # normally a notification; sent as a request, it is answered like one
             self._cancel(call)
             return self._responder.result(call, b"null")
@@ -103,13 +104,6 @@ class Dispatcher:
             self._responder.result(call, outcome)
         else:
             self._responder.fail(call, outcome)
-
-    def _pass(self, call: Call) -> bool:
-        """Whether the dialect lets the call pass; what it refuses is answered here."""
-        verdict = self._dialect.receive(call)
-        if verdict is not None and not isinstance(verdict, Ignored):
-            self._responder.fail(call, verdict)
-        return verdict is None
 
     def _cancel(self, call: Call) -> None:
         """Unknown ids and params of any other shape are ignored."""
