@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from msgspec.structs import replace
 
@@ -21,6 +21,9 @@ from .lifecycle import EXIT_FAILED, Event, Lifecycle, State
 from .logs import log
 from .process.liveness import ProcessWatches
 from .process.reexec import NEW_CONNECTION, ConnectionState
+
+if TYPE_CHECKING:
+    from .operations.context import ContextHost
 
 FLUSH_SECONDS: Final = 0.5
 """How much of the drain window is kept for sending the last replies and flushing the logs."""
@@ -46,9 +49,39 @@ def log_output_failure(cause: BaseException | None) -> None:
         log.error("stdout.failed", error=name)
 
 
+class Listener(Protocol):
+    """Another way in, beside the connection over `transport`. Used on the loop."""
+
+    def report_to(self, on_progress: Callable[[], None]) -> None:
+        """Have `on_progress()` called when a request has ended."""
+        ...
+
+    @property
+    def context_host(self) -> ContextHost:
+        """For what runs for no client of its own."""
+        ...
+
+    @property
+    def settled(self) -> bool:
+        """True when every request is answered."""
+        ...
+
+    async def run(self) -> None:
+        """Serve, until cancelled."""
+        ...
+
+    def refuse_more(self) -> None:
+        """From now on whatever comes is answered with UNAVAILABLE. What was accepted goes on."""
+        ...
+
+    async def finish(self, seconds: float) -> None:
+        """Send what is left, for at most so long."""
+        ...
+
+
 @final
 class Daemon:
-    """Serves `host` over `transport` until there is a reason to end.
+    """Serves `host` over `transport`, and through `listener` where there is one, until there is a reason to end.
 
     `begin()` answers what has arrived already as far as that needs no event loop; `run()` does the rest and returns
     the exit status. `ask_to_end()` may be called from signal handlers and threads. `on_ending()` is called on
@@ -66,6 +99,7 @@ class Daemon:
         state: ConnectionState = NEW_CONNECTION,
         on_ending: Callable[[], None] = lambda: None,
         on_swap: Callable[[ConnectionState], None] = lambda _: None,
+        listener: Listener | None = None,
     ) -> None:
         self.host: Final = host
         self.lifecycle: Final = Lifecycle(self._on_state)
@@ -74,6 +108,10 @@ class Daemon:
         self._on_swap = on_swap
         self._asked: Event | None = None
         self._beside: list[Callable[[], Coroutine[Any, Any, None]]] = []
+        self._listener = listener
+        if listener is not None:
+            listener.report_to(self.on_progress)
+            self._beside.append(listener.run)
         self._reading: anyio.CancelScope | None = None
         self._changed: anyio.Event | None = None
         self.connection: Final = Connection(host, transport, self, state)
@@ -98,7 +136,8 @@ class Daemon:
         """Serve until the end; the exit status. Call `begin` before. Raises `AppError` where a lifespan fails at the start."""
         self._changed = anyio.Event()
         async with anyio.create_task_group() as tasks:
-            self.host.start(tasks, self.connection.context_host, on_wakeup=self._on_wakeup)
+            ours = self.connection if self._listener is None else self._listener
+            self.host.start(tasks, ours.context_host, on_wakeup=self._on_wakeup)
             self.watches.start(tasks)
             for work in self._beside:
                 tasks.start_soon(work)
@@ -113,6 +152,8 @@ class Daemon:
                 serving.cancel_scope.cancel()
             if not await self.connection.send_last(self._flush_seconds):
                 self.lifecycle.status = EXIT_FAILED
+            if self._listener is not None:
+                await self._listener.finish(self._flush_seconds)
             await self._leave_lifespans()
             tasks.cancel_scope.cancel()
         self.host.close()
@@ -182,7 +223,7 @@ class Daemon:
 
     @property
     def _settled(self) -> bool:
-        return self.host.idle and self.connection.settled
+        return self.host.idle and self.connection.settled and (self._listener is None or self._listener.settled)
 
     def _abandon(self) -> None:
         scheduler = self.host.scheduler
@@ -225,6 +266,8 @@ class Daemon:
         log.info(f"daemon.{state}", reason=self.lifecycle.reason)
         if self.lifecycle.draining:
             self.connection.refuse_more()
+            if self._listener is not None:
+                self._listener.refuse_more()
             self._on_ending()
         if state == "swapping":
             self.connection.hand_over()

@@ -15,12 +15,13 @@ from ..errors.redaction import load_environment
 from ..framing import stdio_guard
 from ..framing.stray_output import StrayOutputReader
 from ..framing.transports.descriptors import StdoutClosed
+from ..framing.transports.interface import ByteTransport
 from ..framing.transports.stdio import StdioTransport
 from ..lazy import anyio
 from ..version import __version__
 from .apps import AppError, Hosted, hosted_of
 from .credentials import access_of, credentials_of
-from .daemon import Daemon, log_output_failure, reader_has_gone
+from .daemon import Daemon, Listener, log_output_failure, reader_has_gone
 from .host import Host
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import (
@@ -150,6 +151,7 @@ class _Process:
         self._streams = streams
         self._daemon: Daemon | None = None
         self._transport: StdioTransport | None = None
+        self._nobody: ByteTransport | None = None  # the other end, where stdin and stdout are not served
         self._loading = False  # true while the event loop is loaded
         self._report: Callable[[], None] = lambda: log.always("daemon.report", state="loading")
         self.serving = False  # true from when the event loop runs: before, a failure is one of the start
@@ -185,13 +187,14 @@ class _Process:
                 return self._run(host)
 
     def _run(self, host: Host) -> int:
-        self._transport = transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
+        listener = self._listener(host)
         self._daemon = daemon = Daemon(
             host,
-            transport,
+            self._open_transport(),
             state=NEW_CONNECTION if self._handed is None else self._handed.connection,
             on_ending=self._on_ending,
             on_swap=self._become,
+            listener=listener,
         )
         self._reload_with(daemon)
         self._announce(host)
@@ -207,6 +210,26 @@ class _Process:
             return daemon.lifecycle.status
         self._watch_processes(daemon)
         return self._serve(daemon)
+
+    def _open_transport(self) -> ByteTransport:
+        """stdin and stdout, or nothing that anybody could read or write."""
+        if self._settings.no_stdio:
+            from ..framing.transports.memory import memory_pair  # late: for servers that speak HTTP alone
+
+            transport, self._nobody = memory_pair()
+            return transport
+        self._transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
+        return self._transport
+
+    def _listener(self, host: Host) -> Listener | None:
+        """What listens for HTTP clients. Raises `AppError`."""
+        if self._settings.http is None:
+            if self._settings.no_stdio:
+                raise AppError("--no-stdio leaves no way in; add --http HOST:PORT")
+            return None
+        from .http.available import load_listener  # late: an extra
+
+        return load_listener()(host, self._settings)
 
     def _announce(self, host: Host) -> None:
         """Say that the daemon has started, now that nothing can be wrong with its apps: else there is one line, why not."""

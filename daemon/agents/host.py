@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..memory import MemoryBudget
     from ..operations.context import ContextHost
     from .agent import Agent
+    from .card.model import AgentCard, ApiKey
     from .service.call_pipeline import CallPipeline
     from .service.composition import Composed
     from .skills import SkillCall
@@ -104,6 +105,18 @@ class AgentHost:
     def pipeline(self) -> CallPipeline:
         """What every call of the agent passes."""
         return self._compose().pipeline
+
+    @property
+    def api_keys(self) -> tuple[ApiKey, ...]:
+        """Where callers may put an API key, as the agent's card declares."""
+        if self._agent is None:
+            return ()
+        schemes = self._agent.card.security_schemes.values()
+        return tuple(key for each in schemes if (key := each.api_key_security_scheme) is not None)
+
+    def public_card(self, url: str) -> AgentCard:
+        """The public card, for clients that reach the daemon under this URL."""
+        return self._compose().cards.public(url)
 
     def _methods(self) -> Iterable[OperationSpec]:
         return self._compose().methods

@@ -138,7 +138,7 @@ class EventQueue:
     def full(self) -> bool:
         return len(self._queue) >= MAX_QUEUED_EVENTS
 
-    def put(self, value: bytes) -> None:
+    def put(self, value: bytes, number: int | None = None) -> None:
         self.events += 1
         self._queue.append(value)
         self._notify()

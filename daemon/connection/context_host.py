@@ -43,6 +43,8 @@ class _Together:
 class ClientContextHost:
     """The `ContextHost` of one client."""
 
+    url = ""
+
     def __init__(self, host: Host, notices: Notices, client_requests: ClientRequests, session: Session) -> None:
         self._host = host
         self._notices = notices

@@ -47,7 +47,7 @@ class Stream:
         undelivered = self._undelivered
         return undelivered >= MAX_UNDELIVERED or (undelivered > 0 and self._streams.memory.congested)
 
-    def put(self, value: bytes) -> None:
+    def put(self, value: bytes, number: int | None = None) -> None:
         """Queue the next event; `value` is a JSON text. Dropped after `discard`: no event follows the answer.
 
         Raises `FailureError(Overloaded)` where the memory budget has no room for it.

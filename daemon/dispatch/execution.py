@@ -20,7 +20,7 @@ from ...lazy import anyio
 from ..logs import log
 from ..memory import MemoryBudget, reserve, values_size
 from ..operations.context import CallFailed, keep_progress_token
-from ..operations.spec import ClientGroup, WrongResult
+from ..operations.spec import ClientGroup, Numbered, WrongResult
 from .request import Outcome
 from .task_pool import HandlerLoop, in_context
 
@@ -127,7 +127,10 @@ async def _send_events(
     variables = copy_context()
     try:
         while (value := await in_context(anext(generator, _END), variables, loop, spec.name)) is not _END:
-            stream.put(spec.encode_output(value))
+            if type(value) is Numbered:
+                stream.put(spec.encode_output(value.value), value.number)
+            else:
+                stream.put(spec.encode_output(value))
             if stream.full or stream.discarded:  # also the moment to let others run, for a producer that never waits
                 loop.flush()
                 await anyio.lowlevel.checkpoint()

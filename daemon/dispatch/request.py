@@ -37,8 +37,8 @@ class EventSink(Protocol):
     @property
     def full(self) -> bool: ...
 
-    def put(self, value: bytes) -> None:
-        """Take the next event; `value` is a JSON text."""
+    def put(self, value: bytes, number: int | None = None) -> None:
+        """Take the next event; `value` is a JSON text. `number` is its own in the log that it comes from."""
         ...
 
     async def wait_for_room(self) -> None:

@@ -69,7 +69,7 @@ class Access:
     """Checks calls against rules. Without a provider, `parent` is the caller."""
 
     def __init__(self, parent: Identity, provider: IdentityProvider | None = None) -> None:
-        self._parent = parent
+        self.parent: Final = parent
         self.provider: Final = provider
         self.unrestricted: Final = provider is None and parent.scopes is None
         """Every caller may call everything: no check is needed."""
@@ -77,7 +77,7 @@ class Access:
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:
         """The sender of a request with this metadata; None where its credentials are missing or not accepted."""
         if self.provider is None:
-            return self._parent
+            return self.parent
         authorization = metadata.get("authorization")
         identity = None if authorization is None else self.provider.resolve(authorization)
         if authorization is not None and identity is not None:

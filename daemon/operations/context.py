@@ -106,6 +106,9 @@ class ContextHost(Protocol):
     @property
     def documents(self) -> Documents: ...
 
+    @property
+    def url(self) -> str: ...
+
     def notify(self, method: str, params: object) -> Sending:
         """Send a notification from any thread."""
         ...
@@ -206,6 +209,11 @@ class Context:
     def documents(self) -> Documents:
         """The documents that the editor has open, by URI, as of what was last read. Empty where clients speak no LSP."""
         return self._host.documents
+
+    @property
+    def url(self) -> str:
+        """The address under which an HTTP client has reached the daemon, for links to it; empty over stdio."""
+        return self._host.url
 
     @property
     def state(self) -> Any:

@@ -49,6 +49,13 @@ class ClientGroup(msgspec.Struct, frozen=True):
     name: str
 
 
+class Numbered(msgspec.Struct, frozen=True):
+    """An event of a subscription with the number that it has in the log it comes from, so that clients can resume there."""
+
+    value: Any
+    number: int
+
+
 class WrongResult(Exception):
     """A handler gave what its annotation or JSON does not allow. The text names types, never the value."""
 

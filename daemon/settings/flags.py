@@ -23,6 +23,9 @@ _METAVARS: Final = {
     "files": "NAME=FILE",
     "object": "APP",
     "store": "STORE",
+    "readable": "FILE",
+    "address": "ADDRESS",
+    "url": "URL",
 }
 
 

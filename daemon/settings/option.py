@@ -7,11 +7,26 @@ from typing import Any, Final, Literal, TypeAlias, assert_never, final, get_args
 import msgspec
 from msgspec import Struct
 
+from .addresses import ADDRESS_FORM, absolute_address, read_address
 from .reference import EXPECTED, absolute_reference, read_reference
 from .token_text import TOKEN_FORM, read_token
 
 OptionKind: TypeAlias = Literal[
-    "switch", "integer", "seconds", "choice", "directory", "file", "words", "tokens", "files", "apps", "object", "store"
+    "switch",
+    "integer",
+    "seconds",
+    "choice",
+    "directory",
+    "file",
+    "words",
+    "tokens",
+    "files",
+    "apps",
+    "object",
+    "store",
+    "readable",
+    "address",
+    "url",
 ]
 
 FoundFile: TypeAlias = Literal["yes", "lower", "no"]
@@ -95,34 +110,34 @@ class Option(Struct, frozen=True, kw_only=True):
         """What a value must be, as a phrase that follows "expected"."""
         bounds = f"from {self.info.minimum:.15g} to {self.info.maximum:.15g}"
         match self.kind:
-            case "switch":
-                return "true or false"
             case "integer":
                 return f"a whole number {bounds}"
             case "seconds":
                 return f"seconds {bounds}" + (f", or {self.info.none_word}" if self.info.none_word else "")
             case "choice":
                 return f"one of {', '.join(self.choices)}"
-            case "directory":
-                return "an existing directory"
-            case "file":
-                return "a file name, or - for stderr"
-            case "words":
-                return "words without blanks or commas"
-            case "tokens":
-                return TOKEN_FORM
-            case "files":
-                return "NAME=FILE"
-            case "apps" | "object":
-                return EXPECTED
-            case "store":
-                return "memory, or sqlite:PATH"
-            case _:
-                assert_never(self.kind)
+            case kind:
+                return _EXPECTED[kind]
 
     def in_range(self, number: float) -> bool:
         """Whether a number is within the setting's limits; false for NaN."""
         return self.info.minimum <= number <= self.info.maximum
+
+
+_EXPECTED: Final[dict[OptionKind, str]] = {
+    "switch": "true or false",
+    "directory": "an existing directory",
+    "file": "a file name, or - for stderr",
+    "words": "words without blanks or commas",
+    "tokens": TOKEN_FORM,
+    "files": "NAME=FILE",
+    "apps": EXPECTED,
+    "object": EXPECTED,
+    "store": "memory, or sqlite:PATH",
+    "readable": "an existing file",
+    "address": ADDRESS_FORM,
+    "url": "an address that begins with http:// or https://",
+}
 
 
 class RawValue(Struct, frozen=True):
@@ -187,6 +202,12 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:  # n
             return value
         case "store", str() if value.startswith(SQLITE) and value != SQLITE:
             return SQLITE + absolute(value.removeprefix(SQLITE), directory)
+        case "readable", str() if value and os.path.isfile(absolute(value, directory)):
+            return absolute(value, directory)
+        case "address", str() if read_address(value) is not None:
+            return absolute_address(value, directory)
+        case "url", str() if value.startswith(("http://", "https://")) and _is_word(value):
+            return value
         case ("apps", list()) if all(map(read_reference, value)):
             return tuple(absolute_reference(word, directory) for word in value)
         case _:
@@ -221,7 +242,7 @@ def _read(kind: OptionKind, text: str) -> object:
                 return text.lower()
         case "words" | "tokens" | "files" | "apps":
             return text.replace(",", " ").split()
-        case "choice" | "directory" | "file" | "object" | "store":
+        case "choice" | "directory" | "file" | "object" | "store" | "readable" | "address" | "url":
             return text
         case _:
             assert_never(kind)

@@ -10,6 +10,19 @@ from typing import Annotated, Final, Literal, TypeAlias, final
 from msgspec import Struct
 
 from ...errors.codes import DialectChoice
+from .http_options import (
+    HttpAddress,
+    HttpCert,
+    HttpHosts,
+    HttpKeepAlive,
+    HttpKey,
+    HttpMaxConnections,
+    HttpMaxRequests,
+    HttpNoStdio,
+    HttpOpen,
+    HttpOrigins,
+    HttpUrl,
+)
 from .option import MEMORY, Option, OptionInfo, option_from_field
 
 FramingSetting: TypeAlias = Literal["content-length", "newline", "auto"]
@@ -222,6 +235,17 @@ class Settings(Struct, frozen=True, kw_only=True):
             help="the time limit from the first byte of a message to its last",
         ),
     ] = 30.0
+    http: HttpAddress = None
+    no_stdio: HttpNoStdio = False
+    http_open: HttpOpen = False
+    http_url: HttpUrl = None
+    http_hosts: HttpHosts = None
+    http_origins: HttpOrigins = None
+    http_cert: HttpCert = None
+    http_key: HttpKey = None
+    http_keep_alive: HttpKeepAlive = 15.0
+    http_max_connections: HttpMaxConnections = 1024
+    http_max_requests: HttpMaxRequests = 1024
     request_timeout: Annotated[
         float | None,
         OptionInfo(

@@ -56,12 +56,33 @@ def stdio_interfaces(settings: Settings) -> tuple[AgentInterface, ...]:
     return tuple(AgentInterface(url=url, protocol_binding=BINDING, protocol_version=version) for version in VERSIONS)
 
 
+HTTP_BINDINGS: Final = (
+    ("JSONRPC", "1.0", ""),
+    ("HTTP+JSON", "1.0", ""),
+    ("JSONRPC", "0.3", ""),
+    ("HTTP+JSON", "0.3", "v1"),
+)
+"""The bindings of the HTTP gateway: name, version of A2A, and path below the gateway's URL (A2A 1.0, sections 9 and 11)."""
+
+
+def http_interfaces(url: str) -> tuple[AgentInterface, ...]:
+    """The interfaces of a gateway that is reached under this URL."""
+    base = url.rstrip("/") + "/"
+    return tuple(
+        AgentInterface(
+            url=f"{base}{path}".rstrip("/") if path else base, protocol_binding=binding, protocol_version=version
+        )
+        for binding, version, path in HTTP_BINDINGS
+    )
+
+
 @final
 class CardBuilder:
     """The cards of one daemon.
 
-    `interfaces` are the daemon's, the preferred one first. `version` is that of the agent that runs operations; an `Agent`
-    has its own. With `pushes` false no card announces push notifications.
+    `interfaces` are those over stdio, the preferred one first. A card for a `url` names those of the gateway there instead.
+    `version` is that of the agent that runs operations; an `Agent` has its own. With `pushes` false no card announces push
+    notifications.
     """
 
     def __init__(
@@ -81,40 +102,43 @@ class CardBuilder:
         self._interfaces = tuple(interfaces)
         self._pushes = pushes
 
-    def public(self) -> AgentCard:
+    def public(self, url: str = "") -> AgentCard:
         """The public card. Of operations it lists those that a caller without credentials may call."""
         if self._agent is None:
-            return _without_known_secrets(self._of_operations(self._access.identify({})))
-        return _without_known_secrets(self._of_agent(self._agent))
+            return _without_known_secrets(self._of_operations(self._access.identify({}), url))
+        return _without_known_secrets(self._of_agent(self._agent, url))
 
     @property
     def has_extended(self) -> bool:
         """Whether there is a card for callers that have authenticated."""
         return self._access.provider is not None if self._agent is None else self._agent.extended is not None
 
-    def extended(self, identity: Identity) -> AgentCard | None:
+    def extended(self, identity: Identity, url: str = "") -> AgentCard | None:
         """The card for this caller; None where there is none (−32007).
 
         Raises `TypeError` or `msgspec.ValidationError` where the agent's function returned no card, and what it raises.
         """
         if self._agent is None:
-            return _without_known_secrets(self._of_operations(identity)) if self.has_extended else None
+            return _without_known_secrets(self._of_operations(identity, url)) if self.has_extended else None
         extended = self._agent.extended
         if extended is None:
             return None
         if isinstance(extended, AgentCard):
             card = extended
         else:
-            card = validate_card(extended(replace(self._of_agent(self._agent), signatures=()), identity))
+            card = validate_card(extended(replace(self._of_agent(self._agent, url), signatures=()), identity))
         if not card.supported_interfaces:
-            card = replace(card, supported_interfaces=self._interfaces)
+            card = replace(card, supported_interfaces=self._interfaces_at(url))
         return _without_known_secrets(card)
 
-    def _of_agent(self, agent: Agent) -> AgentCard:
+    def _interfaces_at(self, url: str) -> tuple[AgentInterface, ...]:
+        return http_interfaces(url) if url else self._interfaces
+
+    def _of_agent(self, agent: Agent, url: str) -> AgentCard:
         declared = agent.card
         card = replace(
             declared,
-            supported_interfaces=self._interfaces,
+            supported_interfaces=self._interfaces_at(url),
             capabilities=replace(
                 declared.capabilities, push_notifications=self._pushes and declared.capabilities.push_notifications
             ),
@@ -124,14 +148,14 @@ class CardBuilder:
             return card
         return _secured(card, provider, optional=False)
 
-    def _of_operations(self, identity: Identity | None) -> AgentCard:
+    def _of_operations(self, identity: Identity | None, url: str) -> AgentCard:
         external = [spec for service in self._services for spec in service.operations if spec.visibility == "external"]
         provider = self._access.provider
         schemes = () if provider is None else _keys(provider)
         card = AgentCard(
             name=self._name(),
             description=self._description(),
-            supported_interfaces=self._interfaces,
+            supported_interfaces=self._interfaces_at(url),
             version=self._version,
             capabilities=Capabilities(
                 streaming=True, push_notifications=self._pushes, extended_agent_card=self.has_extended

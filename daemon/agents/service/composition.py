@@ -59,10 +59,11 @@ class AgentParts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Composed(msgspec.Struct, frozen=True):
-    """The agent's runtime, which starts with the first call; what every call passes; and the methods of A2A."""
+    """The agent's runtime, which starts with the first call; what every call passes; its cards; and the methods of A2A."""
 
     runtime: Runtime
     pipeline: CallPipeline
+    cards: CardBuilder
     methods: list[OperationSpec]
 
 
@@ -90,7 +91,7 @@ def compose(daemon: AgentServiceHost, parts: AgentParts) -> Composed:
         request_timeout=settings.request_timeout,
     )
     handlers = _handlers(pipeline, notifier, ExtendedCard(cards, authorization), agent)
-    return Composed(runtime, pipeline, [spec for handler in handlers for spec in operations(handler)])
+    return Composed(runtime, pipeline, cards, [spec for handler in handlers for spec in operations(handler)])
 
 
 def _runtime(

@@ -22,8 +22,8 @@ class ExtendedCard:
         self._cards = cards
         self._authorization = authorization
 
-    def of(self, identity: Identity | None, *, unsupported: Failure) -> AgentCard:
-        """The card for this caller.
+    def of(self, identity: Identity | None, *, url: str, unsupported: Failure) -> AgentCard:
+        """The card for this caller, who has reached the daemon under this URL; empty over stdio.
 
         Raises `FailureError`: `unsupported` where the agent announces no extended card, `AuthenticationRequired` without an
         identity, `ExtendedAgentCardNotConfigured` where there is none for this caller, `Internal` where making it failed.
@@ -32,7 +32,7 @@ class ExtendedCard:
             raise FailureError(unsupported)
         if identity is None:
             raise self._authorization.authentication_required()
-        card = attempt_now(lambda: self._cards.extended(identity))
+        card = attempt_now(lambda: self._cards.extended(identity, url))
         if isinstance(card, Raised):
             log.error("agent.failed", exc=card.exc)
             raise FailureError(Internal())

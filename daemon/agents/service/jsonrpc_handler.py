@@ -7,24 +7,44 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
-from typing import final
+from typing import Final, final
 
 import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from ....errors.exceptions import FailureError
+from ....errors.failures import InvalidParams, UnsupportedOperation
 from ...operations.context import Context
+from ...operations.spec import Numbered
 from ..card.model import AgentCard
 from ..model.content import check_json_depth, check_media_types
 from ..model.types import PushConfig, TaskState
 from ..push.notifier import PushNotifier
-from ..requests import Caller, SendRequest
+from ..requests import Caller, SendRequest, StreamItem, TaskUpdate
 from ..stores.checks import MAX_PAGE_BYTES
 from ..versions.v10 import encode_task_page, without_contents
 from ..versions.version import ListRequest, ProtocolVersion, PushConfigRequest, TaskRequest
 from .call_pipeline import CallPipeline
 from .extended_card import ExtendedCard
 from .request_handler import RequestHandler
+
+LAST_EVENT_ID: Final = "last-event-id"
+"""The service parameter with the number of the last event that a client has."""
+
+_NO_RESUMING: Final = "A message is sent once. Subscribe to its task to get the events after one."
+
+
+def _last_event_id(ctx: Context) -> int | None:
+    text = ctx.service_params.get(LAST_EVENT_ID)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER):
+        raise FailureError(InvalidParams("Last-Event-ID", "integer >= 0", "string"))
+    return int(text)
+
+
+_LONGEST_NUMBER: Final = 18
 
 
 @final
@@ -62,28 +82,34 @@ class JsonRpcHandler:
             result = await handler.send(self._checked(request), caller)
         return self.version.encode_send_result(result, history_length=request.configuration.history_length)
 
-    async def stream(self, ctx: Context, request: SendRequest) -> AsyncGenerator[Raw, None]:
+    async def stream(self, ctx: Context, request: SendRequest) -> AsyncGenerator[Raw | Numbered, None]:
         """Send a message to the agent, and get everything that happens to its task."""
+        if (
+            LAST_EVENT_ID in ctx.service_params
+        ):  # clients that repeat a request after a lost connection would send it twice
+            raise FailureError(UnsupportedOperation(version=self.version.name, reason=_NO_RESUMING))
         history_length = request.configuration.history_length
         async with (
             self._call(ctx, request.message.task_id, streaming=True) as (handler, caller),
             aclosing(handler.stream(self._checked(request), caller)) as items,
         ):
             async for item in items:
-                written = self.version.encode_stream_item(item, history_length=history_length)
+                written = self._written(item, history_length)
                 if written is not None:
                     yield written
 
     # -- tasks -------------------------------------------------------------------------------------------------
 
-    async def subscribe(self, ctx: Context, request: TaskRequest) -> AsyncGenerator[Raw, None]:
-        """Get a task, and everything that happens to it from then on."""
+    async def subscribe(self, ctx: Context, request: TaskRequest) -> AsyncGenerator[Raw | Numbered, None]:
+        """Get a task, and everything that happens to it from then on; or, after the event whose number the service parameter
+        `last-event-id` holds, everything that has happened since."""
+        after = _last_event_id(ctx)
         async with (
             self._call(ctx, request.task_id, streaming=True) as (handler, caller),
-            aclosing(handler.subscribe(request.task_id, caller, until=self._subscribe_until)) as items,
+            aclosing(handler.subscribe(request.task_id, caller, until=self._subscribe_until, after=after)) as items,
         ):
             async for item in items:
-                written = self.version.encode_stream_item(item)
+                written = self._written(item)
                 if written is not None:
                     yield written
 
@@ -145,7 +171,7 @@ class JsonRpcHandler:
     async def extended_card(self, ctx: Context) -> Raw:
         """Get the agent's card for authenticated callers."""
         async with self._call(ctx):
-            card = self._extended_card.of(ctx.identity, unsupported=self.version.no_extended_card)
+            card = self._extended_card.of(ctx.identity, url=ctx.url, unsupported=self.version.no_extended_card)
             return Raw(msgspec.json.encode(self._write_card(card)))
 
     # -- steps -------------------------------------------------------------------------------------------------
@@ -154,6 +180,11 @@ class JsonRpcHandler:
         self, ctx: Context, task_id: str | None = None, *, streaming: bool = False
     ) -> AbstractAsyncContextManager[tuple[RequestHandler, Caller]]:
         return self._pipeline.call(ctx, self.version, task_id=task_id, streaming=streaming)
+
+    def _written(self, item: StreamItem, history_length: int | None = None) -> Raw | Numbered | None:
+        """The item as an event, with its number where it is one of the task's log."""
+        written = self.version.encode_stream_item(item, history_length=history_length)
+        return Numbered(written, item.generation) if written is not None and isinstance(item, TaskUpdate) else written
 
     def _checked(self, request: SendRequest) -> SendRequest:
         """The request, if the agent accepts its message and its push config. Raises `FailureError`."""

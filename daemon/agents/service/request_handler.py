@@ -131,14 +131,24 @@ class RequestHandler:
         return await self._cancellation.cancel(task_id, metadata, caller)
 
     async def subscribe(
-        self, task_id: str, caller: Caller, *, until: frozenset[TaskState] = TERMINAL
+        self,
+        task_id: str,
+        caller: Caller,
+        *,
+        until: frozenset[TaskState] = TERMINAL,
+        after: int | None = None,
     ) -> AsyncGenerator[StreamItem, None]:
-        """The task as it is now, then its updates until it has one of the states `until`."""
+        """The task as it is now, then its updates until it has one of the states `until`.
+
+        `after` is the number of the last update that the caller has: it gets those behind it instead of the task, also where
+        the task has ended. Raises `EventsLost` where the log does not hold them any more.
+        """
         async with self._cache.pinned(task_id, caller.scope) as live:
-            if live.ended:
+            if live.ended and after is None:
                 raise FailureError(task_has_ended(live.id, live.state))
-            with closing(EventReader(live, self._store.event_log)) as reader:
-                yield await wait_committed(live)
+            with closing(EventReader(live, self._store.event_log, after=after)) as reader:
+                if after is None:
+                    yield await wait_committed(live)
                 while batch := await reader.next_batch():
                     for logged in batch:
                         yield TaskUpdate(live.id, live.context_id, logged.event, logged.generation)

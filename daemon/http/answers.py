@@ -1,0 +1,117 @@
+"""How outcomes are written for one client: as JSON-RPC, or as plain HTTP with the statuses of the error table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Protocol, final
+
+import msgspec
+
+from ...errors.codes import row_of
+from ...errors.failures import (
+    A2AVersion,
+    AuthenticationRequired,
+    Failure,
+    InsufficientPermissions,
+    InvalidRequest,
+    Overloaded,
+    Unavailable,
+)
+from ...errors.wire import encode_error_response
+from ..rpc import envelope
+
+JSON: Final = "application/json"
+A2A_JSON: Final = "application/a2a+json"
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """One whole HTTP response."""
+
+    status: int
+    body: bytes = b""
+    media_type: str = JSON
+    headers: Mapping[str, str] = {}
+
+
+class AnswerWriter(Protocol):
+    """Writes the outcome and the events of one call.
+
+    `fails_in_stream`: a call of a subscription that fails before its first event is told so as an event.
+    """
+
+    @property
+    def fails_in_stream(self) -> bool: ...
+
+    def result(self, result: bytes) -> Answer: ...
+
+    def failure(self, failure: Failure) -> Answer: ...
+
+    def event(self, value: bytes) -> bytes:
+        """The data of the event with this value. Both are JSON texts."""
+        ...
+
+    def last_event(self, failure: Failure) -> bytes:
+        """The data of the event that tells of a failure behind which nothing follows."""
+        ...
+
+
+@final
+class JsonRpcWriter:
+    """Answers one JSON-RPC request, in a version of A2A."""
+
+    def __init__(self, call_id: bytes, version: A2AVersion) -> None:
+        self._id = call_id
+        self._version = version
+        self.fails_in_stream = version == "0.3"
+
+    def result(self, result: bytes) -> Answer:
+        return Answer(200, self.event(result))
+
+    def failure(self, failure: Failure) -> Answer:
+        return Answer(status_of_jsonrpc(failure), self.last_event(failure), headers=headers_of(failure))
+
+    def event(self, value: bytes) -> bytes:
+        return envelope.encode_result(self._id, value)
+
+    def last_event(self, failure: Failure) -> bytes:
+        return encode_error_response(self._id, failure)
+
+
+_TRANSPORT_STATUSES: Final[Mapping[str, int]] = {
+    "unsupported-content-type": 415,
+    "bad-charset": 415,
+    "oversize": 413,
+}
+"""Statuses of what is wrong with the HTTP message and not with the JSON-RPC request in it."""
+
+
+def status_of_jsonrpc(failure: Failure) -> int:
+    """The status of the response that carries a JSON-RPC error: 200, but where HTTP's own clients must act on it."""
+    match failure:
+        case AuthenticationRequired() | InsufficientPermissions() | Overloaded() | Unavailable():
+            return row_of(failure).http_status
+        case InvalidRequest(reason):
+            return _TRANSPORT_STATUSES.get(reason, 200)
+        case _:
+            return 200
+
+
+def status_of(failure: Failure) -> int:
+    """The status of a failure in plain HTTP: that of the error table."""
+    if isinstance(failure, InvalidRequest):
+        return _TRANSPORT_STATUSES.get(failure.reason, 400)
+    return row_of(failure).http_status
+
+
+def headers_of(failure: Failure) -> Mapping[str, str]:
+    """What HTTP asks to be said beside the status (RFC 9110, sections 10.2.3 and 11.6.1)."""
+    match failure:
+        case AuthenticationRequired(schemes, realm):
+            quoted = realm.replace("\\", "\\\\").replace('"', '\\"')
+            return {"www-authenticate": ", ".join(f'{scheme.title()} realm="{quoted}"' for scheme in schemes)}
+        case Overloaded(retry_after_ms) if retry_after_ms is not None:
+            return {"retry-after": str(-(-retry_after_ms // 1000))}
+        case Unavailable():
+            return {"retry-after": "1"}
+        case _:
+            return {}

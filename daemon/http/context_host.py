@@ -1,0 +1,100 @@
+"""What the contexts of requests need that came by HTTP: the identity of the caller, and nothing of any other client."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+
+from ...errors.codes import METHOD_NOT_FOUND
+from ...errors.exceptions import FailureError
+from ...errors.failures import MethodNotFound, Overloaded
+from ..dispatch.inner_calls import target_of
+from ..operations.context import ClientInfo, ClientRefused
+
+if TYPE_CHECKING:
+    from ..documents.store import Documents
+    from ..host import Host
+    from ..operations.access import Access, Identity
+    from ..operations.context import Caller, IncomingCall, LogLevel, Sending
+    from ..operations.current_request import CurrentRequest
+
+T = TypeVar("T")
+
+
+@final
+class _NothingSent:
+    """Awaiting it returns at once."""
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return
+        yield
+
+
+_NOTHING_SENT: Final = _NothingSent()
+
+
+@final
+class HttpContextHost:
+    """The `ContextHost` of requests that came by HTTP. Such a client takes no messages but its answers: what is sent to it
+    goes nowhere, and a request to it is refused.
+
+    `access` says who the callers are. `url` is the address under which they reach the gateway; empty where it is not known.
+    """
+
+    client: Final = ClientInfo()
+
+    def __init__(self, host: Host, access: Access, url: str = "") -> None:
+        self._host = host
+        self._access = access
+        self.url = url
+        self.progress_cancels: dict[str | int, Callable[[], None]] = {}
+
+    @property
+    def documents(self) -> Documents:
+        from ..documents.store import Documents  # late: handlers behind HTTP don't look for an editor's documents
+
+        return Documents()
+
+    def notify(self, method: str, params: object) -> Sending:
+        return _NOTHING_SENT
+
+    async def notify_all(self, method: str, params: Iterable[object]) -> None: ...
+
+    def progress_token(self, call: IncomingCall) -> str | int | None:
+        return None
+
+    def progress(self, token: str | int, value: object) -> Sending | None:
+        return None
+
+    def log(self, call: IncomingCall, level: LogLevel, data: object) -> Sending | None:
+        return None
+
+    def resource_updated(self, uri: str) -> Sending | None:
+        return None
+
+    async def call(
+        self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
+    ) -> bytes:
+        spec = target_of(self._host.registry, caller, name)
+        return await self._host.inner_calls.call(spec, params, caller, parent, self, continue_running=continue_running)
+
+    async def ask(self, method: str, params: object, timeout: float) -> bytes:
+        raise ClientRefused(METHOD_NOT_FOUND, "the client takes no requests", MethodNotFound())
+
+    def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
+        return self._host.run_from_thread(request, work)
+
+    def identify(self, metadata: Mapping[str, str]) -> Identity | None:
+        return self._access.identify(metadata)
+
+    def hold_memory(self, size: int) -> None:
+        memory = self._host.memory
+        if size > 0 and not memory.fits(size):
+            raise FailureError(Overloaded())
+        memory.add("handlers", size)
+
+    def state_of(self, namespace: str) -> Any:
+        return self._host.lifespans.state_of(namespace)
+
+    def credentials_of(self, namespace: str) -> Mapping[str, str]:
+        return self._host.catalogue.credentials_of(namespace)

@@ -1,0 +1,113 @@
+"""One call that came by HTTP, from its submission to its outcome. It is the requester of that call alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from ...errors.failures import Cancelled, Overloaded, Unavailable
+from ...lazy import anyio
+from ..dispatch.request import Request
+from ..memory import SMALL
+from ..rpc.dialect import PLAIN
+from ..rpc.request_log import note_failure
+from .event_queue import EventQueue, QueuedEvent
+
+if TYPE_CHECKING:
+    from ..dispatch.request import EventSink, Outcome
+    from ..dispatch.router import Router
+    from ..host import Host
+    from ..operations.context import ContextHost
+    from ..operations.spec import OperationSpec
+    from ..rpc.envelope import Call
+    from .senders import Sender
+
+
+@final
+class Exchange:
+    """Used on the loop's thread only. `outcome` is None until there is one, which comes after all events."""
+
+    def __init__(self, host: Host, call: Call) -> None:
+        self.call = call
+        self.outcome: Outcome | None = None
+        self._host = host
+        self._request: Request | None = None
+        self._events = EventQueue(host.memory, self._wake)
+        self._changed: anyio.Event | None = None
+
+    def begin(self, router: Router, sender: Sender | None, context_host: ContextHost, *, closed: bool) -> None:
+        """Submit the call, or refuse it. Without a `sender` it has too many in flight."""
+        if closed or sender is None:
+            return self._end(Unavailable() if closed else Overloaded(RETRY_AFTER_MS))
+        route = router.route(self.call)
+        if not isinstance(route, tuple):
+            return self._end(route)
+        call, spec = route
+        if self._at_limit(spec) or sender.backlog.full():
+            return self._end(Overloaded(RETRY_AFTER_MS))
+        self._request = Request(call, spec, self, context_host, sender.backlog)
+        self._host.scheduler.submit(self._request)
+
+    def _at_limit(self, spec: OperationSpec) -> bool:
+        scheduler = self._host.scheduler
+        return scheduler.at_limit(spec) or (spec.mode == "stream" and scheduler.streams_full)
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether a subscription runs. One that was refused is no stream unless the client expects its failure in one."""
+        return self._request is not None and self._request.spec.mode == "stream"
+
+    def abandon(self) -> None:
+        """The client has gone: tell the handler to stop. Does nothing once there is an outcome."""
+        self._events.discard()
+        if self._request is not None and self.outcome is None:
+            self._request.end(Cancelled())
+
+    # -- as the requester --------------------------------------------------------------------------------------
+
+    def deliver(self, request: Request, outcome: Outcome) -> None:
+        if request.spec.kind == "query" and isinstance(outcome, bytes) and not self._has_memory(len(outcome)):
+            outcome = Overloaded()  # that of a mutation is always told: it would be tried again
+        self._end(outcome)
+
+    def _has_memory(self, size: int) -> bool:
+        return size <= SMALL or self._host.memory.fits(size)
+
+    def sink_of(self, request: Request) -> EventSink:
+        return self._events
+
+    def _end(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        if not isinstance(outcome, bytes):
+            note_failure(self.call.method, self.call.id, outcome, outcome, PLAIN)
+        self._wake()
+
+    # -- what the client gets ----------------------------------------------------------------------------------
+
+    async def wait(self) -> Outcome:
+        """Wait for the outcome."""
+        while self.outcome is None:
+            await self._wait_for_change()
+        return self.outcome
+
+    async def next_events(self, seconds: float | None) -> list[QueuedEvent]:
+        """Wait for events; none after so many seconds, or where the outcome has come. `delivered` must follow."""
+        with anyio.move_on_after(seconds):
+            while not (events := self._events.take()) and self.outcome is None:
+                await self._wait_for_change()
+            return events
+        return []
+
+    def delivered(self, events: list[QueuedEvent]) -> None:
+        self._events.delivered(events)
+
+    async def _wait_for_change(self) -> None:
+        self._changed = anyio.Event()
+        await self._changed.wait()
+
+    def _wake(self) -> None:
+        if self._changed is not None:
+            self._changed.set()
+
+
+RETRY_AFTER_MS = 1000
+"""What a client is told to wait that has too much in flight."""

@@ -1,0 +1,192 @@
+"""The ASGI app: A2A over HTTP, for one host. Every request is a client of its own, which knows nothing of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...errors.exceptions import FailureError
+from ...lazy import anyio
+from ..dispatch.router import Router
+from ..operations.access import Access, Identity
+from ..operations.registry import Registry
+from ..rpc.dialect import PLAIN
+from ..rpc.envelope import NULL_ID, Call
+from ..rpc.request_log import note_failure
+from .answers import Answer, AnswerWriter, JsonRpcWriter
+from .cards import WELL_KNOWN, WELL_KNOWN_OLD, Cards
+from .context_host import HttpContextHost
+from .exchange import Exchange
+from .jsonrpc import read_call, version_of
+from .requests import BodyTimeout, ClientGone, read_body, service_params
+from .senders import Senders
+from .sse import send_events
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from ..agents.card.model import ApiKey
+    from ..host import Host
+    from .origins import Origins
+
+ANONYMOUS: Final = "anonymous"
+"""Who HTTP callers are where no identity provider tells them apart. Their tasks are not those of the parent process."""
+
+
+class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Sizes in bytes, times in seconds. `url` is the public one; without it, what clients ask for."""
+
+    url: str = ""
+    max_body: int
+    body_timeout: float
+    keep_alive: float = 15.0
+    max_in_flight: int = 100
+
+
+@final
+class Gateway:
+    """An ASGI app. `on_progress()` is called when a request has ended."""
+
+    def __init__(self, host: Host, settings: GatewaySettings, origins: Origins) -> None:
+        self._host = host
+        self._settings = settings
+        self._origins = origins
+        provider = host.access.provider
+        anonymous = Identity(ANONYMOUS, host.access.parent.scopes)
+        self._access: Final = Access(anonymous, provider)
+        methods = Registry((), host.agent.lazy_operations)
+        self._router = Router(methods, host.registry, self._access, named=False)
+        self._senders = Senders(settings.max_in_flight)
+        self._cards = Cards(host.agent.public_card)
+        self._api_keys: tuple[ApiKey, ...] = host.agent.api_keys
+        self._closed = False
+        self._open = 0
+        self.on_progress: Callable[[], None] = lambda: None
+        self.context_host: Final = HttpContextHost(host, self._access)
+        """For what runs for no request."""
+
+    def close(self) -> None:
+        """From now on whatever comes is answered with UNAVAILABLE. What was accepted goes on."""
+        self._closed = True
+
+    @property
+    def settled(self) -> bool:
+        """True when every request is answered."""
+        return not self._open
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await _no_lifespan(receive, send)
+            elif scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": 1000})
+            return
+        request = Request(scope, receive)
+        response = self._refusal(request) or await self._respond(request, scope, receive, send)
+        if response is not None:
+            await response(scope, receive, send)
+
+    def _refusal(self, request: Request) -> Response | None:
+        """What strangers' web pages get. Whether they may read it is for the CORS rules to say."""
+        host, origin = request.headers.get("host"), request.headers.get("origin")
+        if not self._origins.admits_host(host):
+            return Response("unknown host", 421, media_type="text/plain")
+        if not self._origins.admits_origin(origin, host):
+            return Response("origin not allowed", 403, media_type="text/plain")
+        return None
+
+    async def _respond(self, request: Request, scope: Scope, receive: Receive, send: Send) -> Response | None:
+        path = request.url.path.removeprefix(scope.get("root_path", "")) or "/"
+        if path in (WELL_KNOWN, WELL_KNOWN_OLD) and request.method in ("GET", "HEAD"):
+            return self._cards.answer(request, self._url(request))
+        if path == "/" and request.method == "POST":
+            return await self._jsonrpc(request, send)
+        if path == "/":
+            return Response(status_code=405, headers={"allow": "POST"})
+        return Response(status_code=404)
+
+    def _url(self, request: Request) -> str:
+        """The address of the gateway, as this client knows it."""
+        if self._settings.url:
+            return self._settings.url
+        return f"{request.url.scheme}://{request.url.netloc}{request.scope.get('root_path', '')}/"
+
+    # -- JSON-RPC ----------------------------------------------------------------------------------------------
+
+    async def _jsonrpc(self, request: Request, send: Send) -> Response | None:
+        try:
+            body = await read_body(request, limit=self._settings.max_body, seconds=self._settings.body_timeout)
+        except FailureError as exc:
+            note_failure(None, None, exc.failure, exc.failure, PLAIN)
+            return _response(JsonRpcWriter(NULL_ID, "1.0").failure(exc.failure), close=True)
+        except BodyTimeout:
+            return Response(status_code=408, headers={"connection": "close"})
+        except ClientGone:
+            return None
+        call = read_call(body, service_params(request, self._api_keys))
+        if not isinstance(call, Call):
+            call_id, failure = call
+            note_failure(None, call_id, failure, failure, PLAIN)
+            return _response(JsonRpcWriter(call_id, "1.0").failure(failure))
+        writer = JsonRpcWriter(call.id or NULL_ID, version_of(call.method))
+        return await self.exchange(request, send, call, writer)
+
+    async def exchange(self, request: Request, send: Send, call: Call, writer: AnswerWriter) -> Response | None:
+        """Run one call, and send its events; returns the answer where that is one response."""
+        exchange = Exchange(self._host, call)
+        with self._senders.enter(self._sender_key(request, call)) as sender:
+            self._open += 1
+            try:
+                context_host = HttpContextHost(self._host, self._access, self._url(request))
+                exchange.begin(self._router, sender, context_host, closed=self._closed)
+                return await self._answer(request, send, exchange, writer)
+            finally:
+                self._open -= 1
+                exchange.abandon()
+                self.on_progress()
+
+    async def _answer(self, request: Request, send: Send, exchange: Exchange, writer: AnswerWriter) -> Response | None:
+        answer: Answer | None = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_watch, request, tasks.cancel_scope)
+            if exchange.is_stream:
+                answer = await send_events(exchange, writer, send, keep_alive=self._settings.keep_alive)
+            else:
+                outcome = await exchange.wait()
+                answer = writer.result(outcome) if isinstance(outcome, bytes) else writer.failure(outcome)
+            tasks.cancel_scope.cancel()
+        return None if answer is None else _response(answer)
+
+    def _sender_key(self, request: Request, call: Call) -> str:
+        """Who shares a limit and a turn: one identity; of anonymous callers, one address."""
+        try:
+            identity = self._access.identify(call.metadata)
+        except BaseException:  # noqa: BLE001 - a provider of the app; the router says what failed
+            identity = None
+        if identity is not None and self._access.provider is not None:
+            return f"identity:{identity.subject}"
+        return f"address:{request.client.host if request.client else ''}"
+
+
+async def _watch(request: Request, scope: anyio.CancelScope) -> None:
+    """Give up when the client has gone."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
+
+
+def _response(answer: Answer, *, close: bool = False) -> Response:
+    headers = {**answer.headers, **({"connection": "close"} if close else {})}
+    return Response(answer.body, answer.status, headers, answer.media_type)
+
+
+async def _no_lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

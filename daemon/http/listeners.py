@@ -1,0 +1,68 @@
+"""The sockets on which the gateway listens. Serves nothing."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from contextlib import suppress
+
+from ..settings.addresses import Address
+
+BACKLOG = 2048
+"""Connections that may wait to be accepted. The system may allow fewer."""
+
+
+def listen(address: Address) -> socket.socket:
+    """A listening socket. Raises `OSError`: the address is in use, unknown, or not ours."""
+    if address.path:
+        return _listen_unix(address.path)
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    if family == socket.AF_INET and not address.host[0].isdigit():
+        family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if os.name == "posix":  # on Windows it would let others take the port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address.host, address.port))
+        listener.listen(BACKLOG)
+    except BaseException:
+        listener.close()
+        raise
+    listener.setblocking(False)
+    return listener
+
+
+def _listen_unix(path: str) -> socket.socket:
+    """Only the user may connect. A socket that nobody listens on any more is replaced, anything else is not."""
+    _remove_stale(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        mask = os.umask(0o177)
+        try:
+            listener.bind(path)
+        finally:
+            os.umask(mask)
+        listener.listen(BACKLOG)
+    except BaseException:
+        listener.close()
+        raise
+    listener.setblocking(False)
+    return listener
+
+
+def _remove_stale(path: str) -> None:
+    try:
+        if not stat.S_ISSOCK(os.lstat(path).st_mode):
+            return
+    except OSError:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            with suppress(OSError):
+                os.unlink(path)
+        except OSError:
+            pass

@@ -1,0 +1,59 @@
+"""Which hosts and origins may reach the gateway. Keeps web pages of strangers out, also those whose name was bound to a
+local address after they were loaded (DNS rebinding)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final, final
+from urllib.parse import urlsplit
+
+LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "::1")
+
+
+@final
+class Origins:
+    """`hosts` are the names under which clients may ask for the gateway, None for any; a name `*.example.org` stands for
+    all below it. `allowed` are the origins of web pages that may call it (`https://app.example`), `*` for all.
+    """
+
+    def __init__(self, hosts: Collection[str] | None, allowed: Sequence[str]) -> None:
+        self._hosts = None if hosts is None else frozenset(host.lower() for host in hosts)
+        self._suffixes = tuple(host[1:].lower() for host in hosts or () if host.startswith("*."))
+        self._allowed = frozenset(origin.rstrip("/").lower() for origin in allowed)
+
+    def admits_host(self, header: str | None) -> bool:
+        """Whether the header `Host` names this gateway."""
+        if self._hosts is None:
+            return True
+        name = host_name(header or "")
+        return name is not None and (name in self._hosts or name.endswith(self._suffixes))
+
+    def admits_origin(self, header: str | None, host: str | None) -> bool:
+        """Whether a page of this origin may call. Programs send none. A page that the gateway itself serves may."""
+        if header is None or "*" in self._allowed or header.lower() in self._allowed:
+            return True
+        try:
+            parts = urlsplit(header)
+        except ValueError:
+            return False
+        return parts.scheme in ("http", "https") and bool(host) and parts.netloc.lower() == (host or "").lower()
+
+    def allows_cross_origin(self, header: str) -> bool:
+        """Whether pages of this origin may read the answers."""
+        return "*" in self._allowed or header.lower() in self._allowed
+
+
+def host_name(header: str) -> str | None:
+    """The name or address in a `Host` header, without its port and brackets; None for what is none."""
+    try:
+        return urlsplit(f"//{header}").hostname
+    except ValueError:
+        return None
+
+
+def host_name_of(url: str) -> str | None:
+    """The name or address in a URL; None for what is none."""
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None

@@ -1,0 +1,175 @@
+"""uvicorn's protocol with the limits that it lacks: how long a client may take to send a head or to read, how large a head
+may be, and how many connections one address may have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import msgspec
+from starlette.responses import Response
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from ..logs import log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.types import Receive, Scope, Send
+
+_TIMED_OUT: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_HEAD_TOO_LARGE: Final = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+)
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Times in seconds, sizes in bytes. `write_seconds` is how long a client may take nothing of what is sent to it."""
+
+    head_seconds: float
+    write_seconds: float
+    head_bytes: int
+    connections_per_address: int
+
+
+class _Guard:
+    """What is added to a protocol of uvicorn, by inheritance: uvicorn makes the objects, and calls them itself."""
+
+    limits: ClassVar[Limits]
+    by_address: ClassVar[Counter[str]]
+    transport: asyncio.Transport
+    cycle: Any  # Any: uvicorn's RequestResponseCycle, of either protocol
+    client: tuple[str, int] | None
+
+    _head_timer: asyncio.TimerHandle | None = None
+    _write_timer: asyncio.TimerHandle | None = None
+    _address: str | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)  # type: ignore[misc]
+        address = self.client[0] if self.client else ""
+        counts, limits = self.by_address, self.limits
+        if counts[address] >= limits.connections_per_address:
+            log.warning("http.too_many_connections", limit=limits.connections_per_address)
+            transport.abort()
+            return
+        self._address = address
+        counts[address] += 1
+        self._head_timer = _later(limits.head_seconds, self._head_late)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timers()
+        if self._address is not None:
+            counts = self.by_address
+            counts[self._address] -= 1
+            if not counts[self._address]:
+                del counts[self._address]
+            self._address = None
+        super().connection_lost(exc)  # type: ignore[misc]
+
+    def data_received(self, data: bytes) -> None:
+        if self._between_requests and self._head_timer is None:
+            self._head_timer = _later(self.limits.head_seconds, self._head_late)
+        super().data_received(data)  # type: ignore[misc]
+        if self._head_timer is not None and not self._between_requests:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def eof_received(self) -> bool | None:
+        """A client that has sent all it wants may still wait for the answer."""
+        if self._between_requests or self.transport.get_extra_info("sslcontext") is not None:
+            return None
+        self.cycle.keep_alive = False
+        return True
+
+    def pause_writing(self) -> None:
+        super().pause_writing()  # type: ignore[misc]
+        if self._write_timer is None:
+            self._write_timer = _later(self.limits.write_seconds, self._write_late)
+
+    def resume_writing(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+        super().resume_writing()  # type: ignore[misc]
+
+    @property
+    def _between_requests(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _head_late(self) -> None:
+        self._refuse(_TIMED_OUT, "http.head_timed_out")
+
+    def _write_late(self) -> None:
+        log.info("http.client_too_slow")
+        self.transport.abort()
+
+    def _refuse(self, answer: bytes, event: str) -> None:
+        self._stop_timers()
+        if not self.transport.is_closing():
+            log.info(event)
+            self.transport.write(answer)
+            self.transport.close()
+
+    def _stop_timers(self) -> None:
+        for timer in (self._head_timer, self._write_timer):
+            if timer is not None:
+                timer.cancel()
+        self._head_timer = self._write_timer = None
+
+
+def _later(seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+    return asyncio.get_running_loop().call_later(seconds, call)
+
+
+def protocol_class(limits: Limits) -> type[asyncio.Protocol]:
+    """The protocol for a server with these limits, of httptools where that is installed."""
+    guard = type("_ServerGuard", (_Guard,), {"limits": limits, "by_address": Counter()})
+    if find_spec("httptools") is None:
+        return type("GuardedH11", (guard, H11Protocol), {})
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol  # late: it is optional
+
+    return type("GuardedHttpTools", (guard, _HeadLimit, HttpToolsProtocol), {})
+
+
+class _HeadLimit:
+    """Limits the size of a head. httptools itself has none; h11 is given one by uvicorn's own setting."""
+
+    limits: ClassVar[Limits]
+    app: Any  # Any: the ASGI app that uvicorn wraps
+    headers: list[tuple[bytes, bytes]]
+    url: bytes
+
+    _in_head = False
+    _head_bytes = 0
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)  # type: ignore[misc]
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > self.limits.head_bytes:
+                self._refuse(_HEAD_TOO_LARGE, "http.head_too_large")  # type: ignore[attr-defined]
+
+    def on_message_begin(self) -> None:
+        self._in_head = True
+        super().on_message_begin()  # type: ignore[misc]
+
+    def on_headers_complete(self) -> None:
+        self._in_head, self._head_bytes = False, 0
+        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        if size <= self.limits.head_bytes:
+            return super().on_headers_complete()  # type: ignore[misc, no-any-return]
+        app, self.app = self.app, _head_too_large
+        try:
+            super().on_headers_complete()  # type: ignore[misc]
+        finally:
+            self.app = app
+
+
+async def _head_too_large(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers in place of the app."""
+    log.info("http.head_too_large")
+    await Response(status_code=431, headers={"connection": "close"})(scope, receive, send)

@@ -1,0 +1,110 @@
+"""What the gateway takes of an HTTP request: its body within limits, and its headers as service parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from ...errors.exceptions import FailureError
+from ...errors.failures import InvalidRequest
+from ...lazy import anyio
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from ..agents.card.model import ApiKey
+
+DEFAULT_VERSION: Final = "0.3"
+"""The version of a request that names none (A2A 1.0, section 3.6.2)."""
+
+_PARAMS: Final = {
+    "authorization": "authorization",
+    "traceparent": "traceparent",
+    "tracestate": "tracestate",
+    "a2a-extensions": "a2a-extensions",
+    "x-a2a-extensions": "a2a-extensions",
+    "last-event-id": "last-event-id",
+}
+"""The headers that are service parameters, and their names there. The last one that came wins."""
+
+_JSON_TYPES: Final = frozenset({"application/json", "application/a2a+json"})
+
+
+class BodyTimeout(Exception):
+    """The body did not come in time."""
+
+
+class ClientGone(Exception):
+    """The client closed the connection before it had sent its body."""
+
+
+async def read_body(request: Request, *, limit: int, seconds: float) -> bytes:
+    """The body. Raises `FailureError(InvalidRequest)` for one of another type or size, `BodyTimeout` or `ClientGone`."""
+    check_content_type(request.headers.get("content-type"))
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > limit:
+        raise FailureError(InvalidRequest("oversize"))
+    with anyio.move_on_after(seconds):
+        return await _receive(request, limit)
+    raise BodyTimeout
+
+
+async def _receive(request: Request, limit: int) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > limit:
+            raise FailureError(InvalidRequest("oversize"))
+        chunks.append(chunk)
+        if not message.get("more_body", False):
+            return b"".join(chunks) if len(chunks) > 1 else chunks[0]
+
+
+def check_content_type(header: str | None) -> None:
+    """Raises `FailureError(InvalidRequest)` for anything but JSON in UTF-8. A missing header is refused as well: browsers send
+    such requests across origins without asking."""
+    media_type, *params = (part.strip() for part in (header or "").split(";"))
+    if media_type.lower() not in _JSON_TYPES:
+        raise FailureError(InvalidRequest("unsupported-content-type"))
+    for param in params:
+        name, _, value = param.partition("=")
+        if name.strip().lower() == "charset" and value.strip().strip('"').lower() not in ("utf-8", "utf8"):
+            raise FailureError(InvalidRequest("bad-charset"))
+
+
+def service_params(request: Request, api_keys: Iterable[ApiKey] = ()) -> dict[str, str]:
+    """The service parameters of a request: from its headers alone, and the version also from its query (A2A 1.0, 3.6.1).
+
+    An API key in a place that the card declares becomes an `authorization` of the scheme `ApiKey`, if there is no other.
+    """
+    headers = request.headers
+    params = {name: headers[header] for header, name in _PARAMS.items() if header in headers}
+    params["a2a-version"] = asked_version(request) or DEFAULT_VERSION
+    if "authorization" not in params:
+        for key in api_keys:
+            given = _api_key(request, key)
+            if given:
+                params["authorization"] = f"ApiKey {given}"
+                break
+    return params
+
+
+def asked_version(request: Request) -> str | None:
+    """The version of A2A that a request names, in its headers or its query."""
+    version = request.headers.get("a2a-version") or request.query_params.get("A2A-Version") or ""
+    return version.strip() or None
+
+
+def _api_key(request: Request, key: ApiKey) -> str | None:
+    match key.location:
+        case "header":
+            return request.headers.get(key.name)
+        case "query":
+            return request.query_params.get(key.name)
+        case "cookie":
+            return request.cookies.get(key.name)

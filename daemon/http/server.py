@@ -1,0 +1,157 @@
+"""Serves the gateway on its own sockets, beside the connection over stdio or instead of it. Needs asyncio, as uvicorn does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, final
+
+import uvicorn
+
+from ...lazy import anyio
+from ..apps import AppError
+from ..logs import log
+from ..settings.addresses import read_address
+from .gateway import Gateway, GatewaySettings
+from .listeners import listen
+from .origins import LOOPBACK_NAMES, Origins, host_name_of
+from .protocols import Limits, protocol_class
+
+if TYPE_CHECKING:
+    from ..host import Host
+    from ..settings import Settings
+    from ..settings.addresses import Address
+
+IDLE_SECONDS: Final = 75
+"""How long a connection may stay open between two requests. Longer than the 60 s of common proxies, which then close first."""
+
+
+@final
+class _Server(uvicorn.Server):
+    """Leaves signals to the daemon."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+@final
+class HttpListener:
+    """Listens from the first moment, and serves while `run` runs.
+
+    Raises `AppError`, in one line: the address can't be listened on, nobody may listen on it without an identity provider, or
+    the certificate is none.
+    """
+
+    def __init__(self, host: Host, settings: Settings) -> None:
+        address = read_address(settings.http or "")
+        assert address is not None, "the setting is checked when it is read"
+        if not (address.loopback or settings.http_open or host.access.provider is not None):
+            raise AppError(
+                f"--http {settings.http}: others could call it; add --token or --identity, or --http-open to let anybody"
+            )
+        if settings.backend != "asyncio":
+            raise AppError("--http needs --backend asyncio")
+        self.gateway: Final = Gateway(host, _gateway_settings(settings), _origins(settings, address))
+        self.context_host: Final = self.gateway.context_host
+        self._host = host
+        try:
+            self._server: Final = _Server(_config(self.gateway, settings))
+            self._socket: Final = listen(address)
+        except OSError as exc:
+            raise AppError(f"--http {settings.http}: {exc.strerror or 'the address is unknown'}") from None
+        self._ended: anyio.Event | None = None
+
+    def report_to(self, on_progress: Callable[[], None]) -> None:
+        """Have `on_progress()` called when a request has ended."""
+        self.gateway.on_progress = on_progress
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        name = self._socket.getsockname()
+        if isinstance(name, str):
+            return f"unix:{name}"
+        host = f"[{name[0]}]" if ":" in name[0] else name[0]
+        return f"{'https' if self._server.config.is_ssl else 'http'}://{host}:{name[1]}/"
+
+    async def run(self) -> None:
+        """Serve from when the lifespans are entered, until `finish`, or until cancelled."""
+        self._ended = anyio.Event()
+        if not await self._host.lifespans.entered():
+            return
+        log.always("http.listening", url=self.url)
+        try:
+            await self._server.serve(sockets=[self._socket])
+        finally:
+            self._ended.set()
+
+    def refuse_more(self) -> None:
+        """Accept no more connections, and refuse what comes over those that are open. What was accepted goes on."""
+        self.gateway.close()
+        for server in getattr(self._server, "servers", ()):  # there are none before it has started
+            server.close()
+
+    @property
+    def settled(self) -> bool:
+        """True when every request is answered."""
+        return self.gateway.settled
+
+    async def finish(self, seconds: float) -> None:
+        """Let the last bytes go, for at most so long. After it, nothing is sent."""
+        self._server.should_exit = True
+        if self._ended is not None:
+            with anyio.move_on_after(seconds):
+                await self._ended.wait()
+
+
+def _config(gateway: Gateway, settings: Settings) -> uvicorn.Config:
+    """Raises `AppError` for a certificate that is none."""
+    limits = Limits(
+        head_seconds=settings.frame_timeout,
+        write_seconds=settings.frame_timeout,
+        head_bytes=settings.max_header_bytes,
+        connections_per_address=settings.http_max_connections,
+    )
+    config = uvicorn.Config(
+        gateway,
+        http=protocol_class(limits),
+        loop="none",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=IDLE_SECONDS,
+        h11_max_incomplete_event_size=settings.max_header_bytes,
+        ssl_certfile=settings.http_cert,
+        ssl_keyfile=settings.http_key,
+    )
+    if config.is_ssl:
+        try:
+            config.load()
+        except (OSError, ValueError):  # of ssl: its errors are both
+            raise AppError("--http-cert, --http-key: no certificate with its key, in PEM form") from None
+    return config
+
+
+def _gateway_settings(settings: Settings) -> GatewaySettings:
+    return GatewaySettings(
+        url=settings.http_url or "",
+        max_body=settings.max_message_bytes,
+        body_timeout=settings.frame_timeout,
+        keep_alive=settings.http_keep_alive,
+        max_in_flight=settings.http_max_requests,
+    )
+
+
+def _origins(settings: Settings, address: Address) -> Origins:
+    hosts: list[str] | None = None
+    if settings.http_hosts is not None:
+        hosts = [*settings.http_hosts]
+    elif address.host and address.loopback:
+        hosts = [*LOOPBACK_NAMES, address.host]
+    if hosts is not None and settings.http_url and (name := host_name_of(settings.http_url)):
+        hosts.append(name)
+    return Origins(hosts, settings.http_origins or ())

@@ -1,0 +1,59 @@
+"""Answers as Server-Sent Events (WHATWG HTML, section 9.2): one event per value, comments while nothing happens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .answers import Answer
+
+if TYPE_CHECKING:
+    from starlette.types import Send
+
+    from .answers import AnswerWriter
+    from .exchange import Exchange
+
+HEADERS: Final = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+]
+"""Proxies must neither store nor hold back events; nginx is told so by the last one."""
+
+KEEP_ALIVE: Final = b": keep-alive\n\n"
+
+
+def encode_event(data: bytes, number: int | None = None) -> bytes:
+    """One event. `data` is a JSON text: its line ends, if any, stand between tokens and are no part of a value."""
+    if b"\n" in data or b"\r" in data:
+        data = data.replace(b"\r", b" ").replace(b"\n", b" ")
+    return b"data: %b\n\n" % data if number is None else b"id: %d\ndata: %b\n\n" % (number, data)
+
+
+async def send_events(exchange: Exchange, writer: AnswerWriter, send: Send, *, keep_alive: float) -> Answer | None:
+    """Send the events of a subscription as they come, until it ends.
+
+    Returns instead the answer to send where it failed before its first event and the client expects no stream then.
+    `keep_alive` is in seconds. Cancelling it leaves the response unfinished.
+    """
+    events = await exchange.next_events(None)
+    if not events and not isinstance(exchange.outcome, bytes) and not writer.fails_in_stream:
+        assert exchange.outcome is not None
+        return writer.failure(exchange.outcome)
+    await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+    while True:
+        outcome = exchange.outcome
+        if events:
+            await _send(send, b"".join(encode_event(writer.event(each.value), each.number) for each in events))
+            exchange.delivered(events)
+        elif outcome is None:
+            await _send(send, KEEP_ALIVE)
+        else:
+            if not isinstance(outcome, bytes):
+                await _send(send, encode_event(writer.last_event(outcome)))
+            await send({"type": "http.response.body", "body": b""})
+            return None
+        events = await exchange.next_events(keep_alive)
+
+
+async def _send(send: Send, body: bytes) -> None:
+    await send({"type": "http.response.body", "body": body, "more_body": True})
