@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from time import monotonic_ns
 from typing import Final, NoReturn, final
 
 from ..errors.printable import printable
-from ..errors.redaction import load_environment
 from ..framing import stdio_guard
 from ..framing.stray_output import StrayOutputReader
 from ..framing.transports.descriptors import StdoutClosed
@@ -19,10 +18,11 @@ from ..framing.transports.interface import ByteTransport
 from ..framing.transports.stdio import StdioTransport
 from ..lazy import anyio
 from ..version import __version__
-from .apps import AppError, Hosted, hosted_of
-from .credentials import access_of, credentials_of
-from .daemon import Daemon, Listener, log_output_failure, reader_has_gone
+from .apps import AppError, Hosted
+from .daemon import Daemon, log_output_failure, reader_has_gone
 from .host import Host
+from .hosting import host_of, opened_store
+from .http.available import listener_of
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import (
     LogSettings,
@@ -43,7 +43,6 @@ from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, p
 from .process.signals import Signals, let_through
 from .process.watchdog import Watchdog
 from .settings import Settings
-from .settings.option import MEMORY
 from .start_errors import REFUSALS, complain, refusal
 from .supervision.activation import activation_fault, service_manager
 
@@ -120,9 +119,9 @@ def check(settings: Settings) -> NoReturn:
     sys.dont_write_bytecode = True
     status = EXIT_OK
     try:
-        host = _host(settings)
+        host = host_of(settings)
         Daemon(host, memory_pair()[0])
-        with _opened_store(host):
+        with opened_store(host):
             pass
     except (AppError, DeclarationError) as exc:
         os.write(report, printable(str(exc)).encode(errors="backslashreplace"))
@@ -142,8 +141,8 @@ class _Process:
         hosted: Hosted | None,
     ) -> None:
         # First: it may die while we start, and then its number tells nothing any more.
-        self._parent = watch_parent() if handed is None else _same_parent(handed)
-        self._orphaned = handed is None and parent_has_gone()
+        self._parent = _parent(settings, handed)
+        self._orphaned = handed is None and not settings.no_stdio and parent_has_gone()
         self._program = program() if settings.reload else None
         self._handed = handed
         self._hosted = hosted
@@ -172,7 +171,8 @@ class _Process:
             on_parent_gone=self._on_parent_gone,
             on_hung_up=self._on_hung_up,
         )
-        self._hangup_watch.start()
+        if not settings.no_stdio:
+            self._hangup_watch.start()
 
     def run(self) -> int:
         ends = self._on_first_signal, self._on_second_signal
@@ -181,20 +181,19 @@ class _Process:
                 let_through()
             if self._program is not None:
                 sys.dont_write_bytecode = True  # it would be taken for that of a file edited within the same second
-            host = _host(self._settings, self._hosted)
+            host = host_of(self._settings, self._hosted)
             install_hooks()  # once more: the apps may have imported what has hooks of its own
-            with _opened_store(host):
+            with opened_store(host):
                 return self._run(host)
 
     def _run(self, host: Host) -> int:
-        listener = self._listener(host)
         self._daemon = daemon = Daemon(
             host,
             self._open_transport(),
             state=NEW_CONNECTION if self._handed is None else self._handed.connection,
             on_ending=self._on_ending,
             on_swap=self._become,
-            listener=listener,
+            listener=listener_of(host),
         )
         self._reload_with(daemon)
         self._announce(host)
@@ -221,20 +220,10 @@ class _Process:
         self._transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
         return self._transport
 
-    def _listener(self, host: Host) -> Listener | None:
-        """What listens for HTTP clients. Raises `AppError`."""
-        if self._settings.http is None:
-            if self._settings.no_stdio:
-                raise AppError("--no-stdio leaves no way in; add --http HOST:PORT")
-            return None
-        from .http.available import load_listener  # late: an extra
-
-        return load_listener()(host, self._settings)
-
     def _announce(self, host: Host) -> None:
         """Say that the daemon has started, now that nothing can be wrong with its apps: else there is one line, why not."""
         hint = stdio_guard.terminal_hint(self._streams.stdin)
-        if hint and self._handed is None:
+        if hint and self._handed is None and not self._settings.no_stdio:
             complain(self._streams.stderr, hint)
         self._logs.announce(__version__, dialect=host.dialect)
 
@@ -362,44 +351,12 @@ class _Process:
         return cause is not None and reader_has_gone(cause)  # who reads no more after the end was asked for may do so
 
 
-def _host(settings: Settings, hosted: Hosted | None = None) -> Host:
-    """Host this, or what these settings name. Raises `AppError` or `DeclarationError`, one line for all that is wrong."""
-    if hosted is None:
-        hosted = hosted_of(settings)
-    else:
-        load_environment(os.environ)
-    return Host(
-        hosted.services,
-        settings,
-        version=__version__,
-        access=access_of(settings),
-        credentials=credentials_of(settings, hosted.services),
-        agent=hosted.agent,
-    )
-
-
-@contextmanager
-def _opened_store(host: Host) -> Iterator[None]:
-    """Keep the agent's tasks during the block. Raises `AppError`, in one line, where the store can't be used."""
-    if host.settings.store == MEMORY:
-        yield
-        return
-    from .agents.stores.interface import StoreError  # late: only who chose a store pays for it
-
-    try:
-        host.agent.open_store()
-    except StoreError as exc:
-        raise AppError(f"--store: {exc}") from None
-    try:
-        yield
-    finally:
-        try:
-            host.agent.close_store()
-        except StoreError as exc:
-            log.error("store.failed", exc=exc)
-
-
-def _same_parent(handed: Handover) -> ProcessWatch | None:
+def _parent(settings: Settings, handed: Handover | None) -> ProcessWatch | None:
+    """The process without which the daemon ends; none for a server of the network alone."""
+    if settings.no_stdio:
+        return None
+    if handed is None:
+        return watch_parent()
     return None if handed.parent is None else ProcessWatch(handed.parent, is_parent=True)
 
 

@@ -1,23 +1,28 @@
-"""Whether HTTP can be served: its libraries are an extra. Imports none of them."""
+"""What listens for HTTP clients, where the settings ask for it. Imports nothing of the extra's libraries where they don't."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..apps import AppError
 
 if TYPE_CHECKING:
-    from .server import HttpListener
+    from ..daemon import Listener
+    from ..host import Host
 
-NEEDED = ("starlette", "uvicorn")
+NEEDED: Final = ("starlette", "uvicorn")
 
 
-def load_listener() -> type[HttpListener]:
-    """Raises `AppError` where the extra is not installed."""
-    missing = [name for name in NEEDED if find_spec(name) is None]
-    if missing:
+def listener_of(host: Host) -> Listener | None:
+    """It listens already. Raises `AppError`, in one line, where it can't."""
+    settings = host.settings
+    if settings.http is None:
+        if settings.no_stdio:
+            raise AppError("--no-stdio leaves no way in; add --http HOST:PORT")
+        return None
+    if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise AppError(f"--http needs {' and '.join(missing)}: pip install 'discreet[http]'")
-    from .server import HttpListener  # late: it loads them
+    from .server.listener import HttpListener  # late: it loads them
 
-    return HttpListener
+    return HttpListener(host, settings)

@@ -16,7 +16,7 @@ from ...errors.type_building import decoder_for
 if TYPE_CHECKING:
     from ..documents.store import Documents
     from .access import Identity
-    from .current_request import CurrentRequest
+    from .current_request import Caller, CurrentRequest, IncomingCall
 
 T = TypeVar("T")
 
@@ -65,36 +65,6 @@ class Sending(Protocol):
     """Something on its way out: awaiting it waits until the reader keeps up, and for room if there was none."""
 
     def __await__(self) -> Generator[Any, Any, None]: ...
-
-
-class Caller(Protocol):
-    """The operation whose handler a context belongs to, and what its service may call."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def namespace(self) -> str: ...
-    @property
-    def uses(self) -> frozenset[str]: ...
-    @property
-    def authority(self) -> frozenset[str]: ...
-
-
-class IncomingCall(Protocol):
-    """What the caller sent: `id` and `params` are JSON texts, None where there are none. `progress_token` is UNSET where it
-    stands in the params.
-    """
-
-    @property
-    def id(self) -> bytes | None: ...
-    @property
-    def params(self) -> msgspec.Raw | None: ...
-    @property
-    def progress_token(self) -> str | int | None | msgspec.UnsetType: ...
-    @property
-    def metadata(self) -> dict[str, str]: ...
-    @property
-    def rendering(self) -> Any: ...  # a `rpc.envelope.Rendering`, which operations know nothing of
 
 
 class ContextHost(Protocol):

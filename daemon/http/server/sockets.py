@@ -7,7 +7,7 @@ import socket
 import stat
 from contextlib import suppress
 
-from ..settings.addresses import Address
+from ...settings.addresses import Address
 
 BACKLOG = 2048
 """Connections that may wait to be accepted. The system may allow fewer."""

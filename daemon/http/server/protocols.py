@@ -13,7 +13,7 @@ import msgspec
 from starlette.responses import Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ..logs import log
+from ...logs import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Final, final
 
 import uvicorn
 
-from ...lazy import anyio
-from ..apps import AppError
-from ..logs import log
-from ..settings.addresses import read_address
-from .gateway import Gateway, GatewaySettings
-from .listeners import listen
-from .origins import LOOPBACK_NAMES, Origins, host_name_of
+from ....lazy import anyio
+from ...apps import AppError
+from ...logs import log
+from ...settings.addresses import read_address
+from ..gateway import Gateway, GatewaySettings
+from ..origins import LOOPBACK_NAMES, Origins, host_name_of
 from .protocols import Limits, protocol_class
+from .sockets import listen
 
 if TYPE_CHECKING:
-    from ..host import Host
-    from ..settings import Settings
-    from ..settings.addresses import Address
+    from ...host import Host
+    from ...settings import Settings
+    from ...settings.addresses import Address
 
 IDLE_SECONDS: Final = 75
 """How long a connection may stay open between two requests. Longer than the 60 s of common proxies, which then close first."""

@@ -1,0 +1,1 @@
+"""The HTTP server around the gateway: sockets, uvicorn, and the limits that uvicorn lacks."""
