@@ -145,12 +145,13 @@ class MountedGateway:
 
     async def _start(self) -> None:
         """Start in a task of its own, which nobody ends."""
-        if current_async_library() != "asyncio":
-            raise RuntimeError(
-                "on this event loop the app needs its lifespan: pass `lifespan` to what it is mounted in"
-            )
         if self._starting is None:
-            started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            try:
+                started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            except RuntimeError:
+                raise RuntimeError(
+                    "without asyncio it must be started: pass `lifespan` to what it is mounted in"
+                ) from None
             self._starting = asyncio.create_task(self._stay(started)), started
         await asyncio.shield(self._starting[1])
 
