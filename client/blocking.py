@@ -44,6 +44,9 @@ from .process.stderr import StderrMode
 from .subscription import Subscription
 from .validation import Backend, StrPath, check_backend, check_callback
 
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
 T = TypeVar("T")
 
 Handler: TypeAlias = Callable[[Any], Any]  # JSON values in, anything that msgspec encodes out
@@ -62,6 +65,8 @@ class ConnectOptions(TypedDict, total=False):
     errors: DeclaredErrors
     retry: RetryPolicy | None
     restart: RestartPolicy | None
+    service_params: Mapping[str, str] | None
+    ssl_context: SSLContext | None
 
 
 class CallOptions(TypedDict, total=False):
@@ -83,9 +88,9 @@ class SubscribeOptions(TypedDict, total=False):
 
 
 def connect(
-    command: Sequence[StrPath], *, backend: Backend = "asyncio", **options: Unpack[ConnectOptions]
+    server: Sequence[StrPath] | str, *, backend: Backend = "asyncio", **options: Unpack[ConnectOptions]
 ) -> ConnectContext:
-    """Run a server and talk to it without async:
+    """Run a server, or find it at a URL, and talk to it without async:
 
         with connect(["discreet", "serve", "./app.py:files"]) as peer:
             content = peer.call("files/read", {"path": "README.md"}, type=FileContent)
@@ -96,7 +101,7 @@ def connect(
     Raises `ValueError` for another `backend`.
     """
     check_backend(backend)
-    return ConnectContext(_connected(command, backend, options))
+    return ConnectContext(_connected(server, backend, options))
 
 
 @final
@@ -123,10 +128,12 @@ class ConnectContext(AbstractContextManager["BlockingPeer", None]):
 
 
 @contextmanager
-def _connected(command: Sequence[StrPath], backend: Backend, options: ConnectOptions) -> Generator[BlockingPeer]:
+def _connected(
+    server: Sequence[StrPath] | str, backend: Backend, options: ConnectOptions
+) -> Generator[BlockingPeer]:
     with start_blocking_portal(backend) as portal:
         loop = _LoopThread(portal)
-        with portal.wrap_async_context_manager(connect_async(command, **options)) as peer:
+        with portal.wrap_async_context_manager(connect_async(server, **options)) as peer:
             try:
                 yield BlockingPeer(peer, loop)
             finally:

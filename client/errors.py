@@ -130,6 +130,8 @@ class RemoteError(ClientError):
     """
 
     failure: failures.Failure
+    retry_after: float | None = None
+    """Seconds until the request may be made again, where the header `Retry-After` of an HTTP response said so."""
 
     def __init__(self, failure: failures.Failure, error: ErrorObject) -> None:
         super().__init__(failure, error)

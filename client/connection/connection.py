@@ -20,7 +20,7 @@ from ...framing.events import EndOfInput, Fault, Frame, FrameLimits, Framing, Ne
 from ...framing.parser import parser_for
 from ...framing.transports.interface import ByteTransport, PeerGone
 from ..errors import ConnectionFailed, ConnectionLoss
-from ..messages import MAX_MESSAGE_BYTES
+from ..messages import MAX_MESSAGE_BYTES, OutgoingRequest
 from .answers import Answers
 from .handlers import Handlers
 from .incoming import IncomingMessages
@@ -50,6 +50,8 @@ class Connection:
 
     `handlers` outlast the connection. `explain` is called once, after the input ended.
     """
+
+    checks_subscriptions: Final = True
 
     def __init__(
         self,
@@ -87,11 +89,11 @@ class Connection:
 
     # -- requests ----------------------------------------------------------------------------------------------
 
-    async def start(self, request: PendingRequest, body: bytes) -> None:
+    async def start(self, request: PendingRequest, message: OutgoingRequest) -> None:
         """Queue a request that somebody will wait for. Raises `ConnectionFailed`; then nothing was sent."""
         await self._wait_for_space()
         self.pending.add(request)
-        self._post(body)
+        self._post(message.encode())
         self.resume_reading()
 
     def forget(self, request: PendingRequest) -> bool:
