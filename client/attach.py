@@ -35,8 +35,8 @@ async def attach(
 
     `dialect` is the protocol on top of JSON-RPC that the server speaks: `PLAIN`, `LSP`, `MCP`, `ACP` or one of your own.
     `framing` overrides the dialect's framing. `timeout` is the default of `Peer.call`, in seconds. Every call decodes the
-    details of `errors`, and sends the `service_params` beside its own. `retry` says when a failed call is made again. `explain` is called once, after the input ended, and
-    returns the reason.
+    details of `errors`, and sends `service_params` beside its own. `retry` says when a failed call is made again. `explain`
+    is called once, after the input ended, and returns the reason.
 
     Leaving the block gives the server up to a second to take what was already sent. Calls of other tasks that still wait
     then raise `ConnectionFailed`.

@@ -128,9 +128,7 @@ class ConnectContext(AbstractContextManager["BlockingPeer", None]):
 
 
 @contextmanager
-def _connected(
-    server: Sequence[StrPath] | str, backend: Backend, options: ConnectOptions
-) -> Generator[BlockingPeer]:
+def _connected(server: Sequence[StrPath] | str, backend: Backend, options: ConnectOptions) -> Generator[BlockingPeer]:
     with start_blocking_portal(backend) as portal:
         loop = _LoopThread(portal)
         with portal.wrap_async_context_manager(connect_async(server, **options)) as peer:

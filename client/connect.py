@@ -83,8 +83,8 @@ async def connect(  # noqa: PLR0913 - the options of a process, of HTTP and thos
         )
         from .http.connect import A2A_KINDS, open_http  # late: an extra, and HTTP takes time to load
 
-        async with open_http(server, ssl_context=ssl_context) as connection:
-            yield endpoint.fixed_peer(connection, kinds=A2A_KINDS)
+        async with open_http(server, ssl_context=ssl_context) as http:
+            yield endpoint.fixed_peer(http, kinds=A2A_KINDS)
         return
     check_command(server)
     check_unused("a URL", ssl_context=ssl_context)

@@ -38,8 +38,8 @@ ErrorFactory: TypeAlias = Callable[[], ClientError]
 class PendingCall:
     """A request with one answer.
 
-    `size` is about its length in bytes, which tells the largest. `errors` are the classes that decode its details. `on_progress` is called with
-    what the server tells of the progress before the answer.
+    `size` is about its length in bytes, which tells the largest. `errors` are the classes that decode its details.
+    `on_progress` is called with what the server tells of the progress before the answer.
     """
 
     def __init__(
