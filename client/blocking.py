@@ -30,43 +30,18 @@ from anyio import to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from msgspec import UnsetType
 
-from ..framing.events import Framing
+from .connect import ConnectOptions
 from .connect import connect as connect_async
 from .connection.connection import CLOSED
 from .connection.progress import ProgressHandler
-from .dialects import Dialect
 from .errors import ConnectionFailed, DeclaredErrors, RemoteError
 from .peer import Peer
-from .policies.restart import RestartPolicy
-from .policies.retry import RetryPolicy
-from .process.process import EndBounds
-from .process.stderr import StderrMode
 from .subscription import Subscription
 from .validation import Backend, StrPath, check_backend, check_callback
-
-if TYPE_CHECKING:
-    from ssl import SSLContext
 
 T = TypeVar("T")
 
 Handler: TypeAlias = Callable[[Any], Any]  # JSON values in, anything that msgspec encodes out
-
-
-class ConnectOptions(TypedDict, total=False):
-    """The options of `discreet.client.connect`."""
-
-    cwd: StrPath | None
-    env: Mapping[str, str] | None
-    stderr: StderrMode
-    bounds: EndBounds
-    framing: Framing | None
-    dialect: Dialect
-    timeout: float | None
-    errors: DeclaredErrors
-    retry: RetryPolicy | None
-    restart: RestartPolicy | None
-    service_params: Mapping[str, str] | None
-    ssl_context: SSLContext | None
 
 
 class CallOptions(TypedDict, total=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from ..framing.events import Framing
 from .connection.connection import Connection
@@ -21,7 +21,24 @@ from .validation import StrPath, check_command, check_instance, check_stderr, ch
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-_BOUNDS = EndBounds()
+_BOUNDS: Final = EndBounds()
+
+
+class ConnectOptions(TypedDict, total=False):
+    """The options of `connect`, for what passes them on."""
+
+    cwd: StrPath | None
+    env: Mapping[str, str] | None
+    stderr: StderrMode
+    bounds: EndBounds
+    framing: Framing | None
+    dialect: Dialect
+    timeout: float | None
+    errors: DeclaredErrors
+    retry: RetryPolicy | None
+    restart: RestartPolicy | None
+    service_params: Mapping[str, str] | None
+    ssl_context: SSLContext | None
 
 
 @asynccontextmanager

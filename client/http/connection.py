@@ -5,6 +5,7 @@ What `Connection` is over a byte transport. Sends nothing that nobody waits for.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Final, final
 
@@ -21,8 +22,9 @@ from ..errors import ClientError, ConnectionFailed, ConnectionLoss, OperationTim
 from ..messages import OutgoingRequest
 from ..policies.retry import retry_after
 from .addresses import ServerAddress
-from .exchange import Exchange
-from .headers import checked_headers
+from .exchange import Exchange, read_body
+from .failures import FOREIGN_ERRORS, loss_of
+from .headers import A2A_VERSION, JSON, checked_headers
 from .resumption import Resumption
 
 MAX_RECONNECTIONS: Final = 8
@@ -92,6 +94,17 @@ class HttpConnection:
         for request, _ in self._running.values():
             request.fail(partial(ConnectionFailed, CLOSED))
         self._running.clear()
+
+    async def get(
+        self, url: str, service_params: Mapping[str, str], *, limit: int
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """The status, the headers and the body of a document. Raises `ConnectionFailed`, and `InvalidReply` for more bytes."""
+        headers = {"accept": JSON, "accept-encoding": "identity", A2A_VERSION: "1.0", **checked_headers(service_params)}
+        try:
+            async with self._client.stream("GET", url, headers=headers) as response:
+                return response.status_code, response.headers, await read_body(response, limit)
+        except FOREIGN_ERRORS as exc:
+            raise ConnectionFailed(loss_of(exc, self._address.shown), sent=False) from exc
 
     # -- one request -------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from ..messages import OutgoingRequest
 from .a2a import version_of
 
 A2A_VERSION: Final = "a2a-version"
+AUTHORIZATION: Final = "authorization"
 
 _is_name: Final = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+").fullmatch  # RFC 9110, section 5.6.2, in lower case
 _is_value: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?").fullmatch
