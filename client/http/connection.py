@@ -159,7 +159,7 @@ class HttpConnection:
                 await self._taken.wait()
         if not stream.abandoned:
             stream.push(stream.received + 1, value)
-        return not (stream.abandoned or stream.done)
+        return not (stream.abandoned or stream.done or resumption.is_over)
 
     async def _wait(self, failures: int, exchange: Exchange, error: ClientError | None) -> None:
         """The first reconnection is immediate. The server may ask for more time."""

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from ..connection.error_replies import type_mismatch
 from ..connection.pending import PendingCall, PendingStream
-from ..errors import ConnectionFailed, InvalidReply
+from ..errors import ClientError, ConnectionFailed, InvalidReply
 from ..messages import MAX_MESSAGE_BYTES, OutgoingRequest
 from .addresses import ServerAddress
 from .failures import FOREIGN_ERRORS, loss_of
@@ -55,26 +55,52 @@ class Exchange:
                 raise type_mismatch(await _whole_result(response, message, request))
             self.opened = True
             parser = SseParser(limit=MAX_MESSAGE_BYTES)
-            async for event in _events(response, parser):
+
+            async def take(piece: bytes) -> bool:
+                for event in _parsed(parser, piece):
+                    value = result_of(event.data, request_id=message.id, errors=request.errors)
+                    if not await on_event(value, event.id):
+                        return False
                 self.retry_seconds = parser.retry_seconds
-                value = result_of(event.data, request_id=message.id, errors=request.errors)
-                if not await on_event(value, event.id):
-                    return
+                return True
+
+            await _read(response, take)
 
     @asynccontextmanager
     async def _open(self, message: OutgoingRequest, headers: dict[str, str]) -> AsyncGenerator[httpx.Response]:
         """The response, whose body has not been read. Errors of httpx within the block are translated, too."""
         body = message.encode(service_params=False)
+        request = self._client.build_request(
+            "POST", self._address.url, content=body, headers=headers, extensions={"trace": self._trace}
+        )
+        request.stream = _Body(body)
         try:
-            async with self._client.stream(
-                "POST", self._address.url, content=body, headers=headers, extensions={"trace": self._trace}
-            ) as response:
+            response = await self._client.send(request, stream=True)
+            try:
                 yield response
+            finally:
+                await response.aclose()
         except FOREIGN_ERRORS as exc:
             raise ConnectionFailed(loss_of(exc, self._address.shown), sent=self.sent) from exc
 
     async def _trace(self, name: str, _: dict[str, Any]) -> None:
         self.sent = self.sent or name.endswith(_SENDING)
+
+
+@final
+class _Body(httpx.AsyncByteStream):
+    """The body of a request, in one piece. httpx's own is an asynchronous generator that nobody closes if sending fails."""
+
+    def __init__(self, data: bytes) -> None:
+        self._pieces = [data]
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._pieces:
+            raise StopAsyncIteration
+        return self._pieces.pop()
 
 
 def _is_events(response: httpx.Response) -> bool:
@@ -93,25 +119,43 @@ async def read_body(response: httpx.Response, limit: int = MAX_MESSAGE_BYTES) ->
     """The body as it came. Raises `InvalidReply` for a larger one and for a compressed one, which nobody asked for."""
     chunks: list[bytes] = []
     size = 0
-    async for chunk in _raw(response):
-        size += len(chunk)
+
+    async def take(piece: bytes) -> bool:
+        nonlocal size
+        size += len(piece)
         if size > limit:
             raise InvalidReply(f"the server's answer is larger than {limit} bytes")
-        chunks.append(chunk)
+        chunks.append(piece)
+        return True
+
+    await _read(response, take)
     return b"".join(chunks)
 
 
-async def _events(response: httpx.Response, parser: SseParser) -> AsyncIterator[SseEvent]:
-    async for chunk in _raw(response):
-        try:
-            events = parser.feed(chunk)
-        except TooLarge:
-            raise InvalidReply(f"an event of the server is larger than {MAX_MESSAGE_BYTES} bytes") from None
-        for event in events:
-            yield event
+def _parsed(parser: SseParser, chunk: bytes) -> list[SseEvent]:
+    try:
+        return parser.feed(chunk)
+    except TooLarge:
+        raise InvalidReply(f"an event of the server is larger than {MAX_MESSAGE_BYTES} bytes") from None
 
 
-def _raw(response: httpx.Response) -> AsyncIterator[bytes]:
+async def _read(response: httpx.Response, take: Callable[[bytes], Awaitable[bool]]) -> None:
+    """Read the body as it comes, while `take` returns True. Raises what `take` raises.
+
+    The rest is left by cancelling: httpx nests asynchronous generators, none of which is closed if one just stops.
+    """
     if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise InvalidReply("the server's answer is compressed, although none was asked for")
-    return response.aiter_raw()
+        raise InvalidReply("the server's answer is compressed, although that was not asked for")
+    failure: ClientError | None = None
+    with anyio.CancelScope() as reading:
+        async for piece in response.aiter_raw():
+            if reading.cancel_called:
+                continue
+            try:
+                if await take(piece):
+                    continue
+            except ClientError as exc:
+                failure = exc
+            reading.cancel()
+    if failure is not None:
+        raise failure

@@ -81,6 +81,11 @@ class Resumption:
         return True
 
     @property
+    def is_over(self) -> bool:
+        """Whether to stop reading: the subscription goes on where the answer to a message would have ended."""
+        return self._ended and self._resumed and self._sends
+
+    @property
     def ended(self) -> bool:
         """Whether nothing follows the last event."""
         return self._ended
