@@ -116,7 +116,8 @@ async def test_a_unix_socket_is_an_address(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"host": "x"}, {"Content-Length": "3"}, {"a b": "c"}, {"x": "a\r\nb: c"}, {"x": "ä"}, {"": "x"}, {"x": " y"}]
+    "given",
+    [{"host": "x"}, {"Content-Length": "3"}, {"a b": "c"}, {"x": "a\r\nb: c"}, {"x": "ä"}, {"": "x"}, {"x": " y"}],
 )
 async def test_what_can_be_no_header_is_refused_before_anything_is_sent(given: dict[str, str]) -> None:
     async with http_server(echo) as server, connect(server.url) as peer:
@@ -141,7 +142,17 @@ async def test_what_http_does_not_have_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["http:", "http://", "https:///x", "http://h:port/", "http://ann:s3@h/", "unix:", "http://h /", "http://ä/", "http://h:99999/"],
+    [
+        "http:",
+        "http://",
+        "https:///x",
+        "http://h:port/",
+        "http://ann:s3@h/",
+        "unix:",
+        "http://h /",
+        "http://ä/",
+        "http://h:99999/",
+    ],
 )
 async def test_a_url_that_is_none_is_refused_and_not_repeated(url: str) -> None:
     with pytest.raises(ValueError, match="url") as caught:
@@ -216,7 +227,9 @@ async def test_an_error_of_json_rpc_counts_whatever_the_status(status: int) -> N
         (599, InternalError),
     ],
 )
-async def test_a_status_alone_is_a_typed_error_with_the_body_as_its_data(status: int, expected: type[RemoteError]) -> None:
+async def test_a_status_alone_is_a_typed_error_with_the_body_as_its_data(
+    status: int, expected: type[RemoteError]
+) -> None:
     async def refuse(request: HttpRequest) -> None:
         await request.answer(status, b"because", content_type="text/plain", retry_after="7")
 

@@ -106,7 +106,8 @@ async def http_server(*script: Answer) -> AsyncIterator[HttpServer]:
                 while True:
                     head = await buffered.receive_until(b"\r\n\r\n", 65536)
                     length = next(
-                        (int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), 0
+                        (int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")),
+                        0,
                     )
                     body = await buffered.receive_exactly(length) if length else b""
                     request = HttpRequest(stream, connection, head, body, server)
