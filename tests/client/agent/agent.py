@@ -1,4 +1,4 @@
-"""An agent that does what it is asked: `greet`, `ask`, `reply`, or `wait` until it is canceled."""
+"""An agent that does what it is asked: `ask`, `reply`, `count`, `wait` until it is canceled, or greet."""
 
 import anyio
 
@@ -15,6 +15,11 @@ class Obedient:
             case "wait":
                 await events.working("Waiting.")
                 await anyio.sleep_forever()
+            case "count":
+                for number in range(30):
+                    await events.artifact(str(number), artifact_id=f"n{number}")
+                    await anyio.sleep(0.001)
+                await events.complete()
             case name:
                 await events.working()
                 await events.artifact(f"Hello, {name}!", artifact_id="greeting", last_chunk=True)

@@ -6,14 +6,17 @@ import importlib.util
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
+from random import Random
 from typing import Any
+from uuid import uuid4
 
 import anyio
+import anyio.abc
 import pytest
 
-from discreet.client import ConnectionFailed, InvalidReply, MethodNotFound, TaskNotCancelable, TaskNotFound
+from discreet.client import ConnectionFailed, InvalidReply, MethodNotFound, TaskNotCancelable, TaskNotFound, connect
 from discreet.client.agent import (
     AgentClient,
     Message,
@@ -53,7 +56,7 @@ def declared_agent() -> Any:
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("agent")
     (folder / "agent.py").write_bytes(APP.read_bytes())
-    with http_daemon("./agent.py:agent", folder) as served:
+    with http_daemon("./agent.py:agent", folder, "--store=sqlite:tasks.db") as served:
         yield served
 
 
@@ -287,6 +290,54 @@ async def test_an_answer_that_holds_no_task_is_an_invalid_reply(result: object) 
     async with http_server(none, answer) as server, connect_agent(server.url) as agent:
         with pytest.raises(InvalidReply):
             await agent.send("hi")
+
+
+# -- lost connections --------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def cutting(url: str, sizes: Iterator[int]) -> AsyncIterator[str]:
+    """The URL of a proxy that cuts each connection after so many bytes of the answers."""
+    port = int(url.rstrip("/").rpartition(":")[2])
+
+    async def forward(client: anyio.abc.SocketStream) -> None:
+        async with client, await anyio.connect_tcp("127.0.0.1", port) as server, anyio.create_task_group() as tasks:
+
+            async def requests() -> None:
+                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    async for data in client:
+                        await server.send(data)
+
+            tasks.start_soon(requests)
+            left = next(sizes)
+            with suppress(anyio.BrokenResourceError, anyio.EndOfStream):
+                while left:
+                    data = await server.receive(left)
+                    await client.send(data)
+                    left -= len(data)
+            tasks.cancel_scope.cancel()
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, forward)
+        yield f"http://127.0.0.1:{listener.extra(anyio.abc.SocketAttribute.local_port)}/"
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_however_often_the_connection_is_lost_every_event_comes_once(url: str, seed: int) -> None:
+    random = Random(seed)
+    sizes = iter(lambda: random.randrange(900, 4000), None)
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with connect_agent(url) as agent, cutting(url, sizes) as proxy, connect(proxy) as peer:
+            context = str(uuid4())
+            async with AgentClient(peer).stream("count", context_id=context) as events:
+                got = [event async for event in events]
+            assert [text_of(each.artifact) for each in got if isinstance(each, TaskArtifactUpdate)] == [
+                *map(str, range(30))
+            ]
+            assert len(got) == 32
+            assert len([task async for task in agent.list(context_id=context)]) == 1
 
 
 # -- beside it ---------------------------------------------------------------------------------------------------------
