@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from datetime import datetime
-from typing import Any, TypeVar, final
+from typing import TypeVar, final
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -181,7 +181,7 @@ class AgentClient:
     async def delete_push_config(self, task_id: str, config_id: str) -> None:
         """Delete a push config of a task."""
         params = OneConfigParams(task_id, config_id, self._tenant)
-        await self._call("DeleteTaskPushNotificationConfig", params, Any)
+        await self.peer.call("DeleteTaskPushNotificationConfig", params)
 
     # -- the card ----------------------------------------------------------------------------------------------
 

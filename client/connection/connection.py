@@ -51,8 +51,6 @@ class Connection:
     `handlers` outlast the connection. `explain` is called once, after the input ended.
     """
 
-    checks_subscriptions: Final = True
-
     def __init__(
         self,
         transport: ByteTransport,
@@ -74,6 +72,7 @@ class Connection:
         self._explain = explain
         self._handlers = handlers
         self.pending = PendingRequests()
+        self.checks_subscriptions: Final = True
         answers = Answers(tasks, handlers, post=self._post, wait_for_space=self._wait_for_space, overrun=self._end)
         self._incoming = IncomingMessages(self.pending, handlers, post=self._post, start_answer=answers.start)
         self.loss: ConnectionLoss | None = None

@@ -45,9 +45,8 @@ _PASSING: Final = (ConnectionFailed, OperationTimedOut, Overloaded, Unavailable)
 class HttpConnection:
     """Requests to one address. Any number of them run at once; connections to the server are reused."""
 
-    checks_subscriptions: Final = False
-
     def __init__(self, client: httpx.AsyncClient, address: ServerAddress, tasks: TaskGroup, *, timing: Timing) -> None:
+        self.checks_subscriptions: Final = False
         self._client = client
         self._address = address
         self._tasks = tasks
