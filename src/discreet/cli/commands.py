@@ -115,6 +115,7 @@ VERBS: Final[dict[str, Verb]] = {
         (
             "discreet record -- discreet serve ./app.py:files",
             "discreet record -o session.jsonl --framing newline -- my-server",
+            "discreet record --tail -o session.jsonl -- my-server",
         ),
     ),
     "replay": Verb(
@@ -128,9 +129,9 @@ VERBS: Final[dict[str, Verb]] = {
     ),
     "show": Verb(
         "show",
-        "FILE [--full]",
-        "Print a recorded session for people, a line per message.",
-        ("discreet show session.jsonl",),
+        "FILE [--full | --html]",
+        "Print a recorded session for people, as lines or as a page.",
+        ("discreet show session.jsonl", "discreet show session.jsonl --html > session.html"),
     ),
     "completion": Verb(
         "completion",
