@@ -87,13 +87,13 @@ def test_what_is_no_object_is_no_message(message: bytes) -> None:
         b'{"method":"$/progress","params":{"token":{"a":[]}}}',
         b'{"method":"$/cancelRequest"}',
         b'{"method":"stream/event","params":{"id":[]}}',
-        b'{"method":"\\ud800","id":"\\udfff","params":{"_meta":5}}',
+        b'{"method":"\\u202e","id":"\\u0000","params":{"_meta":5}}',
         b'{"id":{"a":1},"method":"window/workDoneProgress/create","params":{}}',
     ],
 )
 def test_odd_members_are_shown_and_nothing_is_raised(message: bytes) -> None:
     (seen,) = read(Correlation(), "client", message)
-    assert (seen.id + seen.method).isprintable()
+    assert seen.kind != "other" and (seen.id + seen.method).isprintable()
 
 
 def test_long_names_and_ids_are_cut_and_unanswered_requests_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,16 @@ _FLAGS: Final = (
 )
 
 
+_PLACE_PIPES: Final = """
+import fcntl, os, sys
+read, write = (fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3])
+os.dup2(read, 3)
+os.dup2(write, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""Chromium reads commands from descriptor 3 and writes answers to 4."""
+
+
 class Page:
     """One page. `events` are those of the protocol that have come: its faults, its console, its requests."""
 
@@ -71,6 +81,12 @@ class Page:
         assert "exceptionDetails" not in done, done
         return done["result"].get("value")
 
+    def until(self, condition: str) -> None:
+        """Wait until an expression is true in the page."""
+        self.run(
+            f"new Promise((done) => {{ const look = () => ({condition}) ? done() : setTimeout(look, 5); look(); }})"
+        )
+
     def press(self, key: str) -> None:
         """Press and release a key, as a user does."""
         text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
@@ -97,12 +113,10 @@ def browser(folder: Path) -> Iterator[Page]:
     assert CHROMIUM is not None and sys.platform != "win32"
     command_read, command_write = os.pipe()
     answer_read, answer_write = os.pipe()
-    # Chromium reads commands from descriptor 3 and writes answers to 4
     words = [CHROMIUM, *_FLAGS, f"--user-data-dir={folder}"]
-    shell = ["sh", "-c", f'exec "$@" 3<&{command_read} 4>&{answer_write}', "sh", *words]
     with open(command_write, "wb") as to, open(answer_read, "rb") as back:
         process = subprocess.Popen(
-            shell,
+            [sys.executable, "-I", "-S", "-c", _PLACE_PIPES, str(command_read), str(answer_write), *words],
             pass_fds=(command_read, answer_write),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -153,10 +153,9 @@ class Correlation:
 def text_of(value: Raw, characters: int) -> str:
     """The beginning of a JSON text, as one line that can be printed. A cut one ends with `…`."""
     view = memoryview(value)
-    beginning = bytes(view[: 4 * characters]).decode(
-        "utf-8", "backslashreplace" if view.nbytes <= 4 * characters else "ignore"
-    )
-    shown = printable(beginning[: characters + 1])
+    most = 4 * (characters + 1)  # bytes
+    text = bytes(view[:most]).decode("utf-8", "ignore" if view.nbytes > most else "backslashreplace")
+    shown = printable(text[: characters + 1])
     return shown if len(shown) <= characters else f"{shown[:characters]}…"
 
 

@@ -1,458 +1,267 @@
-"use strict";
-// Shows the session that stands in #data. Everything from the session is written as text, never as markup.
-(() => {
-  const { facts, rows: raw } = JSON.parse(document.getElementById("data").textContent);
-  const all = raw.map(([kind, from, ms, name, id, end, status, note, value, answer, events, more], index) =>
-    ({ index, kind, from, ms, name, id, end, status, note, value, answer, events, more }));
-  const $ = (id) => document.getElementById(id);
-  const list = $("list"), holder = $("rows"), filter = $("filter"), detail = $("detail"), canvas = $("canvas");
-  const lasts = (row) => row.kind === "request" ? Math.max(row.ms, row.end ?? whole) : row.ms;
-  const whole = facts.further ? all.reduce((last, row) => Math.max(last, row.ms, row.end ?? 0), 1e-3) : Math.max(facts.duration, 1e-3);
-  const WORDS = { ok: "ok", error: "error", cancelled: "cancelled", waiting: "no answer", "": "" };
-  const KINDS = [
-    ["all", "All", () => true],
-    ["requests", "Requests", (row) => row.kind === "request"],
-    ["problems", "Problems", (row) => ["error", "cancelled", "waiting"].includes(row.status) || row.kind === "omitted"],
-    ["notifications", "Notifications", (row) => row.kind === "notification"],
-    ["server", "From the server", (row) => row.from === "server" && ["request", "notification"].includes(row.kind)],
-    ["stderr", "stderr", (row) => row.kind === "stderr"],
-  ];
-  const MAX_TICKS = 120, EVENTS_AT_ONCE = 100, OVERSCAN = 8;
-  let shown = all, chosen = -1, kind = "all", span = [0, whole], opened = null;
+// The list: only the rows in sight are in the document.
+const rowHeight = () => parseFloat(getComputedStyle(document.documentElement).getPropertyValue("--row"));
+function place(node, from, to) {
+  const [a, b] = span, width = b - a;
+  node.style.left = `${(Math.max(from, a) - a) / width * 100}%`;
+  if (to !== undefined) node.style.width = `${Math.max(0, Math.min(to, b) - Math.max(from, a)) / width * 100}%`;
+  return node;
+}
+function line(row) {
+  const node = make("span", "line"), [a, b] = span;
+  if (row.kind !== "request") {
+    if (row.ms >= a && row.ms <= b) node.append(place(make("span", "mark"), row.ms));
+    return node;
+  }
+  if (row.ms <= b && lasts(row) >= a) node.append(place(make("span", "span"), row.ms, lasts(row)));
+  const step = Math.ceil(row.events.length / MAX_TICKS);
+  for (let i = 0; i < row.events.length; i += step) {
+    if (row.events[i][2] >= a && row.events[i][2] <= b) node.append(place(make("span", "tick"), row.events[i][2]));
+  }
+  return node;
+}
+function preview(row) {
+  if (row.note) return row.note;
+  const value = row.value || row.answer;
+  return value ? value[0].slice(0, 240) : "";
+}
+function draw(row, position) {
+  const quiet = ["closed", "end"].includes(row.kind) ? " quiet" : "";
+  const node = make("div", `row ${row.from} is-${row.status || row.kind}${quiet}`);
+  node.id = `row-${row.index}`;
+  node.setAttribute("role", "option");
+  node.setAttribute("aria-setsize", shown.length);
+  node.setAttribute("aria-posinset", position + 1);
+  node.setAttribute("aria-selected", position === chosen);
+  const time = row.kind === "request" && row.end !== null ? took(lasts(row) - row.ms) : "";
+  node.setAttribute("aria-label", [heading(row), row.id, `from the ${row.from}`, WORDS[row.status], time, row.note].filter(Boolean).join(", "));
+  const what = make("span", "what");
+  const label = row.name || { stderr: "stderr", answer: "answer" }[row.kind];
+  if (label) what.append(make("b", "", label));
+  what.append(make("i", "", preview(row)));
+  const when = make("span", "at", at(row.ms));
+  when.dataset.unit = unit === "h:mm:ss" ? "" : unit;
+  node.append(when, make("span", "from", arrow(row.from)), what, make("span", "id", row.id),
+    make("span", "status", row.status === "ok" ? (row.events.length ? count(row.events.length + row.more, "event") : "") : WORDS[row.status]),
+    make("span", "took", time), line(row));
+  node.addEventListener("click", () => { choose(position); open(); });
+  return node;
+}
+function render() {
+  const height = rowHeight();
+  holder.style.height = `${shown.length * height}px`;
+  const first = Math.max(0, Math.floor(list.scrollTop / height) - OVERSCAN);
+  const last = Math.min(shown.length, Math.ceil((list.scrollTop + list.clientHeight) / height) + OVERSCAN);
+  const nodes = [];
+  const add = (i) => {
+    const node = draw(shown[i], i);
+    node.style.top = `${i * height}px`;
+    nodes.push(node);
+  };
+  for (let i = first; i < last; i++) add(i);
+  if (chosen >= 0 && (chosen < first || chosen >= last)) add(chosen);
+  holder.replaceChildren(...nodes);
+  if (chosen >= 0) list.setAttribute("aria-activedescendant", `row-${shown[chosen].index}`);
+  else list.removeAttribute("aria-activedescendant");
+}
+function reveal() {
+  const height = rowHeight(), top = chosen * height;
+  if (top < list.scrollTop) list.scrollTop = top;
+  else if (top + height > list.scrollTop + list.clientHeight) list.scrollTop = top + height - list.clientHeight;
+  render();
+}
+function choose(position) {
+  chosen = Math.max(-1, Math.min(shown.length - 1, position));
+  reveal();
+  if (opened && chosen >= 0) open();
+}
 
-  function make(tag, className, text) {
-    const node = document.createElement(tag);
-    if (className) node.className = className;
-    if (text !== undefined) node.textContent = text;
-    return node;
+function texts(row) {
+  if (!row.texts) {
+    row.texts = [row.name, row.id, WORDS[row.status], row.kind, row.from, row.note];
+    for (const value of [row.value, row.answer, ...row.events.map((event) => event[4])]) if (value) row.texts.push(value[0]);
   }
-  const count = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
-  function took(ms) {
-    if (ms === null || ms === undefined) return "";
-    if (ms < 1000) return `${ms.toFixed(1)} ms`;
-    if (ms < 60000) return `${(ms / 1000).toFixed(2)} s`;
-    return `${Math.floor(ms / 60000)} min ${Math.floor(ms / 1000 % 60)} s`;
-  }
-  const unit = whole < 10000 ? "ms" : whole < 3600000 ? "s" : "h:mm:ss";
-  function at(ms) {
-    if (unit === "ms") return ms.toFixed(1);
-    if (unit === "s") return (ms / 1000).toFixed(3);
-    const two = (n) => String(Math.floor(n)).padStart(2, "0");
-    return `${Math.floor(ms / 3600000)}:${two(ms / 60000 % 60)}:${two(ms / 1000 % 60)}`;
-  }
-  const bytes = (n) => n < 1000 ? `${n} bytes` : n < 1e6 ? `${(n / 1e3).toFixed(1)} kB` : `${(n / 1e6).toFixed(1)} MB`;
-  const arrow = (from) => from === "client" ? "\u2192" : "\u2190";
-  const heading = (row) => row.name || { stderr: "stderr", omitted: "not a message", closed: "end of the stream", end: "end", answer: "answer to an unknown request", other: "message" }[row.kind] || row.kind;
+  return row.texts;
+}
+function apply() {
+  const before = shown[chosen];
+  const words = filter.value.split(/\s+/).filter(Boolean).map((word) => new RegExp(word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "iu"));
+  const fits = KINDS.find(([name]) => name === kind)[2], zoomed = span[0] > 0 || span[1] < whole;
+  shown = kind === "all" && !zoomed && !words.length ? all : all.filter((row) => fits(row) && (!zoomed || (row.ms <= span[1] && lasts(row) >= span[0]))
+    && words.every((word) => texts(row).some((text) => word.test(text))));
+  chosen = before ? shown.indexOf(before) : -1;
+  $("none").hidden = shown.length > 0;
+  $("count").textContent = shown.length === all.length ? count(all.length, "row") : `${shown.length.toLocaleString("en")} of ${count(all.length, "row")}`;
+  const range = $("range");
+  range.hidden = !zoomed;
+  range.textContent = `${at(span[0])} \u2013 ${at(span[1])} ${unit === "h:mm:ss" ? "" : unit} \u00d7`;
+  range.setAttribute("aria-label", `Show the whole time again, not only ${at(span[0])} to ${at(span[1])} ${unit}`);
+  $("axis").replaceChildren(make("span", "", at(span[0])), make("span", "", at(span[1])));
+  for (const button of $("kinds").children) button.setAttribute("aria-pressed", button.dataset.kind === kind);
+  list.scrollTop = chosen >= 0 ? Math.max(0, chosen * rowHeight() - list.clientHeight / 2) : 0;
+  render();
+  paint();
+}
 
-  // JSON, indented. It works on the text, so numbers keep their digits and a cut text is shown as far as it goes.
-  function* pretty(text) {
-    const tokens = text.match(/"(?:[^"\\]|\\.)*"?|[{}[\],:]|[^\s{}[\],:"]+/g) || [];
-    let depth = 0;
-    const line = () => "\n" + "\t".repeat(Math.min(depth, 40));
-    for (let i = 0; i < tokens.length; i++) {
-      const token = tokens[i], next = tokens[i + 1];
-      if (token === "{" || token === "[") {
-        if (next === "}" || next === "]") { yield ["mark", token + next]; i++; continue; }
-        depth++;
-        yield ["mark", token + line()];
-      } else if (token === "}" || token === "]") {
-        depth = Math.max(0, depth - 1);
-        yield ["mark", line() + token];
-      } else if (token === ",") yield ["mark", "," + line()];
-      else if (token === ":") yield ["mark", ": "];
-      else yield [token[0] !== '"' ? "other" : next === ":" ? "key" : "string", token];
-    }
+function facts_of(row) {
+  const dl = make("dl", "facts");
+  const add = (name, text, className) => text && dl.append(make("dt", "", name), make("dd", className, text));
+  add("from", row.from);
+  add("id", row.id);
+  if (row.kind === "request") {
+    add("status", row.note ? `${WORDS[row.status]}: ${row.note}` : WORDS[row.status], row.status);
+    add("sent", `${at(row.ms)} ${unit}`);
+    if (row.end !== null) add("answered", `${at(row.end)} ${unit}, after ${took(lasts(row) - row.ms)}`);
+  } else {
+    add("at", `${at(row.ms)} ${unit}`);
+    add("text", row.note);
   }
-  function json(value) {
-    const pre = make("pre");
-    for (const [className, text] of pretty(value[0])) pre.append(make("span", className, text));
-    if (value[2]) pre.append(make("span", "mark", "\u2026"));
-    return pre;
-  }
-  function section(title, value) {
-    const head = make("h3", "", title);
-    head.append(make("small", "", value[2] ? `the first ${bytes(value[0].length)} of ${bytes(value[1])}` : bytes(value[1])));
-    return [head, json(value)];
-  }
-
-  // The list: only the rows in sight are in the document.
-  const rowHeight = () => parseFloat(getComputedStyle(document.documentElement).getPropertyValue("--row"));
-  function place(node, from, to) {
-    const [a, b] = span, width = b - a;
-    node.style.left = `${(Math.max(from, a) - a) / width * 100}%`;
-    if (to !== undefined) node.style.width = `${Math.max(0, Math.min(to, b) - Math.max(from, a)) / width * 100}%`;
-    return node;
-  }
-  function line(row) {
-    const node = make("span", "line"), [a, b] = span;
-    if (row.kind !== "request") {
-      if (row.ms >= a && row.ms <= b) node.append(place(make("span", "mark"), row.ms));
-      return node;
-    }
-    if (row.ms <= b && lasts(row) >= a) node.append(place(make("span", "span"), row.ms, lasts(row)));
-    const step = Math.ceil(row.events.length / MAX_TICKS);
-    for (let i = 0; i < row.events.length; i += step) {
-      if (row.events[i][2] >= a && row.events[i][2] <= b) node.append(place(make("span", "tick"), row.events[i][2]));
-    }
-    return node;
-  }
-  function preview(row) {
-    if (row.note) return row.note;
-    const value = row.value || row.answer;
-    return value ? value[0].slice(0, 240) : "";
-  }
-  function draw(row, position) {
-    const quiet = ["closed", "end"].includes(row.kind) ? " quiet" : "";
-    const node = make("div", `row ${row.from} is-${row.status || row.kind}${quiet}`);
-    node.id = `row-${row.index}`;
-    node.setAttribute("role", "option");
-    node.setAttribute("aria-setsize", shown.length);
-    node.setAttribute("aria-posinset", position + 1);
-    node.setAttribute("aria-selected", position === chosen);
-    const time = row.kind === "request" && row.end !== null ? took(lasts(row) - row.ms) : "";
-    node.setAttribute("aria-label", [heading(row), row.id, `from the ${row.from}`, WORDS[row.status], time, row.note].filter(Boolean).join(", "));
-    const what = make("span", "what");
-    const label = row.name || { stderr: "stderr", answer: "answer" }[row.kind];
-    if (label) what.append(make("b", "", label));
-    what.append(make("i", "", preview(row)));
-    const when = make("span", "at", at(row.ms));
-    when.dataset.unit = unit === "h:mm:ss" ? "" : unit;
-    node.append(when, make("span", "from", arrow(row.from)), what, make("span", "id", row.id),
-      make("span", "status", row.status === "ok" ? (row.events.length ? count(row.events.length + row.more, "event") : "") : WORDS[row.status]),
-      make("span", "took", time), line(row));
-    node.addEventListener("click", () => { choose(position); open(); });
-    return node;
-  }
-  function render() {
-    const height = rowHeight();
-    holder.style.height = `${shown.length * height}px`;
-    const first = Math.max(0, Math.floor(list.scrollTop / height) - OVERSCAN);
-    const last = Math.min(shown.length, Math.ceil((list.scrollTop + list.clientHeight) / height) + OVERSCAN);
-    const nodes = [];
-    const add = (i) => {
-      const node = draw(shown[i], i);
-      node.style.top = `${i * height}px`;
-      nodes.push(node);
-    };
-    for (let i = first; i < last; i++) add(i);
-    if (chosen >= 0 && (chosen < first || chosen >= last)) add(chosen);
-    holder.replaceChildren(...nodes);
-    if (chosen >= 0) list.setAttribute("aria-activedescendant", `row-${shown[chosen].index}`);
-    else list.removeAttribute("aria-activedescendant");
-  }
-  function reveal() {
-    const height = rowHeight(), top = chosen * height;
-    if (top < list.scrollTop) list.scrollTop = top;
-    else if (top + height > list.scrollTop + list.clientHeight) list.scrollTop = top + height - list.clientHeight;
-    render();
-  }
-  function choose(position) {
-    chosen = Math.max(-1, Math.min(shown.length - 1, position));
+  return dl;
+}
+function event_of(row, [what, from, ms, method, value]) {
+  const node = make("details"), summary = make("summary"), word = what === "cancel" ? "cancelled" : what;
+  summary.append(make("span", "", `+${took(Math.max(0, ms - row.ms))}`), make("span", `by-${from}`, `${arrow(from)} ${word}`), make("code", "", value ? value[0].slice(0, 200) : ""));
+  summary.title = method;
+  node.append(summary);
+  node.addEventListener("toggle", () => { if (node.open && node.children.length === 1 && value) node.append(json(value)); });
+  return node;
+}
+function events_of(row) {
+  const head = make("h3", "", "Events"), box = make("div"), more = make("button", "more");
+  head.append(make("small", "", row.more ? `the first ${row.events.length} of ${row.events.length + row.more}` : String(row.events.length)));
+  let next = 0;
+  const add = () => {
+    box.append(...row.events.slice(next, next + EVENTS_AT_ONCE).map((event) => event_of(row, event)));
+    next += EVENTS_AT_ONCE;
+    more.hidden = next >= row.events.length;
+    more.textContent = `Show ${Math.min(EVENTS_AT_ONCE, row.events.length - next)} more`;
+  };
+  more.type = "button";
+  more.addEventListener("click", add);
+  add();
+  return [head, box, more];
+}
+function open() {
+  const row = shown[chosen];
+  if (!row) return;
+  opened = row;
+  const head = make("header"), close = make("button", "", "Close"), title = make("h2", "", heading(row));
+  close.type = "button";
+  close.addEventListener("click", shut);
+  head.append(make("span", `from by-${row.from}`, arrow(row.from)), title, close);
+  const parts = [head, facts_of(row)];
+  if (row.value) parts.push(...section(row.kind === "other" ? "Message" : "Params", row.value));
+  if (row.events.length) parts.push(...events_of(row));
+  if (row.answer) parts.push(...section(row.status === "ok" ? "Result" : "Error", row.answer));
+  detail.replaceChildren(...parts);
+  detail.scrollTop = 0;
+  if (detail.hidden) {
+    detail.hidden = false;
     reveal();
-    if (opened && chosen >= 0) open();
   }
+  if (getComputedStyle(detail).position === "fixed") detail.focus();
+  paint();
+}
+function shut() {
+  opened = null;
+  detail.hidden = true;
+  list.focus({ preventScroll: true });
+  render();
+  paint();
+}
 
-  function texts(row) {
-    if (!row.texts) {
-      row.texts = [row.name, row.id, WORDS[row.status], row.kind, row.from, row.note];
-      for (const value of [row.value, row.answer, ...row.events.map((event) => event[4])]) if (value) row.texts.push(value[0]);
-    }
-    return row.texts;
-  }
-  function apply() {
-    const before = shown[chosen];
-    const words = filter.value.split(/\s+/).filter(Boolean).map((word) => new RegExp(word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "iu"));
-    const fits = KINDS.find(([name]) => name === kind)[2], zoomed = span[0] > 0 || span[1] < whole;
-    shown = kind === "all" && !zoomed && !words.length ? all : all.filter((row) => fits(row) && (!zoomed || (row.ms <= span[1] && lasts(row) >= span[0]))
-      && words.every((word) => texts(row).some((text) => word.test(text))));
-    chosen = before ? shown.indexOf(before) : -1;
-    $("none").hidden = shown.length > 0;
-    $("count").textContent = shown.length === all.length ? count(all.length, "row") : `${shown.length.toLocaleString("en")} of ${count(all.length, "row")}`;
-    const range = $("range");
-    range.hidden = !zoomed;
-    range.textContent = `${at(span[0])} \u2013 ${at(span[1])} ${unit === "h:mm:ss" ? "" : unit} \u00d7`;
-    range.setAttribute("aria-label", `Show the whole time again, not only ${at(span[0])} to ${at(span[1])} ${unit}`);
-    $("axis").replaceChildren(make("span", "", at(span[0])), make("span", "", at(span[1])));
-    for (const button of $("kinds").children) button.setAttribute("aria-pressed", button.dataset.kind === kind);
-    list.scrollTop = chosen >= 0 ? Math.max(0, chosen * rowHeight() - list.clientHeight / 2) : 0;
-    render();
-    paint();
-  }
-
-  function facts_of(row) {
-    const dl = make("dl", "facts");
-    const add = (name, text, className) => text && dl.append(make("dt", "", name), make("dd", className, text));
-    add("from", row.from);
-    add("id", row.id);
-    if (row.kind === "request") {
-      add("status", row.note ? `${WORDS[row.status]}: ${row.note}` : WORDS[row.status], row.status);
-      add("sent", `${at(row.ms)} ${unit}`);
-      if (row.end !== null) add("answered", `${at(row.end)} ${unit}, after ${took(lasts(row) - row.ms)}`);
-    } else {
-      add("at", `${at(row.ms)} ${unit}`);
-      add("text", row.note);
-    }
-    return dl;
-  }
-  function event_of(row, [what, from, ms, method, value]) {
-    const node = make("details"), summary = make("summary"), word = what === "cancel" ? "cancelled" : what;
-    summary.append(make("span", "", `+${took(Math.max(0, ms - row.ms))}`), make("span", `by-${from}`, `${arrow(from)} ${word}`), make("code", "", value ? value[0].slice(0, 200) : ""));
-    summary.title = method;
-    node.append(summary);
-    node.addEventListener("toggle", () => { if (node.open && node.children.length === 1 && value) node.append(json(value)); });
-    return node;
-  }
-  function events_of(row) {
-    const head = make("h3", "", "Events"), box = make("div"), more = make("button", "more");
-    head.append(make("small", "", row.more ? `the first ${row.events.length} of ${row.events.length + row.more}` : String(row.events.length)));
-    let next = 0;
-    const add = () => {
-      box.append(...row.events.slice(next, next + EVENTS_AT_ONCE).map((event) => event_of(row, event)));
-      next += EVENTS_AT_ONCE;
-      more.hidden = next >= row.events.length;
-      more.textContent = `Show ${Math.min(EVENTS_AT_ONCE, row.events.length - next)} more`;
-    };
-    more.type = "button";
-    more.addEventListener("click", add);
-    add();
-    return [head, box, more];
-  }
-  function open() {
-    const row = shown[chosen];
-    if (!row) return;
-    opened = row;
-    const head = make("header"), close = make("button", "", "Close"), title = make("h2", "", heading(row));
-    close.type = "button";
-    close.addEventListener("click", shut);
-    head.append(make("span", `from by-${row.from}`, arrow(row.from)), title, close);
-    const parts = [head, facts_of(row)];
-    if (row.value) parts.push(...section(row.kind === "other" ? "Message" : "Params", row.value));
-    if (row.events.length) parts.push(...events_of(row));
-    if (row.answer) parts.push(...section(row.status === "ok" ? "Result" : "Error", row.answer));
-    detail.replaceChildren(...parts);
-    detail.scrollTop = 0;
-    if (detail.hidden) {
-      detail.hidden = false;
-      reveal();
-    }
-    if (getComputedStyle(detail).position === "fixed") detail.focus();
-    paint();
-  }
-  function shut() {
-    opened = null;
-    detail.hidden = true;
-    list.focus({ preventScroll: true });
-    render();
-    paint();
-  }
-
-  // The timeline: requests in lanes, those of the client above the axis, those of the server below it.
-  const lanes = { client: [], server: [] };
-  for (const row of all) {
-    if (row.kind !== "request") continue;
-    const ends = lanes[row.from], most = row.from === "client" ? 12 : 5;
-    let lane = ends.findIndex((end) => end <= row.ms);
-    if (lane < 0) lane = ends.length < most ? ends.length : ends.indexOf(Math.min(...ends));
-    ends[lane] = Math.max(ends[lane] || 0, lasts(row) + whole / 400);
-    row.lane = lane;
-  }
-  function geometry() {
-    const { width, height } = canvas.getBoundingClientRect();
-    const up = Math.max(1, lanes.client.length), down = lanes.server.length;
-    const pitch = Math.min(13, (height - 40) / (up + Math.max(down, .5)));
-    const pad = 12, axis = (height - 18 - (up + down) * pitch) / 2 + up * pitch + 1;
-    const x = (ms) => pad + (ms - span[0]) / (span[1] - span[0]) * (width - 2 * pad);
-    const y = (row) => row.from === "client" ? axis - 4 - (row.lane + 1) * pitch : axis + 4 + row.lane * pitch;
-    const time = (px) => span[0] + Math.max(0, Math.min(1, (px - pad) / (width - 2 * pad))) * (span[1] - span[0]);
-    return { width, height, pitch, axis, pad, x, y, time };
-  }
-  let planned = 0;
-  function paint() {
-    planned = planned || requestAnimationFrame(repaint);
-  }
-  function repaint() {
-    planned = 0;
-    const { width, height, pitch, axis, pad, x, y } = geometry(), ratio = devicePixelRatio || 1;
-    const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(`--${name}`);
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(height * ratio);
-    const g = canvas.getContext("2d");
-    g.scale(ratio, ratio);
-    g.font = `11px ${style.getPropertyValue("--sans")}`;
-    const rough = (span[1] - span[0]) / Math.max(2, width / 84), power = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough);
-    for (let t = Math.ceil(span[0] / step) * step; t <= span[1]; t += step) {
-      g.fillStyle = colour("line");
-      g.fillRect(Math.round(x(t)), 6, 1, height - 24);
-      g.fillStyle = colour("muted");
-      const text = whole < 1000 ? `${+t.toFixed(3)} ms` : `${+(t / 1000).toFixed(3)} s`;
-      g.textAlign = x(t) < 30 ? "left" : x(t) > width - 30 ? "right" : "center";
-      g.fillText(text, x(t), height - 6);
-    }
-    g.fillStyle = colour("line");
-    g.fillRect(pad, Math.round(axis), width - 2 * pad, 1);
-    const found = shown === all ? null : new Set(shown);
-    for (const row of all) {
-      if (row.kind === "end" || row.kind === "closed" || lasts(row) < span[0] || row.ms > span[1]) continue;
-      g.globalAlpha = !found || found.has(row) ? 1 : .18;
-      const left = Math.max(pad, x(row.ms));
-      if (row.kind !== "request") {
-        g.fillStyle = row.kind === "omitted" ? colour("error-bar") : colour("muted");
-        g.fillRect(left - .75, axis - 2, 1.5, 5);
-        continue;
-      }
-      g.fillStyle = colour({ error: "error-bar", cancelled: "warn-bar", waiting: "warn-bar" }[row.status] || `${row.from}-bar`);
-      const wide = Math.max(2, Math.min(width - pad, x(lasts(row))) - left), high = Math.max(1, pitch - 3);
-      if (row.status === "waiting") g.globalAlpha *= .55;
-      if (wide < 5) g.fillRect(left, y(row), wide, high);
-      else {
-        g.beginPath();
-        g.roundRect(left, y(row), wide, high, Math.min(2, high / 2));
-        g.fill();
-      }
-      g.fillStyle = colour("tick");
-      for (const event of row.events.slice(0, MAX_TICKS)) if (event[2] >= span[0] && event[2] <= span[1]) g.fillRect(x(event[2]), y(row), 1, high);
-      if (row === opened) {
-        g.strokeStyle = colour("text");
-        g.strokeRect(left - 1.5, y(row) - 1.5, wide + 3, high + 3);
-      }
-    }
-    g.globalAlpha = 1;
-  }
-  function under(event) {
-    const box = canvas.getBoundingClientRect(), { pitch, x, y } = geometry(), px = event.clientX - box.left, py = event.clientY - box.top;
-    let best = null, closest = 7;
-    for (const row of shown) {
-      if (row.kind !== "request" || py < y(row) - 2 || py > y(row) + pitch) continue;
-      const off = Math.max(x(row.ms) - px, px - x(lasts(row)), 0);
-      if (off < closest) { closest = off; best = row; }
-    }
-    return best;
-  }
-  let pressed = null;
-  function brush(event) {
-    const left = canvas.getBoundingClientRect().left, a = Math.min(pressed, event.clientX) - left, b = Math.max(pressed, event.clientX) - left;
-    $("brush").style.left = `${a}px`;
-    $("brush").style.width = `${b - a}px`;
-    $("brush").hidden = b - a < 5;
-    return [a, b];
-  }
-  canvas.addEventListener("pointerdown", (event) => { pressed = event.clientX; canvas.setPointerCapture(event.pointerId); });
-  canvas.addEventListener("pointermove", (event) => {
-    const row = pressed === null ? under(event) : null, tip = $("tip");
-    tip.hidden = !row;
-    if (row) {
-      tip.textContent = [row.name, row.id, WORDS[row.status], row.end === null ? "" : took(lasts(row) - row.ms)].filter(Boolean).join("  ");
-      tip.style.left = `${Math.max(0, Math.min(event.offsetX, canvas.clientWidth - tip.offsetWidth))}px`;
-    }
-    if (pressed !== null) brush(event);
-  });
-  canvas.addEventListener("pointerup", (event) => {
-    if (pressed === null) return;
-    const [a, b] = brush(event), { time } = geometry();
-    pressed = null;
-    $("brush").hidden = true;
-    if (b - a >= 5 && time(b) > time(a)) { span = [time(a), time(b)]; apply(); return; }
-    const row = under(event);
-    if (row) { view("messages"); choose(shown.indexOf(row)); open(); }
-  });
-  canvas.addEventListener("pointercancel", () => { pressed = null; $("brush").hidden = true; });
-  canvas.addEventListener("pointerleave", () => { $("tip").hidden = true; });
-
-  function view(name) {
-    for (const button of $("views").children) button.setAttribute("aria-pressed", button.dataset.view === name);
-    $("messages").hidden = name !== "messages";
-    $("methods").hidden = name !== "methods";
-    $("kinds").hidden = $("search").hidden = name !== "messages";
-    if (name === "messages") render();
-  }
-  function escape() {
-    if (opened) shut();
-    else if (filter.value || kind !== "all") { filter.value = ""; kind = "all"; apply(); }
-    else if (span[0] > 0 || span[1] < whole) { span = [0, whole]; apply(); }
-    else return false;
-    return true;
-  }
-  const page = () => Math.max(1, Math.floor(list.clientHeight / rowHeight()) - 1);
-  const MOVES = { ArrowDown: () => chosen + 1, ArrowUp: () => Math.max(0, chosen - 1), PageDown: () => chosen + page(),
-    PageUp: () => Math.max(0, chosen - page()), Home: () => 0, End: () => shown.length - 1 };
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "Escape" && escape()) event.preventDefault();
-    else if (event.key === "/" && document.activeElement !== filter) {
-      event.preventDefault();
-      view("messages");
-      filter.focus();
-      filter.select();
-    }
-  });
-  list.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (MOVES[event.key]) choose(MOVES[event.key]());
-    else if (event.key === "Enter" || event.key === " ") open();
-    else return;
+function view(name) {
+  for (const button of $("views").children) button.setAttribute("aria-pressed", button.dataset.view === name);
+  $("messages").hidden = name !== "messages";
+  $("methods").hidden = name !== "methods";
+  $("kinds").hidden = $("search").hidden = name !== "messages";
+  if (name === "messages") render();
+}
+function escape() {
+  if (opened) shut();
+  else if (filter.value || kind !== "all") { filter.value = ""; kind = "all"; apply(); }
+  else if (span[0] > 0 || span[1] < whole) { span = [0, whole]; apply(); }
+  else return false;
+  return true;
+}
+const page = () => Math.max(1, Math.floor(list.clientHeight / rowHeight()) - 1);
+const MOVES = { ArrowDown: () => chosen + 1, ArrowUp: () => Math.max(0, chosen - 1), PageDown: () => chosen + page(),
+  PageUp: () => Math.max(0, chosen - page()), Home: () => 0, End: () => shown.length - 1 };
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape" && escape()) event.preventDefault();
+  else if (event.key === "/" && document.activeElement !== filter) {
     event.preventDefault();
-  });
-  filter.addEventListener("keydown", (event) => {
-    if (event.key !== "ArrowDown" && event.key !== "Enter") return;
-    event.preventDefault();
-    apply();
-    list.focus();
-    if (chosen < 0) choose(0);
-  });
-  let waiting = 0;
-  filter.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(apply, 80); });
-  list.addEventListener("scroll", render, { passive: true });
-  $("range").addEventListener("click", () => { span = [0, whole]; apply(); });
-  for (const button of $("views").children) button.addEventListener("click", () => view(button.dataset.view));
-  new ResizeObserver(() => { render(); paint(); }).observe(list);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
-
-  // What does not change.
-  document.title = `${facts.name} \u2013 discreet`;
-  $("name").textContent = facts.name;
-  $("command").append(make("code", "", facts.command), ` \u00b7 ${facts.framing} \u00b7 ${took(facts.duration)} \u00b7 ${facts.ending}`);
-  $("unit").textContent = unit;
-  for (const [text, number, className] of [["messages", facts.messages], ["requests", facts.requests], ["errors", facts.errors, "error"],
-    ["cancelled", facts.cancelled, "warn"], ["unanswered", facts.waiting, "warn"]]) {
-    const box = make("div", number ? className : "");
-    box.append(make("dt", "", text), make("dd", "", number.toLocaleString("en")));
-    $("totals").append(box);
+    view("messages");
+    filter.focus();
+    filter.select();
   }
-  for (const [name, text, fits] of KINDS) {
-    const number = all.filter(fits).length, button = make("button", "", text);
-    if (!number) continue;
-    button.type = "button";
-    button.dataset.kind = name;
-    button.append(make("small", "", number.toLocaleString("en")));
-    button.addEventListener("click", () => { kind = name; apply(); });
-    $("kinds").append(button);
-  }
-  const slowest = Math.max(1e-3, ...facts.methods.map((method) => method[6] ?? 0));
-  for (const [from, name, requests, errors, median, p95, max] of facts.methods) {
-    const tr = make("tr", from), th = make("th"), button = make("button", "", name), bars = make("td"), scale = make("div", "scale");
-    const cell = (label, text, className) => {
-      const td = make("td", className, text);
-      td.dataset.label = label;
-      return td;
-    };
-    th.scope = "row";
-    button.type = "button";
-    button.addEventListener("click", () => { filter.value = name; kind = "requests"; view("messages"); apply(); list.focus(); });
-    th.append(button);
-    for (const time of median === null ? [] : [max, p95, median]) {
-      const bar = make("span");
-      bar.style.width = `${time / slowest * 100}%`;
-      scale.append(bar);
-    }
-    bars.append(scale);
-    tr.append(th, make("td", `by-${from}`, from), cell("requests", requests.toLocaleString("en")), cell("errors", errors ? errors.toLocaleString("en") : "", "error"),
-      cell("median", took(median)), cell("p95", took(p95)), cell("max", took(max)), bars);
-    $("latencies").append(tr);
-  }
-  if (facts.further) {
-    $("notice").textContent = `The recording has ${facts.further.toLocaleString("en")} further ${facts.further === 1 ? "entry" : "entries"}. They are counted above, but not on this page; discreet show FILE prints them all.`;
-    $("notice").hidden = false;
-  }
+});
+list.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (MOVES[event.key]) choose(MOVES[event.key]());
+  else if (event.key === "Enter" || event.key === " ") open();
+  else return;
+  event.preventDefault();
+});
+filter.addEventListener("keydown", (event) => {
+  if (event.key !== "ArrowDown" && event.key !== "Enter") return;
+  event.preventDefault();
   apply();
-})();
+  list.focus();
+  if (chosen < 0) choose(0);
+});
+let waiting = 0;
+filter.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(apply, 80); });
+list.addEventListener("scroll", render, { passive: true });
+$("range").addEventListener("click", () => { span = [0, whole]; apply(); });
+for (const button of $("views").children) button.addEventListener("click", () => view(button.dataset.view));
+new ResizeObserver(() => { render(); paint(); }).observe(list);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
+
+// What does not change.
+document.title = `${facts.name} \u2013 discreet`;
+$("name").textContent = facts.name;
+$("command").append(make("code", "", facts.command), ` \u00b7 ${facts.framing} \u00b7 ${took(facts.duration)} \u00b7 ${facts.ending}`);
+$("unit").textContent = unit;
+for (const [text, number, className] of [["messages", facts.messages], ["requests", facts.requests], ["errors", facts.errors, "error"],
+  ["cancelled", facts.cancelled, "warn"], ["unanswered", facts.waiting, "warn"]]) {
+  const box = make("div", number ? className : "");
+  box.append(make("dt", "", text), make("dd", "", number.toLocaleString("en")));
+  $("totals").append(box);
+}
+for (const [name, text, fits] of KINDS) {
+  const number = all.filter(fits).length, button = make("button", "", text);
+  if (!number) continue;
+  button.type = "button";
+  button.dataset.kind = name;
+  button.append(make("small", "", number.toLocaleString("en")));
+  button.addEventListener("click", () => { kind = name; apply(); });
+  $("kinds").append(button);
+}
+const slowest = Math.max(1e-3, ...facts.methods.map((method) => method[6] ?? 0));
+for (const [from, name, requests, errors, median, p95, max] of facts.methods) {
+  const tr = make("tr", from), th = make("th"), button = make("button", "", name), bars = make("td"), scale = make("div", "scale");
+  const cell = (label, text, className) => {
+    const td = make("td", className, text);
+    td.dataset.label = label;
+    return td;
+  };
+  th.scope = "row";
+  button.type = "button";
+  button.addEventListener("click", () => { filter.value = name; kind = "requests"; view("messages"); apply(); list.focus(); });
+  th.append(button);
+  for (const time of median === null ? [] : [max, p95, median]) {
+    const bar = make("span");
+    bar.style.width = `${time / slowest * 100}%`;
+    scale.append(bar);
+  }
+  bars.append(scale);
+  tr.append(th, make("td", `by-${from}`, from), cell("requests", requests.toLocaleString("en")), cell("errors", errors ? errors.toLocaleString("en") : "", "error"),
+    cell("median", took(median)), cell("p95", took(p95)), cell("max", took(max)), bars);
+  $("latencies").append(tr);
+}
+if (facts.further) {
+  $("notice").textContent = `The recording has ${facts.further.toLocaleString("en")} further ${facts.further === 1 ? "entry" : "entries"}. They are counted above, but not on this page; discreet show FILE prints them all.`;
+  $("notice").hidden = false;
+}
+apply();

@@ -1,6 +1,6 @@
 """A session as one HTML page, for a browser. The page loads nothing, and nothing in a recording can run in it.
 
-The recording goes in as data: JSON whose `<` are escaped, which the page's one script writes as text. A policy (CSP) allows
+The recording goes in as data: JSON whose `<` are escaped, which the page's script writes as text. A policy (CSP) allows
 that script, by its hash, and nothing else. All of the page is ASCII, so that no shell and no encoding can change it.
 """
 
@@ -18,6 +18,7 @@ import msgspec
 from ..format import Entry
 from .rows import Rows
 
+_SCRIPTS: Final = ("session.js", "timeline.js", "page.js")
 _ROWS_AT_ONCE: Final = 500
 
 
@@ -27,7 +28,7 @@ def page(entries: Iterable[Entry], *, name: str) -> Iterator[str]:
     All entries are read before the first part. Raises what reading them raises.
     """
     session = Rows(entries, name)
-    css, script = _file("page.css"), _file("page.js")
+    css, script = _file("page.css"), _script()
     # `sandbox` and `frame-ancestors` have no effect in a meta element (CSP3 section 3.3)
     policy = "; ".join(
         (
@@ -53,6 +54,11 @@ def page(entries: Iterable[Entry], *, name: str) -> Iterator[str]:
 def _data(value: msgspec.Struct) -> str:
     """JSON that no HTML parser takes for markup."""
     return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _script() -> str:
+    """The scripts as one, in a block, so that their names are not the window's."""
+    return '"use strict";\n{\n' + "".join(map(_file, _SCRIPTS)) + "}\n"
 
 
 def _file(name: str) -> str:
