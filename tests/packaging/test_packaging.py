@@ -30,6 +30,16 @@ def sources() -> dict[str, Path]:
     return found
 
 
+def page_files() -> dict[str, Path]:
+    """What the page of a recording is made of, by its place as in `sources`."""
+    view = FACE / "recording" / "view"
+    return {
+        f"discreet/{path.relative_to(FACE).as_posix()}": path
+        for path in view.iterdir()
+        if path.suffix in (".css", ".html", ".js")
+    }
+
+
 def modules_below(folder: Path) -> Iterator[Path]:
     """Without what the links lead to."""
     for place, _, files in os.walk(folder):
@@ -62,7 +72,8 @@ def test_the_wheel_holds_every_module_of_the_tree_and_nothing_else(wheel: Path) 
     with zipfile.ZipFile(wheel) as archive:
         held = {name for name in archive.namelist() if ".dist-info/" not in name}
         contents = {name: archive.read(name) for name in held}
-    expected = sources()
+    expected = sources() | page_files()
+    assert len(page_files()) == 5
     assert held == {*expected, "discreet/py.typed"}
     assert {name for name, path in expected.items() if contents[name] != path.read_bytes()} == set()
 
