@@ -110,6 +110,12 @@ def test_lines_have_colours_on_a_terminal_unless_no_color_is_set(no_color: str, 
     assert (b"\x1b[" in shown) is coloured
 
 
+def test_characters_that_the_encoding_of_stderr_lacks_are_escaped(tmp_path: Path) -> None:
+    with recorded(tmp_path, python(ECHO), "--tail", PYTHONIOENCODING="ascii") as session:
+        _, err = session.process.communicate(encode_frame(INITIALIZE, "content-length"), DEADLINE_SECONDS)
+    assert err.isascii() and rb"\u2192 1 initialize" in err
+
+
 def test_without_a_file_to_keep_it_goes_to_the_null_device(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-P", "-m", "discreet", "record", "--tail", "-o", os.devnull, "--", *python(ECHO)],

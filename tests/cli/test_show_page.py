@@ -130,6 +130,15 @@ def test_the_keyboard_filters_moves_opens_and_goes_back(
     page.press("Escape")
     page.until(f"{count} === '3,000 rows'")
 
+    page.press("/")
+    page.type("=needl")
+    page.until(f"{count} === '0 of 3,000 rows'")
+    page.press("Escape")
+    page.run("document.querySelectorAll('#latencies button')[1].click()")
+    page.until(f"{count} === '300 of 3,000 rows'")
+    page.press("Escape")
+    page.until(f"{count} === '3,000 rows'")
+
     page.press("End")
     chosen = "document.querySelector('[aria-selected=true]')"
     assert page.run(f"{chosen}.getAttribute('aria-posinset')") == "3000"

@@ -48,6 +48,18 @@ def test_progress_that_the_server_creates_belongs_to_its_own_request_also_after_
     assert belongs_to(seen) == ("server", "1")
 
 
+def test_updates_of_an_agents_session_belong_to_its_open_prompt() -> None:
+    correlated = Correlation()
+    update = {"method": "session/update", "params": {"sessionId": "s", "update": {}}}
+    (before,) = read(correlated, "server", update)
+    read(correlated, "client", {"id": 1, "method": "session/prompt", "params": {"sessionId": "s"}})
+    (during,) = read(correlated, "server", update)
+    read(correlated, "server", {"id": 1, "result": {}})
+    (after,) = read(correlated, "server", update)
+    assert [belongs_to(it) for it in (before, during, after)] == [None, ("client", "1"), None]
+    assert [it.kind for it in (before, during, after)] == ["notification", "progress", "notification"]
+
+
 @pytest.mark.parametrize(
     ("method", "name"),
     [("$/cancelRequest", "id"), ("$/cancel_request", "requestId"), ("notifications/cancelled", "requestId")],

@@ -12,7 +12,7 @@ import struct
 import sys
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import IO, Final, Literal, TypeAlias
+from typing import IO, Final
 
 import msgspec
 
@@ -24,8 +24,13 @@ from .format import Entry, RecordingWriter, Sender
 STDOUT: Final = 1
 STDERR: Final = 2
 
-TailStyle: TypeAlias = Literal["plain", "colour"]
-"""How the conversation is printed while it goes on."""
+
+class TailStyle(msgspec.Struct, frozen=True):
+    """How the session is printed while it goes on. Characters that the encoding lacks are escaped."""
+
+    colour: bool
+    encoding: str
+
 
 UNWRITABLE: Final = 100
 """The exit status for a recording that can't be written is this plus the system's error number."""
@@ -107,7 +112,7 @@ def record(stream: IO[bytes], writer: RecordingWriter, tail_fd: int = STDERR) ->
         return
     from .view.tail import Tail  # late: few recordings are watched
 
-    tail = Tail(tail_fd, colour=options.tail == "colour")
+    tail = Tail(tail_fd, colour=options.tail.colour, encoding=options.tail.encoding)
 
     def write(entry: Entry) -> None:
         writer.write(entry)

@@ -5,6 +5,7 @@ Owns the command line, the file and the exit status. `recorded_session` runs the
 
 import argparse
 import os
+import sys
 import time
 from contextlib import suppress
 from functools import partial
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--output: {path}: {os.strerror(exc.errno or 0)}") from exc
     if args.output is None:
         write_stderr(f"recording to {path}")
-    tail: TailStyle | None = ("colour" if has_colour("stderr") else "plain") if args.tail else None
+    tail = TailStyle(has_colour("stderr"), getattr(sys.stderr, "encoding", "utf-8")) if args.tail else None
     start = partial(
         _start_recording, file, command=command, framing=args.framing, hide_paths=args.hide_paths, tail=tail
     )

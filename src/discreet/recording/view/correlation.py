@@ -32,7 +32,11 @@ CANCELLATIONS: Final = frozenset({"$/cancelRequest", "$/cancel_request", "notifi
 """Of LSP and the built-in methods, of ACP, of MCP."""
 
 _PROGRESS: Final = frozenset({"$/progress", "notifications/progress"})
+_ACP_PROMPT, _ACP_UPDATE = "session/prompt", "session/update"
 _CREATES_PROGRESS: Final = "window/workDoneProgress/create"
+_OF_REQUESTS: Final = frozenset({STREAM_EVENT, _ACP_UPDATE, *_PROGRESS, *CANCELLATIONS})
+"""The notifications that belong to a request."""
+
 _MAX_PEEKED_BYTES: Final = 4096
 """The longest JSON text that is decoded to be a name."""
 
@@ -74,6 +78,7 @@ class _Params(msgspec.Struct):
     id: Raw | UnsetType = UNSET
     value: Raw | UnsetType = UNSET
     token: Raw | UnsetType = UNSET
+    session: Raw | UnsetType = msgspec.field(default=UNSET, name="sessionId")
     request_id: Raw | UnsetType = msgspec.field(default=UNSET, name="requestId")
     progress_token: Raw | UnsetType = msgspec.field(default=UNSET, name="progressToken")
     work_done: Raw | UnsetType = msgspec.field(default=UNSET, name="workDoneToken")
@@ -114,6 +119,8 @@ class Correlation:
         members = None if params is None else _decode(params, _Params)
         if members is not None and method == _CREATES_PROGRESS and members.token is not UNSET:
             _put(self._tokens, (entry.sender, _text(members.token)), request, MAX_TOKENS)
+        elif members is not None and method == _ACP_PROMPT and members.session is not UNSET:
+            _put(self._tokens, (_other(entry.sender), _session(members.session)), request, MAX_TOKENS)
         elif members is not None:
             meta = None if members.meta is UNSET else _decode(members.meta, _Params)
             for token in (members.work_done, members.partial_result, UNSET if meta is None else meta.progress_token):
@@ -132,7 +139,7 @@ class Correlation:
 
     def _notification(self, sender: Sender, method: str, params: Raw | None) -> SeenMessage:
         plain = SeenMessage("notification", "", method, params)
-        if method != STREAM_EVENT and method not in _PROGRESS and method not in CANCELLATIONS:
+        if method not in _OF_REQUESTS:
             return plain
         members = None if params is None else _decode(params, _Params)
         if members is None:
@@ -145,6 +152,10 @@ class Correlation:
             named = members.request_id if members.id is UNSET else members.id
             request = None if named is UNSET else self._open.get((sender, _text(named)))
             return SeenMessage("cancel", "", method, params, request)
+        if method == _ACP_UPDATE:
+            prompt = None if members.session is UNSET else self._tokens.get((sender, _session(members.session)))
+            is_open = prompt is not None and self._open.get((prompt.asker, prompt.id)) is prompt
+            return SeenMessage("progress", "", method, params, prompt) if is_open else plain
         named = members.progress_token if members.token is UNSET else members.token
         request = None if named is UNSET else self._tokens.get((sender, _text(named)))
         return SeenMessage("progress", "", method, params, request)
@@ -183,6 +194,11 @@ def _name(text: Raw) -> str:
 
 def _text(value: Raw) -> str:
     return text_of(value, NAME_CHARACTERS)
+
+
+def _session(value: Raw) -> str:
+    """A key for a session of ACP among the tokens, which are JSON texts."""
+    return f"session {_text(value)}"
 
 
 def _put(table: dict[_Key, Request], key: _Key, request: Request, limit: int) -> None:

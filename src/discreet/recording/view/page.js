@@ -82,12 +82,18 @@ function texts(row) {
   }
   return row.texts;
 }
+// A word of the filter: =METHOD is that method exactly, anything else occurs somewhere.
+function matcher(word) {
+  if (word[0] === "=" && word[1]) return (row) => row.name === word.slice(1);
+  const pattern = new RegExp(word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "iu");
+  return (row) => texts(row).some((text) => pattern.test(text));
+}
 function apply() {
   const before = shown[chosen];
-  const words = filter.value.split(/\s+/).filter(Boolean).map((word) => new RegExp(word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "iu"));
+  const words = filter.value.split(/\s+/).filter(Boolean).map(matcher);
   const fits = KINDS.find(([name]) => name === kind)[2], zoomed = span[0] > 0 || span[1] < whole;
   shown = kind === "all" && !zoomed && !words.length ? all : all.filter((row) => fits(row) && (!zoomed || (row.ms <= span[1] && lasts(row) >= span[0]))
-    && words.every((word) => texts(row).some((text) => word.test(text))));
+    && words.every((matches) => matches(row)));
   chosen = before ? shown.indexOf(before) : -1;
   $("none").hidden = shown.length > 0;
   $("count").textContent = shown.length === all.length ? count(all.length, "row") : `${shown.length.toLocaleString("en")} of ${count(all.length, "row")}`;
@@ -248,7 +254,7 @@ for (const [from, name, requests, errors, median, p95, max] of facts.methods) {
   };
   th.scope = "row";
   button.type = "button";
-  button.addEventListener("click", () => { filter.value = name; kind = "requests"; view("messages"); apply(); list.focus(); });
+  button.addEventListener("click", () => { filter.value = /\s/.test(name) ? name : `=${name}`; kind = "requests"; view("messages"); apply(); list.focus(); });
   th.append(button);
   for (const time of median === null ? [] : [max, p95, median]) {
     const bar = make("span");

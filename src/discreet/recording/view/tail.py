@@ -30,8 +30,9 @@ CLOSE_SECONDS: Final = 5.0
 class Tail:
     """Writes to a descriptor in a thread of its own. A reader that is gone ends the writing, and nothing else."""
 
-    def __init__(self, fd: int, *, colour: bool, max_queue: int = QUEUE_BYTES) -> None:
+    def __init__(self, fd: int, *, colour: bool, encoding: str = "utf-8", max_queue: int = QUEUE_BYTES) -> None:
         self._fd = fd
+        self._encoding = encoding
         self._lines = Lines(colour=colour)
         self._max_queue = max_queue
         self._changed = threading.Condition()
@@ -47,7 +48,7 @@ class Tail:
         """Queue the line of an entry. The server's stderr is left out: it goes to the same place by itself."""
         if isinstance(entry, StderrEntry) or self._ended:
             return
-        line = self._lines.line(entry).encode() + b"\n"
+        line = self._encoded(self._lines.line(entry))
         with self._changed:
             if self._queued + len(line) > self._max_queue:
                 self._left_out += 1
@@ -59,7 +60,7 @@ class Tail:
         """End with the summary. Waits until all is taken, but not for a reader that takes nothing."""
         with self._changed:
             self._report_left_out()
-            self._put(self._lines.summary().encode() + b"\n")
+            self._put(self._encoded(self._lines.summary()))
             self._closing = True
             self._changed.notify_all()
         deadline = monotonic() + CLOSE_SECONDS
@@ -70,8 +71,11 @@ class Tail:
 
     def _report_left_out(self) -> None:
         if self._left_out:
-            self._put(f"… {counted(self._left_out, 'line')} left out: they were not read in time\n".encode())
+            self._put(self._encoded(f"… {counted(self._left_out, 'line')} left out: they were not read in time"))
             self._left_out = 0
+
+    def _encoded(self, line: str) -> bytes:
+        return f"{line}\n".encode(self._encoding, "backslashreplace")
 
     def _put(self, line: bytes) -> None:
         self._queue.append(line)
