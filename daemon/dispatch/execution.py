@@ -36,6 +36,9 @@ T = TypeVar("T")
 _END: Final = object()
 """What `anext` returns for a generator that has ended."""
 
+_DEBUGGER_HINT: Final = "call breakpoint(), and start the daemon with --debug"
+"""For `pdb.set_trace()` in a handler: it reads stdin, which is the null device there, and gives up with `BdbQuit`."""
+
 
 class Completed(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a subscription whose generator has ended."""
@@ -217,7 +220,8 @@ def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
     if isinstance(found, WrongResult):
         log.error("handler.failed", method=spec.name, id=call.id, handler=spec.source, problem=str(found))
         return Internal()
-    log.error("handler.failed", method=spec.name, id=call.id, exc=exc)
+    hint = {"hint": _DEBUGGER_HINT} if type(found).__module__ == "bdb" else {}
+    log.error("handler.failed", method=spec.name, id=call.id, **hint, exc=exc)
     return Internal()
 
 
