@@ -215,14 +215,19 @@ def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
         else:
             if isinstance(failure, Internal):
                 hint = f"declare it: errors=[{type(found).__name__}]"
-                log.error("handler.failed", method=spec.name, id=call.id, undeclared=failure.code, hint=hint, exc=exc)
+                _diagnose(spec, call, undeclared=failure.code, hint=hint, exc=exc)
             return failure
     if isinstance(found, WrongResult):
-        log.error("handler.failed", method=spec.name, id=call.id, handler=spec.source, problem=str(found))
+        _diagnose(spec, call, handler=spec.source, problem=str(found))
         return Internal()
     hint = {"hint": _DEBUGGER_HINT} if type(found).__module__ == "bdb" else {}
-    log.error("handler.failed", method=spec.name, id=call.id, **hint, exc=exc)
+    _diagnose(spec, call, **hint, exc=exc)
     return Internal()
+
+
+def _diagnose(spec: OperationSpec, call: Call, **fields: object) -> None:
+    call.diagnosed = True
+    log.error("handler.failed", method=spec.name, id=call.id, **fields)
 
 
 def _single(exc: BaseException) -> BaseException:

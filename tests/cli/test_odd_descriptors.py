@@ -47,6 +47,7 @@ COMMANDS: Final = {
     "call": ["call", "shop/add", "a=1", "b=2", f"--app={APP_NAME}"],
     "demo": ["demo"],
     "doctor": ["doctor", APP_NAME],
+    "attach": ["attach", "1"],
     "schema": ["schema", APP_NAME],
     "card": ["card", APP_NAME],
     "generate": ["generate", "python", f"--app={APP_NAME}"],
@@ -83,8 +84,8 @@ FEW: Final = frozenset({"all are closed", "stdout is full", "stdout has no reade
 SLOW: Final = frozenset({"call", "completion", "demo", "doctor", "generate from a server", "record", "replay"})
 """These verbs start several processes, so only a few of the cases are tried."""
 
-OPEN_STATUS: Final = ("record",)
-"""Its status is its server's, whatever becomes of what the server writes."""
+OPEN_STATUS: Final = ("record", "attach")
+"""The status of the first is its server's, whatever becomes of what the server writes. The second finds no daemon."""
 
 
 def test_every_verb_is_tried() -> None:

@@ -226,6 +226,7 @@ def test_sigterm_lets_a_stopped_handler_go_on_and_ends_the_daemon(
     assert child.wait() == 0
     assert int(pid) not in sockets.listening()
     if someone is not None:
+        someone.send("p n")  # nobody is there any more
         assert someone.wait() == 0
 
 
