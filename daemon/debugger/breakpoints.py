@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, final
 
 from msgspec.structs import replace
@@ -38,9 +39,8 @@ class Breakpoints:
 
     def install(self) -> None:
         """Take the calls of `breakpoint()`. Raises `AppError` where there can be no debugger."""
-        if not self._debug:
-            hook = _ignore
-        else:
+        hook: Callable[..., None] = _ignore
+        if self._debug:
             from .debugger import Debugger  # late: for those who debug
             from .sockets import SocketUnusable
 

@@ -51,7 +51,9 @@ def listening() -> list[int]:
         names = os.listdir(_folder())
     except OSError:
         return []
-    return sorted(int(name[: -len(SUFFIX)]) for name in names if name.endswith(SUFFIX) and name[: -len(SUFFIX)].isdecimal())
+    return sorted(
+        int(name[: -len(SUFFIX)]) for name in names if name.endswith(SUFFIX) and name[: -len(SUFFIX)].isdecimal()
+    )
 
 
 def connect(pid: int) -> socket.socket:

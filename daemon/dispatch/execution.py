@@ -79,6 +79,8 @@ def run(spec: OperationSpec, call: Call, context: Context) -> Outcome:
         return spec.encode_output(copy_context().run(spec.invoke, context, _arguments(spec, call)))
     except BaseException as exc:  # noqa: BLE001 - the boundary: a SystemExit of a handler is a fault like any other
         return context.ended_by or outcome_of(exc, spec, call)
+    finally:
+        context._returned = True
 
 
 async def run_async(request: Request, context: Context, memory: MemoryBudget, loop: HandlerLoop) -> Outcome:
@@ -89,6 +91,8 @@ async def run_async(request: Request, context: Context, memory: MemoryBudget, lo
         return spec.encode_output(await in_context(work, copy_context(), loop, spec.name))
     except BaseException as exc:  # noqa: BLE001 - the boundary, for the task that hosts the handler too
         return request.ended_by or outcome_of(exc, spec, call)
+    finally:
+        context._returned = True
 
 
 async def run_stream(
@@ -102,6 +106,8 @@ async def run_stream(
         return msgspec.json.encode(Completed(events=stream.events))
     except BaseException as exc:  # noqa: BLE001 - the boundary, as above
         return request.ended_by or outcome_of(exc, spec, call)
+    finally:
+        context._returned = True
 
 
 def _decoded(
@@ -220,8 +226,8 @@ def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
     if isinstance(found, WrongResult):
         _diagnose(spec, call, handler=spec.source, problem=str(found))
         return Internal()
-    hint = {"hint": _DEBUGGER_HINT} if type(found).__module__ == "bdb" else {}
-    _diagnose(spec, call, **hint, exc=exc)
+    fields = {"hint": _DEBUGGER_HINT} if type(found).__module__ == "bdb" else {}
+    _diagnose(spec, call, **fields, exc=exc)
     return Internal()
 
 

@@ -39,7 +39,8 @@ MAX_STREAMS: Final = 1024
 @final
 class Scheduler:
     """One per process. At most `limit` requests run on the loop at a time and `thread_limit` in worker threads, each for
-    `request_timeout` seconds where its operation says nothing else (None: no limit), unless not `limits_time`. `ordered` runs one at a time.
+    `request_timeout` seconds where its operation says nothing else (None: no limit); without `limits_time` none has a limit.
+    `ordered` runs one at a time.
 
     `notify_loop()` is called from worker threads and must lead to `collect()` on the loop soon.
     """

@@ -278,9 +278,7 @@ def test_a_daemon_that_is_not_there_is_wrong_usage(attach: Attach) -> None:
     assert attached.process.stderr.read().count(b"\n") == 1
 
 
-def test_a_folder_that_others_may_enter_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_others_may_enter_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(0o755)
     monkeypatch.setattr(sockets, "_folder", lambda: str(tmp_path))
     with pytest.raises(sockets.SocketUnusable):

@@ -16,7 +16,7 @@ from ..output import require_stdout, write_stderr
 READ_BYTES: Final = 65_536
 
 PROMPT: Final = re.compile(r"(\(+\w+\)+|\.\.\.) *")
-"""What stands at the begin of a line that the debugger does not end: `(Pdb) `, `((Pdb)) `, `(com) `, or that of a continued line."""
+"""A line that the debugger has not ended: `(Pdb) `, `((Pdb)) `, `(com) `, or what asks for the rest of a statement."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
