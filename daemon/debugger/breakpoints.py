@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from ..apps import AppError
 from ..logs import log
 from ..settings import Settings
-from .frames import place_of
 
 if TYPE_CHECKING:
     from .debugger import Debugger
@@ -70,4 +69,6 @@ def _chosen() -> str | None:
 
 
 def _ignore(*_: object, **__: object) -> None:
+    from .frames import place_of  # late: it loads what looks into code
+
     log.warning("breakpoint.ignored", at=place_of(sys._getframe(1)), hint="start the daemon with --debug")
