@@ -225,7 +225,8 @@ class _Process:
             from .process.source_files import SourceFiles
 
             sources = SourceFiles(self._settings, self._program.directory)
-            daemon.beside(Reload(sources, self._program, daemon.swap).run)
+            watch = Reload(sources, self._program, lambda: not self._breakpoints.standing and daemon.swap())
+            daemon.beside(watch.run)
 
     def _watch_processes(self, daemon: Daemon) -> None:
         for pid in self._handed.connection.watched if self._handed is not None else ():

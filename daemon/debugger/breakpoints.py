@@ -51,6 +51,11 @@ class Breakpoints:
         if _chosen() is None:
             sys.breakpointhook = hook
 
+    @property
+    def standing(self) -> bool:
+        """Whether a handler stands at a breakpoint."""
+        return self._debugger is not None and self._debugger.standing
+
     def end(self) -> None:
         """The daemon is ending: whatever waits for a debugger, or stands in one, goes on. From any thread or signal handler."""
         if self._debugger is not None:

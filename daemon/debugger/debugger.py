@@ -51,6 +51,11 @@ class Debugger:
                     files[1].write(f"{header}\n")
             session.set_trace(frame)
 
+    @property
+    def standing(self) -> bool:
+        """Whether a thread stands at a breakpoint."""
+        return self._holder is not None
+
     def end(self) -> None:
         """Let go on what stands at a breakpoint, now and from now on. From any thread or signal handler."""
         self._ended = True
@@ -67,7 +72,7 @@ class Debugger:
 
     # -- for the sessions --------------------------------------------------------------------------------------
 
-    def take(self, session: Session, place: str = "") -> tuple[TextIO, TextIO] | None:
+    def take(self, session: Session, place: str) -> tuple[TextIO, TextIO] | None:
         if self._holder is not session:
             self._turn.acquire()
             self._holder = session

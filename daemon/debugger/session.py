@@ -9,14 +9,15 @@ import pdb
 from types import FrameType
 from typing import Any, Protocol, TextIO, final
 
-from .frames import is_of_discreet, leaves_program
+from .frames import is_of_discreet, leaves_program, place_of
 
 
 class Turns(Protocol):
     """Lets one thread at a time talk to who has attached."""
 
-    def take(self, session: Session) -> tuple[TextIO, TextIO] | None:
-        """Wait for the turn, and for someone to attach: where to read commands, and where to write. None at the end."""
+    def take(self, session: Session, place: str) -> tuple[TextIO, TextIO] | None:
+        """Wait for the turn, and for someone to attach: where to read commands, and where to write. None at the end. The log
+        is told of the `place`."""
         ...
 
     def give(self, session: Session) -> None:
@@ -37,9 +38,11 @@ class Session(pdb.Pdb):
         self.use_rawinput = False
         self._turns = turns
 
-    def interaction(self, frame: FrameType | None, *rest: Any) -> None:  # Any: a traceback or an exception, by version
+    def interaction(  # pyright: ignore[reportIncompatibleMethodOverride] - the second name differs between versions
+        self, frame: FrameType | None, *rest: Any
+    ) -> None:  # Any: a traceback or an exception, by version
         """Take commands until one of them lets the thread go on."""
-        files = self._turns.take(self)
+        files = self._turns.take(self, "" if frame is None else place_of(frame))
         if files is None:
             return self._go_on()
         self.stdin, self.stdout = files

@@ -147,6 +147,8 @@ def test_who_attaches_looks_at_a_handler_changes_it_and_lets_it_go_on(
     attached.send("c")
     assert child.read()["result"] == 11
     assert child.call(3, "shop/ping")["result"] == "pong"
+    assert child.end() == 0
+    assert "loop.blocked" not in child.stderr()
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -228,6 +230,22 @@ def test_sigterm_lets_a_stopped_handler_go_on_and_ends_the_daemon(
     if someone is not None:
         someone.send("p n")  # nobody is there any more
         assert someone.wait() == 0
+
+
+def test_new_code_waits_until_the_handler_goes_on(spawn: Spawn, attach: Attach, app_directory: Path) -> None:
+    flags = ("--debug", "--reload", "--drain-timeout=0.1", "--log-level=info")
+    child = spawn("serve", "./shop.py:shop", *flags)
+    ask(child, 1, "thread", n=1)
+    pid = waiting(child)
+    attached = attach(pid)
+    attached.prompt()
+    for code in ("new code", "the new code"):  # before the second is seen, the first could have taken over
+        (app_directory / "shop.py").write_text(APP.replace("pong", code))
+        child.stderr_until("reload.checked")
+    attached.send("c")
+    assert child.read()["result"] == 3
+    child.stderr_until("daemon.serving")
+    assert child.call(2, "shop/ping")["result"] == "the new code"
 
 
 def test_only_the_user_can_reach_the_debugger(spawn: Spawn) -> None:

@@ -6,6 +6,7 @@ import re
 import socket
 import sys
 from contextlib import suppress
+from importlib import import_module
 from typing import Final
 
 from ...daemon.debugger.sockets import SocketUnusable, connect, listening
@@ -58,7 +59,7 @@ def _connected(pid: int | None) -> tuple[int, socket.socket]:
 
 def _talk(connection: socket.socket) -> None:
     with suppress(ImportError):
-        import readline  # noqa: F401 - gives `input` a history, where there is one
+        import_module("readline")  # gives `input` a history, where there is one
     decode = codecs.getincrementaldecoder("utf-8")("replace").decode
     unended = ""
     with suppress(ConnectionError):  # the daemon has ended
