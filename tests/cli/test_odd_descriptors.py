@@ -47,6 +47,7 @@ COMMANDS: Final = {
     "call": ["call", "shop/add", "a=1", "b=2", f"--app={APP_NAME}"],
     "demo": ["demo"],
     "doctor": ["doctor", APP_NAME],
+    "attach": ["attach", "1"],
     "schema": ["schema", APP_NAME],
     "card": ["card", APP_NAME],
     "generate": ["generate", "python", f"--app={APP_NAME}"],
@@ -99,8 +100,8 @@ SLOW: Final = frozenset(
 )
 """These verbs start several processes, so only a few of the cases are tried."""
 
-OPEN_STATUS: Final = ("record", "record --tail")
-"""Its status is its server's, whatever becomes of what the server writes."""
+OPEN_STATUS: Final = ("record", "record --tail", "attach")
+"""The status of a recording is its server's, whatever becomes of what the server writes. The last finds no daemon."""
 
 
 def test_every_verb_is_tried() -> None:

@@ -78,6 +78,12 @@ VERBS: Final[dict[str, Verb]] = {
             "discreet doctor --json",
         ),
     ),
+    "attach": Verb(
+        "attach",
+        "[PID]",
+        "Debug a daemon at breakpoint(), if it was started with --debug.",
+        ("discreet attach", "discreet attach 4711"),
+    ),
     "schema": Verb(
         "schema",
         "[APP ...] [--check FILE] [-o FILE] [FLAG ...]",
@@ -195,5 +201,4 @@ serves; without an app it serves the files of the working directory, read only.
 
 An app is a name in a module (shop:service) or in a file (./shop.py:service).
 Try `discreet demo`, or `discreet call fs/read path=README.md`.
-`discreet COMMAND --help` tells of its flags, examples, settings and statuses.
-Exit status: 0 success, 1 failure, 2 wrong usage."""
+`discreet COMMAND --help` tells of its flags, examples, settings and statuses."""
