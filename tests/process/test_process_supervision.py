@@ -176,7 +176,9 @@ def test_a_manager_that_does_not_listen_is_one_line_in_the_log(spawn: Spawn) -> 
     assert child.stderr().count("event=manager.unreachable error=ENOENT") == 1
 
 
-def test_the_manager_hears_that_a_reload_begins_and_that_it_is_over_and_no_import_sees_the_manager(spawn: Spawn, manager: Manager, tmp_path: Path) -> None:
+def test_the_manager_hears_that_a_reload_begins_and_that_it_is_over_and_no_import_sees_the_manager(
+    spawn: Spawn, manager: Manager, tmp_path: Path
+) -> None:
     seen = '\nwith open("seen", "a") as file:\n    file.write("S" if "NOTIFY_SOCKET" in os.environ else "-")\n'
     (tmp_path / "app.py").write_text(APP + seen)
     child = spawn("serve", "./app.py:app", "--reload", env={"NOTIFY_SOCKET": manager.address})
