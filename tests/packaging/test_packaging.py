@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from support.programs import SOURCES
+
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("client", "daemon", "errors", "framing")
 FACE = ROOT / "src" / "discreet"
@@ -132,3 +134,16 @@ def imports_of(node: ast.AST) -> list[str]:
             return [module]
         case _:
             return []
+
+
+EVERY_MODULE = """
+import importlib, pkgutil, sys, discreet
+for module in pkgutil.walk_packages(discreet.__path__, "discreet."):
+    if not module.name.endswith(("__main__", "_windows")):
+        importlib.import_module(module.name)
+print(len(sys.modules))
+"""
+
+
+def test_every_module_is_imported_without_a_warning(tmp_path: Path) -> None:
+    assert int(run(["-W", "error", "-c", EVERY_MODULE], cwd=tmp_path, path=SOURCES)) > len(sources())
