@@ -147,3 +147,20 @@ print(len(sys.modules))
 
 def test_every_module_is_imported_without_a_warning(tmp_path: Path) -> None:
     assert int(run(["-W", "error", "-c", EVERY_MODULE], cwd=tmp_path, path=SOURCES)) > len(sources())
+
+
+ARCHIVE = """
+import sys
+sys.path.insert(0, {sources!r})
+with open("started", "a") as file:
+    print("once", file=file)
+from discreet.__main__ import main
+sys.exit(main())
+"""
+
+
+def test_a_zipapp_starts_itself_as_the_server(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "app.pyz", "w") as archive:
+        archive.writestr("__main__.py", ARCHIVE.format(sources=str(SOURCES)))
+    assert "version" in run(["app.pyz", "call", "version"], cwd=tmp_path)
+    assert (tmp_path / "started").read_text(encoding="utf-8").count("once") == 2

@@ -74,5 +74,7 @@ def delete_daemons(connection: sqlite3.Connection, owner_ids: Iterable[str]) -> 
             connection.execute("DELETE FROM daemons WHERE owner_id = ?", (owner_id,))
 
 
-def _changes_rows(connection: sqlite3.Connection, statement: str, values: tuple[str, ...] | dict[str, str | bytes]) -> bool:
+def _changes_rows(
+    connection: sqlite3.Connection, statement: str, values: tuple[str, ...] | dict[str, str | bytes]
+) -> bool:
     return connection.execute(statement, values).rowcount > 0
