@@ -93,15 +93,7 @@ class Supervised:
     def client(self) -> socket.socket:
         client = socket.socket(socket.AF_UNIX)
         client.settimeout(DEADLINE_SECONDS)
-
-        def connected() -> bool:
-            try:
-                client.connect(str(self.folder / "run/notes/notes.sock"))
-            except OSError:
-                return False
-            return True
-
-        wait_until(connected)
+        wait_until(lambda: client.connect_ex(str(self.folder / "run/notes/notes.sock")) == 0)
         return client
 
 

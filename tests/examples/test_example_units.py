@@ -66,10 +66,9 @@ def activated(folder: Path, *options: str, **variables: str) -> tuple[subprocess
     passed = [f"--setenv={name}" for name in ("PATH", "PYTHONPATH", *variables) if name in env]
     command = ["systemd-socket-activate", f"--listen={path}", *options, *passed, *command_of_the_unit(folder)]
     listener = subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    wait_until(Path(path).exists)
     client = socket.socket(socket.AF_UNIX)
     client.settimeout(DEADLINE_SECONDS)
-    client.connect(path)
+    wait_until(lambda: client.connect_ex(path) == 0)  # the path is there before anybody listens
     return listener, client
 
 
