@@ -195,6 +195,7 @@ class _Process:
             transport,
             state=NEW_CONNECTION if self._handed is None else self._handed.connection,
             on_ending=self._on_ending,
+            on_swapping=self._on_swapping,
             on_swap=self._become,
         )
         self._reload_with(daemon)
@@ -261,6 +262,10 @@ class _Process:
         self._begin_end()
         if self._manager is not None and self._daemon is not None:
             self._manager.ending(self._daemon.lifecycle.state, self._daemon.lifecycle.reason)
+
+    def _on_swapping(self) -> None:
+        if self._manager is not None:
+            self._manager.reloading()
 
     def _on_first_signal(self) -> None:
         self._begin_end()  # here, because a handler may be keeping the loop from ever hearing of it
