@@ -99,7 +99,8 @@ class Subscription(AsyncIterator[T], Generic[T]):
 
     The first `anext` sends the request, and raises as `Peer.call` does. The iteration ends when the server says that it has
     sent all events. A stream that is cut off raises after the last event that was received, and is not resumed:
-    `ConnectionFailed.last_seq` says how many came. By HTTP the events of a task go on after a loss. `RequestTimeout` means that no event came within the time-out.
+    `ConnectionFailed.last_seq` says how many came. By HTTP the events of a task go on after a loss. `RequestTimeout`
+    means that no event came within the time-out.
 
     The subscription ends, and the server gets `$/cancelRequest`, when an `anext` raises or is cancelled, with `aclose`, or at
     the end of `async with`. After a mere `break` it ends when the iterator is garbage-collected and the next event comes.
