@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from discreet.cli.call.json_faults import QUOTING
 from discreet.cli.main import main
 from support.frames import f
 from support.programs import DISCREET, finished
@@ -127,6 +128,27 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
         "README.md: neither NAME=VALUE nor the only argument, a JSON object or array",
     ),
     "a param twice": ("call fs/read path=a path=b", "path: given twice"),
+    "params whose quotes the shell has taken": (
+        "call m {song:1}",
+        f"params: no JSON: {{song:1}}: expected '\"' at character 2{QUOTING}",
+    ),
+    "params whose blanks the shell has parted": (
+        "call m {song: 1}",
+        f"{{song:: neither NAME=VALUE nor the only argument, a JSON object or array{QUOTING}",
+    ),
+    "params that end too early": ('call m --json {"song":1', 'params: no JSON: {"song":1: it ends too early'),
+    "quotes of a word processor": (
+        "call m --json {“song”:1}",
+        "params: no JSON: {“song”:1}: expected '\"' at character 2; “ is no quote of JSON, \" is",
+    ),
+    "half a surrogate pair": (
+        'call m --json {"note":"\\ud800"}',
+        'params: no JSON: {"note":"\\ud800"}: half of a surrogate pair (\\ud800 to \\udfff) is no text',
+    ),
+    "a secret in what is no JSON": (
+        "call m --json {password:hunter2secret",
+        f"params: no JSON: {{password:<redacted>: expected '\"' at character 2{QUOTING}",
+    ),
     "params that are no object": ("call fs/read --json 5", "params must be a JSON object or array"),
     "a value from a file that is not there": (
         "call fs/write content=@gone.txt",
