@@ -13,6 +13,9 @@ from .table import OPTIONS
 _WIDTH: Final = 100
 """Columns of the help text. Fixed, so that help looks the same everywhere, and asking the terminal costs an import."""
 
+PARAM: Final = "NAME=VALUE"
+"""The metavar of arguments that are params of a call, which are easily taken for flags."""
+
 _METAVARS: Final = {
     "integer": "N",
     "seconds": "SECONDS",
@@ -54,6 +57,9 @@ class FlagParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise `UsageError`; argparse itself would exit."""
+        flag, found, _ = message.partition(": ignored explicit argument")
+        if found:
+            message = f"{flag.removeprefix('argument ')}: a switch takes no value"
         raise UsageError(message)
 
     def read(self, argv: Sequence[str]) -> argparse.Namespace:
@@ -77,7 +83,9 @@ class FlagParser(argparse.ArgumentParser):
         known = [known for flag in self.flags() for known in flag.names]
         if any(name in (option.flag, *option.info.flag_aliases) for option in OPTIONS):
             return "a flag of serve" + (": put it into --server" if "--server" in known else "")
-        return f"unknown flag; nearest: {closest_match(name, known)}"
+        takes_params = any(action.metavar == PARAM for action in self._actions)
+        param = f"; a param is written without dashes: {name.lstrip('-')}=…" if takes_params else ""
+        return f"unknown flag; nearest: {closest_match(name, known)}{param}"
 
     def words(self) -> tuple[str, ...]:
         """The accepted words of positional arguments with a closed list."""

@@ -81,7 +81,36 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
         "'gone.py:shop': no installed module gone.py; a file is named by its path: ./gone.py:shop",
     ),
     "a file that is not there": ("schema ./gone.py:shop", "'./gone.py:shop': there is no such file"),
-    "a file without a name": ("shop.py", "shop.py: an app is a name in a file: ./shop.py:name"),
+    "a file without a name": (
+        "shop.py",
+        "shop.py: an app is a name in a file; write ./shop.py:shop or ./shop.py:stock",
+    ),
+    "a file without a name, for a verb": (
+        "schema ./shop.py",
+        "APP: ./shop.py: expected pkg.module:name or ./file.py:name; write ./shop.py:shop or ./shop.py:stock",
+    ),
+    "a name alone": (
+        "schema shop",
+        "APP: shop: expected pkg.module:name or ./file.py:name; write ./shop.py:shop or ./shop.py:stock",
+    ),
+    "a file without a service or a name": (
+        "schema ./empty.py",
+        "APP: ./empty.py: expected pkg.module:name or ./file.py:name; write ./empty.py:name",
+    ),
+    "a file misspelt": ("schema ./shpo.py:shop", "'./shpo.py:shop': there is no such file; nearest: ./shop.py"),
+    "a file misspelt, without a name": (
+        "schema ./shpo.py",
+        "APP: ./shpo.py: expected pkg.module:name or ./file.py:name; nearest: ./shop.py",
+    ),
+    "another program's verb": (
+        "run ./shop.py:shop",
+        "run: neither a command nor an app (pkg.module:name or ./file.py:name); nearest: serve",
+    ),
+    "a param as a flag": (
+        "call m --song=1",
+        "--song: unknown flag; nearest: --json; a param is written without dashes: song=…",
+    ),
+    "a switch with a value": ("serve --allow-write=true", "--allow-write: a switch takes no value"),
     "an error without a code": (
         "schema ./no_code.py:shop",
         "'./no_code.py:shop': its import failed (TypeError: Broke: an operation error needs code=\"…\" at no_code.py:5)",

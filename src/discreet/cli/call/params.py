@@ -39,6 +39,20 @@ class Params(msgspec.Struct, frozen=True):
         }
         return Params({**self.value, **wanted}) if wanted else None
 
+    def with_text(self, name: str) -> "Params":
+        """The same with the text of this one param, which has one."""
+        assert isinstance(self.value, dict)  # else there are no texts
+        rest = {other: text for other, text in self.texts.items() if other != name}
+        return Params({**self.value, name: self.texts[name]}, rest)
+
+    def text_of(self, name: str) -> str | None:
+        """The value of a param if it is a text; else None."""
+        try:
+            found = msgspec.json.decode(msgspec.json.encode(self.value), type=dict[str, Any]).get(name)
+        except msgspec.ValidationError:  # params by position, or none
+            return None
+        return found if isinstance(found, str) else None
+
 
 def parse_params(words: Sequence[str], text: str | None = None) -> Params:
     """Return the params that the words, or one JSON text, stand for. Reads the files that they name. Raises `UsageError`."""
@@ -74,7 +88,9 @@ def _parse_named(words: Sequence[str]) -> Params:
     for word in words:
         name, equals, value = require_utf8(word).partition("=")
         if not equals or not name:
-            raise UsageError(f"{word}: neither NAME=VALUE nor the only argument, a JSON object or array{_quoting(words)}")
+            raise UsageError(
+                f"{word}: neither NAME=VALUE nor the only argument, a JSON object or array{_quoting(words)}"
+            )
         if name in params:
             raise UsageError(f"{name}: given twice")
         if value.startswith(FILE_MARK):
