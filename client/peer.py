@@ -170,7 +170,7 @@ class Peer:
     async def _call_once(self, request: _Request, kind: Any, seconds: float | None) -> Any:
         request_id = next(self._ids)
         body = request.body(request_id, self._handlers.dialect)
-        call = PendingCall(request_id, len(body), request.errors, request.on_progress)
+        call = PendingCall(request_id, body, request.errors, request.on_progress)
         sent = False
         with anyio.move_on_after(seconds):
             connection = await self._connector.connection()

@@ -77,7 +77,7 @@ class StreamRequest(msgspec.Struct, frozen=True):
     def _encoded(self, method: str, params: object) -> tuple[PendingStream, bytes]:
         request_id = next(self.ids)
         body = encode_request(request_id, method, params, self.service_params)
-        return PendingStream(request_id, len(body), self.errors), body
+        return PendingStream(request_id, body, self.errors), body
 
 
 def decode_as(text: Raw, kind: Any, method: str) -> Any:  # Any: the caller's type decides

@@ -38,15 +38,16 @@ ErrorFactory: TypeAlias = Callable[[], ClientError]
 class PendingCall:
     """A request with one answer.
 
-    `size` is its body's length in bytes. `errors` are the classes that decode its details. `on_progress` is called with
-    what the server tells of the progress before the answer.
+    `body` is what is sent; only its size is kept, and what tells it from others. `errors` are the classes that decode the
+    details of an error. `on_progress` is called with what the server tells of the progress before the answer.
     """
 
     def __init__(
-        self, request_id: int, size: int, errors: DeclaredErrors = (), on_progress: ProgressHandler | None = None
+        self, request_id: int, body: bytes, errors: DeclaredErrors = (), on_progress: ProgressHandler | None = None
     ) -> None:
         self.id = request_id
-        self.size = size
+        self.size = len(body)
+        self.fingerprint = hash(body)
         self.errors = errors
         self.on_progress = on_progress
         self._result: Raw | None = None
@@ -78,9 +79,10 @@ class PendingCall:
 class PendingStream:
     """A subscription: the events that its consumer has not taken yet, and how it ended."""
 
-    def __init__(self, request_id: int, size: int, errors: DeclaredErrors = ()) -> None:
+    def __init__(self, request_id: int, body: bytes, errors: DeclaredErrors = ()) -> None:
         self.id = request_id
-        self.size = size
+        self.size = len(body)
+        self.fingerprint = hash(body)
         self.errors = errors
         self.abandoned = False
         """Set when the consumer was garbage-collected. The next event then cancels the subscription."""
