@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
 
 from ..framing.events import Framing
 from ..framing.transports.interface import ByteTransport
+from .async_block import async_block
 from .dialects import PLAIN, Dialect
 from .endpoint import Endpoint
 from .errors import ConnectionLoss, DeclaredErrors
@@ -19,7 +19,7 @@ async def _ended_by_server() -> ConnectionLoss:
     return ConnectionLoss("the server ended the connection")
 
 
-@asynccontextmanager
+@async_block
 async def attach(
     transport: ByteTransport,
     *,

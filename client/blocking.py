@@ -6,6 +6,7 @@ the docstrings here only add to them. Never implements anything a second time.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
@@ -250,6 +251,7 @@ class _LoopThread:
     def __init__(self, portal: BlockingPortal) -> None:
         self._portal = portal
         self._thread = portal.call(get_ident)
+        self._process = os.getpid()
         self.closed = False
 
     def run(self, func: Callable[[], Awaitable[T]]) -> T:
@@ -262,6 +264,8 @@ class _LoopThread:
             raise
 
     def _start(self, func: Callable[[], Awaitable[T]]) -> Future[T]:
+        if os.getpid() != self._process:  # a fork has no threads but the one that forked
+            raise RuntimeError("a forked process can't use the connection of its parent: connect in the child")
         try:
             future: Future[T] = self._portal.start_task_soon(func)
         except RuntimeError:

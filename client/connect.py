@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from ..framing.events import Framing
+from .async_block import async_block
 from .connection.connection import Connection
 from .dialects import PLAIN, Dialect
 from .endpoint import Endpoint
@@ -18,7 +19,7 @@ from .process.stderr import StderrMode
 from .validation import StrPath, check_command, check_instance, check_stderr
 
 
-@asynccontextmanager
+@async_block
 async def connect(  # noqa: PLR0913 - the options of a process and those of calls
     command: Sequence[StrPath],
     *,

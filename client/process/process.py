@@ -11,13 +11,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack
 from typing import Final, final
 
 import anyio
 import msgspec
 
 from ...framing.transports.stdio import StdioTransport
+from ..async_block import async_block
 from ..errors import ConnectionFailed, ConnectionLoss
 from ..task_group import background_tasks
 from ..validation import StrPath, check_command, check_instance, check_seconds, check_stderr, check_strings
@@ -48,7 +49,7 @@ class EndBounds(msgspec.Struct, frozen=True):
             check_seconds(name, getattr(self, name))
 
 
-@asynccontextmanager
+@async_block
 async def spawn(
     command: Sequence[StrPath],
     *,

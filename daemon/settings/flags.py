@@ -80,6 +80,8 @@ class FlagParser(argparse.ArgumentParser):
         return args
 
     def _about_unknown(self, name: str) -> str:
+        if name == "--app" and any(action.dest == "apps" for action in self._actions):
+            return "an app is an argument here, without a flag"
         known = [known for flag in self.flags() for known in flag.names]
         if any(name in (option.flag, *option.info.flag_aliases) for option in OPTIONS):
             return "a flag of serve" + (": put it into --server" if "--server" in known else "")

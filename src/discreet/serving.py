@@ -18,7 +18,7 @@ def serve(*hosted: Service | Agent, **settings: Any) -> NoReturn:  # fields of `
     `reload` are for the command line alone.
 
     Raises `SystemExit` with the exit status: 0, 1, or 2 after one line on stderr for a setting or a declaration that is
-    wrong. Raises `TypeError` for an unknown setting. From its first line on, stdout carries nothing but frames, and what is
+    wrong. From its first line on, stdout carries nothing but frames, and what is
     printed goes to the log. What was printed before has gone to the client.
     """
     from .daemon.process.collector import begin_start
@@ -31,14 +31,14 @@ def serve(*hosted: Service | Agent, **settings: Any) -> NoReturn:  # fields of `
     from .daemon.settings import SettingsFile, UsageError, resolve_here
     from .daemon.settings.keywords import from_keywords
 
-    if not_here := settings.keys() & {"apps", "reload"}:
-        raise TypeError(f"{', '.join(sorted(not_here))}: only for the command line, `discreet serve`")
-    file = SettingsFile(settings.pop("config", None), isolated=settings.pop("isolated", False))
-    flags = from_keywords(settings)
     try:
+        if not_here := settings.keys() & {"apps", "reload"}:
+            raise UsageError(f"{', '.join(sorted(not_here))}: only for the command line, `discreet serve`")
+        file = SettingsFile(settings.pop("config", None), isolated=settings.pop("isolated", False))
+        flags = from_keywords(settings)
         apps = hosted_objects(hosted)
         resolved = with_warning(resolve_here(flags, file))
-    except (AppError, UsageError) as exc:
+    except (AppError, UsageError, TypeError) as exc:  # a `TypeError` of `from_keywords`
         write_stderr(str(exc))
         sys.exit(EXIT_USAGE)
     sys.exit(serve_stdio(resolved.settings, hosted=apps))

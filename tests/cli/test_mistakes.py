@@ -110,6 +110,14 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
         "call m --song=1",
         "--song: unknown flag; nearest: --json; a param is written without dashes: song=…",
     ),
+    "an app with the flag of call": (
+        "generate python --app ./shop.py:shop",
+        "--app: an app is an argument here, without a flag",
+    ),
+    "an app as call has none": (
+        "call shop/price ./shop.py:shop",
+        "./shop.py:shop: neither NAME=VALUE nor the only argument, a JSON object or array; an app is given with --app",
+    ),
     "a switch with a value": ("serve --allow-write=true", "--allow-write: a switch takes no value"),
     "an error without a code": (
         "schema ./no_code.py:shop",
@@ -228,3 +236,21 @@ def test_what_no_daemon_can_read_is_logged_with_what_was_meant(folder: Path) -> 
     assert "--framing newline" in dropped
     assert "member=jsonrpc" in failed
     assert 'jsonrpc must be \\"2.0\\"' in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ("shop, loglevel='info'", "there is no setting loglevel; nearest: log_level"),
+        ("shop, scopes='a b'", "scopes must be a list of strings, not one string"),
+        ("shop, reload=True", "reload: only for the command line, `discreet serve`"),
+        ("'./shop.py:shop'", "neither a Service nor an Agent but of type str"),
+        ("shop, log_level='verbose'", "log_level: expected one of "),
+    ],
+)
+def test_a_program_that_serves_wrongly_is_told_in_one_line(folder: Path, arguments: str, line: str) -> None:
+    program = f"import discreet\nfrom shop import shop\ndiscreet.serve({arguments})\n"
+    (folder / "program.py").write_text(program)
+    done = finished([sys.executable, "program.py"], folder)
+    assert done.stderr.startswith(f"discreet: {line}")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)

@@ -14,7 +14,7 @@ import pytest
 
 from discreet.client import ConnectionFailed, EndBounds, Peer, RequestTimeout, blocking, connect
 from support.hostile import hostile
-from support.programs import environment
+from support.programs import environment, finished
 from support.waits import DEADLINE_SECONDS
 
 QUICK = EndBounds(eof=0.02, terminate=0.02, kill=10.0)
@@ -137,3 +137,25 @@ def test_an_interrupted_call_is_cancelled_on_the_server(anyio_backend: str) -> N
     # Two processes print there: their words may stand in one line, but no letter is missing and none is too many.
     printed = "".join(done.stdout.split())
     assert (sorted(printed), done.returncode) == (sorted("$/cancelRequest" + "interrupted" + "m"), 0), done.stderr
+
+
+FORKED = """
+import os, sys
+from discreet.client.blocking import connect
+
+with connect(sys.argv[1:]) as peer:
+    child = os.fork()
+    if not child:
+        try:
+            peer.call("m")
+        except RuntimeError as exc:
+            print(exc, flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+def test_a_forked_child_is_told_to_connect_itself() -> None:
+    done = finished([sys.executable, "-W", "ignore", "-c", FORKED, *hostile(ECHO)])
+    assert "connect in the child" in done.stdout, done.stderr

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from ...daemon.settings import UsageError
+from ...daemon.settings.reference import read_reference
 from ...errors.type_building import decoder_for
 from .param_schemas import ParamSchemas
 
@@ -88,9 +89,8 @@ def _parse_named(words: Sequence[str]) -> Params:
     for word in words:
         name, equals, value = require_utf8(word).partition("=")
         if not equals or not name:
-            raise UsageError(
-                f"{word}: neither NAME=VALUE nor the only argument, a JSON object or array{_quoting(words)}"
-            )
+            hint = "; an app is given with --app" if read_reference(word) else _quoting(words)
+            raise UsageError(f"{word}: neither NAME=VALUE nor the only argument, a JSON object or array{hint}")
         if name in params:
             raise UsageError(f"{name}: given twice")
         if value.startswith(FILE_MARK):

@@ -167,5 +167,6 @@ def _fail(call: RemoteCall, error: ClientError, hint: str = "") -> int:
     """Write one line to stderr. Returns the exit status."""
     if isinstance(error, InvalidRequest) and error.failure.reason == "oversize":
         hint = oversize_hint(call)
-    write_stderr(f"{error}{hint}" if isinstance(error, RequestTimeout) else f"{call.method}: {error}{hint}")
+    is_named = isinstance(error, RequestTimeout) or (isinstance(error, RemoteError) and error.method)
+    write_stderr(f"{error}{hint}" if is_named else f"{call.method}: {error}{hint}")
     return exit_status(error)
