@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
+from ..async_block import async_block
 from ..framing.events import Framing
 from ..framing.transports.interface import ByteTransport
-from .async_block import async_block
 from .dialects import PLAIN, Dialect
 from .endpoint import Endpoint
 from .errors import ConnectionLoss, DeclaredErrors

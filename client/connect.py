@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
+from ..async_block import async_block
 from ..framing.events import Framing
-from .async_block import async_block
 from .connection.connection import Connection
 from .dialects import PLAIN, Dialect
 from .endpoint import Endpoint

@@ -36,8 +36,9 @@ class OpeningBytes:
 
     def forget(self) -> None:
         """A message came: what follows is shown no more."""
-        self._wanted = False
-        self._kept.clear()
+        if self._wanted:
+            self._wanted = False
+            self._kept.clear()
 
     def describe(self, framing: Framing) -> str:
         """The end of a message on bytes that hold no message: what they are, and which framing would fit; or nothing."""

@@ -17,8 +17,8 @@ from typing import Final, final
 import anyio
 import msgspec
 
+from ...async_block import async_block
 from ...framing.transports.stdio import StdioTransport
-from ..async_block import async_block
 from ..errors import ConnectionFailed, ConnectionLoss
 from ..task_group import background_tasks
 from ..validation import StrPath, check_command, check_instance, check_seconds, check_stderr, check_strings

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..async_block import async_block
 from ..client import Peer, attach
-from ..client.async_block import async_block
 from ..client.peer import DEFAULT_TIMEOUT
 from ..daemon.operations.access import IdentityProvider
 from ..daemon.operations.service import Service

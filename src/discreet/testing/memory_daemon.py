@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from ..client.async_block import async_block
+from ..async_block import async_block
 from ..client.task_group import background_tasks
 from ..client.validation import check_strings
 from ..daemon.apps import is_agent

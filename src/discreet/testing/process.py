@@ -7,8 +7,8 @@ import sys
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
+from ..async_block import async_block
 from ..client import Peer, connect
-from ..client.async_block import async_block
 from ..client.peer import DEFAULT_TIMEOUT
 from ..client.process.stderr import StderrMode
 from ..client.validation import StrPath
