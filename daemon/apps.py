@@ -205,8 +205,10 @@ def lifespan_failed(namespace: str, exc: BaseException) -> AppError:
 
 def _scrubbed(exc: BaseException) -> str:
     """What went wrong and in which line, in a few words that may be shown."""
+    from ..errors.redaction.tracebacks import suggestion  # late, as below
+
     try:
-        text = " ".join(str(exc).split())
+        text = " ".join(f"{exc}{suggestion(exc)}".split())
     except Exception:  # noqa: BLE001 - an exception's own `__str__`
         text = ""
     place = f" at {where}" if (where := _where(exc)) else ""

@@ -198,9 +198,18 @@ def _replace_text_streams() -> None:
         if old is getattr(sys, f"__{name}__"):
             if old is not None and mode == "w":
                 old.flush()  # what was printed before `redirect` goes to the stray pipe too
-            new = os.fdopen(number, mode, buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+            raw = os.fdopen(number, mode + "b", closefd=False)
+            new = _Unclosable(raw, encoding="utf-8", errors="backslashreplace", line_buffering=True)
             _set_text_stream(name, new)
             _replaced[name] = old
+
+
+@final
+class _Unclosable(io.TextIOWrapper):
+    """Stays open when an app closes it: what is printed later is logged all the same, and so is what a library asks it."""
+
+    def close(self) -> None:
+        self.flush()
 
 
 def _set_text_stream(name: str, text: TextIO | io.TextIOBase | None) -> None:

@@ -207,7 +207,11 @@ def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
     if isinstance(found, OperationError):
         try:
             failure = failure_of(found, spec.errors)
-        except BaseException as fault:  # noqa: BLE001 - details that are not what was declared, or the app's `__post_init__`
+        except msgspec.ValidationError as fault:
+            problem = f"the details of {type(found).__name__} are not what it declares: {fault}"
+            log.error("handler.failed", method=spec.name, id=call.id, problem=problem, exc=exc)
+            return Internal()
+        except BaseException as fault:  # noqa: BLE001 - details that JSON can't represent, or the app's `__post_init__`
             exc = fault
         else:
             if isinstance(failure, Internal):

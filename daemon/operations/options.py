@@ -16,6 +16,7 @@ from msgspec import UNSET
 
 from ...errors.details import hidden_facts
 from ...errors.exceptions import OperationError
+from ...errors.nearest import nearest_hint
 from .json_types import require_defaults, require_json_members
 from .spec import HandlerMode, OperationKind, Timeout, Visibility
 
@@ -91,10 +92,7 @@ def check_options(options: OperationOptions, *more: str) -> None:
     known = [*more, *OperationOptions.__annotations__]
     unknown = sorted(options.keys() - set(known))
     if unknown:
-        from difflib import get_close_matches  # late: only errors need it
-
-        near = get_close_matches(unknown[0], known, n=1)
-        hint = f" (nearest: {near[0]})" if near else ""
+        hint = nearest_hint(unknown[0], known)
         raise TypeError(f"unknown option {', '.join(unknown)}{hint}; the options are {', '.join(known)}")
     given: Mapping[str, object] = options
     for text in given.keys() & _TEXTS:

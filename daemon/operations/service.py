@@ -13,7 +13,19 @@ import inspect
 import os
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, TypeAlias, TypeVar, Unpack, final, get_args, get_origin, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    NoReturn,
+    TypeAlias,
+    TypeVar,
+    Unpack,
+    final,
+    get_args,
+    get_origin,
+    overload,
+)
 
 import msgspec
 from msgspec import UNSET
@@ -116,7 +128,7 @@ class Service:
 
         Returns the function unchanged.
         """
-        return self._declare("query", given, options)
+        return Service._declare(self, "query", given, options)
 
     @overload
     def mutation(self, handler: Handler, /) -> Handler: ...
@@ -124,7 +136,7 @@ class Service:
     def mutation(self, method: str = "", /, **options: Unpack[OperationOptions]) -> Callable[[Handler], Handler]: ...
     def mutation(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
         """Declare an operation that changes something. See `OperationOptions`. Returns the function unchanged."""
-        return self._declare("mutation", given, options)
+        return Service._declare(self, "mutation", given, options)
 
     @overload
     def subscription(self, handler: Handler, /) -> Handler: ...
@@ -137,7 +149,7 @@ class Service:
 
         See `OperationOptions`; without `timeout` it has no deadline. Returns the function unchanged.
         """
-        return self._declare("subscription", given, options)
+        return Service._declare(self, "subscription", given, options)
 
     @overload
     def notification(self, handler: Handler, /) -> Handler: ...
@@ -152,7 +164,7 @@ class Service:
         those of plain `def` handlers waits for them. See `OperationOptions`; `serial`, `keyed` and `concurrency` don't
         apply. Returns the function unchanged.
         """
-        return self._declare("notification", given, options)
+        return Service._declare(self, "notification", given, options)
 
     def resource(
         self,
@@ -172,7 +184,7 @@ class Service:
         """
         if not isinstance(uri, str):
             raise DeclarationError(f'service {self.namespace!r}: @service.resource needs a URI: ("notes://today")')
-        return self._offer(Resource(uri, mime_type, title, complete or {}), options)
+        return Service._offer(self, Resource(uri, mime_type, title, complete or {}), options)
 
     def prompt(
         self,
@@ -188,12 +200,14 @@ class Service:
         It returns the text of one message of the user, or a list of messages of `discreet.mcp`. `complete` is as for
         resources. For other clients it is a query like any other. Returns the function unchanged.
         """
-        declare = self._offer(Prompt(title, complete or {}), options)
+        declare = Service._offer(self, Prompt(title, complete or {}), options)
         return declare if handler is None else declare(handler)
 
     def _offer(self, offer: Offer, options: OperationOptions) -> Callable[[Handler], Handler]:
         def register(func: Handler) -> Handler:
-            self._declare("query", "", options, *(name for name in offer.__struct_fields__ if name != "uri"))(func)
+            Service._declare(self, "query", "", options, *(name for name in offer.__struct_fields__ if name != "uri"))(
+                func
+            )
             spec = self.operations[-1]
             try:
                 check_offer(offer, [name for name in spec.input.names if name not in asks_of(spec.input.type)])
@@ -215,7 +229,7 @@ class Service:
         """
 
         def register(func: Handler) -> Handler:
-            self._declare("mutation", "", {"timeout": None, **options})(func)
+            Service._declare(self, "mutation", "", {"timeout": None, **options})(func)
             self.operations[-1] = msgspec.structs.replace(self.operations[-1], command=True)
             return func
 
@@ -233,10 +247,19 @@ class Service:
         client, with one of the `errors` or as an internal error.
         """
         name = f"{self.namespace}/{INITIALIZE}".lstrip("/")
-        declare = self._declare("query", name, {"visibility": "internal", "errors": errors})
+        declare = Service._declare(self, "query", name, {"visibility": "internal", "errors": errors})
         return declare if handler is None else declare(handler)
 
+    if not TYPE_CHECKING:  # checkers know what there is
+
+        def __getattr__(self, name: str) -> NoReturn:
+            hint = ": a tool is a @service.query or a @service.mutation" if name == "tool" else ""
+            raise AttributeError(f"a service has no {name}{hint}")
+
     def _declare(self, kind: OperationKind, given: object, options: OperationOptions, *more: str) -> Any:
+        if not isinstance(self, Service):
+            raise DeclarationError(f'write @shop.{kind} of a service, shop = Service("shop"), not @Service.{kind}')
+
         def register(func: Handler) -> Handler:
             shown = method or _qualified(self.namespace, getattr(func, "__name__", type(func).__name__))
             try:

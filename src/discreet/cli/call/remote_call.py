@@ -29,7 +29,7 @@ from ...client import (
 from ...client.peer import DEFAULT_TIMEOUT, LISTING_SECONDS
 from ...client.policies.operation_kinds import ListedOperation
 from ...daemon.lifecycle import EXIT_OK, EXIT_USAGE
-from ...daemon.settings.sources import closest_match
+from ...errors.nearest import closest_match
 from ...errors.type_building import decoder_for
 from ...framing.events import Framing
 from ..exit_status import EXIT_DOMAIN, exit_status
