@@ -9,9 +9,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 from .agents.host import AgentHost
+from .dispatch.execution import APP_LOOP
 from .dispatch.from_thread import LoopPortal
 from .dispatch.inner_calls import InnerCalls
 from .dispatch.scheduler import Scheduler
+from .dispatch.task_pool import HandlerLoop
 from .lifespans import Lifespans
 from .memory import MemoryBudget
 from .operations.access import PARENT, Access
@@ -60,13 +62,14 @@ class Host:
         self.catalogue: Final = Catalogue(services, credentials or {})
         self.memory: Final = MemoryBudget(fitting_memory(settings.max_memory))
         self._wakeup = Wakeup()
+        self._watch = LoopWatch(settings.blocked_after)
         self.scheduler: Final = Scheduler(
             limit=settings.max_concurrency,
             thread_limit=fitting_threads(settings.max_threads),
             ordered=settings.ordered,
             request_timeout=settings.request_timeout,
             memory=self.memory,
-            watch=LoopWatch(settings.blocked_after),
+            watch=self._watch,
             notify_loop=self._wakeup.notify,
         )
         self.inner_calls: Final = InnerCalls(self.scheduler, settings.max_call_depth)
@@ -85,6 +88,7 @@ class Host:
         `context_host` is for the contexts of skills that the agent runs. `on_wakeup()` is called on the loop after `wake()`.
         """
         self._tasks = tasks
+        APP_LOOP.set(HandlerLoop(self._watch, lambda: None))  # all tasks that run code of the app begin below
         self.scheduler.start(tasks)
         tasks.start_soon(self._listen, on_wakeup)
         for work in self._waiting:

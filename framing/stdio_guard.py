@@ -147,6 +147,13 @@ class _Discarded(io.TextIOBase):
         return len(text)
 
 
+def redirect_to_null(fd: int) -> None:
+    """Let a private descriptor lead to the null device. Children inherit it no more than before."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, fd, inheritable=False)
+    os.close(null)
+
+
 def terminal_hint(stdin: int) -> str | None:
     """One line for a user who started the daemon by hand; None if stdin is no terminal."""
     return TERMINAL_HINT if os.isatty(stdin) else None

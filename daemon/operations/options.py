@@ -10,6 +10,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Literal, TypedDict, get_args
 
 from msgspec import UNSET
@@ -74,6 +75,30 @@ def check_text(what: str, text: object) -> None:
         raise TypeError(f"{what} must be a string, not {type(text).__name__}")
     if any("\ud800" <= char <= "\udfff" for char in text):
         raise ValueError(f"{what} must be Unicode text, without lone surrogates")
+
+
+def check_lifespan(lifespan: object) -> None:
+    """Raises `TypeError` for what is no function without params that returns an asynchronous context manager."""
+    if lifespan is None:
+        return
+    if not callable(lifespan) or isinstance(lifespan, AbstractAsyncContextManager):
+        given = "the manager itself" if isinstance(lifespan, AbstractAsyncContextManager) else type(lifespan).__name__
+        raise TypeError(f"lifespan must be a function under @asynccontextmanager, not {given}")
+    inner, name = inspect.unwrap(lifespan), getattr(lifespan, "__name__", type(lifespan).__name__)
+    if inspect.iscoroutinefunction(inner):
+        raise TypeError(
+            f"the lifespan {name} has no `yield`: what stands before it is run at the start, the rest at the end"
+        )
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(lifespan):
+        raise TypeError(
+            f"the lifespan {name} must be an `async def` with `yield` under @asynccontextmanager of contextlib"
+        )
+    try:
+        inspect.signature(lifespan).bind()
+    except TypeError:
+        raise TypeError(f"the lifespan {name} takes no params") from None
+    except ValueError:  # a class of C, which says nothing of its params
+        return
 
 
 def check_names(what: str, names: object, example: str) -> None:

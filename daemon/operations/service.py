@@ -37,6 +37,7 @@ from .access import AccessRule
 from .json_types import may_hold_floats, require_json_members, require_json_type
 from .options import (
     OperationOptions,
+    check_lifespan,
     check_name,
     check_names,
     check_options,
@@ -105,6 +106,7 @@ class Service:
             check_names("authority", authority, "files:read")
             check_names("credentials", credentials, "github")
             check_text("version", version)
+            check_lifespan(lifespan)
             _check_capabilities(capabilities or {})
         except _WRONG as exc:
             raise DeclarationError(_one_line(f"service {namespace!r}: {exc}")) from exc
@@ -204,6 +206,8 @@ class Service:
         return declare if handler is None else declare(handler)
 
     def _offer(self, offer: Offer, options: OperationOptions) -> Callable[[Handler], Handler]:
+        _require_service(self, "prompt" if isinstance(offer, Prompt) else "resource")
+
         def register(func: Handler) -> Handler:
             Service._declare(self, "query", "", options, *(name for name in offer.__struct_fields__ if name != "uri"))(
                 func
@@ -228,6 +232,8 @@ class Service:
         Its arguments come by position. Without `timeout` it has no deadline. Returns the function unchanged.
         """
 
+        _require_service(self, "command")
+
         def register(func: Handler) -> Handler:
             Service._declare(self, "mutation", "", {"timeout": None, **options})(func)
             self.operations[-1] = msgspec.structs.replace(self.operations[-1], command=True)
@@ -246,6 +252,7 @@ class Service:
         dict or a struct), whose members are added to the capabilities that the client is told. What it raises refuses the
         client, with one of the `errors` or as an internal error.
         """
+        _require_service(self, "initialize")
         name = f"{self.namespace}/{INITIALIZE}".lstrip("/")
         declare = Service._declare(self, "query", name, {"visibility": "internal", "errors": errors})
         return declare if handler is None else declare(handler)
@@ -257,8 +264,7 @@ class Service:
             raise AttributeError(f"a service has no {name}{hint}")
 
     def _declare(self, kind: OperationKind, given: object, options: OperationOptions, *more: str) -> Any:
-        if not isinstance(self, Service):
-            raise DeclarationError(f'write @shop.{kind} of a service, shop = Service("shop"), not @Service.{kind}')
+        _require_service(self, kind)
 
         def register(func: Handler) -> Handler:
             shown = method or _qualified(self.namespace, getattr(func, "__name__", type(func).__name__))
@@ -313,7 +319,15 @@ class Service:
             options=options.get("options"),
             uses=self.uses,
             authority=self.authority,
-            source=_source(func),
+            source=source_of(func),
+        )
+
+
+def _require_service(given: object, decorator: str) -> None:
+    """Raises for a decorator of the class, where the function has come in place of the service."""
+    if not isinstance(given, Service):
+        raise DeclarationError(
+            f'write @shop.{decorator} of a service, shop = Service("shop"), not @Service.{decorator}'
         )
 
 
@@ -355,7 +369,10 @@ def _returns(func: Callable[..., Any], kind: OperationKind) -> Any:
     return get_args(returns)[0]
 
 
-def _source(func: Callable[..., Any]) -> str:
+def source_of(func: object) -> str:
+    """Where a function stands, as `app.py:12`; empty for what is written in C, and for objects that can be called."""
+    if not callable(func):
+        return ""
     code = getattr(inspect.unwrap(func), "__code__", None)
     return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}" if code else ""
 

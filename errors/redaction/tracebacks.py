@@ -72,7 +72,7 @@ class _Rendering:
         name = type(exc).__qualname__
         module = type(exc).__module__
         title = name if module in ("builtins", "__main__") else f"{module}.{name}"
-        message = self._scrubbed_text(exc) + suggestion(exc)
+        message = self._scrubbed_text(exc) + (call_or_none(lambda: suggestion(exc)) or "")
         self.lines.extend(indent + line for line in (f"{title}: {message}" if message else title).split("\n"))
         notes = getattr(exc, "__notes__", None)
         for note in list(notes)[:_MAX_NOTES] if isinstance(notes, (list, tuple)) else ():
@@ -122,7 +122,7 @@ def suggestion(exc: BaseException) -> str:
 
     known = vars(exc.obj) if isinstance(exc.obj, ModuleType) else dir(type(exc.obj))
     near = get_close_matches(exc.name, [name for name in known if not name.startswith("_")], n=1)
-    return f"; nearest: {near[0]}" if near and near[0] not in str(exc) else ""
+    return f"; nearest: {near[0]}" if near and "; nearest: " not in str(exc) else ""
 
 
 def _steps(traceback: TracebackType | None) -> Iterator[TracebackType]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
@@ -36,9 +37,21 @@ def serve(*hosted: Service | Agent, **settings: Any) -> NoReturn:  # fields of `
     file = SettingsFile(settings.pop("config", None), isolated=settings.pop("isolated", False))
     flags = from_keywords(settings)
     try:
+        if _in_event_loop():
+            raise UsageError(
+                "serve() runs an event loop of its own: call it outside of async code, not under asyncio.run()"
+            )
+        if threading.current_thread() is not threading.main_thread():
+            raise UsageError("serve() takes the process's signals: call it in the main thread")
         apps = hosted_objects(hosted)
         resolved = with_warning(resolve_here(flags, file))
     except (AppError, UsageError) as exc:
         write_stderr(str(exc))
         sys.exit(EXIT_USAGE)
     sys.exit(serve_stdio(resolved.settings, hosted=apps))
+
+
+def _in_event_loop() -> bool:
+    """Whether a loop runs in this thread. Imports none: who runs one has imported it."""
+    asyncio, trio = sys.modules.get("asyncio.events"), sys.modules.get("trio.lowlevel")
+    return bool(asyncio and asyncio._get_running_loop()) or bool(trio and trio.in_trio_run())
