@@ -14,7 +14,7 @@ from typing import Final, assert_never, final
 import anyio
 from anyio.abc import TaskGroup
 
-from ...errors.failures import ParseFailure
+from ...errors.failures import InvalidRequest, ParseFailure
 from ...framing.channel import Channel
 from ...framing.events import EndOfInput, Fault, Frame, FrameLimits, Framing, NeedData
 from ...framing.parser import parser_for
@@ -40,6 +40,10 @@ JUNK_SECONDS: Final = 1.0
 
 NO_FRAME: Final = "the server wrote bytes that are no frame"
 NO_JSON: Final = "the server wrote a message that is no JSON"
+
+TOO_LARGE: Final = (
+    f"the server wrote a message of more than {MAX_MESSAGE_BYTES // 2**20} MiB, which is the client's limit"
+)
 
 CLOSED: Final = ConnectionLoss("the connection was closed by this side")
 
@@ -259,8 +263,11 @@ class Connection:
 
 
 def _fault_text(fault: Fault) -> str:
+    if fault.failure == _OVERSIZE:
+        return TOO_LARGE
     return NO_JSON if fault.failure in _BODY_FAULTS else NO_FRAME
 
 
+_OVERSIZE: Final = InvalidRequest("oversize")
 _BODY_FAULTS: Final = (ParseFailure("invalid-json"), ParseFailure("invalid-utf8"))
 """The frame was good, but its body was not."""
