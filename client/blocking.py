@@ -114,8 +114,10 @@ class ConnectContext(AbstractContextManager["BlockingPeer", None]):
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if os.getpid() == self._process:  # a forked child has neither the loop's thread nor the server
+        if os.getpid() == self._process:
             self._block.__exit__(kind, exc, traceback)
+        else:
+            _leave_to_parent(self._block)
 
     if not TYPE_CHECKING:  # type checkers report a missing `with` by themselves
 
@@ -123,6 +125,16 @@ class ConnectContext(AbstractContextManager["BlockingPeer", None]):
             raise AttributeError(
                 f"not connected yet: write `with connect(…) as peer:` and use `peer.{name}` in the block"
             )
+
+
+def _leave_to_parent(block: AbstractContextManager[BlockingPeer]) -> None:
+    """Let a forked child, which has neither the loop's thread nor the server, end without waiting for them.
+
+    The block is never freed: that would run its end, which waits for the thread.
+    """
+    import ctypes  # late: for forked children
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(block))
 
 
 @contextmanager

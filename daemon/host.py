@@ -15,6 +15,7 @@ from .dispatch.inner_calls import InnerCalls
 from .dispatch.scheduler import Scheduler
 from .dispatch.task_pool import HandlerLoop
 from .lifespans import Lifespans
+from .logs import log
 from .memory import MemoryBudget
 from .operations.access import PARENT, Access
 from .operations.catalogue import Catalogue
@@ -78,6 +79,8 @@ class Host:
         self.registry: Final = Registry(
             services, LazyOperations(DISCOVERY, self._discovery), self.agent.lazy_operations
         )
+        if agent is not None:
+            self._check_reachable(agent)
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._waiting: list[Callable[[], Coroutine[Any, Any, None]]] = []
@@ -149,6 +152,15 @@ class Host:
                 )
             found = found or service.dialect
         return found or "plain"
+
+    def _check_reachable(self, agent: Agent) -> None:
+        """LSP and MCP have no methods for agents: raises `DeclarationError` where nothing else is served, else logs it."""
+        if self.dialect not in ("lsp", "mcp"):
+            return
+        why = f"with --dialect {self.dialect} nobody can reach an agent; plain and acp have methods for it"
+        if not self.catalogue.services:
+            raise DeclarationError(f"agent {agent.card.name!r}: {why}")
+        log.warning("agent.unreachable", agent=agent.card.name, dialect=self.dialect, hint=why)
 
     @property
     def server(self) -> tuple[str, str]:

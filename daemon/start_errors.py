@@ -29,10 +29,8 @@ def refusal(exc: BaseException) -> str:
             missing = exc.strerror or "an error without a name"
             if exc.filename == os.devnull:
                 missing += f" ({os.devnull})"
-        case RuntimeError() if "thread" in str(exc):
-            missing = "a thread"
         case RuntimeError():
-            return str(exc)
+            missing = "a thread"
         case ImportError():
             missing = "room for the program's modules"
         case _:

@@ -14,8 +14,9 @@ import anyio
 import pytest
 from msgspec import Raw, Struct
 
-from discreet import Context, OperationError, Service
+from discreet import Context, Identity, OperationError, Service
 from discreet.agents import Agent, Part, RequestContext, TaskEvents
+from discreet.daemon.operations.access import PARENT, Access
 from support.logged_events import LoggedEvents
 from support.waits import DEADLINE_SECONDS, until
 
@@ -297,6 +298,37 @@ async def test_what_else_of_an_app_keeps_the_loop_is_named_too(
         await wire.call("CancelTask", {"id": task["id"]})
     assert [fields["method"] for fields in found] == [place]
     assert "Blocking.at" in found[0]["at"]
+
+
+async def test_an_identity_provider_that_keeps_the_loop_is_named_too(serving: Serving, logged: LoggedEvents) -> None:
+    found: list[dict[str, Any]] = []
+    service = Service("shop")
+
+    @service.query(scopes=["read"])
+    async def price() -> int:
+        return 1
+
+    class Provider:
+        schemes = ("bearer",)
+        realm = "shop"
+
+        def resolve(self, authorization: str) -> Identity | None:
+            ends = monotonic() + DEADLINE_SECONDS
+            while not found and monotonic() < ends:
+                threading.Event().wait(0.001)
+                found.extend(fields for name, fields in logged() if name == "loop.blocked")
+            return Identity("someone", frozenset({"read"}))
+
+    async with serving(service, access=Access(PARENT, Provider()), blocked_after=0.02) as wire:
+        asked = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "shop/price",
+            "serviceParams": {"authorization": "Bearer of-tests"},
+        }
+        await wire.send(asked)
+        assert (await wire.receive())["result"] == 1
+    assert [fields["method"] for fields in found] == ["identity.resolve"]
 
 
 class Misusing:
