@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import pytest
 
 from discreet import Context, DeclarationError, Service
+from discreet.agents import Agent, RequestContext, TaskEvents
 from discreet.daemon.connection.connection import Connection
 from discreet.daemon.daemon import Daemon
 from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
 from discreet.framing.transports.memory import memory_pair
+from support.logged_events import LoggedEvents
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -228,3 +230,29 @@ def test_frames_of_both_framings_may_be_spoken_to_one_host() -> None:
         reply = theirs.receive_nowait()
         assert reply == encode_frame(b'{"jsonrpc":"2.0","id":1,"result":{"version":"1"}}', framing)
         connection.close()
+
+
+class Idle:
+    async def execute(self, context: RequestContext, events: TaskEvents) -> None: ...
+
+    async def cancel(self, context: RequestContext, events: TaskEvents) -> None: ...
+
+
+@pytest.mark.parametrize("dialect", ["lsp", "mcp"])
+async def test_an_agent_that_no_client_can_reach_is_refused_or_logged(
+    logged: LoggedEvents, dialect: Literal["lsp", "mcp"]
+) -> None:
+    agent, settings = Agent(Idle(), name="Clerk", description="Waits."), Settings(dialect=dialect)
+    with pytest.raises(DeclarationError, match=f"agent 'Clerk': with --dialect {dialect} nobody can reach"):
+        Host([], settings, version="1", agent=agent)
+    Host([Service("shop")], settings, version="1", agent=agent)
+    assert logged.names() == ["agent.unreachable"]
+
+
+async def test_declarations_that_a_dialect_refuses_name_their_lines() -> None:
+    service = Service("shop")
+    for name in ("a.b", "a/b"):
+        service.query(name)(lambda: None)
+    host = Host([service], Settings(dialect="mcp"), version="1")
+    with pytest.raises(DeclarationError, match=r"\(test_host.py:\d+, test_host.py:\d+\)$"):
+        Daemon(host, memory_pair()[0])
