@@ -34,7 +34,7 @@ class Router:
     def __init__(self, builtins: Registry, registry: Registry, access: Access, *, named: bool = True) -> None:
         twice = (builtins.names - REPLACEABLE) & registry.names if named else ()
         if twice:
-            raise DeclarationError(f"declared more than once: {', '.join(sorted(twice))}")
+            raise DeclarationError(f"operations with names of the daemon's own methods: {', '.join(sorted(twice))}")
         self._builtins = builtins
         self._registry = registry
         self._named = named

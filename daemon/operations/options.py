@@ -214,6 +214,8 @@ def declared_errors(options: OperationOptions) -> tuple[type[OperationError], ..
     for cls in classes:
         if not (isinstance(cls, type) and issubclass(cls, OperationError) and hasattr(cls, "definition")):
             raise TypeError(f"errors must hold subclasses of OperationError that have a code, not {cls!r}")
+        if classes.count(cls) > 1:
+            raise ValueError(f"errors lists {cls.__name__} twice; remove one")
         if cls.definition.code in codes:
             raise ValueError(f"errors holds the code {cls.definition.code} twice; give each class a code of its own")
         codes.add(cls.definition.code)

@@ -192,6 +192,10 @@ DECLARATIONS: Final[dict[str, tuple[str, str]]] = {
         "@shop.tool\ndef price() -> int: ...",
         "its import failed (AttributeError: a service has no tool: a tool is a @service.query or a @service.mutation at d.py:5)",
     ),
+    "an error class twice": (
+        'class Broke(OperationError, code="BROKE"): ...\n@shop.query(errors=[Broke, Broke])\ndef price() -> int: ...',
+        "operation shop/price: errors lists Broke twice; remove one (d.py:6)",
+    ),
     "an error's option that there is not": (
         'class Broke(OperationError, code="BROKE", status=404): ...',
         (

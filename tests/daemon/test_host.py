@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Literal
 
 import anyio
@@ -12,7 +15,9 @@ import pytest
 
 from discreet import Context, DeclarationError, Service
 from discreet.agents import Agent, RequestContext, TaskEvents
+from discreet.daemon.apps import AppError
 from discreet.daemon.connection.connection import Connection
+from discreet.daemon.credentials import credentials_of
 from discreet.daemon.daemon import Daemon
 from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings
@@ -256,3 +261,19 @@ async def test_declarations_that_a_dialect_refuses_name_their_lines() -> None:
     host = Host([service], Settings(dialect="mcp"), version="1")
     with pytest.raises(DeclarationError, match=r"\(test_host.py:\d+, test_host.py:\d+\)$"):
         Daemon(host, memory_pair()[0])
+
+
+async def test_a_method_of_the_daemons_own_can_not_be_declared() -> None:
+    service = Service("services")
+    service.query("services/list")(lambda: None)
+    with pytest.raises(DeclarationError, match=r"daemon's own methods: services/list \(test_host.py:\d+\)"):
+        Host([service], Settings(), version="1")
+
+
+async def test_a_credential_that_can_not_be_read_says_why(tmp_path: Path) -> None:
+    service = Service("shop", credentials=["key"])
+    with pytest.raises(AppError, match=f"key: its file can't be read: {os.strerror(errno.ENOENT)}"):
+        credentials_of(Settings(credentials=(f"key={tmp_path}/gone",)), [service])
+    (tmp_path / "key").write_bytes(b"\xff")
+    with pytest.raises(AppError, match="no UTF-8 text"):
+        credentials_of(Settings(credentials=(f"key={tmp_path}/key",)), [service])
