@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from time import monotonic_ns
 from typing import Final, NoReturn, final
 
 from ..errors.printable import printable
-from ..errors.redaction import load_environment
 from ..framing import stdio_guard
 from ..framing.stray_output import StrayOutputReader
 from ..framing.transports.descriptors import StdoutClosed
 from ..framing.transports.stdio import StdioTransport
 from ..lazy import anyio
 from ..version import __version__
-from .apps import AppError, Hosted, hosted_of
-from .credentials import access_of, credentials_of
+from .apps import AppError, Hosted
 from .daemon import Daemon, log_output_failure, reader_has_gone
+from .debugger.breakpoints import Breakpoints, without_time_limits
 from .host import Host
+from .hosting import host_of, opened_store
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import (
     LogSettings,
@@ -42,7 +42,6 @@ from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, p
 from .process.signals import Signals, let_through
 from .process.watchdog import Watchdog
 from .settings import Settings
-from .settings.option import MEMORY
 from .start_errors import REFUSALS, complain, refusal
 from .supervision.activation import SharedStderr, activation_fault, keep_logs_off_stdout, service_manager
 
@@ -121,11 +120,12 @@ def check(settings: Settings) -> NoReturn:
     os.environ.pop("NOTIFY_SOCKET", None)  # for the process that serves
     os.dup2(stdio_guard.STDERR, stdio_guard.STDOUT)  # what user code prints at import is no report
     sys.dont_write_bytecode = True
+    Breakpoints(debug=False).install()
     status = EXIT_OK
     try:
-        host = _host(settings)
+        host = host_of(settings)
         Daemon(host, memory_pair()[0])
-        with _opened_store(host):
+        with opened_store(host):
             pass
     except (AppError, DeclarationError) as exc:
         os.write(report, printable(str(exc)).encode(errors="backslashreplace"))
@@ -150,7 +150,8 @@ class _Process:
         self._program = program() if settings.reload else None
         self._handed = handed
         self._hosted = hosted
-        self._settings = settings
+        self._settings = without_time_limits(settings) if settings.debug else settings
+        self._breakpoints = Breakpoints(debug=settings.debug)
         self._streams = streams
         self._daemon: Daemon | None = None
         self._transport: StdioTransport | None = None
@@ -184,9 +185,10 @@ class _Process:
                 let_through()
             if self._program is not None:
                 sys.dont_write_bytecode = True  # it would be taken for that of a file edited within the same second
-            host = _host(self._settings, self._hosted)
+            self._breakpoints.install()
+            host = host_of(self._settings, self._hosted)
             install_hooks()  # once more: the apps may have imported what has hooks of its own
-            with _opened_store(host):
+            with opened_store(host):
                 return self._run(host)
 
     def _run(self, host: Host) -> int:
@@ -196,6 +198,7 @@ class _Process:
             transport,
             state=NEW_CONNECTION if self._handed is None else self._handed.connection,
             on_ending=self._on_ending,
+            on_swapping=self._on_swapping,
             on_swap=self._become,
         )
         self._reload_with(daemon)
@@ -226,7 +229,8 @@ class _Process:
             from .process.source_files import SourceFiles
 
             sources = SourceFiles(self._settings, self._program.directory)
-            daemon.beside(Reload(sources, self._program, daemon.swap).run)
+            watch = Reload(sources, self._program, lambda: not self._breakpoints.standing and daemon.swap())
+            daemon.beside(watch.run)
 
     def _watch_processes(self, daemon: Daemon) -> None:
         for pid in self._handed.connection.watched if self._handed is not None else ():
@@ -253,13 +257,21 @@ class _Process:
 
     # -- the way out -------------------------------------------------------------------------------------------
 
-    def _on_ending(self) -> None:
+    def _begin_end(self) -> None:
         self._watchdog.arm()
+        self._breakpoints.end()
+
+    def _on_ending(self) -> None:
+        self._begin_end()
         if self._manager is not None and self._daemon is not None:
             self._manager.ending(self._daemon.lifecycle.state, self._daemon.lifecycle.reason)
 
+    def _on_swapping(self) -> None:
+        if self._manager is not None:
+            self._manager.reloading()
+
     def _on_first_signal(self) -> None:
-        self._watchdog.arm()  # here, because a handler may be keeping the loop from ever hearing of it
+        self._begin_end()  # here, because a handler may be keeping the loop from ever hearing of it
         if self._daemon is not None:
             self._daemon.ask_to_end("signal")
         else:  # an app is being imported; an exception could end anywhere in it
@@ -267,7 +279,7 @@ class _Process:
             os._exit(EXIT_OK)
 
     def _on_parent_gone(self) -> None:
-        self._watchdog.arm()
+        self._begin_end()
         if self._daemon is not None:
             self._daemon.ask_to_end("parent-gone")
 
@@ -280,7 +292,7 @@ class _Process:
     def _on_hung_up(self) -> None:
         if self._daemon is not None and not self._daemon.lifecycle.draining:
             log.warning("client.unresponsive")
-            self._watchdog.arm()
+            self._begin_end()
             self._daemon.ask_to_end("end-of-input")
 
     def _on_report(self) -> None:
@@ -325,6 +337,7 @@ class _Process:
             self._transport.close()  # where a thread writes, it may have to be waited for
         all_written = self._note_unwritten()
         for step in (
+            self._breakpoints.close,
             lambda: end_children(CHILD_SECONDS),
             stdio_guard.flush_text_streams,
             lambda: self._strays.stop(STRAY_SECONDS),
@@ -344,43 +357,6 @@ class _Process:
         if cause is not None:
             log_output_failure(cause)
         return cause is not None and reader_has_gone(cause)  # who reads no more after the end was asked for may do so
-
-
-def _host(settings: Settings, hosted: Hosted | None = None) -> Host:
-    """Host this, or what these settings name. Raises `AppError` or `DeclarationError`, one line for all that is wrong."""
-    if hosted is None:
-        hosted = hosted_of(settings)
-    else:
-        load_environment(os.environ)
-    return Host(
-        hosted.services,
-        settings,
-        version=__version__,
-        access=access_of(settings),
-        credentials=credentials_of(settings, hosted.services),
-        agent=hosted.agent,
-    )
-
-
-@contextmanager
-def _opened_store(host: Host) -> Iterator[None]:
-    """Keep the agent's tasks during the block. Raises `AppError`, in one line, where the store can't be used."""
-    if host.settings.store == MEMORY:
-        yield
-        return
-    from .agents.stores.interface import StoreError  # late: only who chose a store pays for it
-
-    try:
-        host.agent.open_store()
-    except StoreError as exc:
-        raise AppError(f"--store: {exc}") from None
-    try:
-        yield
-    finally:
-        try:
-            host.agent.close_store()
-        except StoreError as exc:
-            log.error("store.failed", exc=exc)
 
 
 def _same_parent(handed: Handover) -> ProcessWatch | None:

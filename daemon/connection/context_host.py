@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from ..documents.store import Documents
     from ..host import Host
     from ..operations.access import Identity
-    from ..operations.context import Caller, IncomingCall, Sending
-    from ..operations.current_request import CurrentRequest
+    from ..operations.context import Sending
+    from ..operations.current_request import Caller, CurrentRequest, IncomingCall
     from .client_requests import ClientRequests
     from .notices import Notices
 

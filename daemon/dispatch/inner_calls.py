@@ -25,8 +25,8 @@ from ...errors.type_building import decoder_for
 from ...lazy import anyio
 from ..logs import log
 from ..operations.access import Identity
-from ..operations.context import Caller, CallFailed, ContextHost
-from ..operations.current_request import CurrentRequest
+from ..operations.context import CallFailed, ContextHost
+from ..operations.current_request import Caller, CurrentRequest
 from ..rpc.envelope import Call
 from .request import EventSink, Outcome, Request
 

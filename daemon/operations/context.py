@@ -16,7 +16,7 @@ from ...errors.type_building import decoder_for
 if TYPE_CHECKING:
     from ..documents.store import Documents
     from .access import Identity
-    from .current_request import CurrentRequest
+    from .current_request import Caller, CurrentRequest, IncomingCall
 
 T = TypeVar("T")
 
@@ -65,36 +65,6 @@ class Sending(Protocol):
     """Something on its way out: awaiting it waits until the reader keeps up, and for room if there was none."""
 
     def __await__(self) -> Generator[Any, Any, None]: ...
-
-
-class Caller(Protocol):
-    """The operation whose handler a context belongs to, and what its service may call."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def namespace(self) -> str: ...
-    @property
-    def uses(self) -> frozenset[str]: ...
-    @property
-    def authority(self) -> frozenset[str]: ...
-
-
-class IncomingCall(Protocol):
-    """What the caller sent: `id` and `params` are JSON texts, None where there are none. `progress_token` is UNSET where it
-    stands in the params.
-    """
-
-    @property
-    def id(self) -> bytes | None: ...
-    @property
-    def params(self) -> msgspec.Raw | None: ...
-    @property
-    def progress_token(self) -> str | int | None | msgspec.UnsetType: ...
-    @property
-    def metadata(self) -> dict[str, str]: ...
-    @property
-    def rendering(self) -> Any: ...  # a `rpc.envelope.Rendering`, which operations know nothing of
 
 
 class ContextHost(Protocol):
@@ -163,13 +133,15 @@ _NOTHING_SENT: Final = _NothingSent()
 
 @final
 class Context:
-    """One request as its handler sees it. Valid until the handler returns.
+    """One request as its handler sees it. What belongs to the request raises `RuntimeError` once the handler has returned:
+    progress, log messages, calls of other operations, the time left, cancellation. What belongs to the client goes on: `notify`,
+    `request`, `resource_updated`, `documents`, `client`. Work that outlives a request runs in a lifespan of its service.
 
     In an async handler cancellation arrives as the event loop's own exception. A `def` handler runs in a worker
     thread, which nobody can interrupt: it looks at `cancelled`, or calls `check_cancelled()` between its steps.
     """
 
-    __slots__ = ("_call", "_caller", "_host", "_request", "_shown", "_token")
+    __slots__ = ("_call", "_caller", "_host", "_request", "_returned", "_shown", "_token")
 
     def __init__(
         self, caller: Caller, call: IncomingCall, host: ContextHost, request: CurrentRequest | None = None
@@ -180,6 +152,14 @@ class Context:
         self._request = request
         self._token: str | int | None | msgspec.UnsetType = msgspec.UNSET
         self._shown = False
+        self._returned = False  # set by who runs the handler
+
+    def _require_running(self, ability: str) -> None:
+        if self._returned:
+            raise RuntimeError(
+                f"ctx.{ability} ends with the request, and the handler of {self._caller.name} has returned;"
+                " work in the background belongs in Service(lifespan=…)"
+            )
 
     @property
     def operation(self) -> str:
@@ -230,6 +210,7 @@ class Context:
     @property
     def time_left(self) -> float | None:
         """Seconds until the deadline (never below 0); None where there is none."""
+        self._require_running("time_left")
         request = self._request
         if request is None or request.deadline is None:
             return None
@@ -238,7 +219,10 @@ class Context:
     @property
     def ended_by(self) -> Failure | None:
         """Why the request was answered before its handler was done; None while its result is still wanted."""
-        return None if self._request is None else self._request.ended_by
+        ended_by = None if self._request is None else self._request.ended_by
+        if ended_by is None:
+            self._require_running("cancelled")
+        return ended_by
 
     @property
     def cancelled(self) -> bool:
@@ -255,6 +239,8 @@ class Context:
         request = self._request
         if request is None:
             raise RuntimeError("an inline handler must not wait")
+        if request.ended_by is None:
+            self._require_running("wait_cancelled")
         return request.stop_event().wait(seconds)
 
     def hold_memory(self, size: int) -> None:
@@ -280,6 +266,7 @@ class Context:
 
         Waits as `notify` does, and may be awaited either way.
         """
+        self._require_running("progress")
         token = self.progress_token
         if token is None:
             return _NOTHING_SENT
@@ -291,6 +278,7 @@ class Context:
 
         Waits as `notify` does, and may be awaited either way. It is no way to the daemon's own log.
         """
+        self._require_running("log")
         return self._host.log(self._call, level, data) or _NOTHING_SENT
 
     def resource_updated(self, uri: str) -> Sending:
@@ -300,6 +288,7 @@ class Context:
     @property
     def progress_token(self) -> str | int | None:
         """The token with which the caller asks for progress; None where it does not."""
+        self._require_running("progress_token")
         if self._token is msgspec.UNSET:
             self._token = self._host.progress_token(self._call)
         return self._token
@@ -365,10 +354,14 @@ class Context:
         """`request` for handlers in worker threads. Raises `Stopped` when the request is ended meanwhile."""
         asked = {} if params is None else params
         return self._decode(
-            self._host.run_from_thread(self._request, lambda: self._host.ask(method, asked, timeout)), type
+            self._host.run_from_thread(
+                None if self._returned else self._request, lambda: self._host.ask(method, asked, timeout)
+            ),
+            type,
         )
 
     def _call_other(self, name: str, params: object, continue_running: bool) -> Awaitable[bytes]:
+        self._require_running("call")
         asked = {} if params is None else params
         return self._host.call(self._caller, self._request, name, asked, continue_running=continue_running)
 
@@ -382,12 +375,18 @@ def keep_progress_token(context: Context) -> None:
     _ = context.progress_token
 
 
+def is_answered(context: Context) -> bool:
+    """Whether the request has its answer, or is about to."""
+    return context._returned or context.cancelled
+
+
 @contextmanager
 def shown_progress(context: Context, own: str | None, cancel: Callable[[], None]) -> Iterator[str | int | None]:
     """The token of a progress that is shown during the block: that of the caller for the first one, unless another request
     has the same, else `own`. `cancel()` is called when the client cancels it. On the loop.
     """
-    cancels, token = context._host.progress_cancels, context.progress_token
+    cancels = context._host.progress_cancels
+    token = own if context._returned else context.progress_token
     if context._shown or token is None or token in cancels:
         token = own
     context._shown = True

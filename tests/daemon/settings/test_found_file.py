@@ -31,6 +31,7 @@ NO = {
     "framing": '"newline"',
     "parent_pid": "1",
     "reload": "true",
+    "debug": "true",
     "backend": '"trio"',
     "log_file": '"x.log"',
 }
