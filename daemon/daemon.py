@@ -84,6 +84,7 @@ class Daemon:
 
     def begin(self) -> None:
         """Answer what can be answered before any event loop is loaded."""
+        self.host.watch_app()
         if not self.host.lifespans:
             self.lifecycle.apply("ready")
             self.connection.begin()

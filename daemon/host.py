@@ -92,13 +92,17 @@ class Host:
         `context_host` is for the contexts of skills that the agent runs. `on_wakeup()` is called on the loop after `wake()`.
         """
         self._tasks = tasks
-        APP_LOOP.set(HandlerLoop(self._watch, lambda: None))  # all tasks that run code of the app begin below
+        self.watch_app()  # all tasks that run code of the app begin below
         self.scheduler.start(tasks)
         tasks.start_soon(self._listen, on_wakeup)
         for work in self._waiting:
             tasks.start_soon(work)
         self.lifespans.start(tasks)
         self.agent.begin(tasks, self.registry.load, context_host)
+
+    def watch_app(self) -> None:
+        """Have what is called of the app from here on, and in tasks that begin here, watched as its handlers are."""
+        APP_LOOP.set(HandlerLoop(self._watch, lambda: None))
 
     def spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run this in a task of its own, until the end. It must not raise. Once there is a loop, where there is none yet."""
