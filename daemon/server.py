@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from time import monotonic_ns
 from typing import Final, NoReturn, final
 
 from ..errors.printable import printable
-from ..errors.redaction import load_environment
 from ..framing import stdio_guard
 from ..framing.stray_output import StrayOutputReader
 from ..framing.transports.descriptors import StdoutClosed
 from ..framing.transports.stdio import StdioTransport
 from ..lazy import anyio
 from ..version import __version__
-from .apps import AppError, Hosted, hosted_of
-from .credentials import access_of, credentials_of
+from .apps import AppError, Hosted
 from .daemon import Daemon, log_output_failure, reader_has_gone
 from .debugger.breakpoints import Breakpoints, without_time_limits
 from .host import Host
+from .hosting import host_of, opened_store
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import (
     LogSettings,
@@ -43,9 +42,8 @@ from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, p
 from .process.signals import Signals, let_through
 from .process.watchdog import Watchdog
 from .settings import Settings
-from .settings.option import MEMORY
 from .start_errors import REFUSALS, complain, refusal
-from .supervision.activation import activation_fault, service_manager
+from .supervision.activation import SharedStderr, activation_fault, keep_logs_off_stdout, service_manager
 
 SWITCH_SECONDS: Final = 0.001
 """How long a thread computes before it lets another one go on. Python's 5 ms make every reply wait that long for each
@@ -61,6 +59,10 @@ only a machine that gives the reader no time."""
 LAST_READER_SECONDS: Final = 0.1
 """How long a reader of the logs that takes nothing is waited for when the drain window has passed already. A busy machine, which
 needs seconds to load the renderers, is waited for: a status of 1 must not come without a word."""
+
+
+LAST_LINE_SECONDS: Final = 1.0
+"""How long the line about a second signal may take: loading the renderers needs a part of it where nothing was logged before."""
 
 
 def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | None = None) -> int:
@@ -87,7 +89,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
         if fault is not None:
             return complain(stderr, fault)
         process = _Process(settings, streams, handed, hosted)
-    except StdoutClosed as exc:
+    except (StdoutClosed, SharedStderr) as exc:
         return complain(stderr, str(exc))
     except REFUSALS as exc:
         return complain(stderr, refusal(exc))
@@ -121,9 +123,9 @@ def check(settings: Settings) -> NoReturn:
     Breakpoints(debug=False).install()
     status = EXIT_OK
     try:
-        host = _host(settings)
+        host = host_of(settings)
         Daemon(host, memory_pair()[0])
-        with _opened_store(host):
+        with opened_store(host):
             pass
     except (AppError, DeclarationError) as exc:
         os.write(report, printable(str(exc)).encode(errors="backslashreplace"))
@@ -161,6 +163,7 @@ class _Process:
         self._strays = StrayOutputReader(streams.stray_out, streams.stray_err)
         self._strays.start()
         self._logs = start_logging(_log_settings(settings, handed), streams.stderr, os.environ, announce=False)
+        keep_logs_off_stdout(streams, self._logs, os.environ)
         self._strays.deliver_to(log_stray_output)
         install_hooks()
         mark_children()
@@ -183,9 +186,9 @@ class _Process:
             if self._program is not None:
                 sys.dont_write_bytecode = True  # it would be taken for that of a file edited within the same second
             self._breakpoints.install()
-            host = _host(self._settings, self._hosted)
+            host = host_of(self._settings, self._hosted)
             install_hooks()  # once more: the apps may have imported what has hooks of its own
-            with _opened_store(host):
+            with opened_store(host):
                 return self._run(host)
 
     def _run(self, host: Host) -> int:
@@ -297,6 +300,8 @@ class _Process:
 
     def _on_second_signal(self) -> None:
         end_children(0.0)
+        log.warning("daemon.aborted", reason="signal")
+        self._logs.close(LAST_LINE_SECONDS, reader_timeout=LAST_READER_SECONDS)
         os._exit(EXIT_FAILED)
 
     def _last_words(self) -> int:
@@ -352,43 +357,6 @@ class _Process:
         if cause is not None:
             log_output_failure(cause)
         return cause is not None and reader_has_gone(cause)  # who reads no more after the end was asked for may do so
-
-
-def _host(settings: Settings, hosted: Hosted | None = None) -> Host:
-    """Host this, or what these settings name. Raises `AppError` or `DeclarationError`, one line for all that is wrong."""
-    if hosted is None:
-        hosted = hosted_of(settings)
-    else:
-        load_environment(os.environ)
-    return Host(
-        hosted.services,
-        settings,
-        version=__version__,
-        access=access_of(settings),
-        credentials=credentials_of(settings, hosted.services),
-        agent=hosted.agent,
-    )
-
-
-@contextmanager
-def _opened_store(host: Host) -> Iterator[None]:
-    """Keep the agent's tasks during the block. Raises `AppError`, in one line, where the store can't be used."""
-    if host.settings.store == MEMORY:
-        yield
-        return
-    from .agents.stores.interface import StoreError  # late: only who chose a store pays for it
-
-    try:
-        host.agent.open_store()
-    except StoreError as exc:
-        raise AppError(f"--store: {exc}") from None
-    try:
-        yield
-    finally:
-        try:
-            host.agent.close_store()
-        except StoreError as exc:
-            log.error("store.failed", exc=exc)
 
 
 def _same_parent(handed: Handover) -> ProcessWatch | None:

@@ -42,7 +42,9 @@ JUNK_SECONDS: Final = 1.0
 
 NO_FRAME: Final = "the server wrote bytes that are no frame"
 NO_JSON: Final = "the server wrote a message that is no JSON"
-TOO_LARGE: Final = f"the server wrote a message of more than {MAX_MESSAGE_BYTES} bytes"
+TOO_LARGE: Final = (
+    f"the server wrote a message of more than {MAX_MESSAGE_BYTES // 2**20} MiB, which is the client's limit"
+)
 
 CLOSED: Final = ConnectionLoss("the connection was closed by this side")
 

@@ -6,8 +6,9 @@ from typing import Any, Final, NoReturn
 
 from msgspec import Struct
 
+from ...errors.nearest import closest_match
 from .option import Option, RawValue, UsageError
-from .sources import SettingsFile, closest_match
+from .sources import SettingsFile
 from .table import OPTIONS
 
 _WIDTH: Final = 100

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
@@ -34,6 +35,12 @@ def serve(*hosted: Service | Agent, **settings: Any) -> NoReturn:  # fields of `
     try:
         if not_here := settings.keys() & {"apps", "reload"}:
             raise UsageError(f"{', '.join(sorted(not_here))}: only for the command line, `discreet serve`")
+        if _in_event_loop():
+            raise UsageError(
+                "serve() runs an event loop of its own: call it outside of async code, not under asyncio.run()"
+            )
+        if threading.current_thread() is not threading.main_thread():
+            raise UsageError("serve() takes the process's signals: call it in the main thread")
         file = SettingsFile(settings.pop("config", None), isolated=settings.pop("isolated", False))
         flags = from_keywords(settings)
         apps = hosted_objects(hosted)
@@ -42,3 +49,9 @@ def serve(*hosted: Service | Agent, **settings: Any) -> NoReturn:  # fields of `
         write_stderr(str(exc))
         sys.exit(EXIT_USAGE)
     sys.exit(serve_stdio(resolved.settings, hosted=apps))
+
+
+def _in_event_loop() -> bool:
+    """Whether a loop runs in this thread. Imports none: who runs one has imported it."""
+    asyncio, trio = sys.modules.get("asyncio.events"), sys.modules.get("trio.lowlevel")
+    return bool(asyncio and asyncio._get_running_loop()) or bool(trio and trio.in_trio_run())

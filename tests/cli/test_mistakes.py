@@ -201,6 +201,106 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
 """The command line, in the folder of `FILES`, and the line."""
 
 
+PRELUDE: Final = """\
+from contextlib import asynccontextmanager, contextmanager
+from discreet import Context, OperationError, Service
+from discreet.agents import Agent, Skill
+shop = Service("shop")
+"""
+
+DECLARATIONS: Final[dict[str, tuple[str, str]]] = {
+    "a context that is not the first": (
+        "@shop.query\ndef price(article: str, ctx: Context) -> int: ...",
+        "operation shop/price: price: parameter 'ctx' is the context, which comes first: write `def f(ctx: Context, …)` (d.py:5)",
+    ),
+    "the same without a type": (
+        "@shop.query\ndef price(article: str, ctx) -> int: ...",
+        "operation shop/price: price: parameter 'ctx' is the context, which comes first: write `def f(ctx: Context, …)` (d.py:5)",
+    ),
+    "a param that has the context's name": (
+        "@shop.query\ndef price(ctx: int) -> int: ...",
+        "operation shop/price: parameter 'ctx' is the context: annotate it Context, or rename the param (d.py:5)",
+    ),
+    "a context under another name": (
+        "@shop.query\ndef price(context, article: str) -> int: ...",
+        (
+            "operation shop/price: price: parameter 'context' has no annotation; annotate it with the type of the param,"
+            " or Context for what the handler may know and do (d.py:5)"
+        ),
+    ),
+    "a method": (
+        "class Shop:\n    @shop.query\n    def price(self) -> int: ...",
+        (
+            "operation shop/price: Shop.price: parameter 'self' has no annotation; a handler is a function, not a method:"
+            " declare it outside of the class (d.py:6)"
+        ),
+    ),
+    "the decorator of the class": (
+        "@Service.query\ndef price() -> int: ...",
+        'write @shop.query of a service, shop = Service("shop"), not @Service.query (d.py:5)',
+    ),
+    "one that takes no method": (
+        "@Service.prompt\ndef price() -> str: ...",
+        'write @shop.prompt of a service, shop = Service("shop"), not @Service.prompt (d.py:5)',
+    ),
+    "a decorator misspelt": (
+        "@shop.querry\ndef price() -> int: ...",
+        "its import failed (AttributeError: a service has no querry; nearest: query at d.py:5)",
+    ),
+    "a decorator of another library": (
+        "@shop.tool\ndef price() -> int: ...",
+        "its import failed (AttributeError: a service has no tool: a tool is a @service.query or a @service.mutation at d.py:5)",
+    ),
+    "an error class twice": (
+        'class Broke(OperationError, code="BROKE"): ...\n@shop.query(errors=[Broke, Broke])\ndef price() -> int: ...',
+        "operation shop/price: errors lists Broke twice; remove one (d.py:6)",
+    ),
+    "an error's option that there is not": (
+        'class Broke(OperationError, code="BROKE", status=404): ...',
+        (
+            "its import failed (TypeError: Broke: there is no status;"
+            " an operation error takes code, message, http_status, retryable, number at d.py:5)"
+        ),
+    ),
+    "a lifespan without its decorator": (
+        'async def life():\n    yield\nshop = Service("shop", lifespan=life)',
+        "service 'shop': the lifespan life must be an `async def` with `yield` under @asynccontextmanager of contextlib (d.py:7)",
+    ),
+    "a lifespan with the other decorator": (
+        '@contextmanager\ndef life():\n    yield\nshop = Service("shop", lifespan=life)',
+        "service 'shop': the lifespan life must be an `async def` with `yield` under @asynccontextmanager of contextlib (d.py:8)",
+    ),
+    "a lifespan with a param": (
+        '@asynccontextmanager\nasync def life(app):\n    yield\nshop = Service("shop", lifespan=life)',
+        "service 'shop': the lifespan life takes no params (d.py:8)",
+    ),
+    "a lifespan without a yield": (
+        '@asynccontextmanager\nasync def life(): ...\nshop = Service("shop", lifespan=life)',
+        "service 'shop': the lifespan life has no `yield`: what stands before it is run at the start, the rest at the end (d.py:7)",
+    ),
+    "a lifespan that is called": (
+        '@asynccontextmanager\nasync def life():\n    yield\nshop = Service("shop", lifespan=life())',
+        "service 'shop': lifespan must be a function under @asynccontextmanager, not the manager itself (d.py:8)",
+    ),
+    "a lifespan that is none": (
+        'shop = Service("shop", lifespan=42)',
+        "service 'shop': lifespan must be a function under @asynccontextmanager, not int (d.py:5)",
+    ),
+    "an executor that takes too little": (
+        (
+            "class Clerk:\n    async def execute(self, events): ...\n    async def cancel(self, context, events): ...\n"
+            'shop = Agent(Clerk(), name="Clerk", description="Works.")'
+        ),
+        "agent 'Clerk': the executor's execute is called with two arguments: `async def execute(self, context, events)` (d.py:8)",
+    ),
+    "an agent's option misspelt": (
+        'shop = Agent(None, name="Clerk", description="Works.", skill=[])',
+        "agent 'Clerk': there is no option skill; nearest: skills (d.py:5)",
+    ),
+}
+"""What stands in an app's file, and what is said of it."""
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The working directory, with all `FILES`; what a test imports from it is forgotten."""
@@ -214,7 +314,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     modules = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - modules:
-        if getattr(sys.modules[name], "__file__", None) in {str(tmp_path / file) for file in FILES}:
+        if getattr(sys.modules[name], "__file__", None) in {str(tmp_path / file) for file in [*FILES, "d.py"]}:
             del sys.modules[name]
 
 
@@ -225,6 +325,17 @@ def test_a_mistake_is_one_line_and_status_2(mistake: str, capsys: pytest.Capture
     assert main(words.split()) == 2
     said = capsys.readouterr()
     assert (said.out, said.err) == ("", f"discreet: {line}\n")
+
+
+@pytest.mark.parametrize("mistake", DECLARATIONS)
+def test_a_wrong_declaration_is_one_line_with_its_place(
+    mistake: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, line = DECLARATIONS[mistake]
+    (folder / "d.py").write_text(PRELUDE + text + "\n", encoding="utf-8")
+    assert main(["schema", "./d.py:shop"]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", f"discreet: './d.py:shop': {line}\n")
 
 
 def test_what_no_daemon_can_read_is_logged_with_what_was_meant(folder: Path) -> None:

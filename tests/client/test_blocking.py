@@ -14,7 +14,7 @@ import pytest
 
 from discreet.client import ConnectionFailed, EndBounds, Peer, RequestTimeout, blocking, connect
 from support.hostile import hostile
-from support.programs import environment, finished
+from support.programs import environment
 from support.waits import DEADLINE_SECONDS
 
 QUICK = EndBounds(eof=0.02, terminate=0.02, kill=10.0)
@@ -149,13 +149,17 @@ with connect(sys.argv[1:]) as peer:
         try:
             peer.call("m")
         except RuntimeError as exc:
-            print(exc, flush=True)
-        os._exit(0)
-    os.waitpid(child, 0)
+            print("refused", "connects anew" in str(exc), flush=True)
+        sys.exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    print(peer.call("m", [1]), flush=True)
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
-def test_a_forked_child_is_told_to_connect_itself() -> None:
-    done = finished([sys.executable, "-W", "ignore", "-c", FORKED, *hostile(ECHO)])
-    assert "connect in the child" in done.stdout, done.stderr
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
+def test_a_forked_child_is_refused_and_leaves_the_connection_to_its_parent() -> None:
+    command: Sequence[str] = [sys.executable, "-W", "ignore", "-P", "-c", FORKED, *hostile(ECHO)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=DEADLINE_SECONDS, env=environment(), check=False
+    )
+    assert (done.stdout.split("\n"), done.returncode) == (["refused True", "0", "[1]", ""], 0), done.stderr

@@ -9,7 +9,7 @@ from typing import Final
 from ..daemon.lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from ..daemon.settings import UsageError
 from ..daemon.settings.reference import EXPECTED
-from ..daemon.settings.sources import closest_match
+from ..errors.nearest import closest_match
 from ..version import __version__
 from .commands import DEFAULT_VERB, VERBS, HelpShown, general_help, load_verb
 from .output import discard_stdout, write_stderr, write_stdout
