@@ -55,7 +55,7 @@ def as_declared() -> Iterator[None]:
     except OperationFailed as exc:
         if exc.declared is None:
             raise
-        exc.declared.add_note(str(exc))  # its own text is the code alone
+        exc.declared.add_note(f"raised by {exc.method}")
         raise exc.declared from exc
 
 

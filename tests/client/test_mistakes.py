@@ -74,7 +74,7 @@ CALLS: Final[dict[str, tuple[Callable[[Any], Awaitable[Any]], str]]] = {
     ),
     "a declared error as its class": (
         lambda peer: peer.call("shop/buy", {"article": "pen"}, errors=[SoldOut]),
-        'SoldOut: SOLD_OUT\nshop/buy: SOLD_OUT: There is none left ({"article":"pen"})',
+        "SoldOut: SOLD_OUT: There is none left (article='pen')\nraised by shop/buy",
     ),
     "a subscription that is called": (lambda peer: peer.call("shop/ticks"), "shop/ticks is for peer.subscribe(…)"),
     "a call that is subscribed to": (

@@ -8,7 +8,7 @@ import msgspec
 from ...client import LSP, MCP, PLAIN, ClientError, Peer
 from ...client.peer import LISTING_SECONDS
 from ...daemon.settings import Settings
-from ...daemon.settings.sources import closest_match
+from ...errors.nearest import closest_match
 from .param_schemas import ParamSchemas
 from .request import RemoteCall
 
