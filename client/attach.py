@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
 
+from ..async_block import async_block
 from ..framing.events import Framing
 from ..framing.transports.interface import ByteTransport
 from .dialects import PLAIN, Dialect
@@ -19,7 +19,7 @@ async def _ended_by_server() -> ConnectionLoss:
     return ConnectionLoss("the server ended the connection")
 
 
-@asynccontextmanager
+@async_block
 async def attach(
     transport: ByteTransport,
     *,

@@ -6,6 +6,7 @@ the docstrings here only add to them. Never implements anything a second time.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
@@ -85,6 +86,7 @@ class ConnectContext(AbstractContextManager["BlockingPeer", None]):
 
     def __init__(self, block: AbstractContextManager[BlockingPeer]) -> None:
         self._block = block
+        self._process = os.getpid()
 
     def __enter__(self) -> BlockingPeer:
         return self._block.__enter__()
@@ -92,7 +94,10 @@ class ConnectContext(AbstractContextManager["BlockingPeer", None]):
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._block.__exit__(kind, exc, traceback)
+        if os.getpid() == self._process:
+            self._block.__exit__(kind, exc, traceback)
+        else:
+            _leave_to_parent(self._block)
 
     if not TYPE_CHECKING:  # type checkers report a missing `with` by themselves
 
@@ -100,6 +105,16 @@ class ConnectContext(AbstractContextManager["BlockingPeer", None]):
             raise AttributeError(
                 f"not connected yet: write `with connect(…) as peer:` and use `peer.{name}` in the block"
             )
+
+
+def _leave_to_parent(block: AbstractContextManager[BlockingPeer]) -> None:
+    """Let a forked child, which has neither the loop's thread nor the server, end without waiting for them.
+
+    The block is never freed: that would run its end, which waits for the thread.
+    """
+    import ctypes  # late: for forked children
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(block))
 
 
 @contextmanager
@@ -230,6 +245,7 @@ class _LoopThread:
     def __init__(self, portal: BlockingPortal) -> None:
         self._portal = portal
         self._thread = portal.call(get_ident)
+        self._process = os.getpid()
         self.closed = False
 
     def run(self, func: Callable[[], Awaitable[T]]) -> T:
@@ -242,6 +258,8 @@ class _LoopThread:
             raise
 
     def _start(self, func: Callable[[], Awaitable[T]]) -> Future[T]:
+        if os.getpid() != self._process:
+            raise RuntimeError("the peer belongs to the process that connected it; a forked one connects anew")
         try:
             future: Future[T] = self._portal.start_task_soon(func)
         except RuntimeError:

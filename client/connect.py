@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypedDict
 
+from ..async_block import async_block
 from ..framing.events import Framing
 from .connection.connection import Connection
 from .dialects import PLAIN, Dialect
@@ -41,7 +42,7 @@ class ConnectOptions(TypedDict, total=False):
     ssl_context: SSLContext | None
 
 
-@asynccontextmanager
+@async_block
 async def connect(  # noqa: PLR0913 - the options of a process, of HTTP and those of calls
     server: Sequence[StrPath] | str,
     *,

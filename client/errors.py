@@ -44,7 +44,7 @@ from ..errors.codes import row_of
 from ..errors.exceptions import OperationError
 from ..errors.printable import cut
 from ..errors.wire import ErrorObject
-from .error_text import SHOWN_CHARACTERS, decode_json, describe
+from .error_text import SHOWN_CHARACTERS, decode_json, describe, shown
 
 DeclaredErrors: TypeAlias = Sequence[type[OperationError]]
 
@@ -83,7 +83,8 @@ class ConnectionFailed(ClientError):
     """
 
     def __init__(self, loss: ConnectionLoss, *, sent: bool = True, last_seq: int | None = None) -> None:
-        super().__init__(loss.reason)
+        last = loss.stderr_tail.strip().rpartition("\n")[2]
+        super().__init__(f"{loss.reason}; its stderr ends: {shown(last)}" if last else loss.reason)
         self.loss = loss
         self.sent = sent
         self.last_seq = last_seq
@@ -133,6 +134,8 @@ class RemoteError(ClientError):
     failure: failures.Failure
     retry_after: float | None = None
     """Seconds until the request may be made again, where the header `Retry-After` of an HTTP response said so."""
+    method: str = ""
+    """The method that was called; empty for an error that names no request."""
 
     def __init__(self, failure: failures.Failure, error: ErrorObject) -> None:
         super().__init__(failure, error)
@@ -169,7 +172,8 @@ class RemoteError(ClientError):
     def __str__(self) -> str:
         facts = describe(self.failure, self.error)
         text = f"{cut(self.code, SHOWN_CHARACTERS)}: {cut(self.message, SHOWN_CHARACTERS)}"
-        return f"{text} ({facts})" if facts else text
+        of_method = f"{self.method}: " if self.method else ""
+        return f"{of_method}{text} ({facts})" if facts else f"{of_method}{text}"
 
 
 @final

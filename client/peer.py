@@ -22,7 +22,7 @@ from .errors import ClientError, DeclaredErrors, RemoteError, RequestTimeout
 from .messages import OutgoingRequest, encode_notification, outgoing_request
 from .policies.operation_kinds import Kinds, ListedOperation, OperationKinds
 from .policies.retry import RetryPolicy, call_with_retries, outcome_is_unknown
-from .subscription import StreamRequest, Subscription, as_declared, decode_as, prepare_type
+from .subscription import StreamRequest, Subscription, as_declared, decode_as, name_method, prepare_type
 from .validation import (
     check_callback,
     check_errors,
@@ -187,6 +187,9 @@ class Peer:
             try:
                 await connection.start(call, message)
                 return decode_as(await call.result(), kind, request.method)
+            except RemoteError as exc:
+                name_method(exc, request.method, other="subscribe")
+                raise
             finally:
                 sent = connection.forget(call)
         assert seconds is not None  # without a limit, the block only ends by returning or raising

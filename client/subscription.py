@@ -27,6 +27,8 @@ from .errors import (
     InvalidReply,
     MethodNotFound,
     OperationFailed,
+    OperationTypeMismatch,
+    RemoteError,
     RequestTimeout,
 )
 from .messages import DECODE_ERRORS, OutgoingRequest, outgoing_request
@@ -52,7 +54,15 @@ def as_declared() -> Iterator[None]:
     except OperationFailed as exc:
         if exc.declared is None:
             raise
+        exc.declared.add_note(f"raised by {exc.method}")
         raise exc.declared from exc
+
+
+def name_method(error: RemoteError, method: str, *, other: str) -> None:
+    """Tell an error which method was called. `other` is what had to be used if the operation is of another kind."""
+    error.method = method
+    if isinstance(error, OperationTypeMismatch):
+        error.add_note(f"{method} is for peer.{other}(…)")
 
 
 class StreamRequest(msgspec.Struct, frozen=True):
@@ -136,7 +146,7 @@ class Subscription(AsyncIterator[T], Generic[T]):
         try:
             with anyio.move_on_after(self._timeout) as scope:
                 with as_declared():
-                    event = await self._next()
+                    event = await self._next_named()
                 if event is None:
                     raise StopAsyncIteration
                 value: T = decode_as(event, self._kind, self._request.method)
@@ -148,6 +158,13 @@ class Subscription(AsyncIterator[T], Generic[T]):
                 sent = self._close()
         assert scope.cancelled_caught and self._timeout is not None
         raise RequestTimeout(self._request.method, self._timeout, sent=sent)
+
+    async def _next_named(self) -> Raw | None:
+        try:
+            return await self._next()
+        except RemoteError as exc:
+            name_method(exc, self._request.method, other="call")
+            raise
 
     async def _next(self) -> Raw | None:
         if self._connection is not None and self._stream is not None:

@@ -154,6 +154,8 @@ def encode_params(params: object) -> bytes:
         raise ValueError(f"{_first(params, _has_surrogate)} holds a lone surrogate") from exc
     except RecursionError as exc:
         raise ValueError("params are nested too deeply") from exc
+    except TypeError as exc:
+        raise TypeError(f"{_first(params, _is_unsupported) or 'params'}: {exc}") from exc
     if text.lstrip()[:1] not in _STARTS_CONTAINER:
         raise TypeError(f"params must be an object or an array in JSON, not {type(params).__name__}")
     if _NULL in text and (place := _first(params, _is_not_finite)):  # msgspec writes these numbers as null
@@ -169,10 +171,25 @@ def _is_not_finite(value: object) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
+_UNSUPPORTED: Final = "\0a value of a type that JSON does not have"
+
+
+def _is_unsupported(value: object) -> bool:
+    return value == _UNSUPPORTED
+
+
 def _first(params: object, wanted: Callable[[object], bool]) -> str:
     """The first place of a value or key for which `wanted` is true; empty if there is none."""
-    plain: object = msgspec.to_builtins(params, enc_hook=lambda _: None)  # `Raw` is JSON already
+    try:
+        plain: object = msgspec.to_builtins(params, enc_hook=_plain)
+    except TypeError:  # keys that are no texts
+        return ""
     return next((format_path(path) for path, value in _walk(plain, ("params",)) if wanted(value)), "")
+
+
+def _plain(value: object) -> object:
+    """What stands for a value that msgspec has no plain type for: `Raw` is JSON already."""
+    return None if isinstance(value, msgspec.Raw) else _UNSUPPORTED
 
 
 def _walk(value: object, path: Path) -> Iterator[tuple[Path, object]]:

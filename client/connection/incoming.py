@@ -58,6 +58,8 @@ class IncomingMessages:
                 pass
             case messages.ServerNotification():
                 self._handlers.handle_notification(message)
+            case messages.ServerRequest() if echoed := self._echoed(message, body):
+                self._fail(echoed, "the server sends this side's own requests back: it is no server")
             case messages.ServerRequest():
                 self._start_answer(message)
             case messages.InvalidMessage(int(request_id)):
@@ -67,6 +69,13 @@ class IncomingMessages:
             case _:
                 assert_never(message)
         return True
+
+    def _echoed(self, request: messages.ServerRequest, body: bytes) -> PendingRequest | None:
+        """The pending request that this is, byte for byte. A method with a handler is one that the server may ask as well."""
+        if request.method in self._handlers.requests or not request.id.isdigit():
+            return None
+        pending = self._pending.find(int(request.id))
+        return pending if pending and pending.fingerprint == hash(body) else None
 
     def fail_all(self, reason: str) -> None:
         """Fail every pending request with `InvalidReply`, because any answer may have been lost, and cancel it."""

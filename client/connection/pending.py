@@ -38,8 +38,8 @@ ErrorFactory: TypeAlias = Callable[[], ClientError]
 class PendingCall:
     """A request with one answer.
 
-    `size` is about its length in bytes, which tells the largest. `errors` are the classes that decode its details.
-    `on_progress` is called with what the server tells of the progress before the answer.
+    `size` is about its length in bytes, which tells the largest. `errors` are the classes that decode the details of an
+    error. `on_progress` is called with what the server tells of the progress before the answer.
     """
 
     def __init__(
@@ -47,6 +47,8 @@ class PendingCall:
     ) -> None:
         self.id = request_id
         self.size = size
+        self.fingerprint: int | None = None
+        """Tells what was sent from other messages, once it was."""
         self.errors = errors
         self.on_progress = on_progress
         self._result: Raw | None = None
@@ -81,6 +83,7 @@ class PendingStream:
     def __init__(self, request_id: int, size: int, errors: DeclaredErrors = ()) -> None:
         self.id = request_id
         self.size = size
+        self.fingerprint: int | None = None
         self.errors = errors
         self.abandoned = False
         """Set when the consumer was garbage-collected. The next event then cancels the subscription."""

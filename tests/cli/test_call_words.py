@@ -122,6 +122,16 @@ def test_params_may_come_from_a_file_and_from_stdin(tmp_path: Path, monkeypatch:
     assert parse_params(["a=@-"]).value == {"a": "1\n"}
 
 
+def test_a_byte_order_mark_before_params_is_ignored_and_an_empty_stdin_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b'\xef\xbb\xbf{"a": 1}')))
+    assert parse_params([], "-").value == Raw(b'{"a":1}')
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"\n")))
+    with pytest.raises(UsageError, match="stdin is empty"):
+        parse_params([], "-")
+
+
 def test_a_file_that_holds_no_param_is_wrong_usage(tmp_path: Path) -> None:
     (tmp_path / "bytes").write_bytes(b"\xff")
     with (tmp_path / "large").open("wb") as file:

@@ -8,11 +8,13 @@ from ...client.connection.progress import with_token
 from ...client.dialects import DIALECTS
 from ...client.peer import DEFAULT_TIMEOUT
 from ...daemon.settings import UsageError
+from ...daemon.settings.flags import PARAM
 from ..argument_types import count, timeout
 from ..call.credentials import add_credential_flags, read_service_params
 from ..call.params import STDIN_PATH, Params, parse_params, reads_stdin, require_utf8
 from ..call.progress_line import is_terminal
-from ..call.remote_call import Progress, RemoteCall, execute
+from ..call.remote_call import execute
+from ..call.request import Progress, RemoteCall
 from ..output import require_stdout
 from ..server_command import SERVE, add_source_flags, refuse_serve_flags, source_flags, split_command
 from ..signals import Interrupted, run_until_signal
@@ -23,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("method", metavar="METHOD", help="the method, such as fs/read")
     parser.add_argument(
         "params",
-        metavar="NAME=VALUE",
+        metavar=PARAM,
         nargs="*",
         default=[],  # or argparse would call them required
         help="params; a value that parses as JSON is sent as such, unless the operation takes a string; any other as a string;"
