@@ -9,9 +9,9 @@ from ..operations.access import Access, Identity
 from ..operations.catalogue import Catalogue
 from ..operations.registry import LazyOperations
 from ..operations.spec import OperationSpec
+from ..rpc.a2a_methods import METHODS
 from ..settings import Settings
 from ..settings.option import MEMORY
-from .method_names import METHODS
 
 if TYPE_CHECKING:
     import anyio.abc

@@ -74,7 +74,7 @@ class JsonRpcWriter:
         return envelope.encode_result(self._id, value)
 
     def last_event(self, failure: Failure) -> bytes:
-        return encode_error_response(self._id, failure)
+        return encode_error_response(self._id, failure, version=self._version)
 
 
 _TRANSPORT_STATUSES: Final[Mapping[str, int]] = {

@@ -14,6 +14,7 @@ from ...lazy import anyio
 from ..dispatch.router import Router
 from ..operations.access import Access, Identity
 from ..operations.registry import Registry
+from ..rpc.a2a_methods import version_of
 from ..rpc.dialect import PLAIN
 from ..rpc.envelope import NULL_ID, Call
 from ..rpc.request_log import note_failure
@@ -21,8 +22,8 @@ from .answers import Answer, AnswerWriter, JsonRpcWriter
 from .cards import WELL_KNOWN, WELL_KNOWN_OLD, Cards
 from .context_host import HttpContextHost
 from .exchange import Exchange
-from .jsonrpc import read_call, version_of
-from .requests import BodyTimeout, ClientGone, read_body, service_params
+from .jsonrpc import read_call
+from .requests import BodyTimeout, ClientGone, read_body, service_params, version_to_answer
 from .senders import Senders
 from .sse import send_events
 
@@ -122,7 +123,7 @@ class Gateway:
             body = await read_body(request, limit=self._settings.max_body, seconds=self._settings.body_timeout)
         except FailureError as exc:
             note_failure(None, None, exc.failure, exc.failure, PLAIN)
-            return _response(JsonRpcWriter(NULL_ID, "1.0").failure(exc.failure), close=True)
+            return _response(JsonRpcWriter(NULL_ID, version_to_answer(request)).failure(exc.failure), close=True)
         except BodyTimeout:
             return Response(status_code=408, headers={"connection": "close"})
         except ClientGone:
@@ -131,8 +132,8 @@ class Gateway:
         if not isinstance(call, Call):
             call_id, failure = call
             note_failure(None, call_id, failure, failure, PLAIN)
-            return _response(JsonRpcWriter(call_id, "1.0").failure(failure))
-        writer = JsonRpcWriter(call.id or NULL_ID, version_of(call.method))
+            return _response(JsonRpcWriter(call_id, version_to_answer(request)).failure(failure))
+        writer = JsonRpcWriter(call.id or NULL_ID, version_of(call.method) or version_to_answer(request))
         return await self.exchange(request, send, call, writer)
 
     async def exchange(self, request: Request, send: Send, call: Call, writer: AnswerWriter) -> Response | None:

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from ...errors.exceptions import FailureError
-from ...errors.failures import InvalidRequest
+from ...errors.failures import A2AVersion, InvalidRequest
 from ...lazy import anyio
+from ..agents.versions.version import covers_version
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -98,6 +99,11 @@ def asked_version(request: Request) -> str | None:
     """The version of A2A that a request names, in its headers or its query."""
     version = request.headers.get("a2a-version") or request.query_params.get("A2A-Version") or ""
     return version.strip() or None
+
+
+def version_to_answer(request: Request) -> A2AVersion:
+    """The version in which a request is answered whose method does not tell it."""
+    return "1.0" if covers_version("1.0", asked_version(request) or DEFAULT_VERSION) else "0.3"
 
 
 def _api_key(request: Request, key: ApiKey) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from discreet.daemon.agents import method_names
+from discreet.daemon.rpc import a2a_methods
 from discreet.daemon.agents.executor_calls import CANCEL_SECONDS
 from discreet.daemon.agents.model.types import Authentication, PushConfig
 from discreet.daemon.agents.push import delivery, notifier
@@ -166,8 +166,8 @@ def test_the_transcripts_show_what_they_are_for() -> None:
 
 def test_the_methods_are_those_of_both_versions() -> None:
     shown = rows("4. Methods")[2:]
-    assert tuple(row[1] for row in shown) == method_names.V10_METHODS
-    assert tuple(row[2] for row in shown if row[2]) == method_names.V03_METHODS
+    assert tuple(row[1] for row in shown) == a2a_methods.V10_METHODS
+    assert tuple(row[2] for row in shown if row[2]) == a2a_methods.V03_METHODS
 
 
 def test_the_errors_are_those_of_the_table() -> None:

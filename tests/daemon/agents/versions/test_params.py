@@ -11,7 +11,7 @@ import pytest
 from msgspec import Raw
 
 from discreet import Service
-from discreet.daemon.agents.method_names import V03_METHODS, V10_METHODS
+from discreet.daemon.rpc.a2a_methods import V03_METHODS, V10_METHODS
 from discreet.daemon.agents.model.types import Authentication, PushConfig, TaskState
 from discreet.daemon.agents.stores.interface import TaskQuery
 from discreet.daemon.agents.versions.v03 import V03
