@@ -31,9 +31,13 @@ def _provider(path: str, app_dir: str | None) -> IdentityProvider:
         found = load_object(path, app_dir)
     except AppError as exc:
         raise AppError(f"--identity: {exc}") from exc.__cause__
-    missing = missing_of_provider(found)
-    if missing:
-        raise AppError(f"--identity: {path!r} needs {missing}")
+    return checked_provider(found, f"--identity: {path!r}")
+
+
+def checked_provider(found: object, name: str = "provider") -> IdentityProvider:
+    """The same object. Raises `AppError` where it is no `IdentityProvider`."""
+    if missing := missing_of_provider(found):
+        raise AppError(f"{name} needs {missing}")
     return cast(IdentityProvider, found)
 
 

@@ -85,6 +85,9 @@ class Host:
         `context_host` is for the contexts of skills that the agent runs. `on_wakeup()` is called on the loop after `wake()`.
         """
         self._tasks = tasks
+        self._portal = LoopPortal(
+            self.scheduler.threads, lambda: self._tasks
+        )  # anew: this is the loop's thread for sure
         self.scheduler.start(tasks)
         tasks.start_soon(self._listen, on_wakeup)
         for work in self._waiting:

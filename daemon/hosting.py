@@ -9,15 +9,19 @@ from contextlib import contextmanager
 from ..errors.redaction import load_environment
 from ..version import __version__
 from .apps import AppError, Hosted, hosted_of
-from .credentials import access_of, credentials_of
+from .credentials import access_of, checked_provider, credentials_of
 from .host import Host
-from .logs import log
+from .logs import AnyLevel, LogSettings, log
+from .operations.access import PARENT, Access, IdentityProvider
 from .settings import Settings
 from .settings.option import MEMORY
 
 
-def host_of(settings: Settings, hosted: Hosted | None = None) -> Host:
-    """Host this, or what these settings name. Raises `AppError` or `DeclarationError`, one line for all that is wrong."""
+def host_of(settings: Settings, hosted: Hosted | None = None, provider: IdentityProvider | None = None) -> Host:
+    """Host this, or what these settings name. `provider` tells callers apart, instead of what the settings name.
+
+    Raises `AppError` or `DeclarationError`, one line for all that is wrong.
+    """
     if hosted is None:
         hosted = hosted_of(settings)
     else:
@@ -26,7 +30,7 @@ def host_of(settings: Settings, hosted: Hosted | None = None) -> Host:
         hosted.services,
         settings,
         version=__version__,
-        access=access_of(settings),
+        access=access_of(settings) if provider is None else Access(PARENT, checked_provider(provider)),
         credentials=credentials_of(settings, hosted.services),
         agent=hosted.agent,
     )
@@ -51,3 +55,13 @@ def opened_store(host: Host) -> Iterator[None]:
             host.agent.close_store()
         except StoreError as exc:
             log.error("store.failed", exc=exc)
+
+
+def log_settings(settings: Settings, level: AnyLevel | None = None) -> LogSettings:
+    """How logs are written. `level` is one that was set later."""
+    return LogSettings(
+        level=level or settings.log_level,
+        format=settings.log_format,
+        file=settings.log_file,
+        color=False if settings.no_color else None,
+    )

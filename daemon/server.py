@@ -21,11 +21,10 @@ from ..version import __version__
 from .apps import AppError, Hosted
 from .daemon import Daemon, log_output_failure, reader_has_gone
 from .host import Host
-from .hosting import host_of, opened_store
+from .hosting import host_of, log_settings, opened_store
 from .http.available import listener_of
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import (
-    LogSettings,
     capture_logging,
     install_hooks,
     log,
@@ -158,7 +157,8 @@ class _Process:
         self._watchdog.start()
         self._strays = StrayOutputReader(streams.stray_out, streams.stray_err)
         self._strays.start()
-        self._logs = start_logging(_log_settings(settings, handed), streams.stderr, os.environ, announce=False)
+        logs = log_settings(settings, None if handed is None else handed.log_level)
+        self._logs = start_logging(logs, streams.stderr, os.environ, announce=False)
         self._strays.deliver_to(log_stray_output)
         install_hooks()
         mark_children()
@@ -358,12 +358,3 @@ def _parent(settings: Settings, handed: Handover | None) -> ProcessWatch | None:
     if handed is None:
         return watch_parent()
     return None if handed.parent is None else ProcessWatch(handed.parent, is_parent=True)
-
-
-def _log_settings(settings: Settings, handed: Handover | None) -> LogSettings:
-    return LogSettings(
-        level=settings.log_level if handed is None else handed.log_level,
-        format=settings.log_format,
-        file=settings.log_file,
-        color=False if settings.no_color else None,
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, final
 
 import msgspec
@@ -12,6 +13,7 @@ from starlette.responses import Response
 from ...errors.exceptions import FailureError
 from ...lazy import anyio
 from ..dispatch.router import Router
+from ..logs import log
 from ..operations.access import Access, Identity
 from ..operations.registry import Registry
 from ..rpc.a2a_methods import version_of
@@ -39,13 +41,15 @@ ANONYMOUS: Final = "anonymous"
 
 
 class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Sizes in bytes, times in seconds. `url` is the public one; without it, what clients ask for."""
+    """Sizes in bytes, times in seconds. `url` is the public one; without it, what clients ask for. With `local_only`, callers
+    from other machines are refused."""
 
     url: str = ""
     max_body: int
     body_timeout: float
     keep_alive: float = 15.0
-    max_in_flight: int = 100
+    max_in_flight: int = 1024
+    local_only: bool = False
 
 
 @final
@@ -93,6 +97,11 @@ class Gateway:
 
     def _refusal(self, request: Request) -> Response | None:
         """What strangers' web pages get. Whether they may read it is for the CORS rules to say."""
+        if self._settings.local_only and not _is_local(request):
+            log.warning(
+                "http.stranger_refused", hint="only this machine may call; add a token, or allow everybody: http-open"
+            )
+            return Response("only callers on this machine are answered", 403, media_type="text/plain")
         host, origin = request.headers.get("host"), request.headers.get("origin")
         if not self._origins.admits_host(host):
             return Response("unknown host", 421, media_type="text/plain")
@@ -171,6 +180,14 @@ class Gateway:
         if identity is not None and self._access.provider is not None:
             return f"identity:{identity.subject}"
         return f"address:{request.client.host if request.client else ''}"
+
+
+def _is_local(request: Request) -> bool:
+    """Whether the client is on this machine. A client without an IP address is: a unix socket, or a test."""
+    try:
+        return request.client is None or ip_address(request.client.host).is_loopback
+    except ValueError:
+        return True
 
 
 async def _watch(request: Request, scope: anyio.CancelScope) -> None:

@@ -12,15 +12,14 @@ from ....lazy import anyio
 from ...apps import AppError
 from ...logs import log
 from ...settings.addresses import read_address
-from ..gateway import Gateway, GatewaySettings
-from ..origins import LOOPBACK_NAMES, Origins, host_name_of
+from ..gateway import Gateway
+from ..settings import gateway_settings, origins_of
 from .protocols import Limits, protocol_class
 from .sockets import listen
 
 if TYPE_CHECKING:
     from ...host import Host
     from ...settings import Settings
-    from ...settings.addresses import Address
 
 IDLE_SECONDS: Final = 75
 """How long a connection may stay open between two requests. Longer than the 60 s of common proxies, which then close first."""
@@ -52,7 +51,12 @@ class HttpListener:
             )
         if settings.backend != "asyncio":
             raise AppError("--http needs --backend asyncio")
-        self.gateway: Final = Gateway(host, _gateway_settings(settings), _origins(settings, address))
+        local = address.loopback and host.access.provider is None and not settings.http_open
+        self.gateway: Final = Gateway(
+            host,
+            gateway_settings(settings, local=local),
+            origins_of(settings, local=address.loopback, host=address.host),
+        )
         self.context_host: Final = self.gateway.context_host
         self._host = host
         try:
@@ -134,24 +138,3 @@ def _config(gateway: Gateway, settings: Settings) -> uvicorn.Config:
         except (OSError, ValueError):  # of ssl: its errors are both
             raise AppError("--http-cert, --http-key: no certificate with its key, in PEM form") from None
     return config
-
-
-def _gateway_settings(settings: Settings) -> GatewaySettings:
-    return GatewaySettings(
-        url=settings.http_url or "",
-        max_body=settings.max_message_bytes,
-        body_timeout=settings.frame_timeout,
-        keep_alive=settings.http_keep_alive,
-        max_in_flight=settings.http_max_requests,
-    )
-
-
-def _origins(settings: Settings, address: Address) -> Origins:
-    hosts: list[str] | None = None
-    if settings.http_hosts is not None:
-        hosts = [*settings.http_hosts]
-    elif address.host and address.loopback:
-        hosts = [*LOOPBACK_NAMES, address.host]
-    if hosts is not None and settings.http_url and (name := host_name_of(settings.http_url)):
-        hosts.append(name)
-    return Origins(hosts, settings.http_origins or ())

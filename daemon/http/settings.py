@@ -1,0 +1,31 @@
+"""From the daemon's settings to those of the gateway."""
+
+from __future__ import annotations
+
+from ..settings import Settings
+from .gateway import GatewaySettings
+from .origins import LOOPBACK_NAMES, Origins, host_name_of
+
+
+def gateway_settings(settings: Settings, *, local: bool) -> GatewaySettings:
+    """`local` where only callers on this machine are answered."""
+    return GatewaySettings(
+        url=settings.http_url or "",
+        max_body=settings.max_message_bytes,
+        body_timeout=settings.frame_timeout,
+        keep_alive=settings.http_keep_alive,
+        max_in_flight=settings.http_max_requests,
+        local_only=local,
+    )
+
+
+def origins_of(settings: Settings, *, local: bool, host: str = "") -> Origins:
+    """`host` is the address that is listened on, empty where it is not known."""
+    hosts: list[str] | None = None
+    if settings.http_hosts is not None:
+        hosts = [*settings.http_hosts]
+    elif local:
+        hosts = [*LOOPBACK_NAMES, *([host] if host else [])]
+    if hosts is not None and settings.http_url and (name := host_name_of(settings.http_url)):
+        hosts.append(name)
+    return Origins(hosts, settings.http_origins or ())
