@@ -36,11 +36,15 @@ class Answer(msgspec.Struct, frozen=True):
 class AnswerWriter(Protocol):
     """Writes the outcome and the events of one call.
 
-    `fails_in_stream`: a call of a subscription that fails before its first event is told so as an event.
+    `fails_in_stream`: a call of a subscription that fails before its first event is told so as an event. `failure_event` is the
+    name of the event that tells of a failure; empty for none.
     """
 
     @property
     def fails_in_stream(self) -> bool: ...
+
+    @property
+    def failure_event(self) -> str: ...
 
     def result(self, result: bytes) -> Answer: ...
 
@@ -58,6 +62,8 @@ class AnswerWriter(Protocol):
 @final
 class JsonRpcWriter:
     """Answers one JSON-RPC request, in a version of A2A."""
+
+    failure_event: Final = ""
 
     def __init__(self, call_id: bytes, version: A2AVersion) -> None:
         self._id = call_id

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from discreet.daemon.rpc import a2a_methods
 from discreet.daemon.agents.executor_calls import CANCEL_SECONDS
 from discreet.daemon.agents.model.types import Authentication, PushConfig
 from discreet.daemon.agents.push import delivery, notifier
@@ -22,6 +21,7 @@ from discreet.daemon.agents.stores.checks import MAX_PAGE_SIZE
 from discreet.daemon.agents.stores.interface import PushTarget, TaskQuery
 from discreet.daemon.agents.tasks import event_buffer
 from discreet.daemon.connection.streams import MAX_UNDELIVERED
+from discreet.daemon.rpc import a2a_methods
 from discreet.daemon.settings import Settings
 from discreet.errors import AuthenticationRequired, failures
 from discreet.errors.codes import ERROR_TABLE
