@@ -115,8 +115,11 @@ def error_object(failure: Failure, dialect: DialectName = "plain", *, version: A
     return ErrorObject(row.code_in(dialect), _message(failure, row.message), UNSET if data is None else _raw(data))
 
 
-def encode_status(failure: Failure, http_status: int) -> bytes:
-    """The body of an HTTP response with this status: a google.rpc.Status as HTTP+JSON has it (A2A 1.0, section 11.6)."""
+def encode_status(failure: Failure, http_status: int, version: A2AVersion = "1.0") -> bytes:
+    """The body of an HTTP response with this status: a google.rpc.Status as HTTP+JSON has it (A2A 1.0, section 11.6).
+
+    0.3 does not say what such a body is. Its own begins with the error's name and message, where a2a-sdk looks for them.
+    """
     from .rpc_details import details_of
 
     row = row_of(failure)
@@ -126,7 +129,9 @@ def encode_status(failure: Failure, http_status: int) -> bytes:
         "message": _message(failure, row.message),
         "details": details_of(failure, row),
     }
-    return _encode({"error": status})
+    name = f"{row.failure.__name__}Error"
+    old = {"type": name, "message": status["message"]} if version == "0.3" else {}
+    return _encode({**old, "error": status})
 
 
 def _message(failure: Failure, message: str) -> str:

@@ -18,6 +18,7 @@ class RestWriter:
     """Where the values are the events themselves, nothing but its name tells a failure from them."""
 
     def __init__(self, version: A2AVersion) -> None:
+        self._version: Final = version
         self._media_type = A2A_JSON if version == "1.0" else JSON
 
     def result(self, result: bytes) -> Answer:
@@ -25,14 +26,17 @@ class RestWriter:
 
     def failure(self, failure: Failure) -> Answer:
         status = status_of(failure)
-        return Answer(status, encode_status(failure, status), self._media_type, headers_of(failure))
+        return Answer(status, self._status(failure, status), self._media_type, headers_of(failure))
 
     def not_allowed(self, failure: Failure, allowed: tuple[str, ...]) -> Answer:
         """The answer to a verb that the path does not take."""
-        return Answer(405, encode_status(failure, 405), self._media_type, {"allow": ", ".join(allowed)})
+        return Answer(405, self._status(failure, 405), self._media_type, {"allow": ", ".join(allowed)})
 
     def event(self, value: bytes) -> bytes:
         return value
 
     def last_event(self, failure: Failure) -> bytes:
-        return encode_status(failure, status_of(failure))
+        return self._status(failure, status_of(failure))
+
+    def _status(self, failure: Failure, status: int) -> bytes:
+        return encode_status(failure, status, self._version)
