@@ -1,0 +1,36 @@
+"""An agent behind the gateway, in the event loop of the test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette")
+
+from discreet.agents import Agent
+from discreet.http import asgi
+from support.asgi_client import AsgiClient
+from support.executors import Scripted, echo
+
+Serve = Callable[..., AbstractAsyncContextManager[AsgiClient]]
+
+
+def agent_of(execute: Any = echo, cancel: Any = None, **options: Any) -> Agent:
+    """An agent whose work is this function."""
+    return Agent(Scripted(execute, cancel), name="Echo", description="Says it again.", **options)
+
+
+@pytest.fixture
+def serve() -> Serve:
+    """`async with serve(hosted, …, **settings) as client`: behind the gateway until the block ends. The echo agent by default."""
+
+    @asynccontextmanager
+    async def serving(*hosted: Any, headers: dict[str, str] | None = None, **settings: Any) -> AsyncGenerator[AsgiClient]:
+        app = asgi(*(hosted or (agent_of(),)), isolated=True, **settings)
+        async with app.lifespan():
+            yield AsgiClient(app, headers)
+
+    return serving

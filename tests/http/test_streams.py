@@ -1,0 +1,155 @@
+"""Events as SSE: numbered, resumable, and never one that waits for another client."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+import pytest
+
+from discreet.daemon.agents.tasks.executor import RequestContext
+from discreet.daemon.agents.tasks.task_events import TaskEvents
+
+from .conftest import Serve, agent_of
+from .test_jsonrpc import V1, hello, hello_03
+
+pytestmark = pytest.mark.anyio
+
+T = TypeVar("T")
+
+
+async def chunks(context: RequestContext, events: TaskEvents) -> None:
+    await events.working()
+    for word in context.text.split():
+        await events.artifact(word, artifact_id="words", append=True)
+    await events.complete()
+
+
+async def test_a_stream_is_sse_that_no_proxy_holds_back(serve: Serve) -> None:
+    async with serve(agent_of(chunks)) as client, client.stream("SendStreamingMessage", hello("a b"), **V1) as reply:
+        assert reply.headers["content-type"] == "text/event-stream; charset=utf-8"
+        assert (reply.headers["cache-control"], reply.headers["x-accel-buffering"]) == ("no-cache, no-transform", "no")
+        events = [(number, [*event["result"]][0]) async for number, event in reply.events()]
+    assert [kind for _, kind in events] == ["task", "statusUpdate", "artifactUpdate", "artifactUpdate", "statusUpdate"]
+    numbers = [int(number) for number, _ in events if number is not None]
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) >= 4
+
+
+@pytest.mark.parametrize("store", ["memory", "sqlite"])
+async def test_last_event_id_resumes_without_loss(serve: Serve, store: str, tmp_path: Path) -> None:
+    going = anyio.Event()
+
+    async def pause(context: RequestContext, events: TaskEvents) -> None:
+        for word in "abcd":
+            await events.artifact(word, artifact_id="words", append=True)
+        await going.wait()
+        await events.complete()
+
+    settings = {} if store == "memory" else {"store": f"sqlite:{tmp_path / 'tasks.db'}"}
+    async with serve(agent_of(pause), **settings) as client:
+        whole: list[tuple[str | None, dict[str, Any]]] = []
+        async with client.stream("SendStreamingMessage", hello(), **V1) as reply:
+            async for number, event in reply.events():
+                whole.append((number, event["result"]))
+                if len(whole) == 5:
+                    break
+        task_id = whole[0][1]["task"]["id"]
+        for number, _ in whole[1:]:
+            async with client.stream("SubscribeToTask", {"id": task_id}, last_event_id=number, **V1) as reply:
+                following = [each for each in whole[1:] if int(each[0]) > int(number)]
+                resumed = [(number, event["result"]) async for number, event in first(len(following), reply.events())]
+                assert resumed == following
+        async with client.stream("SubscribeToTask", {"id": task_id}, last_event_id=whole[-1][0], **V1) as reply:
+            going.set()
+            assert [[*event["result"]][0] async for _, event in reply.events()] == ["statusUpdate"]
+
+
+async def first(count: int, events: AsyncGenerator[T]) -> AsyncGenerator[T]:
+    async with aclosing(events):
+        for _ in range(count):
+            yield await anext(events)
+
+
+async def test_what_has_ended_is_resumed_where_the_store_keeps_its_log(serve: Serve, tmp_path: Path) -> None:
+    async with serve(agent_of(chunks), store=f"sqlite:{tmp_path / 'tasks.db'}") as client:
+        async with client.stream("SendStreamingMessage", hello("a b"), **V1) as reply:
+            whole = [(number, event["result"]) async for number, event in reply.events()]
+        task_id = whole[0][1]["task"]["id"]
+        for at, (number, _) in enumerate(whole[1:], 2):
+            async with client.stream("SubscribeToTask", {"id": task_id}, last_event_id=number, **V1) as reply:
+                assert [(number, event["result"]) async for number, event in reply.events()] == whole[at:]
+
+
+async def test_a_log_that_is_not_kept_is_an_error_and_never_a_silent_end(serve: Serve) -> None:
+    async with serve(agent_of(chunks)) as client:
+        task = (await client.call("SendMessage", hello("a b"), **V1))["result"]["task"]
+        answer = await client.call("SubscribeToTask", {"id": task["id"]}, last_event_id="1", **V1)
+        assert "EVENTS_LOST" in str(answer["error"])
+
+
+async def test_a_message_is_not_sent_again_by_a_client_that_resumes(serve: Serve) -> None:
+    async with serve() as client:
+        answer = await client.call("SendStreamingMessage", hello(), last_event_id="3", **V1)
+        assert answer["error"]["code"] == -32004
+
+
+@pytest.mark.parametrize("number", ["x", "-1", "1.5", "9" * 40])
+async def test_a_last_event_id_that_is_no_number_is_named(serve: Serve, number: str) -> None:
+    async with serve() as client:
+        answer = await client.call("SubscribeToTask", {"id": "no"}, last_event_id=number, **V1)
+        assert answer["error"]["code"] == -32602
+        assert "Last-Event-ID" in str(answer["error"]["data"])
+
+
+async def test_an_error_before_the_first_event_is_told_as_clients_of_each_version_expect(serve: Serve) -> None:
+    async with serve() as client:
+        async with client.stream("SubscribeToTask", {"id": "no"}, **V1) as reply:
+            assert reply.headers["content-type"] == "application/json"
+            assert (await reply.json())["error"]["code"] == -32001
+        async with client.stream("tasks/resubscribe", {"id": "no"}) as reply:
+            assert reply.headers["content-type"].startswith("text/event-stream")
+            assert [event["error"]["code"] async for _, event in reply.events()] == [-32001]
+        async with client.stream("message/stream", hello_03()) as reply:
+            assert [event["result"]["kind"] async for _, event in reply.events()][-1] == "status-update"
+
+
+async def test_a_silent_stream_gets_comments(serve: Serve) -> None:
+    going = anyio.Event()
+
+    async def wait(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        await going.wait()
+        await events.complete()
+
+    async with (
+        serve(agent_of(wait), http_keep_alive=0.05) as client,
+        client.stream("SendStreamingMessage", hello(), **V1) as reply,
+    ):
+        while b": keep-alive\n\n" not in await reply.chunk():
+            pass
+        going.set()
+        assert b"TASK_STATE_COMPLETED" in await reply.body()
+
+
+async def test_the_drain_ends_streams_with_an_error(serve: Serve) -> None:
+    async def wait(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        await anyio.sleep_forever()
+
+    received: list[object] = []
+    async with anyio.create_task_group() as tasks, serve(agent_of(wait), drain_timeout=0.2) as client:
+        working = anyio.Event()
+
+        async def read() -> None:
+            async with client.stream("SendStreamingMessage", hello(), **V1) as reply:
+                async for _, event in reply.events():
+                    received.append(event)
+                    working.set()
+
+        tasks.start_soon(read)
+        await working.wait()
+    assert "UNAVAILABLE" in str(received[-1])
