@@ -58,8 +58,8 @@ def _tables() -> Iterator[str]:
         if row.failure in A2A_REASONS
     )
     yield "\nWrong params come with a `google.rpc.BadRequest` too, a time to wait with a `google.rpc.RetryInfo`, and the"
-    yield "details of a declared error with a `google.protobuf.Value` that holds them as they are. Over HTTP+JSON the same list is"
-    yield "`error.details`."
+    yield "details of a declared error with a `google.protobuf.Value` that holds them as they are. Over HTTP+JSON the same"
+    yield "list is `error.details`."
     yield f"\nA refused batch has the message `{BATCH_MESSAGE}` instead. If a member of the envelope is missing or wrong, the"
     yield "message goes on with what it must be:\n"
     yield from (f"- `{row_of(InvalidRequest('malformed-envelope')).message}: {rule}`" for rule in MEMBER_RULES.values())

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.agents import Agent, RequestContext, TaskEvents
+from discreet.agents import Agent
 from discreet.daemon.http.rest.routes import ROUTES, Found, NotAllowed, find_route
 from discreet.daemon.rpc.a2a_methods import V03_METHODS, V10_METHODS
 from discreet.errors.failures import A2AVersion
@@ -150,7 +150,9 @@ def test_11_3_a_path_means_a_method_and_some_of_its_params(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("path", ["/nothing", "/tasks/", "//tasks", "/a/b/tasks", "/tasks/a/b", "/message:send/x", "/v2/card"])
+@pytest.mark.parametrize(
+    "path", ["/nothing", "/tasks/", "//tasks", "/a/b/tasks", "/tasks/a/b", "/message:send/x", "/v2/card"]
+)
 async def test_11_3_a_path_of_nobody_is_not_found(serve: Serve, path: str) -> None:
     async with serve(agent()) as client:
         status, headers, body = await ask(client, "GET", path)
@@ -314,7 +316,7 @@ async def test_11_6_an_error_is_a_status_with_an_error_info(serve: Serve) -> Non
 
 
 @pytest.mark.anyio
-async def test_11_6_a_missing_scope_is_403_and_a_limit_429_with_a_time_to_wait(serve: Serve) -> None:
+async def test_11_6_a_limit_that_is_reached_is_told_with_a_time_to_wait(serve: Serve) -> None:
     works = Works()
     async with serve(agent(works), http_max_requests=1) as client, anyio.create_task_group() as tasks:
         tasks.start_soon(ask, client, "POST", "/message:send", v1("wait end"))
@@ -334,10 +336,10 @@ async def test_11_6_a_missing_scope_is_403_and_a_limit_429_with_a_time_to_wait(s
 
 @pytest.mark.anyio
 async def test_11_7_the_events_are_the_values_themselves(serve: Serve) -> None:
-    async with serve(agent()) as client:
-        async with client.open("POST", "/message:stream", msgspec.json.encode(v1("work say end")), POST) as reply:
-            assert (reply.status, reply.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
-            events = [data async for _, data in reply.events()]
+    body = msgspec.json.encode(v1("work say end"))
+    async with serve(agent()) as client, client.open("POST", "/message:stream", body, POST) as reply:
+        assert (reply.status, reply.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+        events = [data async for _, data in reply.events()]
     assert [[*each] for each in events] == [["task"], ["statusUpdate"], ["artifactUpdate"], ["statusUpdate"]]
 
 
@@ -348,3 +350,22 @@ async def test_11_7_an_error_before_the_first_event_is_a_response(serve: Serve) 
         assert (status, headers["content-type"], reason_of(body)) == (404, "application/a2a+json", "TASK_NOT_FOUND")
         status, _, body = await ask(client, "GET", f"/tasks/{UNKNOWN}:subscribe")
         assert (status, reason_of(body)) == (404, "TASK_NOT_FOUND")
+
+
+@pytest.mark.anyio
+async def test_11_7_a_later_error_is_the_last_event_and_its_name_tells_it(serve: Serve) -> None:
+    works = Works()
+    received: list[bytes] = []
+
+    async def read(client: AsgiClient) -> None:
+        async with client.open("POST", "/message:stream", msgspec.json.encode(v1("work wait")), POST) as reply:
+            received.append(await reply.body())
+
+    async with anyio.create_task_group() as tasks, serve(agent(works), drain_timeout=0.05) as client:
+        tasks.start_soon(read, client)
+        while not works.waiting:
+            await anyio.lowlevel.checkpoint()
+    *_, last = received[0].decode().split("\n\n")[:-1]
+    name, data = last.split("\n")
+    assert name == "event: error"
+    assert reason_of(msgspec.json.decode(data.removeprefix("data: "))) == "UNAVAILABLE"

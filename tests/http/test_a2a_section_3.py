@@ -72,9 +72,10 @@ async def test_3_1_2_a_stream_with_a_message_has_nothing_else(serve: Serve, bind
 
 async def test_3_1_2_progress_is_told_while_the_agent_works(serve: Serve, binding: Binding) -> None:
     works = Works()
-    async with serve(agent(works)) as client, Caller(binding, client).stream(
-        "SendStreamingMessage", v1("work wait end")
-    ) as events:
+    async with (
+        serve(agent(works)) as client,
+        Caller(binding, client).stream("SendStreamingMessage", v1("work wait end")) as events,
+    ):
         assert [kind_of(await anext(events)) for _ in range(2)] == ["task", "statusUpdate"]
         works.go.set()
         assert [kind_of(each) async for each in events] == ["statusUpdate"]
@@ -184,8 +185,10 @@ async def test_3_2_2_a_send_waits_for_the_end_with_all_that_was_made(serve: Serv
 
 
 async def test_3_2_2_a_send_that_returns_immediately_does_not_wait(serve: Serve, binding: Binding) -> None:
-    async with serve(agent()) as client:
+    works = Works()
+    async with serve(agent(works)) as client:
         task = await task_of(Caller(binding, client), "wait", returnImmediately=True)
+        works.go.set()
     assert state_of(task) not in TERMINAL
 
 
@@ -209,9 +212,9 @@ async def test_3_2_6_names_of_service_parameters_have_no_case_and_values_have(se
     async with serve(agent(extensions=[Extension("urn:x:Needed", required=True)])) as client:
         caller = Caller(binding, client)
         headers = {"a2a_version": "", "A2A_VERSION": "1.0"}
-        said = await caller.call("ListTasks", **headers, **{"A2A_EXTENSIONS": "urn:x:other, urn:x:Needed"})
+        said = await caller.call("ListTasks", **headers, A2A_EXTENSIONS="urn:x:other, urn:x:Needed")
         assert said.reason == ""
-        said = await caller.call("ListTasks", **headers, **{"A2A_EXTENSIONS": "urn:x:needed"})
+        said = await caller.call("ListTasks", **headers, A2A_EXTENSIONS="urn:x:needed")
         assert said.reason == "EXTENSION_SUPPORT_REQUIRED"
 
 
@@ -244,8 +247,16 @@ async def test_3_3_2_a_task_of_another_caller_is_not_there(serve: Serve, binding
     [
         ("SendMessage", {}, "message"),
         ("SendMessage", {"message": {"messageId": "m", "role": "ROLE_USER", "parts": []}}, "message.parts"),
-        ("SendMessage", {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "x"}]}}, "message.role"),
-        ("SendMessage", {"message": {"messageId": "", "role": "ROLE_USER", "parts": [{"text": "x"}]}}, "message.messageId"),
+        (
+            "SendMessage",
+            {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "x"}]}},
+            "message.role",
+        ),
+        (
+            "SendMessage",
+            {"message": {"messageId": "", "role": "ROLE_USER", "parts": [{"text": "x"}]}},
+            "message.messageId",
+        ),
         ("SendMessage", {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{}]}}, "message.parts[0]"),
         ("ListTasks", {"pageSize": 0}, "pageSize"),
         ("ListTasks", {"pageSize": 101}, "pageSize"),
@@ -270,7 +281,11 @@ async def test_3_3_2_wrong_params_are_named(
 async def test_3_3_2_every_error_has_a_code_a_message_and_typed_details(serve: Serve, binding: Binding) -> None:
     async with serve(agent()) as client:
         caller = Caller(binding, client)
-        for method, params in (("GetTask", {"id": UNKNOWN}), ("ListTasks", {"pageSize": 0}), ("GetExtendedAgentCard", {})):
+        for method, params in (
+            ("GetTask", {"id": UNKNOWN}),
+            ("ListTasks", {"pageSize": 0}),
+            ("GetExtendedAgentCard", {}),
+        ):
             said = await caller.call(method, params)
             assert said.message
             assert said.details

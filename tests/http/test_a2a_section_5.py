@@ -37,9 +37,9 @@ async def test_5_1_a_task_of_one_binding_is_the_same_in_the_other(serve: Serve) 
 
 
 async def test_5_2_the_card_declares_every_binding_and_version_that_is_served(serve: Serve) -> None:
-    async with serve(agent()) as client:
-        async with client.open("GET", "/.well-known/agent-card.json", headers={"a2a-version": "1.0"}) as reply:
-            interfaces = (await reply.json())["supportedInterfaces"]
+    path, headers = "/.well-known/agent-card.json", {"a2a-version": "1.0"}
+    async with serve(agent()) as client, client.open("GET", path, headers=headers) as reply:
+        interfaces = (await reply.json())["supportedInterfaces"]
     assert {(each["protocolBinding"], each["protocolVersion"]) for each in interfaces} == {
         (binding, version) for binding in ("JSONRPC", "HTTP+JSON") for version in ("1.0", "0.3")
     }

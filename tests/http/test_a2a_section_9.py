@@ -65,9 +65,9 @@ async def test_9_4_every_method_of_the_specification_is_one(serve: Serve, method
 
 
 async def test_9_4_2_each_event_is_a_response_to_the_request(serve: Serve) -> None:
-    async with serve(agent()) as client:
-        async with client.stream("SendStreamingMessage", v1("work end"), call_id="s", a2a_version="1.0") as reply:
-            events = [data async for _, data in reply.events()]
+    options = {"call_id": "s", "a2a_version": "1.0"}
+    async with serve(agent()) as client, client.stream("SendStreamingMessage", v1("work end"), **options) as reply:
+        events = [data async for _, data in reply.events()]
     assert [(each["jsonrpc"], each["id"]) for each in events] == [("2.0", "s")] * 3
     assert [next(iter(each["result"])) for each in events] == ["task", "statusUpdate", "statusUpdate"]
 

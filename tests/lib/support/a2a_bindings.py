@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote, urlencode
 
@@ -127,7 +127,8 @@ class Caller:
     ) -> AsyncGenerator[AsyncGenerator[Said]]:
         """The events as they come; an error that stands for them all is the only one."""
         async with self._open(method, params, headers) as reply:
-            yield self._events(reply)
+            async with aclosing(self._events(reply)) as events:
+                yield events
 
     async def events(self, method: str, params: Mapping[str, Any] | None = None, **headers: str) -> list[Said]:
         async with self.stream(method, params, **headers) as events:
@@ -140,8 +141,9 @@ class Caller:
         if not reply.headers["content-type"].startswith("text/event-stream"):
             yield self.binding.read(reply.status, reply.headers, await reply.json())
             return
-        async for _, data in reply.events():
-            yield self.binding.read(reply.status, reply.headers, data)
+        async with aclosing(reply.events()) as events:
+            async for _, data in events:
+                yield self.binding.read(reply.status, reply.headers, data)
 
 
 class Tokens:
