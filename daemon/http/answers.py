@@ -63,12 +63,11 @@ class AnswerWriter(Protocol):
 class JsonRpcWriter:
     """Answers one JSON-RPC request, in a version of A2A."""
 
-    failure_event: Final = ""
-
     def __init__(self, call_id: bytes, version: A2AVersion) -> None:
         self._id = call_id
-        self._version = version
+        self._version: Final[A2AVersion] = version
         self.fails_in_stream = version == "0.3"
+        self.failure_event = ""
 
     def result(self, result: bytes) -> Answer:
         return Answer(200, self.event(result))

@@ -13,12 +13,10 @@ from ..answers import A2A_JSON, JSON, Answer, headers_of, status_of
 class RestWriter:
     """Answers one request, in a version of A2A."""
 
-    fails_in_stream: Final = False
-    failure_event: Final = "error"
-    """Where the values are the events themselves, nothing but its name tells a failure from them."""
-
     def __init__(self, version: A2AVersion) -> None:
-        self._version: Final = version
+        self.fails_in_stream = False
+        self.failure_event = "error"  # the events are the values themselves: only its name tells a failure from them
+        self._version: Final[A2AVersion] = version
         self._media_type = A2A_JSON if version == "1.0" else JSON
 
     def result(self, result: bytes) -> Answer:

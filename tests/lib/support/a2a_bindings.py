@@ -13,6 +13,7 @@ import pytest
 from discreet.daemon.operations.access import Identity
 
 from .asgi_client import AsgiClient, Reply
+from .works import v1
 
 INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 
@@ -114,21 +115,23 @@ class Caller:
         self.client = client
         self._headers = headers
 
-    def with_headers(self, **headers: str) -> Caller:
-        return Caller(self.binding, self.client, **{**self._headers, **headers})
-
     async def call(self, method: str, params: Mapping[str, Any] | None = None, **headers: str) -> Said:
         async with self._open(method, params, headers) as reply:
             return self.binding.read(reply.status, reply.headers, await reply.json())
+
+    async def task(self, text: str, **configuration: Any) -> Any:
+        """The task of a message with this text."""
+        said = await self.call("SendMessage", v1(text, **configuration))
+        assert said.reason == ""
+        return said.result["task"]
 
     @asynccontextmanager
     async def stream(
         self, method: str, params: Mapping[str, Any] | None = None, **headers: str
     ) -> AsyncGenerator[AsyncGenerator[Said]]:
         """The events as they come; an error that stands for them all is the only one."""
-        async with self._open(method, params, headers) as reply:
-            async with aclosing(self._events(reply)) as events:
-                yield events
+        async with self._open(method, params, headers) as reply, aclosing(self._events(reply)) as events:
+            yield events
 
     async def events(self, method: str, params: Mapping[str, Any] | None = None, **headers: str) -> list[Said]:
         async with self.stream(method, params, **headers) as events:
