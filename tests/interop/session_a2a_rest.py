@@ -10,6 +10,7 @@ from a2a.client.card_resolver import A2ACardResolver
 from a2a.client.client import ClientCallContext
 from a2a.compat.v0_3.rest_transport import CompatRestTransport
 from a2a.types import a2a_pb2 as a2a
+from a2a.utils.errors import A2AError
 
 URL, OLD = sys.argv[1], sys.argv[2:] == ["old"]
 
@@ -23,7 +24,7 @@ def message(text: str, **configuration: Any) -> Any:
 async def failure_of(work: Any) -> str:
     try:
         await work
-    except Exception as exc:
+    except A2AError as exc:
         return type(exc).__name__
     return "none"
 
