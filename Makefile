@@ -13,11 +13,12 @@ SOURCES := pyproject.toml $(shell find src client daemon errors framing -name '*
 
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check format interop bench docs site coverage release clean
+.PHONY: help demo test test-short check format interop bench docs site coverage release clean
 
 help:
 	@echo 'make demo      see the daemon work'
 	@echo 'make test      run the tests'
+	@echo 'make test-short  the tests that tell most in a minute, for another interpreter'
 	@echo 'make check     lint, format, types, layers'
 	@echo 'make format    lint and format, and change what can be changed'
 	@echo 'make interop   the tests against other JSON-RPC implementations, where they are installed'
@@ -33,6 +34,18 @@ demo: $(VENV)/demo.done
 
 test: $(VENV)/test.done
 	@$(PY) -m pytest -q -n auto --dist worksteal $(ARGS)
+
+# What depends on the interpreter: the decoder, threads, processes, SQLite, imports, and a process for each dialect.
+SHORT := $(addprefix tests/,framing/test_parser_cases.py framing/test_channel.py framing/transports \
+	errors/test_wire.py errors/test_details.py errors/redaction/test_tracebacks.py \
+	daemon/rpc daemon/dispatch daemon/process daemon/supervision daemon/operations/test_input_errors.py \
+	daemon/schemas/test_round_trip.py daemon/agents/stores/test_sqlite.py daemon/agents/stores/test_sqlite_damage.py \
+	daemon/agents/stores/test_contract.py daemon/agents/push/test_ssrf.py daemon/agents/tasks/test_restarts.py \
+	client/test_calls.py client/test_live.py packaging/test_packaging.py process/test_process_supervision.py \
+	process/test_process_mcp.py process/test_process_language_server.py process/test_process_acp.py)
+
+test-short: $(VENV)/test.done
+	@$(PY) -m pytest -q -n auto --dist worksteal $(SHORT) $(ARGS)
 
 interop: $(VENV)/test.done
 	@$(PY) -m pytest -q tests/interop $(ARGS)

@@ -87,8 +87,8 @@ class Daemon:
     the exit status. `ask_to_end()` may be called from signal handlers and threads. `on_ending()` is called on
     the loop when the end begins. Raises `DeclarationError` for names that are declared twice.
 
-    `state` is what a daemon before this one left of the same connection. `on_swap(state)` is called with that of this
-    one, once it was asked to `swap`; it is at its end then.
+    `state` is what a daemon before this one left of the same connection. After `swap`, `on_swapping()` is called when
+    no more requests are taken, and `on_swap(state)` with the state of this one when it is at its end.
     """
 
     def __init__(
@@ -98,6 +98,7 @@ class Daemon:
         *,
         state: ConnectionState = NEW_CONNECTION,
         on_ending: Callable[[], None] = lambda: None,
+        on_swapping: Callable[[], None] = lambda: None,
         on_swap: Callable[[ConnectionState], None] = lambda _: None,
         listener: Listener | None = None,
     ) -> None:
@@ -105,6 +106,7 @@ class Daemon:
         self.lifecycle: Final = Lifecycle(self._on_state)
         self.watches: Final = ProcessWatches(lambda: self._end("parent-gone"))
         self._on_ending = on_ending
+        self._on_swapping = on_swapping
         self._on_swap = on_swap
         self._asked: Event | None = None
         self._beside: list[Callable[[], Coroutine[Any, Any, None]]] = []
@@ -270,6 +272,7 @@ class Daemon:
                 self._listener.refuse_more()
             self._on_ending()
         if state == "swapping":
+            self._on_swapping()
             self.connection.hand_over()
         if state == "stopped":  # nothing more is begun, and running handlers are told that nobody wants their results
             self._abandon()

@@ -65,6 +65,7 @@ class Host:
             thread_limit=fitting_threads(settings.max_threads),
             ordered=settings.ordered,
             request_timeout=settings.request_timeout,
+            limits_time=not settings.debug,
             memory=self.memory,
             watch=LoopWatch(settings.blocked_after),
             notify_loop=self._wakeup.notify,

@@ -20,6 +20,7 @@ from ..lazy import anyio
 from ..version import __version__
 from .apps import AppError, Hosted
 from .daemon import Daemon, log_output_failure, reader_has_gone
+from .debugger.breakpoints import Breakpoints, without_time_limits
 from .host import Host
 from .hosting import host_of, log_settings, opened_store
 from .http.available import listener_of
@@ -116,6 +117,7 @@ def check(settings: Settings) -> NoReturn:
     os.environ.pop("NOTIFY_SOCKET", None)  # for the process that serves
     os.dup2(stdio_guard.STDERR, stdio_guard.STDOUT)  # what user code prints at import is no report
     sys.dont_write_bytecode = True
+    Breakpoints(debug=False).install()
     status = EXIT_OK
     try:
         host = host_of(settings)
@@ -145,7 +147,8 @@ class _Process:
         self._program = program() if settings.reload else None
         self._handed = handed
         self._hosted = hosted
-        self._settings = settings
+        self._settings = without_time_limits(settings) if settings.debug else settings
+        self._breakpoints = Breakpoints(debug=settings.debug)
         self._streams = streams
         self._daemon: Daemon | None = None
         self._transport: StdioTransport | None = None
@@ -181,6 +184,7 @@ class _Process:
                 let_through()
             if self._program is not None:
                 sys.dont_write_bytecode = True  # it would be taken for that of a file edited within the same second
+            self._breakpoints.install()
             host = host_of(self._settings, self._hosted)
             install_hooks()  # once more: the apps may have imported what has hooks of its own
             with opened_store(host):
@@ -192,6 +196,7 @@ class _Process:
             self._open_transport(),
             state=NEW_CONNECTION if self._handed is None else self._handed.connection,
             on_ending=self._on_ending,
+            on_swapping=self._on_swapping,
             on_swap=self._become,
             listener=listener_of(host),
         )
@@ -233,7 +238,8 @@ class _Process:
             from .process.source_files import SourceFiles
 
             sources = SourceFiles(self._settings, self._program.directory)
-            daemon.beside(Reload(sources, self._program, daemon.swap).run)
+            watch = Reload(sources, self._program, lambda: not self._breakpoints.standing and daemon.swap())
+            daemon.beside(watch.run)
 
     def _watch_processes(self, daemon: Daemon) -> None:
         for pid in self._handed.connection.watched if self._handed is not None else ():
@@ -260,13 +266,21 @@ class _Process:
 
     # -- the way out -------------------------------------------------------------------------------------------
 
-    def _on_ending(self) -> None:
+    def _begin_end(self) -> None:
         self._watchdog.arm()
+        self._breakpoints.end()
+
+    def _on_ending(self) -> None:
+        self._begin_end()
         if self._manager is not None and self._daemon is not None:
             self._manager.ending(self._daemon.lifecycle.state, self._daemon.lifecycle.reason)
 
+    def _on_swapping(self) -> None:
+        if self._manager is not None:
+            self._manager.reloading()
+
     def _on_first_signal(self) -> None:
-        self._watchdog.arm()  # here, because a handler may be keeping the loop from ever hearing of it
+        self._begin_end()  # here, because a handler may be keeping the loop from ever hearing of it
         if self._daemon is not None:
             self._daemon.ask_to_end("signal")
         else:  # an app is being imported; an exception could end anywhere in it
@@ -274,7 +288,7 @@ class _Process:
             os._exit(EXIT_OK)
 
     def _on_parent_gone(self) -> None:
-        self._watchdog.arm()
+        self._begin_end()
         if self._daemon is not None:
             self._daemon.ask_to_end("parent-gone")
 
@@ -287,7 +301,7 @@ class _Process:
     def _on_hung_up(self) -> None:
         if self._daemon is not None and not self._daemon.lifecycle.draining:
             log.warning("client.unresponsive")
-            self._watchdog.arm()
+            self._begin_end()
             self._daemon.ask_to_end("end-of-input")
 
     def _on_report(self) -> None:
@@ -330,6 +344,7 @@ class _Process:
             self._transport.close()  # where a thread writes, it may have to be waited for
         all_written = self._note_unwritten()
         for step in (
+            self._breakpoints.close,
             lambda: end_children(CHILD_SECONDS),
             stdio_guard.flush_text_streams,
             lambda: self._strays.stop(STRAY_SECONDS),

@@ -36,6 +36,9 @@ T = TypeVar("T")
 _END: Final = object()
 """What `anext` returns for a generator that has ended."""
 
+_DEBUGGER_HINT: Final = "call breakpoint(), and start the daemon with --debug"
+"""For `pdb.set_trace()` in a handler: it reads stdin, which is the null device there, and gives up with `BdbQuit`."""
+
 
 class Completed(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a subscription whose generator has ended."""
@@ -76,6 +79,8 @@ def run(spec: OperationSpec, call: Call, context: Context) -> Outcome:
         return spec.encode_output(copy_context().run(spec.invoke, context, _arguments(spec, call)))
     except BaseException as exc:  # noqa: BLE001 - the boundary: a SystemExit of a handler is a fault like any other
         return context.ended_by or outcome_of(exc, spec, call)
+    finally:
+        context._returned = True
 
 
 async def run_async(request: Request, context: Context, memory: MemoryBudget, loop: HandlerLoop) -> Outcome:
@@ -86,6 +91,8 @@ async def run_async(request: Request, context: Context, memory: MemoryBudget, lo
         return spec.encode_output(await in_context(work, copy_context(), loop, spec.name))
     except BaseException as exc:  # noqa: BLE001 - the boundary, for the task that hosts the handler too
         return request.ended_by or outcome_of(exc, spec, call)
+    finally:
+        context._returned = True
 
 
 async def run_stream(
@@ -99,6 +106,8 @@ async def run_stream(
         return msgspec.json.encode(Completed(events=stream.events))
     except BaseException as exc:  # noqa: BLE001 - the boundary, as above
         return request.ended_by or outcome_of(exc, spec, call)
+    finally:
+        context._returned = True
 
 
 def _decoded(
@@ -215,13 +224,19 @@ def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
         else:
             if isinstance(failure, Internal):
                 hint = f"declare it: errors=[{type(found).__name__}]"
-                log.error("handler.failed", method=spec.name, id=call.id, undeclared=failure.code, hint=hint, exc=exc)
+                _diagnose(spec, call, undeclared=failure.code, hint=hint, exc=exc)
             return failure
     if isinstance(found, WrongResult):
-        log.error("handler.failed", method=spec.name, id=call.id, handler=spec.source, problem=str(found))
+        _diagnose(spec, call, handler=spec.source, problem=str(found))
         return Internal()
-    log.error("handler.failed", method=spec.name, id=call.id, exc=exc)
+    fields = {"hint": _DEBUGGER_HINT} if type(found).__module__ == "bdb" else {}
+    _diagnose(spec, call, **fields, exc=exc)
     return Internal()
+
+
+def _diagnose(spec: OperationSpec, call: Call, **fields: object) -> None:
+    call.diagnosed = True
+    log.error("handler.failed", method=spec.name, id=call.id, **fields)
 
 
 def _single(exc: BaseException) -> BaseException:

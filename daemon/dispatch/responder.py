@@ -76,7 +76,7 @@ class Responder:
         call, events = request.call, self._streams.pop(request, None)
         if call.id is None:
             if not isinstance(outcome, bytes):
-                note_failure(call.method, None, outcome, None, self._dialect)
+                self._note(call, outcome)
             return
         if isinstance(outcome, bytes) and len(outcome) > SMALL:
             map_large_blocks()
@@ -138,7 +138,7 @@ class Responder:
     def fail(self, call: Call, failure: Failure) -> None:
         """Answer a call that was never admitted with an error, and log it. Notifications are only logged."""
         if call.id is None:
-            return note_failure(call.method, None, failure, None, self._dialect)
+            return self._note(call, failure)
         shown = _rendered(call, failure)
         self._note(call, failure, shown)
         if isinstance(shown, bytes):
@@ -168,9 +168,9 @@ class Responder:
         if not isinstance(failure, self._dialect.unanswered):
             self._output.post(self._dialect.encode_failure(call_id, failure, method))
 
-    def _note(self, call: Call, failure: Failure, shown: Outcome) -> None:
+    def _note(self, call: Call, failure: Failure, shown: Outcome | None = None) -> None:
         told = None if isinstance(shown, bytes) else shown
-        note_failure(call.method, call.id, failure, told, self._dialect)
+        note_failure(call.method, call.id, failure, told, self._dialect, diagnosed=call.diagnosed)
 
 
 def _rendered(call: Call, outcome: Outcome) -> Outcome:

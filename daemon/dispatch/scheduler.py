@@ -39,7 +39,8 @@ MAX_STREAMS: Final = 1024
 @final
 class Scheduler:
     """One per process. At most `limit` requests run on the loop at a time and `thread_limit` in worker threads, each for
-    `request_timeout` seconds where its operation says nothing else (None: no limit). `ordered` runs one at a time.
+    `request_timeout` seconds where its operation says nothing else (None: no limit); without `limits_time` none has a limit.
+    `ordered` runs one at a time.
 
     `notify_loop()` is called from worker threads and must lead to `collect()` on the loop soon.
     """
@@ -51,6 +52,7 @@ class Scheduler:
         thread_limit: int,
         ordered: bool,
         request_timeout: float | None,
+        limits_time: bool = True,
         memory: MemoryBudget,
         watch: LoopWatch,
         notify_loop: Callable[[], None],
@@ -62,6 +64,7 @@ class Scheduler:
         self._running = [0, 0]
         self._ready: tuple[dict[Backlog[Request], None], dict[Backlog[Request], None]] = {}, {}
         self._request_timeout = request_timeout
+        self._limits_time = limits_time
         self._clients: list[Client] = []
         self._requests: dict[Request, None] = {}
         self._inner: deque[Request] = deque()
@@ -271,8 +274,8 @@ class Scheduler:
     def _start(self, request: Request) -> None:
         spec = request.spec
         limit = self._request_timeout if isinstance(spec.timeout, msgspec.UnsetType) else spec.timeout
-        if spec.mode == "inline":
-            limit = None  # nothing could interrupt it
+        if spec.mode == "inline" or not self._limits_time:
+            limit = None  # nothing could interrupt an inline one
         request.limit = limit
         if request.large:
             self._memory.add("requests", request.decoded_size - request.size)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 from ...errors.codes import METHOD_NOT_FOUND
 from ...errors.exceptions import FailureError
 from ...errors.failures import MethodNotFound, Overloaded
 from ..dispatch.inner_calls import target_of
-from ..operations.context import ClientInfo, ClientRefused
+from ..operations.context import NOTHING_SENT, ClientInfo, ClientRefused
 
 if TYPE_CHECKING:
     from ..documents.store import Documents
@@ -19,18 +19,6 @@ if TYPE_CHECKING:
     from ..operations.current_request import Caller, CurrentRequest, IncomingCall
 
 T = TypeVar("T")
-
-
-@final
-class _NothingSent:
-    """Awaiting it returns at once."""
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        return
-        yield
-
-
-_NOTHING_SENT: Final = _NothingSent()
 
 
 @final
@@ -56,7 +44,7 @@ class HttpContextHost:
         return Documents()
 
     def notify(self, method: str, params: object) -> Sending:
-        return _NOTHING_SENT
+        return NOTHING_SENT
 
     async def notify_all(self, method: str, params: Iterable[object]) -> None: ...
 

@@ -19,6 +19,9 @@ HEADERS: Final = [
 ]
 """Proxies must neither store nor hold back events; nginx is told so by the last one."""
 
+FIRST_SECONDS: Final = 1.0
+"""How long the first event, or a failure in its place, is waited for before the response begins without."""
+
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 
 
@@ -36,10 +39,10 @@ async def send_events(exchange: Exchange, writer: AnswerWriter, send: Send, *, k
     Returns instead the answer to send where it failed before its first event and the client expects no stream then.
     `keep_alive` is in seconds. Cancelling it leaves the response unfinished.
     """
-    events = await exchange.next_events(None)
-    if not events and not isinstance(exchange.outcome, bytes) and not writer.fails_in_stream:
-        assert exchange.outcome is not None
-        return writer.failure(exchange.outcome)
+    events = await exchange.next_events(min(FIRST_SECONDS, keep_alive))
+    outcome = exchange.outcome
+    if not (events or outcome is None or isinstance(outcome, bytes) or writer.fails_in_stream):
+        return writer.failure(outcome)
     await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
     while True:
         outcome = exchange.outcome

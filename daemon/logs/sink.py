@@ -139,7 +139,9 @@ def open_sink(settings: LogSettings, stderr_fd: int, environ: Mapping[str, str])
 
 def _open_file(path: str) -> int:
     """Open for appending. A new file is private to its owner. A FIFO without a reader raises ENXIO instead of blocking."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_NONBLOCK", 0)
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    for name in ("O_NOCTTY", "O_NONBLOCK", "O_BINARY"):  # the first two are POSIX's, the last is Windows'
+        flags |= getattr(os, name, 0)
     fd = os.open(path, flags, 0o600)
     if hasattr(os, "O_NONBLOCK"):
         os.set_blocking(fd, True)

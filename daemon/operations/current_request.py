@@ -1,4 +1,6 @@
-"""What contexts and calls between operations need of the request that a handler runs for. Runs nothing."""
+"""The request that a handler runs for, its operation and its call, as far as contexts and calls between operations need them.
+Runs nothing.
+"""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class _Waiting:
             threading.Event().wait(POLL_SECONDS if seconds is None else seconds)
             return False
         events = self._poll.poll(None if seconds is None else seconds * 1000)
-        if any(fd == self._stdin and mask & HUNG_UP for fd, mask in events):
+        mask = dict(events).get(self._stdin, 0)
+        if mask:  # or POLLNVAL: closed, or a device that macOS can't poll; it would be told for ever
             self._poll.unregister(self._stdin)
-            return True
-        return False
+        return bool(mask & HUNG_UP)

@@ -142,11 +142,15 @@ def _open_pidfd(pid: int) -> int | None:
 def _exists_on_windows(pid: int) -> bool:
     import ctypes  # late: Windows only
 
-    synchronize, timed_out = 0x00100000, 0x102
-    kernel = getattr(ctypes, "windll").kernel32  # noqa: B009 - unknown to type checkers elsewhere
-    handle = kernel.OpenProcess(synchronize, False, pid)
-    if not handle:
+    if pid >= 2**32:
         return False
+    synchronize, timed_out, access_denied = 0x00100000, 0x102, 5
+    kernel = getattr(ctypes, "WinDLL")("kernel32", use_last_error=True)  # noqa: B009 - unknown to type checkers elsewhere
+    kernel.OpenProcess.restype = ctypes.c_void_p
+    handle = kernel.OpenProcess(synchronize, False, pid)
+    if not handle:  # a process with more rights than ours can't be opened, and runs
+        return bool(getattr(ctypes, "get_last_error")() == access_denied)  # noqa: B009 - likewise
+    handle = ctypes.c_void_p(handle)
     try:
         return bool(kernel.WaitForSingleObject(handle, 0) == timed_out)
     finally:

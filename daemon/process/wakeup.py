@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import final
 
 from ...lazy import anyio
@@ -14,32 +15,37 @@ from ...lazy import anyio
 
 @final
 class Wakeup:
-    """`notify()` from any thread or signal handler makes one `wait()` return, soon or at once; many may fold into one."""
+    """`notify()` from any thread or signal handler makes one `wait()` return, soon or at once; many may fold into one.
 
-    def __init__(self) -> None:
-        self._reading, self._writing = _pair()
+    `sockets`: a pair of sockets in place of a pipe. Windows can wait for nothing else, and its sockets are no descriptors.
+    """
+
+    def __init__(self, *, sockets: bool = sys.platform == "win32") -> None:
         self._pending = False
+        if sockets:
+            import socket
+
+            reading, writing = socket.socketpair()
+            self._read, self._write = partial(reading.recv, 512), partial(writing.send, b"\0")
+            self._wait_on = reading.fileno()
+            self._close = reading.close, writing.close
+        else:
+            end, start = os.pipe()
+            self._read, self._write = partial(os.read, end, 512), partial(os.write, start, b"\0")
+            self._wait_on = end
+            self._close = partial(os.close, end), partial(os.close, start)
 
     def __del__(self) -> None:  # when no thread can call `notify` any more, and so write to what the number means then
-        os.close(self._reading)
-        os.close(self._writing)
+        for close in self._close:
+            close()
 
     def notify(self) -> None:
         if not self._pending:
             self._pending = True
-            os.write(self._writing, b"\0")
+            self._write()
 
     async def wait(self) -> None:
         """Wait for the next `notify`, or take the one that came meanwhile. What is new is to be looked for afterwards."""
-        await anyio.wait_readable(self._reading)
-        os.read(self._reading, 512)
+        await anyio.wait_readable(self._wait_on)
+        self._read()
         self._pending = False  # before anyone looks, so that what comes later notifies again
-
-
-def _pair() -> tuple[int, int]:
-    if sys.platform == "win32":  # only sockets can be polled there
-        import socket
-
-        first, second = socket.socketpair()
-        return first.detach(), second.detach()
-    return os.pipe()

@@ -31,7 +31,7 @@ class Call(msgspec.Struct, gc=False):
     members of `serviceParams` under lower-case keys. `prefix` is where in the caller's own params these stand. `size` is
     that of the whole body in bytes, which lives as long as its params do. A call that was forwarded may have a `rendering`
     of its outcome, and a `progress_token` that stood beside its params. `arguments` are the params as
-    the operation's input decodes them, where that was done already.
+    the operation's input decodes them, where that was done already. `diagnosed` says that why it failed is in the log.
     """
 
     method: str
@@ -43,6 +43,7 @@ class Call(msgspec.Struct, gc=False):
     rendering: Rendering | None = None
     progress_token: str | int | UnsetType | None = UNSET
     arguments: tuple[Any, ...] | None = None
+    diagnosed: bool = False
 
 
 class Reply(msgspec.Struct, gc=False):

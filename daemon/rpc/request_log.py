@@ -16,14 +16,22 @@ _LINES_HINT: Final = "messages that are lines need --framing newline"
 
 
 def note_failure(
-    method: str | None, call_id: bytes | None, failure: Failure, shown: Failure | None, dialect: Dialect
+    method: str | None,
+    call_id: bytes | None,
+    failure: Failure,
+    shown: Failure | None,
+    dialect: Dialect,
+    *,
+    diagnosed: bool = False,
 ) -> None:
     """A call failed, or bytes were no call. `method` and `call_id` where they are known.
 
-    `shown` is the failure that the client is told of in this dialect; None where it is told of none.
+    `shown` is the failure that the client is told of in this dialect; None where it is told of none. What is `diagnosed` has a
+    line in the log already, which says more.
     """
     row = row_of(failure)
-    if not log.is_enabled_for(row.log_level):
+    level = "debug" if diagnosed else row.log_level
+    if not log.is_enabled_for(level):
         return
     fields: dict[str, object] = {"failure": row.protocol_code}
     if shown is not None and not isinstance(shown, dialect.unanswered):
@@ -39,7 +47,7 @@ def note_failure(
         fields["member"] = failure.member
     if isinstance(failure, InvalidParams):
         fields["param"] = failure.param
-    log.record(row.log_level, "request.failed", fields)
+    log.record(level, "request.failed", fields)
 
 
 def note_unanswered(call: Call) -> None:

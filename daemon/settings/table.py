@@ -301,6 +301,14 @@ class Settings(Struct, frozen=True, kw_only=True):
             help="restart when files of the services change; the connection stays open",
         ),
     ] = False
+    debug: Annotated[
+        bool,
+        OptionInfo(
+            group=_LIFECYCLE,
+            found_file="no",
+            help="stop at breakpoint() until `discreet attach` lets it go on; no request has a deadline",
+        ),
+    ] = False
     backend: Annotated[
         Literal["asyncio", "trio"],
         OptionInfo(

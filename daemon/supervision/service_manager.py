@@ -9,6 +9,7 @@ import errno
 import os
 import socket
 from collections.abc import Awaitable, Callable, MutableMapping
+from time import monotonic_ns
 from typing import Final, final
 
 from ...lazy import anyio
@@ -42,6 +43,10 @@ class ServiceManager:
         if not self._ready:
             self._ready = True
             self._send("READY=1\nSTATUS=serving")
+
+    def reloading(self) -> None:
+        """This program takes no more requests, and the next one will say that it is ready."""
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={monotonic_ns() // 1000}\nSTATUS=reloading")
 
     def ending(self, state: str, reason: str | None) -> None:
         """The daemon has begun to end, for this reason."""

@@ -47,12 +47,25 @@ COMMANDS: Final = {
     "call": ["call", "shop/add", "a=1", "b=2", f"--app={APP_NAME}"],
     "demo": ["demo"],
     "doctor": ["doctor", APP_NAME],
+    "attach": ["attach", "1"],
     "schema": ["schema", APP_NAME],
     "card": ["card", APP_NAME],
     "generate": ["generate", "python", f"--app={APP_NAME}"],
     "generate from a server": ["generate", "python", "--server", shlex.join([*DISCREET, "serve", APP_NAME])],
     "record": ["record", "-o", "new.jsonl", "--framing=newline", "--", *DISCREET, "serve", "--framing=newline"],
+    "record --tail": [
+        "record",
+        "--tail",
+        "-o",
+        "new.jsonl",
+        "--framing=newline",
+        "--",
+        *DISCREET,
+        "serve",
+        "--framing=newline",
+    ],
     "show": ["show", "recording.jsonl"],
+    "show --html": ["show", "recording.jsonl", "--html"],
     "replay": ["replay", "recording.jsonl", "--", *DISCREET, "serve", APP_NAME],
     "completion": ["completion", "bash"],
     "--version": ["--version"],
@@ -60,7 +73,9 @@ COMMANDS: Final = {
 }
 
 ALL = tuple(COMMANDS)
-LOST = frozenset({"schema", "card", "generate", "generate from a server", "call", "show", "replay", "completion"})
+LOST = frozenset(
+    {"schema", "card", "generate", "generate from a server", "call", "show", "show --html", "replay", "completion"}
+)
 """Without stdout these would do their work for nothing."""
 
 ODD: Final[dict[str, tuple[str, Callable[[str], set[int]]]]] = {
@@ -80,11 +95,13 @@ ODD: Final[dict[str, tuple[str, Callable[[str], set[int]]]]] = {
 """What a shell does with the descriptors, and the statuses that a verb may then end with."""
 
 FEW: Final = frozenset({"all are closed", "stdout is full", "stdout has no reader"})
-SLOW: Final = frozenset({"call", "completion", "demo", "doctor", "generate from a server", "record", "replay"})
+SLOW: Final = frozenset(
+    {"call", "completion", "demo", "doctor", "generate from a server", "record", "record --tail", "replay"}
+)
 """These verbs start several processes, so only a few of the cases are tried."""
 
-OPEN_STATUS: Final = ("record",)
-"""Its status is its server's, whatever becomes of what the server writes."""
+OPEN_STATUS: Final = ("record", "record --tail", "attach")
+"""The status of a recording is its server's, whatever becomes of what the server writes. The last finds no daemon."""
 
 
 def test_every_verb_is_tried() -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from discreet.cli.main import main
+from support.programs import environment
+from support.waits import DEADLINE_SECONDS
 
 SESSION = r"""
 {"type":"start","ms":0.0,"version":1,"framing":"newline","command":["discreet","serve"]}
@@ -63,6 +68,40 @@ def test_long_values_are_cut_unless_all_is_asked_for(tmp_path: Path, capsys: pyt
     text = SESSION.replace('{"x":1}', f'{{"x":"{"y" * 5000}"}}')
     assert max(map(len, shown(tmp_path, text, capsys).splitlines())) < 200
     assert "y" * 5000 in shown(tmp_path, text, capsys, "--full")
+
+
+def test_names_and_ids_are_cut_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = SESSION.replace('"id":1,"method":"a/b"', f'"id":"{"i" * 5000}","method":"{"m" * 5000}"')
+    assert max(map(len, shown(tmp_path, text, capsys, "--full").splitlines())) < 500
+
+
+def test_a_fault_in_the_middle_is_one_line_after_what_is_before_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x"
+    path.write_text(SESSION.replace('"type":"stderr"', '"type":"odd"'), "utf-8")
+    assert main(["show", str(path)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "".join(SHOWN.splitlines(keepends=True)[:10])
+    assert printed.err.count("\n") == 1 and ":11:" in printed.err
+    assert main(["show", "--html", str(path)]) == 2
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a POSIX terminal")
+def test_a_page_is_not_printed_to_a_terminal(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(SESSION, "utf-8")
+    controller, terminal = os.openpty()
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "discreet", "show", str(tmp_path / "x"), "--html"],
+        stdout=terminal,
+        stderr=subprocess.PIPE,
+        env=environment(),
+        timeout=DEADLINE_SECONDS,
+    )
+    os.close(terminal)
+    os.close(controller)
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
 
 
 @pytest.mark.parametrize("text", ["", "{}\n", SESSION.replace('"version":1', '"version":2')])

@@ -8,10 +8,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from discreet import lsp
 from discreet.testing import in_memory
+from support.waits import DEADLINE_SECONDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "language-servers.md").read_text(encoding="utf-8")
 PROGRAMS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -34,9 +36,16 @@ async def test_the_programs_make_one_server_that_does_what_the_page_says() -> No
     def index() -> list[list[Any]]:
         return [[], []]
 
+    def diagnose(document: lsp.TextDocument) -> list[lsp.Diagnostic]:
+        at = lsp.Position(0, 0)
+        return [lsp.Diagnostic(range=lsp.Range(at, at), message=document.text)]
+
+    published: list[Any] = []
+
     page: dict[str, Any] = {"__name__": "words", "index": index, "AsyncIterator": AsyncIterator}
     for program in PROGRAMS:
         exec(program, page)
+    page["diagnose"] = diagnose
     async with in_memory(page["words"]) as peer:
         hello = {"processId": None, "rootUri": None, "capabilities": {}}
         announced = (await peer.call("initialize", hello))["capabilities"]
@@ -50,6 +59,17 @@ async def test_the_programs_make_one_server_that_does_what_the_page_says() -> No
         run = {"command": "words.count", "arguments": [URI]}
         assert await peer.call("workspace/executeCommand", run) == 1
         assert await peer.call("workspace/symbol", {"query": ""}) == []
+    shown = anyio.Event()
+    async with in_memory(page["checker"]) as peer:
+        peer.on_notification("textDocument/publishDiagnostics", lambda params: (published.append(params), shown.set()))
+        await peer.call("initialize", hello)
+        await peer.notify("textDocument/didOpen", {"textDocument": item})
+        await peer.notify("textDocument/didSave", {"textDocument": {"uri": URI}})
+        with anyio.fail_after(DEADLINE_SECONDS):
+            await shown.wait()
+    assert [(params["uri"], params["diagnostics"][0]["message"]) for params in published] == [
+        (URI, "rose and rose TODO")
+    ]
 
 
 def test_what_the_editor_and_a_document_have_is_there_and_nothing_else() -> None:

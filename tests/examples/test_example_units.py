@@ -66,10 +66,9 @@ def activated(folder: Path, *options: str, **variables: str) -> tuple[subprocess
     passed = [f"--setenv={name}" for name in ("PATH", "PYTHONPATH", *variables) if name in env]
     command = ["systemd-socket-activate", f"--listen={path}", *options, *passed, *command_of_the_unit(folder)]
     listener = subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    wait_until(Path(path).exists)
     client = socket.socket(socket.AF_UNIX)
     client.settimeout(DEADLINE_SECONDS)
-    client.connect(path)
+    wait_until(lambda: client.connect_ex(path) == 0)  # the path is there before anybody listens
     return listener, client
 
 
@@ -136,6 +135,26 @@ def test_the_container_runs_for_no_privileged_user() -> None:
     assert int(user) > 0
 
 
-def test_the_log_is_rotated_by_the_signal_that_reopens_it() -> None:
+def test_logrotate_moves_the_log_away_and_the_daemon_goes_on_in_a_new_file(folder: Path) -> None:
+    if not shutil.which("logrotate"):
+        missing("logrotate is not installed")
     text = (EXAMPLES / "logrotate" / "notes").read_text(encoding="utf-8")
-    assert "SIGUSR1" in text and "copytruncate" not in text
+    log, rotated, rules = folder / "notes.log", folder / "notes.log.1", folder / "rules"
+    command = [*command_of_the_unit(folder), "--log-file", str(log), "--log-level", "info"]
+    with subprocess.Popen(command, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as daemon:
+        wait_until(lambda: log.exists() and "event=daemon.serving" in log.read_text())
+        said, count = re.subn(
+            "systemctl kill .*", f"kill -USR1 {daemon.pid}", text.replace("/var/log/notes", str(folder))
+        )
+        assert count == 1
+        rules.write_text(said)
+        done = subprocess.run(
+            ["logrotate", "--force", "--state", folder / "state", rules], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        wait_until(log.exists)
+        daemon.communicate(timeout=DEADLINE_SECONDS)
+    assert "event=daemon.serving" in rotated.read_text()
+    assert "event=daemon.stopped" in log.read_text()
+    assert "event=daemon.stopped" not in rotated.read_text()
+    assert log.stat().st_mode & 0o077 == 0

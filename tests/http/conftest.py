@@ -28,7 +28,9 @@ def serve() -> Serve:
     """`async with serve(hosted, …, **settings) as client`: behind the gateway until the block ends. The echo agent by default."""
 
     @asynccontextmanager
-    async def serving(*hosted: Any, headers: dict[str, str] | None = None, **settings: Any) -> AsyncGenerator[AsgiClient]:
+    async def serving(
+        *hosted: Any, headers: dict[str, str] | None = None, **settings: Any
+    ) -> AsyncGenerator[AsgiClient]:
         app = asgi(*(hosted or (agent_of(),)), isolated=True, **settings)
         async with app.lifespan():
             yield AsgiClient(app, headers)

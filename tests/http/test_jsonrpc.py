@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import aclosing
 
 import anyio
 import pytest
@@ -24,7 +25,9 @@ def hello(text: str = "hello", **more: object) -> dict[str, object]:
 
 
 def hello_03(text: str = "hello") -> dict[str, object]:
-    return {"message": {"kind": "message", "messageId": "m-1", "role": "user", "parts": [{"kind": "text", "text": text}]}}
+    return {
+        "message": {"kind": "message", "messageId": "m-1", "role": "user", "parts": [{"kind": "text", "text": text}]}
+    }
 
 
 async def test_each_version_answers_in_its_own_json(serve: Serve) -> None:
@@ -110,7 +113,11 @@ async def test_the_content_type_is_checked_before_the_body(serve: Serve, content
 async def test_an_oversize_body_is_refused(serve: Serve) -> None:
     async with serve(max_message_bytes=1000) as client:
         status, headers, answer = await client.request("POST", "/", b"[" * 1001, JSON)
-        assert (status, headers["connection"], json.loads(answer)["error"]["data"]) == (413, "close", {"reason": "oversize"})
+        assert (status, headers["connection"], json.loads(answer)["error"]["data"]) == (
+            413,
+            "close",
+            {"reason": "oversize"},
+        )
         declared = {**JSON, "content-length": "99999999999999999999"}
         assert (await client.request("POST", "/", b"{}", declared))[0] == 413
 
@@ -174,11 +181,12 @@ async def test_a_client_that_disconnects_ends_its_waiting_and_not_the_task(serve
         async with anyio.create_task_group() as tasks:
 
             async def send() -> None:
-                async with client.stream("SendStreamingMessage", hello(), **V1) as reply:
-                    async for _, event in reply.events():
-                        found.append(event["result"])
-                        await begun.wait()
-                        return
+                async with (
+                    client.stream("SendStreamingMessage", hello(), **V1) as reply,
+                    aclosing(reply.events()) as events,
+                ):
+                    found.append((await anext(events))[1]["result"])
+                    await begun.wait()
 
             found: list[dict[str, dict[str, str]]] = []
             tasks.start_soon(send)
@@ -224,6 +232,6 @@ async def test_one_caller_may_have_so_many_requests_in_flight(serve: Serve) -> N
         async with client.stream("GetTask", {"id": "no"}, **V1) as reply:
             assert (reply.status, reply.headers["retry-after"]) == (429, "1")
             assert "OVERLOADED" in json.dumps((await reply.json())["error"])
-        other = type(client)(client._app, client=str("127.0.0.2"))
+        other = type(client)(client._app, client="127.0.0.2")
         assert (await other.call("GetTask", {"id": "no"}, **V1))["error"]["code"] == -32001
         going.set()

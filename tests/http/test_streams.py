@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 import pytest
 
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.task_events import TaskEvents
+from support.asgi_client import Reply
 
 from .conftest import Serve, agent_of
 from .test_jsonrpc import V1, hello, hello_03
 
 pytestmark = pytest.mark.anyio
-
-T = TypeVar("T")
 
 
 async def chunks(context: RequestContext, events: TaskEvents) -> None:
@@ -32,7 +30,7 @@ async def test_a_stream_is_sse_that_no_proxy_holds_back(serve: Serve) -> None:
     async with serve(agent_of(chunks)) as client, client.stream("SendStreamingMessage", hello("a b"), **V1) as reply:
         assert reply.headers["content-type"] == "text/event-stream; charset=utf-8"
         assert (reply.headers["cache-control"], reply.headers["x-accel-buffering"]) == ("no-cache, no-transform", "no")
-        events = [(number, [*event["result"]][0]) async for number, event in reply.events()]
+        events = [(number, next(iter(event["result"]))) async for number, event in reply.events()]
     assert [kind for _, kind in events] == ["task", "statusUpdate", "artifactUpdate", "artifactUpdate", "statusUpdate"]
     numbers = [int(number) for number, _ in events if number is not None]
     assert numbers == sorted(set(numbers))
@@ -50,28 +48,23 @@ async def test_last_event_id_resumes_without_loss(serve: Serve, store: str, tmp_
         await events.complete()
 
     settings = {} if store == "memory" else {"store": f"sqlite:{tmp_path / 'tasks.db'}"}
-    async with serve(agent_of(pause), **settings) as client:
-        whole: list[tuple[str | None, dict[str, Any]]] = []
+    async with serve(agent_of(pause), http_keep_alive=0.05, **settings) as client:
         async with client.stream("SendStreamingMessage", hello(), **V1) as reply:
-            async for number, event in reply.events():
-                whole.append((number, event["result"]))
-                if len(whole) == 5:
-                    break
+            whole = await first(5, reply)
         task_id = whole[0][1]["task"]["id"]
         for number, _ in whole[1:]:
             async with client.stream("SubscribeToTask", {"id": task_id}, last_event_id=number, **V1) as reply:
                 following = [each for each in whole[1:] if int(each[0]) > int(number)]
-                resumed = [(number, event["result"]) async for number, event in first(len(following), reply.events())]
-                assert resumed == following
+                assert await first(len(following), reply) == following
         async with client.stream("SubscribeToTask", {"id": task_id}, last_event_id=whole[-1][0], **V1) as reply:
             going.set()
-            assert [[*event["result"]][0] async for _, event in reply.events()] == ["statusUpdate"]
+            assert [next(iter(event["result"])) async for _, event in reply.events()] == ["statusUpdate"]
 
 
-async def first(count: int, events: AsyncGenerator[T]) -> AsyncGenerator[T]:
-    async with aclosing(events):
-        for _ in range(count):
-            yield await anext(events)
+async def first(count: int, reply: Reply) -> list[Any]:
+    """So many events of a stream that goes on."""
+    async with aclosing(reply.events()) as events:
+        return [(number, event["result"]) for number, event in [await anext(events) for _ in range(count)]]
 
 
 async def test_what_has_ended_is_resumed_where_the_store_keeps_its_log(serve: Serve, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from support.programs import SOURCES
+
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("client", "daemon", "errors", "framing")
 FACE = ROOT / "src" / "discreet"
@@ -28,6 +30,16 @@ def sources() -> dict[str, Path]:
         for path in modules_below(ROOT / folder):
             found[f"discreet/{path.relative_to(ROOT).as_posix()}"] = path
     return found
+
+
+def page_files() -> dict[str, Path]:
+    """What the page of a recording is made of, by its place as in `sources`."""
+    view = FACE / "recording" / "view"
+    return {
+        f"discreet/{path.relative_to(FACE).as_posix()}": path
+        for path in view.iterdir()
+        if path.suffix in (".css", ".html", ".js")
+    }
 
 
 def modules_below(folder: Path) -> Iterator[Path]:
@@ -62,7 +74,8 @@ def test_the_wheel_holds_every_module_of_the_tree_and_nothing_else(wheel: Path) 
     with zipfile.ZipFile(wheel) as archive:
         held = {name for name in archive.namelist() if ".dist-info/" not in name}
         contents = {name: archive.read(name) for name in held}
-    expected = sources()
+    expected = sources() | page_files()
+    assert len(page_files()) == 5
     assert held == {*expected, "discreet/py.typed"}
     assert {name for name, path in expected.items() if contents[name] != path.read_bytes()} == set()
 
@@ -132,3 +145,33 @@ def imports_of(node: ast.AST) -> list[str]:
             return [module]
         case _:
             return []
+
+
+EVERY_MODULE = """
+import importlib, pkgutil, sys, discreet
+for module in pkgutil.walk_packages(discreet.__path__, "discreet."):
+    if not module.name.endswith(("__main__", "_windows")):
+        importlib.import_module(module.name)
+print(len(sys.modules))
+"""
+
+
+def test_every_module_is_imported_without_a_warning(tmp_path: Path) -> None:
+    assert int(run(["-W", "error", "-c", EVERY_MODULE], cwd=tmp_path, path=SOURCES)) > len(sources())
+
+
+ARCHIVE = """
+import sys
+sys.path.insert(0, {sources!r})
+with open("started", "a") as file:
+    print("once", file=file)
+from discreet.__main__ import main
+sys.exit(main())
+"""
+
+
+def test_a_zipapp_starts_itself_as_the_server(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "app.pyz", "w") as archive:
+        archive.writestr("__main__.py", ARCHIVE.format(sources=str(SOURCES)))
+    assert "version" in run(["app.pyz", "call", "version"], cwd=tmp_path)
+    assert (tmp_path / "started").read_text(encoding="utf-8").count("once") == 2

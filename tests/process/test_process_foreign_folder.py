@@ -39,6 +39,7 @@ UNSAFE = {
     "framing": '"newline"',
     "parent-pid": "1",
     "reload": "true",
+    "debug": "true",
     "backend": '"trio"',
     "log-file": '"stolen.log"',
 }
@@ -64,6 +65,7 @@ VERBS: Mapping[str, int] = {
     f"generate typescript --server '{SERVE}'": 0,
     "generate python --app shop:shop": 2,
     "doctor": 0,
+    "attach 1": 2,
     "doctor shop:shop": 1,
     "demo": 0,
     f"record -o ../session.jsonl -- {SERVE}": 0,

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic_ns
 from typing import Any
 
 import pytest
@@ -175,13 +176,19 @@ def test_a_manager_that_does_not_listen_is_one_line_in_the_log(spawn: Spawn) -> 
     assert child.stderr().count("event=manager.unreachable error=ENOENT") == 1
 
 
-def test_a_reload_is_ready_anew_and_no_import_sees_the_manager(spawn: Spawn, manager: Manager, tmp_path: Path) -> None:
+def test_the_manager_hears_that_a_reload_begins_and_that_it_is_over_and_no_import_sees_the_manager(
+    spawn: Spawn, manager: Manager, tmp_path: Path
+) -> None:
     seen = '\nwith open("seen", "a") as file:\n    file.write("S" if "NOTIFY_SOCKET" in os.environ else "-")\n'
     (tmp_path / "app.py").write_text(APP + seen)
     child = spawn("serve", "./app.py:app", "--reload", env={"NOTIFY_SOCKET": manager.address})
     assert manager.next() == "READY=1\nSTATUS=serving"
     assert child.call(1, "version")["id"] == 1
+    before = monotonic_ns()
     (tmp_path / "app.py").write_text(APP + seen + "# changed\n")
+    reloading, since, status = manager.next().splitlines()
+    assert (reloading, status) == ("RELOADING=1", "STATUS=reloading")
+    assert before // 1000 <= int(since.removeprefix("MONOTONIC_USEC=")) <= monotonic_ns() // 1000
     assert manager.next() == "READY=1\nSTATUS=serving"
     child.signal(signal.SIGUSR1)  # a new program takes it too
     assert child.call(2, "app/inherited")["result"] == []

@@ -27,6 +27,7 @@ from discreet.recording.format import (
     StderrEntry,
     create_file,
     create_new_file,
+    read_entries,
     read_recording,
 )
 
@@ -144,6 +145,15 @@ def test_a_bad_line_is_reported_with_its_number(second: bytes, tmp_path: Path) -
     path.write_bytes(b'{"type":"start","ms":0,"version":1,"framing":"newline","command":[]}\n' + second + b"\n")
     with pytest.raises(RecordingError, match=r"a\.jsonl:2: "):
         read_recording(path)
+
+
+def test_entries_are_read_one_by_one_up_to_the_fault(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jsonl", START, *ENTRIES[:2])
+    path.write_bytes(path.read_bytes() + b"odd\n")
+    entries = read_entries(path)
+    assert [next(entries), next(entries), next(entries)] == [START, *ENTRIES[:2]]
+    with pytest.raises(RecordingError, match=r"a\.jsonl:4: "):
+        next(entries)
 
 
 def test_unknown_members_are_ignored(tmp_path: Path) -> None:

@@ -125,13 +125,13 @@ def tampered(draw: st.DrawFn) -> bytes:
                 target = entries[at]
                 for step in way:
                     target = target[step]
-                target[last] = draw(VALUES)
+                target[last] = copy.deepcopy(draw(VALUES))  # else what is sampled would change with it
             case "repeat":
                 entries.insert(draw(st.integers(0, len(entries))), copy.deepcopy(entries[at]))
             case "move":
                 entries.insert(draw(st.integers(0, len(entries) - 1)), entries.pop(at))
             case "scrubbed":
-                entries[at]["scrubbed"] = draw(SCRUBBED)
+                entries[at]["scrubbed"] = copy.deepcopy(draw(SCRUBBED))
             case _ if len(entries) > 1:
                 entries.pop(at)
     data = bytearray(b"".join(json.dumps(each).encode() + b"\n" for each in entries))

@@ -108,9 +108,7 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
         return False
     if address.ipv4_mapped is not None or address in special.nat64:
         return True
-    if address not in special.unicast or not address.is_global:
-        return False
-    return address.sixtofour is None or is_public(address.sixtofour)
+    return address in special.unicast and address.is_global
 
 
 def _parse_host(text: str) -> str | IPv4Address | IPv6Address | None:
@@ -179,6 +177,7 @@ def _special_networks() -> _SpecialNetworks:
                     "192.88.99.0/24",  # 6to4 relays, deprecated by RFC 7526
                     "168.63.129.16/32",  # a public address, but inside Azure the platform's own service
                     "2001::/23",  # protocol assignments, Teredo among them
+                    "2002::/16",  # 6to4, deprecated by RFC 7526 (global in older Pythons)
                     "3fff::/20",  # documentation, RFC 9637 (unknown to older Pythons)
                 ),
             )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from uuid import uuid4
 
 from ....lazy import anyio
-from ...operations.context import ClientRefused, shown_progress
+from ...operations.context import ClientRefused, is_answered, shown_progress
 from .capabilities import has_capability
 from .generated.base import Diagnostic, Range
 from .generated.diagnostics import PublishDiagnosticsParams
@@ -184,7 +184,7 @@ class Editor:
                     yield progress
                 finally:
                     with anyio.CancelScope(shield=True):
-                        if token == own or not self._ctx.cancelled:  # else the answer has ended it
+                        if token == own or not is_answered(self._ctx):  # else the answer has ended it
                             await progress._send(WorkDoneProgressEnd())
 
     async def _create(self, token: str) -> bool:

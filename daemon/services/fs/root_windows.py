@@ -41,7 +41,7 @@ _NO_FOLLOW = 0x0200_0000 | 0x0020_0000  # FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG
 _FOLLOW = 0x0200_0000
 _FULL_DIRECTORY_INFO = 14
 _FULL_DIRECTORY_RESTART_INFO = 15
-_NO_MORE_FILES = 18
+_NO_MORE_FILES = (18, 2)  # the second one in the root of an empty volume, which has not even `.` and `..`
 _LONGEST_PATH = 32_768  # characters, with the prefix \\?\
 _LISTING_BYTES = 65_536
 # FILE_FULL_DIR_INFO: the next entry's distance at 0, the name's length in bytes at 60, the name itself at 68.
@@ -64,6 +64,7 @@ _kernel32.GetFinalPathNameByHandleW.argtypes = (wintypes.HANDLE, wintypes.LPWSTR
 _kernel32.GetFinalPathNameByHandleW.restype = wintypes.DWORD
 _kernel32.GetFileInformationByHandleEx.argtypes = (wintypes.HANDLE, ctypes.c_int, wintypes.LPVOID, wintypes.DWORD)
 _kernel32.GetFileInformationByHandleEx.restype = wintypes.BOOL
+_kernel32.CloseHandle.argtypes = (wintypes.HANDLE,)
 _INVALID_HANDLE = wintypes.HANDLE(-1).value
 
 
@@ -104,7 +105,7 @@ class WindowsDirectory:
         while _kernel32.GetFileInformationByHandleEx(handle, what, buffer, _LISTING_BYTES):
             yield from _names_in(buffer.raw)
             what = _FULL_DIRECTORY_INFO
-        if ctypes.get_last_error() != _NO_MORE_FILES:
+        if ctypes.get_last_error() not in _NO_MORE_FILES:
             raise ctypes.WinError(ctypes.get_last_error())
 
     def write_file(self, name: str, data: bytes, *, create: bool) -> tuple[FileInfo, bool]:
@@ -185,7 +186,11 @@ def _open(path: str, access: int, share: int, *, disposition: int = _OPEN_EXISTI
     if handle == _INVALID_HANDLE:
         raise ctypes.WinError(ctypes.get_last_error())
     mode = os.O_RDWR if access & _GENERIC_WRITE else os.O_RDONLY
-    return msvcrt.open_osfhandle(handle, mode | os.O_BINARY | os.O_NOINHERIT)
+    try:
+        return msvcrt.open_osfhandle(handle, mode | os.O_BINARY | os.O_NOINHERIT)
+    except OSError:  # no descriptor is left
+        _kernel32.CloseHandle(handle)
+        raise
 
 
 def _final_path(fd: int) -> str:

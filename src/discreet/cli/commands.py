@@ -78,6 +78,12 @@ VERBS: Final[dict[str, Verb]] = {
             "discreet doctor --json",
         ),
     ),
+    "attach": Verb(
+        "attach",
+        "[PID]",
+        "Debug a daemon at breakpoint(), if it was started with --debug.",
+        ("discreet attach", "discreet attach 4711"),
+    ),
     "schema": Verb(
         "schema",
         "[APP ...] [--check FILE] [-o FILE] [FLAG ...]",
@@ -115,6 +121,7 @@ VERBS: Final[dict[str, Verb]] = {
         (
             "discreet record -- discreet serve ./app.py:files",
             "discreet record -o session.jsonl --framing newline -- my-server",
+            "discreet record --tail -o session.jsonl -- my-server",
         ),
     ),
     "replay": Verb(
@@ -128,9 +135,9 @@ VERBS: Final[dict[str, Verb]] = {
     ),
     "show": Verb(
         "show",
-        "FILE [--full]",
-        "Print a recorded session for people, a line per message.",
-        ("discreet show session.jsonl",),
+        "FILE [--full | --html]",
+        "Print a recorded session for people, as lines or as a page.",
+        ("discreet show session.jsonl", "discreet show session.jsonl --html > session.html"),
     ),
     "completion": Verb(
         "completion",
@@ -194,5 +201,4 @@ serves; without an app it serves the files of the working directory, read only.
 
 An app is a name in a module (shop:service) or in a file (./shop.py:service).
 Try `discreet demo`, or `discreet call fs/read path=README.md`.
-`discreet COMMAND --help` tells of its flags, examples, settings and statuses.
-Exit status: 0 success, 1 failure, 2 wrong usage."""
+`discreet COMMAND --help` tells of its flags, examples, settings and statuses."""

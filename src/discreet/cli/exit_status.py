@@ -83,6 +83,12 @@ VERB_STATUSES: Final[Mapping[str, Mapping[int, str]]] = {
     "demo": {EXIT_OK: "every step went as it should", EXIT_FAILED: "a step failed", **SIGNAL_STATUSES},
     "new": {EXIT_OK: "the folder was made", EXIT_USAGE: "the name can't be used, or the folder can't be made"},
     "doctor": {EXIT_OK: "nothing failed; there may be warnings", EXIT_FAILED: "a check failed", EXIT_USAGE: _USAGE},
+    "attach": {
+        EXIT_OK: "the daemon has ended, or was left to go on",
+        EXIT_FAILED: "the reader of stdout is gone",
+        EXIT_USAGE: "there is no such daemon, or there are several",
+        EXIT_INTERRUPTED: "interrupted (SIGINT); the daemon goes on",
+    },
     "schema": {
         EXIT_OK: "printed; with --check: no caller breaks",
         EXIT_FAILED: "callers may break, or the output can't be written",

@@ -28,6 +28,7 @@ ENVIRONMENT: Final[Mapping[str, Mapping[str, str]]] = {
     "doctor": _SETTINGS,
     "schema": _SETTINGS,
     "card": _SETTINGS,
+    "record": {"NO_COLOR": "no colours with --tail, if it is not empty"},
     "show": _COLOUR,
     "generate": {"DISCREET_*": "settings of discreet serve, which count without --server"},
 }

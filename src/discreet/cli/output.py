@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import Final
+from typing import Final, Literal
 
 from ..daemon.settings import Resolved, UsageError
 from ..errors.printable import cut, printable
@@ -32,10 +32,14 @@ def write_stdout(text: str) -> None:
 
 
 def styled(code: str, text: str) -> str:
-    """The text for stdout in a colour of a terminal, as it is elsewhere and if NO_COLOR is set (no-color.org)."""
-    if not text or os.environ.get("NO_COLOR") or sys.stdout is None or not sys.stdout.isatty():
-        return text
-    return f"\x1b[{code}m{text}\x1b[0m"
+    """The text for stdout in a colour of a terminal, as it is elsewhere."""
+    return f"\x1b[{code}m{text}\x1b[0m" if text and has_colour("stdout") else text
+
+
+def has_colour(name: Literal["stdout", "stderr"]) -> bool:
+    """Whether the stream is a terminal that may have colours: NO_COLOR is not set (no-color.org)."""
+    stream = sys.stdout if name == "stdout" else sys.stderr
+    return not os.environ.get("NO_COLOR") and stream is not None and stream.isatty()
 
 
 def write_stderr(message: str) -> None:

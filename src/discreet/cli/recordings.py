@@ -1,12 +1,14 @@
 """Loads a recording, for `discreet replay` and `discreet show`. Plays nothing."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import msgspec
 
 from ..daemon.settings import UsageError
 from ..framing.events import Framing
-from ..recording.format import Recording, RecordingError, read_recording
+from ..recording.format import Entry, Recording, RecordingError, read_entries, read_recording
 from ..recording.script import Script, build_script
 
 
@@ -20,18 +22,27 @@ class LoadedRecording(msgspec.Struct, frozen=True):
 
 def load_recording(path: str, framing: Framing | None) -> LoadedRecording:
     """Read the file. `framing` None is the recorded one. Raises `UsageError` for a file that is no recording."""
-    recording = open_recording(path)
-    try:
+    with _usage_errors(path):
+        recording = read_recording(path)
         script = build_script(recording)
-    except RecordingError as exc:
-        raise UsageError(str(exc)) from exc
     return LoadedRecording(script, framing or _framing(recording), _exit_status(recording))
 
 
-def open_recording(path: str) -> Recording:
-    """Read the file. Raises `UsageError` for a file that is no recording."""
+def open_entries(path: str) -> Iterator[Entry]:
+    """Read the file entry by entry. Raises `UsageError` where it is no recording."""
+    entries = read_entries(path)
+    while True:
+        with _usage_errors(path):
+            entry = next(entries, None)
+        if entry is None:
+            return
+        yield entry
+
+
+@contextmanager
+def _usage_errors(path: str) -> Iterator[None]:
     try:
-        return read_recording(path)
+        yield
     except OSError as exc:
         raise UsageError(f"{path}: {os.strerror(exc.errno or 0)}") from exc
     except RecordingError as exc:

@@ -1,6 +1,7 @@
 """The command lines of servers that verbs start. Starts nothing."""
 
 import argparse
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -9,7 +10,14 @@ from typing import Final
 from ..daemon.settings import UsageError
 from ..daemon.settings.flags import add_file_flags, file_from_flags
 
-SERVE: Final = (sys.executable, "-P", "-m", "discreet", "serve")
+
+def _program() -> tuple[str, ...]:
+    """This program: the package, or the archive (a zipapp) that was started and alone knows where the package is."""
+    archive = getattr(getattr(sys.modules["__main__"], "__loader__", None), "archive", None)
+    return (os.path.abspath(archive),) if isinstance(archive, str) else ("-m", "discreet")
+
+
+SERVE: Final = (sys.executable, "-P", *_program(), "serve")
 """This program's own daemon. `-P` keeps the working directory off its import path."""
 
 

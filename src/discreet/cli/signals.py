@@ -12,7 +12,7 @@ from .exit_status import SIGNAL_BASE
 T = TypeVar("T")
 ArgsT = TypeVarTuple("ArgsT")
 
-_CANCELLING: Final = ("SIGTERM", "SIGHUP", "SIGQUIT")
+_CANCELLING: Final = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")
 """In addition to SIGINT, which event loops handle. A signal that was ignored when this program started stays ignored."""
 
 

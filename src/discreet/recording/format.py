@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Final, Literal, TypeAlias, final
+from typing import Annotated, Final, Literal, TypeAlias, cast, final
 
 import msgspec
 from msgspec import Meta, Raw
@@ -160,23 +160,39 @@ class RecordingWriter:
 
 
 def read_recording(path: StrPath) -> Recording:
-    """Read a file. An incomplete last line is left out. Raises `OSError` and `RecordingError`."""
+    """Read a file into memory. An incomplete last line is left out. Raises `OSError` and `RecordingError`."""
     name = str(os.fspath(path))
+    entries = read_entries(path, whole=True)
+    start = next(entries)
+    assert isinstance(start, StartEntry)  # see read_entries
+    return Recording(start, tuple(entries), name)
+
+
+def read_entries(path: StrPath, *, whole: bool = False) -> Iterator[Entry]:
+    """Read a file line by line: first its `StartEntry`. An incomplete last line is left out.
+
+    Raises `OSError` and `RecordingError` where the fault is, so that what is before it has been read. With `whole`,
+    `MAX_RECORDING_BYTES` bounds the file; without it, each line.
+    """
+    name = str(os.fspath(path))
+    no_start = f"{name}: not a recording: the first line is no start entry"
+    size, number, ended = 0, 0, False
     with open(path, "rb") as file:
-        data = file.read(MAX_RECORDING_BYTES + 1)
-    if len(data) > MAX_RECORDING_BYTES:
-        raise RecordingError(f"{name}: larger than {MAX_RECORDING_BYTES} bytes, the largest recording that is read")
-    entries = _read_entries(data, name)
-    start = next(entries, None)
-    if not isinstance(start, StartEntry):
-        raise RecordingError(f"{name}: not a recording: the first line is no start entry")
-    rest = tuple(entries)
-    for number, entry in enumerate(rest, 2):
-        if isinstance(entry, StartEntry):
-            raise RecordingError(f"{name}:{number}: a second start entry: a file holds one recording")
-        if isinstance(entry, EndEntry) and entry is not rest[-1]:
-            raise RecordingError(f"{name}:{number + 1}: an entry after the end entry")
-    return Recording(start, rest, name)
+        while (line := file.readline(MAX_RECORDING_BYTES + 1)).endswith(b"\n") or len(line) > MAX_RECORDING_BYTES:
+            size += len(line)
+            if max(len(line), size if whole else 0) > MAX_RECORDING_BYTES:
+                raise RecordingError(f"{name}: larger than {MAX_RECORDING_BYTES} bytes, the largest that is read")
+            number += 1
+            entry = _read_entry(line, name, number)
+            if isinstance(entry, StartEntry) != (number == 1):
+                second = f"{name}:{number}: a second start entry: a file holds one recording"
+                raise RecordingError(no_start if number == 1 else second)
+            if ended:
+                raise RecordingError(f"{name}:{number}: an entry after the end entry")
+            ended = isinstance(entry, EndEntry)
+            yield entry
+    if number == 0:
+        raise RecordingError(no_start)
 
 
 _encode = msgspec.json.Encoder().encode
@@ -187,14 +203,11 @@ class _Version(msgspec.Struct):
     version: int = VERSION
 
 
-def _read_entries(data: bytes, name: str) -> Iterator[Entry]:
-    complete, _, _ = data.rpartition(b"\n")
-    for number, text in enumerate(complete.split(b"\n") if complete else (), 1):
-        try:
-            if number == 1 and (version := decoder_for(_Version)(text).version) != VERSION:
-                raise RecordingError(f"{name}: the format's version is {version}, but only {VERSION} is supported")
-            text.decode()  # msgspec does not check the encoding within `Raw`
-            entry = _decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-            raise RecordingError(f"{name}:{number}: not a line of a recording: {exc}") from exc
-        yield entry
+def _read_entry(line: bytes, name: str, number: int) -> Entry:
+    try:
+        if number == 1 and (version := decoder_for(_Version)(line).version) != VERSION:
+            raise RecordingError(f"{name}: the format's version is {version}, but only {VERSION} is supported")
+        line.decode()  # msgspec does not check the encoding within `Raw`
+        return cast(Entry, _decode(line))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise RecordingError(f"{name}:{number}: not a line of a recording: {exc}") from exc

@@ -168,5 +168,5 @@ def reader_is_gone(fd: int) -> bool:
     if sys.platform == "win32":
         return False
     poll = select.poll()
-    poll.register(fd, 0)
+    poll.register(fd, select.POLLOUT)  # macOS watches nothing where nothing is asked for
     return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))

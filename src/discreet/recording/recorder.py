@@ -20,7 +20,7 @@ import msgspec
 from ..framing.parser import FramingChoice
 from ..module_path import for_children
 from .format import StreamName
-from .recorder_process import UNWRITABLE, PacketKind, RecordingOptions, encode_packet
+from .recorder_process import UNWRITABLE, PacketKind, RecordingOptions, TailStyle, encode_packet
 
 QUEUE_BYTES: Final = 256 * 1024 * 1024
 """How much may be queued: as much as one message of a server may hold."""
@@ -53,9 +53,10 @@ class Recorder:
         command: Sequence[str],
         framing: FramingChoice,
         hide_paths: bool = False,
+        tail: TailStyle | None = None,
         max_queue: int = QUEUE_BYTES,
     ) -> None:
-        """Start recording to the descriptor `fd`, which is closed here. Raises `OSError`."""
+        """Start recording to the descriptor `fd`, which is closed here, and with `tail` print to stderr. Raises `OSError`."""
         self.problem: str | None = None
         self._began = monotonic()
         self._max_queue = max_queue
@@ -69,7 +70,7 @@ class Recorder:
                 [sys.executable, "-P", "-m", "discreet.recording.recorder_process"],
                 stdin=subprocess.PIPE,
                 stdout=fd,
-                stderr=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL if tail is None else None,
                 bufsize=0,
                 env={**os.environ, "PYTHONPATH": for_children()},
                 start_new_session=True,  # a Ctrl-C is for the session; the recording must outlast it
@@ -77,7 +78,7 @@ class Recorder:
         finally:
             os.close(fd)
         words = tuple(word.encode(errors="backslashreplace").decode() for word in command)
-        options = RecordingOptions(words, framing, hide_paths)
+        options = RecordingOptions(words, framing, hide_paths, tail)
         self._queue.put(encode_packet(PacketKind.BEGIN, 0.0, msgspec.msgpack.encode(options)))
         self._thread = threading.Thread(target=self._write_queue, name="discreet-recorder", daemon=True)
         self._thread.start()

@@ -1,7 +1,8 @@
 """The process that records: reads packets from stdin and writes the recording to stdout.
 
 It is a separate process because the search for secrets in a large text keeps an interpreter busy, which must not delay the
-session. It reports nothing but its exit status, because an error text might hold a secret.
+session. It reports nothing but its exit status, because an error text might hold a secret. Where the session is
+to be watched, `view.tail` prints the scrubbed entries to stderr, and nothing else does.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import IO, Final
 
@@ -18,9 +19,18 @@ import msgspec
 from ..errors.redaction import load_environment
 from ..framing.parser import FramingChoice
 from .builder import RecordingBuilder
-from .format import RecordingWriter, Sender
+from .format import Entry, RecordingWriter, Sender
 
 STDOUT: Final = 1
+STDERR: Final = 2
+
+
+class TailStyle(msgspec.Struct, frozen=True):
+    """How the session is printed while it goes on. Characters that the encoding lacks are escaped."""
+
+    colour: bool
+    encoding: str
+
 
 UNWRITABLE: Final = 100
 """The exit status for a recording that can't be written is this plus the system's error number."""
@@ -47,6 +57,7 @@ class RecordingOptions(msgspec.Struct, frozen=True):
     command: tuple[str, ...]
     framing: FramingChoice
     hide_paths: bool
+    tail: TailStyle | None = None
 
 
 class Packet(msgspec.Struct, frozen=True):
@@ -87,15 +98,34 @@ def read_packet(stream: IO[bytes]) -> Packet | None:
     return Packet(kind, ms, size, rested, data) if kind in _SKIPPED or len(data) == size else None
 
 
-def record(stream: IO[bytes], writer: RecordingWriter) -> None:
-    """Write a recording of all packets. Without an `END` packet the recording has no end entry. Raises `OSError`."""
+def record(stream: IO[bytes], writer: RecordingWriter, tail_fd: int = STDERR) -> None:
+    """Write a recording of all packets. Without an `END` packet the recording has no end entry. Raises `OSError`.
+
+    If the first packet asks for it, each entry is printed to `tail_fd` as well, once it is written.
+    """
     begin = read_packet(stream)
     if begin is None:
         return
     options = msgspec.msgpack.decode(begin.data, type=RecordingOptions)
-    builder = RecordingBuilder(
-        writer.write, command=options.command, framing=options.framing, hide_paths=options.hide_paths
-    )
+    if options.tail is None:
+        _record(stream, options, writer.write)
+        return
+    from .view.tail import Tail  # late: few recordings are watched
+
+    tail = Tail(tail_fd, colour=options.tail.colour, encoding=options.tail.encoding)
+
+    def write(entry: Entry) -> None:
+        writer.write(entry)
+        tail.show(entry)
+
+    try:
+        _record(stream, options, write)
+    finally:
+        tail.close()
+
+
+def _record(stream: IO[bytes], options: RecordingOptions, write: Callable[[Entry], None]) -> None:
+    builder = RecordingBuilder(write, command=options.command, framing=options.framing, hide_paths=options.hide_paths)
     while (packet := read_packet(stream)) is not None:
         match packet.kind:
             case PacketKind.CLIENT | PacketKind.SERVER:
@@ -116,10 +146,19 @@ def main() -> int:
         os.nice(NICENESS)
     load_environment(os.environ)
     try:
-        record(sys.stdin.buffer, RecordingWriter(STDOUT))
+        record(sys.stdin.buffer, RecordingWriter(STDOUT), _private_stderr())
     except OSError as exc:
         return UNWRITABLE + (exc.errno or 0)
     return 0
+
+
+def _private_stderr() -> int:
+    """Move stderr to another descriptor, where no traceback and no warning goes."""
+    fd = os.dup(STDERR)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, STDERR)
+    os.close(null)
+    return fd
 
 
 if __name__ == "__main__":

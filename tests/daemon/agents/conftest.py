@@ -69,7 +69,7 @@ class Killable:
         """Close, and restore the daemon's row and its lock file, which nobody locks any more."""
         owner_id = self.store.owner_id
         await self.store.delete_push_target("", "")  # after it nothing waits to be written
-        with closing(sqlite3.connect(self._path, DEADLINE_SECONDS)) as file:
+        with closing(sqlite3.connect(self._path, timeout=DEADLINE_SECONDS)) as file:
             (row,) = file.execute("SELECT writes, last_sequence FROM daemons WHERE owner_id = ?", (owner_id,))
             await self.store.close()
             with file:

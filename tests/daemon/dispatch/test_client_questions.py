@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from discreet import ClientRefused, Context, OperationError, Service
+from support.inputs import TOO_DEEP
 from support.shop import Item
 from support.waits import DEADLINE_SECONDS, until
 
@@ -97,7 +98,7 @@ async def test_the_clients_error_arrives_as_client_refused(
         assert (await wire.receive())["error"]["data"]["details"] == details
 
 
-@pytest.mark.parametrize("broken", [b'"result":1,"error":{}', b'"result":' + b"[" * 9000 + b"]" * 9000])
+@pytest.mark.parametrize("broken", [b'"result":1,"error":{}', b'"result":' + b"[" * TOO_DEEP + b"]" * TOO_DEEP])
 async def test_an_answer_that_can_not_be_read_ends_the_question(serving: Serving, broken: bytes) -> None:
     async with serving(asking()) as wire:
         await wire.send(wire.request("ask/coroutine"))

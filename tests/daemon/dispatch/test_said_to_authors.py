@@ -14,7 +14,7 @@ import pytest
 from msgspec import Raw, Struct
 
 from discreet import OperationError, Service
-from support.logged_events import LoggedEvents
+from support.logged_events import LoggedEvents, logged_events
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
@@ -110,6 +110,14 @@ async def test_an_undeclared_error_says_how_to_declare_it(serving: Serving, logg
         await wire.call("faulty/undeclared")
     hints = [fields["hint"] for name, fields in logged() if name == "handler.failed"]
     assert hints == ["declare it: errors=[Surprise]"]
+
+
+@pytest.mark.parametrize("method", ["undeclared", "text", "unencodable", "events"])
+async def test_a_handler_that_fails_is_told_once(serving: Serving, method: str) -> None:
+    with logged_events("info") as logged:
+        async with serving(faulty()) as wire:
+            await wire.call(f"faulty/{method}")
+        assert [name for name in logged.names() if name.endswith(".failed")] == ["handler.failed"]
 
 
 @pytest.mark.parametrize(("method", "names"), [("$/unknown", []), ("unknown", ["request.failed"])])

@@ -21,8 +21,9 @@ from discreet.daemon.rpc.envelope import (
     encode_result,
 )
 from discreet.errors import InvalidRequest, ParseFailure
+from support.inputs import TOO_DEEP
 
-DEEP = b"[" * 100_000 + b"]" * 100_000
+DEEP = b"[" * TOO_DEEP + b"]" * TOO_DEEP
 
 
 def call(**members: object) -> bytes:

@@ -43,6 +43,8 @@ def _format(name: str, pattern: str) -> None:
             if "-" in part:
                 datetime.date.fromisoformat(part)
             elif ":" in part:
+                if part.startswith("24"):  # which Python 3.14 reads as the next day's midnight
+                    return False
                 datetime.time.fromisoformat(part)
         hours, minutes = found.groups()[-2:] if "(?:[Zz]" in pattern else ("0", "0")
         return int(hours or 0) < 24 and int(minutes or 0) < 60

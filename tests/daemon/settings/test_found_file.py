@@ -39,6 +39,7 @@ NO = {
     "http_key": '"/etc/passwd"',
     "parent_pid": "1",
     "reload": "true",
+    "debug": "true",
     "backend": '"trio"',
     "log_file": '"x.log"',
 }

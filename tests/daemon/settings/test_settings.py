@@ -49,6 +49,7 @@ SAMPLES = {
     "push_private": Sample(["--push-private"], "1", "true", True),
     "credentials": Sample(["--credential", "a=/f"], "a=/f", '["a=/f"]', ("a=/f",)),
     "reload": Sample(["--reload"], "on", "true", True),
+    "debug": Sample(["--debug"], "1", "true", True),
     "dialect": Sample(["--dialect", "mcp"], "mcp", '"mcp"', "mcp"),
     "framing": Sample(["--framing", "newline"], "newline", '"newline"', "newline"),
     "ordered": Sample(["--ordered"], "1", "true", True),

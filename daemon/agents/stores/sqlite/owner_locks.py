@@ -64,7 +64,14 @@ if sys.platform == "win32":
         msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
 
     def _remove(path: str, fd: int) -> None:
-        """Windows removes no open file: if another process has opened it meanwhile, it stays."""
+        """Windows removes no open file: if another process has opened it meanwhile, it stays.
+
+        Unlocked first: of a file that is closed with a lock, the system says only that it is unlocked some time later.
+        """
+        try:
+            msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
+        except OSError:  # another process holds the lock
+            pass
         os.close(fd)
         try:
             os.unlink(path)

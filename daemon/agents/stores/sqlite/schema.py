@@ -165,8 +165,12 @@ def _prepare(connection: sqlite3.Connection, path: str, migrations: tuple[str, .
 def connect(path: str, *, busy_seconds: float = STATEMENT_SECONDS) -> sqlite3.Connection:
     """A connection without implicit transactions. One thread at a time may use it."""
     connection = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.create_function("row_checksum", -1, row_checksum, deterministic=True)
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.create_function("row_checksum", -1, row_checksum, deterministic=True)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

@@ -15,9 +15,9 @@ def put_push_target(connection: sqlite3.Connection, task_id: str, target: PushTa
     return _changes_rows(
         connection,
         "INSERT INTO push_targets (task_key, id, body, checksum)"
-        " SELECT key, ?1, ?2, row_checksum(?2, key, ?1) FROM tasks WHERE id = ?3"
+        " SELECT key, :id, :body, row_checksum(:body, key, :id) FROM tasks WHERE id = :task"
         " ON CONFLICT (task_key, id) DO UPDATE SET body = excluded.body, checksum = excluded.checksum",
-        (target.config.id or "", body, task_id),
+        {"id": target.config.id or "", "body": body, "task": task_id},
     )
 
 
@@ -74,5 +74,7 @@ def delete_daemons(connection: sqlite3.Connection, owner_ids: Iterable[str]) -> 
             connection.execute("DELETE FROM daemons WHERE owner_id = ?", (owner_id,))
 
 
-def _changes_rows(connection: sqlite3.Connection, statement: str, values: tuple[str | bytes, ...]) -> bool:
+def _changes_rows(
+    connection: sqlite3.Connection, statement: str, values: tuple[str, ...] | dict[str, str | bytes]
+) -> bool:
     return connection.execute(statement, values).rowcount > 0

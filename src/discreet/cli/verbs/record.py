@@ -5,6 +5,7 @@ Owns the command line, the file and the exit status. `recorded_session` runs the
 
 import argparse
 import os
+import sys
 import time
 from contextlib import suppress
 from functools import partial
@@ -19,8 +20,9 @@ from ...framing.stdio_guard import STDOUT
 from ...framing.transports.descriptors import StdoutClosed, require_output
 from ...recording.format import ForeignFile, create_file, create_new_file
 from ...recording.recorder import Recorder
+from ...recording.recorder_process import TailStyle
 from ..exit_status import EXIT_CANNOT_RUN, EXIT_NOT_FOUND, SIGNAL_BASE
-from ..output import write_stderr
+from ..output import has_colour, write_stderr
 from ..recorded_session import open_closed_descriptors, run_session
 
 
@@ -37,6 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how messages are delimited; bytes are passed through in any case (default: content-length)",
     )
     parser.add_argument("--stderr", action="store_true", help="record the server's stderr, too")
+    parser.add_argument(
+        "--tail", action="store_true", help="print the session on stderr as it goes, as discreet show does"
+    )
     parser.add_argument(
         "--hide-paths",
         action="store_true",
@@ -66,7 +71,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--output: {path}: {os.strerror(exc.errno or 0)}") from exc
     if args.output is None:
         write_stderr(f"recording to {path}")
-    start = partial(_start_recording, file, command=command, framing=args.framing, hide_paths=args.hide_paths)
+    tail = TailStyle(has_colour("stderr"), getattr(sys.stderr, "encoding", "utf-8")) if args.tail else None
+    start = partial(
+        _start_recording, file, command=command, framing=args.framing, hide_paths=args.hide_paths, tail=tail
+    )
     try:
         status, recorder = anyio.run(run_session, command, start, bool(args.stderr))
     except ConnectionFailed as exc:
@@ -83,8 +91,10 @@ def run(args: argparse.Namespace) -> int:
     return status if status >= 0 else SIGNAL_BASE - status
 
 
-def _start_recording(file: int, *, command: list[str], framing: FramingChoice, hide_paths: bool) -> Recorder:
+def _start_recording(
+    file: int, *, command: list[str], framing: FramingChoice, hide_paths: bool, tail: TailStyle | None
+) -> Recorder:
     """Empty the file and start the recorder. Called only once the server runs, so that a failed start loses no old recording."""
     with suppress(OSError):  # of a pipe or a device
         os.ftruncate(file, 0)
-    return Recorder(file, command=command, framing=framing, hide_paths=hide_paths)
+    return Recorder(file, command=command, framing=framing, hide_paths=hide_paths, tail=tail)

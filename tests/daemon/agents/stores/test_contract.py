@@ -19,6 +19,7 @@ from discreet.daemon.agents.stores.interface import (
     TaskStore,
     Unserializable,
 )
+from support.inputs import TOO_DEEP
 from support.task_changes import a_task, at, change_to, chunk, commit_all, current, ids, said, to_create
 
 pytestmark = pytest.mark.anyio
@@ -104,7 +105,7 @@ async def test_two_changes_of_one_task_and_a_task_without_its_first_event_are_er
 
 async def test_a_change_that_is_not_json_is_refused_and_the_others_are_made(store: TaskStore) -> None:
     nested: list[Any] = []  # Any: JSON without end
-    for _ in range(100_000):
+    for _ in range(TOO_DEEP):
         nested = [nested]
     bad = [a_task(name) for name in ("set", "deep", "surrogate")]
     parts = [Part(data={1, 2, object()}), Part(data=nested), Part(text="\ud800")]

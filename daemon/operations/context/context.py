@@ -2,147 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, TypeVar, final, overload
 
 import msgspec
 
-from ...errors.failures import Failure
-from ...errors.type_building import decoder_for
+from ....errors.failures import Failure
+from ....errors.type_building import decoder_for
+from .host import NOTHING_SENT, ClientInfo, ContextHost, LogLevel, Sending, Stopped
 
 if TYPE_CHECKING:
-    from ..documents.store import Documents
-    from .access import Identity
-    from .current_request import Caller, CurrentRequest, IncomingCall
+    from ...documents.store import Documents
+    from ..access import Identity
+    from ..current_request import Caller, CurrentRequest, IncomingCall
 
 T = TypeVar("T")
-
-LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-"""The levels of RFC 5424, from least to most severe."""
-
-
-class Stopped(BaseException):
-    """The request was cancelled or timed out: raised in a worker thread by `Context.check_cancelled`.
-
-    Its answer has already been sent. Not an `Exception`, so that a handler's own `except Exception` lets it pass.
-    """
-
-
-class CallFailed(Exception):
-    """A call to another operation failed in a way that the operation does not declare; `failure` says how."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(type(failure).__name__)
-        self.failure = failure
-
-
-class ClientRefused(Exception):
-    """The client answered a request of ours with an error; `code` and `message` are its own."""
-
-    def __init__(self, code: int, message: str, failure: Failure) -> None:
-        super().__init__(code, message)
-        self.code = code
-        self.message = message
-        self.failure = failure
-
-
-class ClientInfo(msgspec.Struct, frozen=True):
-    """What the client said of itself in `initialize`; all of it is empty where it said nothing.
-
-    `protocol_version` is that of its protocol which is spoken. `capabilities` are as they came.
-    """
-
-    name: str = ""
-    version: str = ""
-    protocol_version: str | int | None = None
-    capabilities: Mapping[str, Any] = {}  # Any: JSON
-
-
-class Sending(Protocol):
-    """Something on its way out: awaiting it waits until the reader keeps up, and for room if there was none."""
-
-    def __await__(self) -> Generator[Any, Any, None]: ...
-
-
-class ContextHost(Protocol):
-    """What a context needs of the daemon, on behalf of one client."""
-
-    @property
-    def client(self) -> ClientInfo: ...
-
-    @property
-    def documents(self) -> Documents: ...
-
-    @property
-    def url(self) -> str: ...
-
-    def notify(self, method: str, params: object) -> Sending:
-        """Send a notification from any thread."""
-        ...
-
-    async def notify_all(self, method: str, params: Iterable[object]) -> None:
-        """The same in an async handler, several in one write: when it waits or ends, at the latest."""
-
-    def progress_token(self, call: IncomingCall) -> str | int | None:
-        """The token with which the call asks for progress; None where it does not."""
-        ...
-
-    def progress(self, token: str | int, value: object) -> Sending | None: ...
-
-    def log(self, call: IncomingCall, level: LogLevel, data: object) -> Sending | None: ...
-
-    def resource_updated(self, uri: str) -> Sending | None: ...
-
-    @property
-    def progress_cancels(self) -> dict[str | int, Callable[[], None]]:
-        """What to call when the client cancels a progress, by its token."""
-        ...
-
-    async def call(
-        self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
-    ) -> bytes: ...
-
-    async def ask(self, method: str, params: object, timeout: float) -> bytes: ...
-
-    def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
-        """Run something on the loop, as a part of this request, and wait for it in a worker thread."""
-        ...
-
-    def identify(self, metadata: Mapping[str, str]) -> Identity | None: ...
-
-    def credentials_of(self, namespace: str) -> Mapping[str, str]: ...
-
-    def hold_memory(self, size: int) -> None:
-        """Count what a handler keeps. Raises `FailureError(Overloaded)` where there is no room."""
-        ...
-
-    def state_of(self, namespace: str) -> Any: ...
-
-
-@final
-class _NothingSent:
-    """Awaiting it returns at once."""
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        return
-        yield
-
-
-_NOTHING_SENT: Final = _NothingSent()
 
 
 @final
 class Context:
-    """One request as its handler sees it. Valid until the handler returns.
+    """One request as its handler sees it. What belongs to the request raises `RuntimeError` once the handler has returned:
+    progress, log messages, calls of other operations, the time left, cancellation. What belongs to the client goes on: `notify`,
+    `request`, `resource_updated`, `documents`, `client`. Work that outlives a request runs in a lifespan of its service.
 
     In an async handler cancellation arrives as the event loop's own exception. A `def` handler runs in a worker
     thread, which nobody can interrupt: it looks at `cancelled`, or calls `check_cancelled()` between its steps.
     """
 
-    __slots__ = ("_call", "_caller", "_host", "_request", "_shown", "_token")
+    __slots__ = ("_call", "_caller", "_host", "_request", "_returned", "_shown", "_token")
 
     def __init__(
         self, caller: Caller, call: IncomingCall, host: ContextHost, request: CurrentRequest | None = None
@@ -153,6 +43,14 @@ class Context:
         self._request = request
         self._token: str | int | None | msgspec.UnsetType = msgspec.UNSET
         self._shown = False
+        self._returned = False  # set by who runs the handler
+
+    def _require_running(self, ability: str) -> None:
+        if self._returned:
+            raise RuntimeError(
+                f"ctx.{ability} ends with the request, and the handler of {self._caller.name} has returned;"
+                " work in the background belongs in Service(lifespan=…)"
+            )
 
     @property
     def operation(self) -> str:
@@ -208,6 +106,7 @@ class Context:
     @property
     def time_left(self) -> float | None:
         """Seconds until the deadline (never below 0); None where there is none."""
+        self._require_running("time_left")
         request = self._request
         if request is None or request.deadline is None:
             return None
@@ -216,7 +115,10 @@ class Context:
     @property
     def ended_by(self) -> Failure | None:
         """Why the request was answered before its handler was done; None while its result is still wanted."""
-        return None if self._request is None else self._request.ended_by
+        ended_by = None if self._request is None else self._request.ended_by
+        if ended_by is None:
+            self._require_running("cancelled")
+        return ended_by
 
     @property
     def cancelled(self) -> bool:
@@ -233,6 +135,8 @@ class Context:
         request = self._request
         if request is None:
             raise RuntimeError("an inline handler must not wait")
+        if request.ended_by is None:
+            self._require_running("wait_cancelled")
         return request.stop_event().wait(seconds)
 
     def hold_memory(self, size: int) -> None:
@@ -258,10 +162,11 @@ class Context:
 
         Waits as `notify` does, and may be awaited either way.
         """
+        self._require_running("progress")
         token = self.progress_token
         if token is None:
-            return _NOTHING_SENT
-        return self._host.progress(token, value) or _NOTHING_SENT
+            return NOTHING_SENT
+        return self._host.progress(token, value) or NOTHING_SENT
 
     def log(self, level: LogLevel, data: object) -> Sending:
         """Have the client show or keep this: a text, or anything that JSON holds. Does nothing where the client's dialect
@@ -269,15 +174,17 @@ class Context:
 
         Waits as `notify` does, and may be awaited either way. It is no way to the daemon's own log.
         """
-        return self._host.log(self._call, level, data) or _NOTHING_SENT
+        self._require_running("log")
+        return self._host.log(self._call, level, data) or NOTHING_SENT
 
     def resource_updated(self, uri: str) -> Sending:
         """Tell the client that a resource has changed, if it subscribed to it. Waits as `notify` does."""
-        return self._host.resource_updated(uri) or _NOTHING_SENT
+        return self._host.resource_updated(uri) or NOTHING_SENT
 
     @property
     def progress_token(self) -> str | int | None:
         """The token with which the caller asks for progress; None where it does not."""
+        self._require_running("progress_token")
         if self._token is msgspec.UNSET:
             self._token = self._host.progress_token(self._call)
         return self._token
@@ -343,10 +250,14 @@ class Context:
         """`request` for handlers in worker threads. Raises `Stopped` when the request is ended meanwhile."""
         asked = {} if params is None else params
         return self._decode(
-            self._host.run_from_thread(self._request, lambda: self._host.ask(method, asked, timeout)), type
+            self._host.run_from_thread(
+                None if self._returned else self._request, lambda: self._host.ask(method, asked, timeout)
+            ),
+            type,
         )
 
     def _call_other(self, name: str, params: object, continue_running: bool) -> Awaitable[bytes]:
+        self._require_running("call")
         asked = {} if params is None else params
         return self._host.call(self._caller, self._request, name, asked, continue_running=continue_running)
 
@@ -360,12 +271,18 @@ def keep_progress_token(context: Context) -> None:
     _ = context.progress_token
 
 
+def is_answered(context: Context) -> bool:
+    """Whether the request has its answer, or is about to."""
+    return context._returned or context.cancelled
+
+
 @contextmanager
 def shown_progress(context: Context, own: str | None, cancel: Callable[[], None]) -> Iterator[str | int | None]:
     """The token of a progress that is shown during the block: that of the caller for the first one, unless another request
     has the same, else `own`. `cancel()` is called when the client cancels it. On the loop.
     """
-    cancels, token = context._host.progress_cancels, context.progress_token
+    cancels = context._host.progress_cancels
+    token = own if context._returned else context.progress_token
     if context._shown or token is None or token in cancels:
         token = own
     context._shown = True

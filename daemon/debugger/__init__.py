@@ -1,0 +1,1 @@
+"""What `breakpoint()` does in a daemon, whose stdin and stdout belong to the protocol."""

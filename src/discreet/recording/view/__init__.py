@@ -1,0 +1,1 @@
+"""Renders sessions for people: a line per message, and a page for a browser."""

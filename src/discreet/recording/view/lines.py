@@ -1,0 +1,119 @@
+"""A session as lines for a terminal. Owns the form of the lines; never writes them, never reads a file."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from msgspec import Raw
+
+from ...errors.printable import printable
+from ..format import ClosedEntry, EndEntry, Entry, MessageEntry, OmittedEntry, StartEntry, StderrEntry
+from .correlation import Correlation, SeenMessage, text_of
+
+SHOWN_CHARACTERS: Final = 160
+"""How much of params and of a result is shown unless all is asked for."""
+
+_CYAN, _PURPLE, _RED, _DIM = "36", "35", "31", "2"
+_ARROWS: Final = {"client": ("→", _CYAN), "server": ("←", _PURPLE)}
+
+
+@final
+class Lines:
+    """The lines of one session. An answer is shown with its request's method and the time that it took.
+
+    With `full`, values of more than `SHOWN_CHARACTERS` are shown whole.
+    """
+
+    def __init__(self, *, full: bool = False, colour: bool) -> None:
+        self._full = full
+        self._colour = colour
+        self._correlation = Correlation()
+        self._messages = self._errors = 0
+        self._slowest = ("", 0.0)
+        self._ended = False
+
+    def line(self, entry: Entry) -> str:
+        """The line of the next entry, without a line end."""
+        match entry:
+            case StartEntry():
+                shown = self._dim(f"{' '.join(entry.command)}  ({entry.framing})")
+            case MessageEntry():
+                shown = f"{self._arrow(entry.sender)} {self._message(entry)}"
+            case OmittedEntry():
+                size = f"{entry.size} bytes left out: {entry.reason}"
+                shown = f"{self._arrow(entry.sender)} {self._styled(_RED, printable(size))}"
+            case ClosedEntry():
+                shown = f"{self._arrow(entry.sender)} {self._dim('end of the stream')}"
+            case StderrEntry():
+                shown = self._dim(f"stderr: {entry.text}")
+            case EndEntry():
+                self._ended = True
+                shown = self._dim(ending(entry.status))
+        return f"{self._styled(_DIM, f'{entry.ms:9.1f} ms')}  {shown}"
+
+    def summary(self) -> str:
+        """The counts of what was shown."""
+        waiting = self._correlation.requests - self._correlation.answered
+        parts = [
+            counted(self._messages, "message"),
+            counted(self._errors, "error"),
+            f"{counted(waiting, 'request')} without an answer",
+        ]
+        if self._slowest[0]:
+            parts.append(f"slowest: {self._slowest[0]}, {self._slowest[1]:.1f} ms")
+        if not self._ended:
+            parts.append("the recording was cut off")
+        return ", ".join(parts)
+
+    def _message(self, entry: MessageEntry) -> str:
+        self._messages += 1
+        seen = self._correlation.read(entry)
+        match seen.kind:
+            case "answer" | "error":
+                return self._answer(entry.ms, seen)
+            case "event":
+                return f"{seen.id} event {self._value(seen.value)}".rstrip()
+            case "other":
+                return self._value(seen.value)
+            case _:
+                return " ".join(filter(None, (seen.id, seen.method, self._value(seen.value))))
+
+    def _answer(self, ms: float, seen: SeenMessage) -> str:
+        took = ""
+        if seen.request is not None:
+            spent = ms - seen.request.ms
+            took = self._styled(_DIM, f"{spent:.1f} ms")
+            if spent > self._slowest[1]:
+                self._slowest = seen.method, spent
+        value = self._value(seen.value)
+        if seen.kind == "error":
+            self._errors += 1
+            value = self._styled(_RED, f"error {value}")
+        return " ".join(filter(None, (seen.id, seen.method, took, value)))
+
+    def _value(self, value: Raw | None) -> str:
+        if value is None:
+            return ""
+        return text_of(value, memoryview(value).nbytes if self._full else SHOWN_CHARACTERS)
+
+    def _arrow(self, sender: str) -> str:
+        mark, colour = _ARROWS[sender]
+        return self._styled(colour, mark)
+
+    def _dim(self, text: str) -> str:
+        return self._styled(_DIM, printable(text))
+
+    def _styled(self, code: str, text: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self._colour and text else text
+
+
+def ending(status: int | None) -> str:
+    """What an exit status says about the end of the server."""
+    if status is None:
+        return "the server did not end"
+    return f"the server ended with status {status}" if status >= 0 else f"the server was ended by signal {-status}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
