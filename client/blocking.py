@@ -30,38 +30,18 @@ from anyio import to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from msgspec import UnsetType
 
-from ..framing.events import Framing
+from .connect import ConnectOptions
 from .connect import connect as connect_async
 from .connection.connection import CLOSED
 from .connection.progress import ProgressHandler
-from .dialects import Dialect
 from .errors import ConnectionFailed, DeclaredErrors, RemoteError
 from .peer import Peer
-from .policies.restart import RestartPolicy
-from .policies.retry import RetryPolicy
-from .process.process import EndBounds
-from .process.stderr import StderrMode
 from .subscription import Subscription
 from .validation import Backend, StrPath, check_backend, check_callback
 
 T = TypeVar("T")
 
 Handler: TypeAlias = Callable[[Any], Any]  # JSON values in, anything that msgspec encodes out
-
-
-class ConnectOptions(TypedDict, total=False):
-    """The options of `discreet.client.connect`."""
-
-    cwd: StrPath | None
-    env: Mapping[str, str] | None
-    stderr: StderrMode
-    bounds: EndBounds
-    framing: Framing | None
-    dialect: Dialect
-    timeout: float | None
-    errors: DeclaredErrors
-    retry: RetryPolicy | None
-    restart: RestartPolicy | None
 
 
 class CallOptions(TypedDict, total=False):
@@ -83,9 +63,9 @@ class SubscribeOptions(TypedDict, total=False):
 
 
 def connect(
-    command: Sequence[StrPath], *, backend: Backend = "asyncio", **options: Unpack[ConnectOptions]
+    server: Sequence[StrPath] | str, *, backend: Backend = "asyncio", **options: Unpack[ConnectOptions]
 ) -> ConnectContext:
-    """Run a server and talk to it without async:
+    """Run a server, or find it at a URL, and talk to it without async:
 
         with connect(["discreet", "serve", "./app.py:files"]) as peer:
             content = peer.call("files/read", {"path": "README.md"}, type=FileContent)
@@ -96,7 +76,7 @@ def connect(
     Raises `ValueError` for another `backend`.
     """
     check_backend(backend)
-    return ConnectContext(_connected(command, backend, options))
+    return ConnectContext(_connected(server, backend, options))
 
 
 @final
@@ -123,10 +103,10 @@ class ConnectContext(AbstractContextManager["BlockingPeer", None]):
 
 
 @contextmanager
-def _connected(command: Sequence[StrPath], backend: Backend, options: ConnectOptions) -> Generator[BlockingPeer]:
+def _connected(server: Sequence[StrPath] | str, backend: Backend, options: ConnectOptions) -> Generator[BlockingPeer]:
     with start_blocking_portal(backend) as portal:
         loop = _LoopThread(portal)
-        with portal.wrap_async_context_manager(connect_async(command, **options)) as peer:
+        with portal.wrap_async_context_manager(connect_async(server, **options)) as peer:
             try:
                 yield BlockingPeer(peer, loop)
             finally:

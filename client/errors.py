@@ -78,7 +78,8 @@ class ConnectionFailed(ClientError):
     """The server could not be started, or the connection ended before the answer.
 
     `sent` is False when the request certainly never left this process; True when its effect is unknown. `last_seq` is the
-    number of the last event of a stream that was cut off, 0 if there was none; it is None for everything but streams.
+    number of the last event of a stream that was cut off, counted from 1, 0 if there was none; it is None for everything but
+    streams.
     """
 
     def __init__(self, loss: ConnectionLoss, *, sent: bool = True, last_seq: int | None = None) -> None:
@@ -130,6 +131,8 @@ class RemoteError(ClientError):
     """
 
     failure: failures.Failure
+    retry_after: float | None = None
+    """Seconds until the request may be made again, where the header `Retry-After` of an HTTP response said so."""
 
     def __init__(self, failure: failures.Failure, error: ErrorObject) -> None:
         super().__init__(failure, error)

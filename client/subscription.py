@@ -17,8 +17,7 @@ from msgspec import Raw
 
 from ..errors.type_building import decoder_for
 from ..errors.wire import encode_error
-from .connection.connection import Connection
-from .connection.connector import Connector
+from .connection.connector import ClientConnection, Connector
 from .connection.error_replies import remote_error
 from .connection.pending import PendingStream
 from .errors import (
@@ -30,7 +29,7 @@ from .errors import (
     OperationFailed,
     RequestTimeout,
 )
-from .messages import DECODE_ERRORS, encode_request
+from .messages import DECODE_ERRORS, OutgoingRequest, outgoing_request
 
 T = TypeVar("T")
 
@@ -65,19 +64,18 @@ class StreamRequest(msgspec.Struct, frozen=True):
     errors: DeclaredErrors
     ids: Iterator[int]
 
-    def checked(self) -> tuple[PendingStream, bytes]:
+    def checked(self) -> tuple[PendingStream, OutgoingRequest]:
         """The request that is refused for an operation of another kind."""
         named = {"operationId": self.method, _INPUT: self.params}
-        return self._encoded(SUBSCRIBE, named)
+        return self._numbered(SUBSCRIBE, named)
 
-    def direct(self) -> tuple[PendingStream, bytes]:
+    def direct(self) -> tuple[PendingStream, OutgoingRequest]:
         """The request to the method itself."""
-        return self._encoded(self.method, self.params)
+        return self._numbered(self.method, self.params)
 
-    def _encoded(self, method: str, params: object) -> tuple[PendingStream, bytes]:
-        request_id = next(self.ids)
-        body = encode_request(request_id, method, params, self.service_params)
-        return PendingStream(request_id, len(body), self.errors), body
+    def _numbered(self, method: str, params: object) -> tuple[PendingStream, OutgoingRequest]:
+        message = outgoing_request(next(self.ids), method, params, self.service_params)
+        return PendingStream(message.id, message.size, self.errors), message
 
 
 def decode_as(text: Raw, kind: Any, method: str) -> Any:  # Any: the caller's type decides
@@ -101,7 +99,8 @@ class Subscription(AsyncIterator[T], Generic[T]):
 
     The first `anext` sends the request, and raises as `Peer.call` does. The iteration ends when the server says that it has
     sent all events. A stream that is cut off raises after the last event that was received, and is not resumed:
-    `ConnectionFailed.last_seq` is that event's number. `RequestTimeout` means that no event came within the time-out.
+    `ConnectionFailed.last_seq` says how many came. By HTTP the events of a task go on after a loss. `RequestTimeout`
+    means that no event came within the time-out.
 
     The subscription ends, and the server gets `$/cancelRequest`, when an `anext` raises or is cancelled, with `aclose`, or at
     the end of `async with`. After a mere `break` it ends when the iterator is garbage-collected and the next event comes.
@@ -116,9 +115,9 @@ class Subscription(AsyncIterator[T], Generic[T]):
         timeout: float | None,
     ) -> None:
         self._connector = connector
-        self._connection: Connection | None = None
+        self._connection: ClientConnection | None = None
         self._request = request
-        self._stream, self._body = request.checked()
+        self._stream: PendingStream | None = None
         self._kind = kind
         self._timeout = timeout
         self._closed = False
@@ -151,27 +150,27 @@ class Subscription(AsyncIterator[T], Generic[T]):
         raise RequestTimeout(self._request.method, self._timeout, sent=sent)
 
     async def _next(self) -> Raw | None:
-        if self._connection is None:
-            self._connection = await self._connector.connection()
-            await self._connection.start(self._stream, self._body)
-            self._body = b""
-            return await self._first(self._connection)
-        return await self._stream.next(self._connection.resume_reading)
-
-    async def _first(self, connection: Connection) -> Raw | None:
-        """The first event, or why there is none. A method that only the operation itself knows is asked for directly."""
+        if self._connection is not None and self._stream is not None:
+            return await self._stream.next(self._connection.resume_reading)
+        self._connection = await self._connector.connection()
+        if not self._connection.checks_subscriptions:
+            return await self._start(self._connection, self._request.direct())
         try:
-            return await self._stream.next(connection.resume_reading)
+            return await self._start(self._connection, self._request.checked())
         except InvalidParams as exc:
             raise _of_operation(exc) from None
-        except MethodNotFound:
-            self._stream, body = self._request.direct()
-        await connection.start(self._stream, body)
+        except MethodNotFound:  # only the operation itself is known
+            return await self._start(self._connection, self._request.direct())
+
+    async def _start(self, connection: ClientConnection, numbered: tuple[PendingStream, OutgoingRequest]) -> Raw | None:
+        """Send the request. Returns the first event."""
+        self._stream, message = numbered
+        await connection.start(self._stream, message)
         return await self._stream.next(connection.resume_reading)
 
     def _close(self) -> bool:
         self._closed = True
-        return self._connection is not None and self._connection.forget(self._stream)
+        return self._connection is not None and self._stream is not None and self._connection.forget(self._stream)
 
     async def aclose(self) -> None:
         """End the subscription and drop the events that were not taken. Idempotent. Does not wait for the server."""
@@ -189,7 +188,8 @@ class Subscription(AsyncIterator[T], Generic[T]):
             self._close()
 
     def __del__(self) -> None:  # may run in any thread, so it only sets a flag
-        self._stream.abandoned = True
+        if self._stream is not None:
+            self._stream.abandoned = True
 
 
 def _of_operation(exc: InvalidParams) -> ClientError:

@@ -21,18 +21,34 @@ Backend: TypeAlias = Literal["asyncio", "trio"]
 
 _encode = msgspec.json.Encoder().encode
 _NULL: Final = b"null"
+URL_SCHEMES: Final = ("http:", "https:", "unix:")
 _STARTS_CONTAINER: Final = (b"{", b"[")
 
 
 def check_command(command: Sequence[StrPath]) -> None:
     """Raises `TypeError` for a single string instead of a list, and `ValueError` for an empty command."""
     if isinstance(command, str | bytes | os.PathLike):
-        raise TypeError(f'command must be a list of words, such as ["discreet", "serve"], not {type(command).__name__}')
+        raise TypeError(
+            f'command must be a list of words, such as ["discreet", "serve"], or a URL (http:, https:, unix:), not'
+            f" {type(command).__name__}"
+        )
     if not command:
         raise ValueError("command must not be empty")
     for word in command:
         if not isinstance(word, str | bytes | os.PathLike):
             raise TypeError(f"command must be a list of words, not of {type(word).__name__}")
+
+
+def is_url(text: str) -> bool:
+    """Whether this names a server by its address: with one of the schemes that the client speaks."""
+    return text.lower().startswith(URL_SCHEMES)
+
+
+def check_unused(of: str, **options: object) -> None:
+    """Raises `TypeError` for an option that is set, and has a meaning for `of` only."""
+    for name, value in options.items():
+        if value is not None:
+            raise TypeError(f"{name} is for {of}")
 
 
 def check_framing(framing: object, name: str = "framing") -> None:

@@ -20,7 +20,7 @@ from ...framing.events import EndOfInput, Fault, Frame, FrameLimits, Framing, Ne
 from ...framing.parser import parser_for
 from ...framing.transports.interface import ByteTransport, PeerGone
 from ..errors import ConnectionFailed, ConnectionLoss
-from ..messages import MAX_MESSAGE_BYTES
+from ..messages import MAX_MESSAGE_BYTES, OutgoingRequest
 from .answers import Answers
 from .handlers import Handlers
 from .incoming import IncomingMessages
@@ -72,6 +72,7 @@ class Connection:
         self._explain = explain
         self._handlers = handlers
         self.pending = PendingRequests()
+        self.checks_subscriptions: Final = True
         answers = Answers(tasks, handlers, post=self._post, wait_for_space=self._wait_for_space, overrun=self._end)
         self._incoming = IncomingMessages(self.pending, handlers, post=self._post, start_answer=answers.start)
         self.loss: ConnectionLoss | None = None
@@ -87,11 +88,11 @@ class Connection:
 
     # -- requests ----------------------------------------------------------------------------------------------
 
-    async def start(self, request: PendingRequest, body: bytes) -> None:
+    async def start(self, request: PendingRequest, message: OutgoingRequest) -> None:
         """Queue a request that somebody will wait for. Raises `ConnectionFailed`; then nothing was sent."""
         await self._wait_for_space()
         self.pending.add(request)
-        self._post(body)
+        self._post(message.encode())
         self.resume_reading()
 
     def forget(self, request: PendingRequest) -> bool:

@@ -10,17 +10,13 @@ from msgspec import Raw
 
 from ...errors import failures
 from ...errors.type_building import decoder_for
-from ...errors.wire import encode_error
 from .. import messages
-from ..errors import ClientError, InvalidReply, OperationTypeMismatch, RemoteError
+from ..errors import InvalidReply, RemoteError
 from . import log
-from .error_replies import remote_error
+from .error_replies import remote_error, type_mismatch
 from .handlers import Handlers, call_logged
 from .pending import PendingCall, PendingRequest, PendingRequests, PendingStream
 from .progress import read_progress
-
-_TYPE_MISMATCH: Final = encode_error(failures.OperationTypeMismatch())
-"""The daemon's own error for a wrong operation type. Used when an event answers a call, or a result answers a stream."""
 
 MAX_WARNINGS: Final = 10
 """How many errors that name no request are logged for one connection. A server may write them without end."""
@@ -94,7 +90,7 @@ class IncomingMessages:
             case PendingStream() if (end := _stream_end(response.result)) is not None:
                 request.complete(end.events)
             case PendingStream() if response.result is not None and request.has_no_events:
-                request.fail(partial(_not_a_stream, response.result))
+                request.fail(partial(type_mismatch, response.result))
             case _:
                 self._fail(request, "the server's answer does not end a stream")
 
@@ -128,7 +124,7 @@ class IncomingMessages:
                 if not (request.abandoned or request.done):
                     return
             case PendingCall():
-                request.fail(partial(remote_error, _TYPE_MISMATCH))
+                request.fail(type_mismatch)
             case None:  # its consumer has left
                 return
         self._pending.remove(request.id)
@@ -148,13 +144,6 @@ class IncomingMessages:
         if request is not None:
             self._pending.remove(request.id)
             request.fail(partial(InvalidReply, reason))
-
-
-def _not_a_stream(result: Raw) -> ClientError:
-    mismatch = remote_error(_TYPE_MISMATCH)
-    if isinstance(mismatch, OperationTypeMismatch):
-        mismatch.result = result
-    return mismatch
 
 
 def _stream_end(result: Raw | None) -> messages.StreamEnd | None:

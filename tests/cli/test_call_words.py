@@ -178,7 +178,7 @@ def test_flags_that_contradict_each_other_are_wrong_usage(words: list[str]) -> N
 def test_without_a_server_it_is_discreet_serve_with_the_same_framing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISCREET_LOG_LEVEL", raising=False)
     request = remote_call_of(parsed("m", "--app", "a:b", "--app", "c:d", "--root", "x", "--framing", "newline"))
-    assert list(request.command) == [
+    assert list(request.server) == [
         *(sys.executable, "-P", "-m", "discreet", "serve", "a:b", "c:d"),
         *("--dialect=plain", "--framing=newline", "--log-level=error", "--root=x"),
     ]
@@ -200,7 +200,7 @@ def test_the_daemon_of_a_call_logs_errors_unless_told_otherwise(
         monkeypatch.delenv("DISCREET_LOG_LEVEL", raising=False)
     else:
         monkeypatch.setenv("DISCREET_LOG_LEVEL", variable)
-    command = remote_call_of(parsed("m", *words)).command
+    command = remote_call_of(parsed("m", *words)).server
     assert [word for word in command if word.startswith("--log-level")] == given
 
 

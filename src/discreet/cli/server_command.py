@@ -40,11 +40,11 @@ def source_flags(args: argparse.Namespace) -> list[str]:
     return [*args.app, *folder, *file_from_flags(args).argv()]
 
 
-def refuse_serve_flags(argv: Sequence[str]) -> None:
-    """Raise `UsageError` if any of these is given, flags of `discreet serve`, where `--server` starts something else."""
+def refuse_serve_flags(argv: Sequence[str], *, instead: str = "put what your server needs into --server") -> None:
+    """Raise `UsageError` if any of these is given, flags of `discreet serve`, where something else is called."""
     for word in argv:
         flag = word.partition("=")[0] if word.startswith("--") else "--app"
-        raise UsageError(f"{flag} is for discreet serve; put what your server needs into --server")
+        raise UsageError(f"{flag} is for discreet serve; {instead}")
 
 
 def split_command(text: str) -> list[str]:

@@ -63,7 +63,7 @@ def parse_partial_line(line: str) -> PartialLine | None:
     add_call_flags(parser)
     try:
         args, rest = parser.parse_known_args(complete)
-        if args.server is not None or prefix.startswith("-") or args.token_file == STDIN_PATH:
+        if args.server is not None or args.url is not None or prefix.startswith("-") or args.token_file == STDIN_PATH:
             return None
         command, service_params = server_command(args), read_service_params(args)
     except (argparse.ArgumentError, UsageError, SystemExit):  # which argparse raises for a flag without its value

@@ -28,6 +28,7 @@ from ...client import (
 )
 from ...client.peer import DEFAULT_TIMEOUT, LISTING_SECONDS
 from ...client.policies.operation_kinds import ListedOperation
+from ...daemon.agents.method_names import METHODS
 from ...daemon.lifecycle import EXIT_OK, EXIT_USAGE
 from ...daemon.settings.sources import closest_match
 from ...errors.type_building import decoder_for
@@ -57,7 +58,7 @@ Progress: TypeAlias = Literal["lines", "status"]
 
 
 class RemoteCall(msgspec.Struct, frozen=True):
-    """One call: the server to start, the method and its params, and how to call it.
+    """One call: the server to start, or the URL of one, the method and its params, and how to call it.
 
     `is_discreet` says that the server is `discreet serve`. `timeout` is in seconds, for the result or for each event, and
     `handshake_timeout` for each answer of a handshake; None is no limit. `retries` is how often the call may be repeated.
@@ -66,7 +67,7 @@ class RemoteCall(msgspec.Struct, frozen=True):
     or replaces the one before on the line of a terminal; with None it is not asked to tell.
     """
 
-    command: Sequence[str]
+    server: Sequence[str] | str
     framing: Framing | None
     method: str
     params: Params
@@ -96,10 +97,10 @@ class _ToolResult(msgspec.Struct, frozen=True, rename="camel"):
 async def execute(call: RemoteCall) -> int:
     """Start the server, make the call, print what it returns. Returns the exit status."""
     retry = RetryPolicy(attempts=call.retries + 1, deadline=None)
-    restart = RestartPolicy(limit=call.retries) if call.retries else None
+    restart = RestartPolicy(limit=call.retries) if call.retries and not isinstance(call.server, str) else None
     try:
         async with connect(
-            call.command,
+            call.server,
             framing=call.framing,
             dialect=call.dialect,
             timeout=call.handshake_timeout,
@@ -196,6 +197,9 @@ async def _suggestion(peer: Peer, call: RemoteCall) -> str:
         return "; a tool is called with tools/call name=… arguments='{…}', and tools/list names them"
     if call.dialect is not PLAIN:
         return ""
+    if isinstance(call.server, str):
+        name = closest_match(call.method, sorted(METHODS), cutoff=SUGGESTION_CUTOFF)
+        return f"; nearest: {name}" if name and call.method not in METHODS else ""
     try:
         listed = await peer.call(
             "services/list", type=list[ListedOperation], timeout=LISTING_SECONDS, service_params=call.service_params

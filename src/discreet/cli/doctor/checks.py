@@ -35,6 +35,7 @@ _PACKAGES: Final = ("anyio", "msgspec", "structlog")
 EXTRAS: Final[dict[str, tuple[str, str, str]]] = {
     "cli": ("rich", "JSON on a terminal has no colours", "'discreet[cli]'"),
     "fast": ("ahocorasick_rs", "logs are scrubbed more slowly", "'discreet[fast]'"),
+    "http": ("httpx", "agents are neither served nor called by HTTP", "'discreet[http]'"),
     "push": ("httpcore", "agents send no push notifications", "'discreet[push]'"),
     "watch": ("watchfiles", "fs/watch lists directories at intervals", "'discreet[watch]'"),
     "trio": ("trio", "the backend is asyncio", "trio"),

@@ -12,7 +12,7 @@ from typing import IO, Final, final
 import msgspec
 from msgspec import Struct
 
-from ...client.messages import encode_request
+from ...client.messages import outgoing_request
 from ...daemon.settings.table import FramingSetting
 from ...errors.codes import DialectChoice
 from ...errors.type_building import decoder_for
@@ -83,7 +83,7 @@ def run_trial(
     ended = None
     try:
         began = monotonic()
-        request = encode_request(1, "initialize", hello)
+        request = outgoing_request(1, "initialize", hello).encode()
         _send(process.stdin, request + b"\n" if framing == "newline" else _framed(request))
         replied = monotonic() - began if output.wait_for_data(reply_seconds) else None
         ending = monotonic()
