@@ -28,8 +28,8 @@ from ...client import (
 )
 from ...client.peer import DEFAULT_TIMEOUT, LISTING_SECONDS
 from ...client.policies.operation_kinds import ListedOperation
-from ...daemon.agents.method_names import METHODS
 from ...daemon.lifecycle import EXIT_OK, EXIT_USAGE
+from ...daemon.rpc.a2a_methods import METHODS
 from ...daemon.settings.sources import closest_match
 from ...errors.type_building import decoder_for
 from ...framing.events import Framing
