@@ -18,7 +18,8 @@ SHOWN_CHARACTERS: Final = 1000
 
 def describe(failure: failures.Failure, error: ErrorObject) -> str:
     """The facts of one of the daemon's errors; the number and the data of any other. Empty when there is nothing to say."""
-    own = error_object(failure)
+    version: failures.A2AVersion | None = "1.0" if isinstance(decode_json(error.data), list) else None
+    own = error_object(failure, version=version)
     if own.code == error.code and decode_json(own.data) == decode_json(error.data):
         return cut(_facts(failure), SHOWN_CHARACTERS)
     number = "" if error.code in (row_of(failure).code, NO_CODE) else str(error.code)

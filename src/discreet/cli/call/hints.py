@@ -7,7 +7,7 @@ import msgspec
 
 from ...client import LSP, MCP, PLAIN, ClientError, Peer
 from ...client.peer import LISTING_SECONDS
-from ...daemon.agents.method_names import METHODS
+from ...daemon.rpc.a2a_methods import METHODS
 from ...daemon.settings import Settings
 from ...errors.nearest import closest_match
 from .param_schemas import ParamSchemas
