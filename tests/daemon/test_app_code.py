@@ -19,7 +19,8 @@ from discreet import Context, Identity, OperationError, Service
 from discreet.agents import Agent, RequestContext, TaskEvents
 from discreet.daemon.agents.interceptor import AgentCall
 from discreet.daemon.operations.access import PARENT, Access
-from discreet.errors.failures import Failure
+from discreet.errors.failures import Failure, Internal
+from discreet.errors.wire import encode_error_response
 from support.logged_events import LoggedEvents
 
 pytestmark = pytest.mark.anyio
@@ -28,6 +29,7 @@ Serving = Callable[..., AbstractAsyncContextManager[Any]]
 Fault = Callable[[], None]
 
 INTERNAL = {"code": -32603, "message": "Internal error"}
+INTERNAL_OF_A2A = msgspec.json.decode(encode_error_response(b"1", Internal(), version="1.0"))["error"]
 INVALID_PARAMS = -32602
 NO_ERROR: dict[str, Any] = {}
 AUTHORIZED = {"serviceParams": {"authorization": "Bearer x"}}
@@ -331,9 +333,9 @@ PLACES: dict[str, Callable[[Fault], Place]] = {
     **{f"exception: {part}": exception_text(part) for part in ("__str__", "__repr__")},
     **{f"result: {part}": result_value(part) for part in ("__iter__", "__repr__", "__dict__")},
     **{f"generator: {where}": generator(where) for where in ("first", "later", "clean-up")},
-    "interceptor: before": agent("before", INTERNAL),
+    "interceptor: before": agent("before", INTERNAL_OF_A2A),
     "interceptor: after": agent("after", NO_ERROR),
-    "executor: check": agent("check", INTERNAL),
+    "executor: check": agent("check", INTERNAL_OF_A2A),
     "executor: execute": agent("execute", NO_ERROR),
 }
 
