@@ -17,7 +17,7 @@ from msgspec import Raw
 
 from ..errors.type_building import decoder_for
 from ..errors.wire import encode_error
-from .connection.connector import ClientConnection, Connector
+from .connection.connector import ClientConnection, OwnLoop
 from .connection.error_replies import remote_error
 from .connection.pending import PendingStream
 from .errors import (
@@ -118,7 +118,7 @@ class Subscription(AsyncIterator[T], Generic[T]):
 
     def __init__(
         self,
-        connector: Connector,
+        connector: OwnLoop,
         request: StreamRequest,
         *,
         kind: Any,
@@ -141,6 +141,7 @@ class Subscription(AsyncIterator[T], Generic[T]):
             raise StopAsyncIteration
         if self._in_anext:
             raise RuntimeError("another task waits for this stream's next event")
+        self._connector.require()
         self._in_anext = True
         delivered = sent = False
         try:
