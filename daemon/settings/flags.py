@@ -80,7 +80,9 @@ class FlagParser(argparse.ArgumentParser):
             name = word.partition("=")[0]
             if name.startswith("-"):
                 raise UsageError(f"{name}: {self._about_unknown(name)}")
-            raise UsageError(f"{word}: one argument too many")
+            has_command = self.get_default("command") is not None
+            instead = "the server's command line goes after `--`" if has_command else "one argument too many"
+            raise UsageError(f"{word}: {instead}")
         return args
 
     def _about_unknown(self, name: str) -> str:

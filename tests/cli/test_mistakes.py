@@ -106,6 +106,14 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
         "run ./shop.py:shop",
         "run: neither a command nor an app (pkg.module:name or ./file.py:name); nearest: serve",
     ),
+    "a server's command line without its dashes": (
+        "record -o r.jsonl discreet serve ./shop.py:shop",
+        "discreet: the server's command line goes after `--`",
+    ),
+    "the same for a replay": (
+        "replay r.jsonl my-server --stdio",
+        "my-server: the server's command line goes after `--`",
+    ),
     "a param as a flag": (
         "call m --song=1",
         "--song: unknown flag; nearest: --json; a param is written without dashes: song=…",
