@@ -180,7 +180,7 @@ class Peer:
     async def _call_once(self, request: _Request, kind: Any, seconds: float | None) -> Any:
         request_id = next(self._ids)
         message = request.message(request_id, self._handlers.dialect)
-        call = PendingCall(request_id, message.size, request.errors, request.on_progress)
+        call = PendingCall(request_id, message.size, request.errors, request.on_progress, method=request.method)
         sent = False
         with anyio.move_on_after(seconds):
             connection = await self._connector.connection()

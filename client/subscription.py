@@ -85,7 +85,7 @@ class StreamRequest(msgspec.Struct, frozen=True):
 
     def _numbered(self, method: str, params: object) -> tuple[PendingStream, OutgoingRequest]:
         message = outgoing_request(next(self.ids), method, params, self.service_params)
-        return PendingStream(message.id, message.size, self.errors), message
+        return PendingStream(message.id, message.size, self.errors, method=self.method), message
 
 
 def decode_as(text: Raw, kind: Any, method: str) -> Any:  # Any: the caller's type decides

@@ -31,7 +31,7 @@ from ...errors.type_building import decoder_for
 from ..exit_status import EXIT_DOMAIN, exit_status
 from ..json_output import note_json, print_json
 from ..output import write_stderr
-from .hints import ask_operation, deadline_hint, methods_hint, names_hint, oversize_hint
+from .hints import ask_operation, deadline_hint, handshake_hint, methods_hint, names_hint, oversize_hint
 from .params import Params
 from .progress_line import ProgressLine
 from .request import RemoteCall
@@ -167,6 +167,8 @@ def _fail(call: RemoteCall, error: ClientError, hint: str = "") -> int:
     """Write one line to stderr. Returns the exit status."""
     if isinstance(error, InvalidRequest) and error.failure.reason == "oversize":
         hint = oversize_hint(call)
+    elif isinstance(error, RemoteError) and not hint:
+        hint = handshake_hint(call, error)
     is_named = isinstance(error, RequestTimeout) or (isinstance(error, RemoteError) and error.method)
     write_stderr(f"{error}{hint}" if is_named else f"{call.method}: {error}{hint}")
     return exit_status(error)
