@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, TypeVar, final
 
 import anyio
 import msgspec
@@ -37,6 +37,8 @@ T = TypeVar("T")
 
 SUBSCRIBE: Final = "services/subscribe"
 
+ASYNC_FOR: Final = "write `async for event in …:`"
+
 _INPUT: Final = "input"
 """The param of `services/subscribe` that holds the operation's own params. Its errors name them with this prefix."""
 
@@ -62,7 +64,7 @@ def name_method(error: RemoteError, method: str, *, other: str) -> None:
     """Tell an error which method was called. `other` is what had to be used if the operation is of another kind."""
     error.method = method
     if isinstance(error, OperationTypeMismatch):
-        error.add_note(f"{method} is for peer.{other}(…)")
+        error.remedy = f"; {method} is for peer.{other}(…)"
 
 
 class StreamRequest(msgspec.Struct, frozen=True):
@@ -204,6 +206,14 @@ class Subscription(AsyncIterator[T], Generic[T]):
     ) -> None:
         if not self._closed:
             self._close()
+
+    if not TYPE_CHECKING:  # type checkers report these by themselves
+
+        def __await__(self) -> NoReturn:
+            raise TypeError(f"not to be awaited: {ASYNC_FOR}")
+
+        def __iter__(self) -> NoReturn:
+            raise TypeError(f"not for a plain `for`: {ASYNC_FOR}")
 
     def __del__(self) -> None:  # may run in any thread, so it only sets a flag
         if self._stream is not None:

@@ -90,7 +90,9 @@ class FlagParser(argparse.ArgumentParser):
             return "an app is an argument here, without a flag"
         known = [known for flag in self.flags() for known in flag.names]
         if any(name in (option.flag, *option.info.flag_aliases) for option in OPTIONS):
-            return "a flag of serve" + (": put it into --server" if "--server" in known else "")
+            option = next(option for option in OPTIONS if name in (option.flag, *option.info.flag_aliases))
+            variable = f", or set {option.variable}" if name == "--debug" else ""
+            return "a flag of serve" + (f": put it into --server{variable}" if "--server" in known else "")
         takes_params = any(action.metavar == PARAM for action in self._actions)
         param = f"; a param is written without dashes: {name.lstrip('-')}=…" if takes_params else ""
         return f"unknown flag; nearest: {closest_match(name, known)}{param}"

@@ -114,6 +114,20 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
         "replay r.jsonl my-server --stdio",
         "my-server: the server's command line goes after `--`",
     ),
+    "a param with a colon": (
+        "call garden/plant name: oak",
+        "name:: neither NAME=VALUE nor the only argument, a JSON object or array; write name=…",
+    ),
+    "a file of params as in curl": (
+        "call m --json @p.json",
+        "params: no JSON: @p.json: invalid character at character 1; a file is read from stdin: --json - < p.json",
+    ),
+    "help as a verb": ("help call", "help: write discreet call --help"),
+    "help alone": ("help", "help: write discreet --help"),
+    "the debugger of a daemon that call starts": (
+        "call m --debug",
+        "--debug: a flag of serve: put it into --server, or set DISCREET_DEBUG",
+    ),
     "a param as a flag": (
         "call m --song=1",
         "--song: unknown flag; nearest: --json; a param is written without dashes: song=…",

@@ -13,7 +13,9 @@ import pytest
 from anyio import to_thread
 
 from discreet import OperationError, Service
-from discreet.client import ConnectionFailed, EndBounds, attach, connect, spawn
+from discreet.client import ConnectionFailed, EndBounds, attach, blocking, connect, spawn
+from discreet.client.agent import AgentClient
+from discreet.client.errors import OperationTypeMismatch
 from discreet.client.typed import Caller
 from discreet.framing.transports.memory import memory_pair
 from discreet.testing import in_memory, spawned
@@ -106,6 +108,8 @@ async def test_an_uncaught_error_says_what_was_called_and_what_went_wrong(name: 
         with pytest.raises(Exception) as raised:
             await call(peer)
     assert shown in "".join(traceback.format_exception_only(raised.value))
+    if isinstance(raised.value, OperationTypeMismatch):  # a log may have the text alone
+        assert shown in str(raised.value)
 
 
 async def test_a_server_that_refuses_to_start_is_told_with_the_last_line_that_was_collected() -> None:
@@ -119,6 +123,21 @@ async def test_a_server_that_refuses_to_start_is_told_with_the_last_line_that_wa
 async def test_a_generated_client_takes_a_peer_only(peer: Any) -> None:
     with pytest.raises(TypeError, match="a generated client takes the Peer of"):
         Caller(peer)
+
+
+async def test_a_stream_of_events_says_how_it_is_read() -> None:
+    async with in_memory(shop()) as peer:
+        for events in (peer.subscribe("shop/ticks"), AgentClient(peer).stream("hello")):
+            with pytest.raises(TypeError, match="`async for event in …:`"):
+                await awaited(events)
+            with pytest.raises(TypeError, match="`async for event in …:`"):
+                list(events)  # type: ignore[call-overload]  # what is tested
+
+
+async def test_the_blocking_client_names_the_form_for_async_with() -> None:
+    with pytest.raises(TypeError, match=r"discreet\.client\.connect"):
+        async with blocking.connect(["x"]):  # type: ignore[attr-defined]  # what is tested
+            pass
 
 
 ELSEWHERE: Final[dict[str, Callable[[Any], Any]]] = {

@@ -113,6 +113,7 @@ async def _call(peer: Peer, call: RemoteCall) -> int:
     except MethodNotFound as error:
         return _fail(call, error, await methods_hint(peer, call))
     except OperationTypeMismatch as error:
+        error.remedy = ""  # that of a program
         return _fail(call, error, "; a subscription needs --stream")
     except OperationTimedOut as error:
         return _fail(call, error, await deadline_hint(peer, call))
@@ -133,6 +134,7 @@ async def _subscribe(peer: Peer, call: RemoteCall) -> int:
     except MethodNotFound as error:
         return _fail(call, error, await methods_hint(peer, call))
     except OperationTypeMismatch as error:
+        error.remedy = ""
         if error.result is None:
             return _fail(call, error, "; not a subscription: leave out --stream")
         print_json(error.result, one_line=False)
