@@ -107,7 +107,9 @@ class ConnectContext(AbstractContextManager["BlockingPeer", None]):
             )
 
         async def __aenter__(self) -> NoReturn:
-            raise TypeError("not for `async with`: its form is discreet.client.connect; here write `with connect(…) as peer:`")
+            raise TypeError(
+                "not for `async with`: its form is discreet.client.connect; here write `with connect(…) as peer:`"
+            )
 
         async def __aexit__(self, *_: object) -> None:
             """Never called: `__aenter__` raises."""

@@ -93,6 +93,8 @@ class FlagParser(argparse.ArgumentParser):
             option = next(option for option in OPTIONS if name in (option.flag, *option.info.flag_aliases))
             variable = f", or set {option.variable}" if name == "--debug" else ""
             return "a flag of serve" + (f": put it into --server{variable}" if "--server" in known else "")
+        if name == "-o" and "--output" not in known:
+            return "unknown flag; what is printed is put into a file with > FILE"
         takes_params = any(action.metavar == PARAM for action in self._actions)
         param = f"; a param is written without dashes: {name.lstrip('-')}=…" if takes_params else ""
         return f"unknown flag; nearest: {closest_match(name, known)}{param}"

@@ -152,7 +152,10 @@ async def refused_in_another_loop(use: Callable[[], Any]) -> None:
     async def run() -> None:
         await use()
 
-    with anyio.fail_after(DEADLINE_SECONDS), pytest.raises(RuntimeError, match=r"event loop.*discreet\.client\.blocking"):
+    with (
+        anyio.fail_after(DEADLINE_SECONDS),
+        pytest.raises(RuntimeError, match=r"event loop.*discreet\.client\.blocking"),
+    ):
         await to_thread.run_sync(lambda: asyncio.run(run()), abandon_on_cancel=True)
 
 
