@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from discreet.errors.codes import (
+    A2A_REASONS,
     BATCH_MESSAGE,
     ERROR_TABLE,
     INVALID_REQUEST,
@@ -46,9 +47,19 @@ def _tables() -> Iterator[str]:
     yield "| code | message | protocol code | when | `error.data` | retryable |"
     yield "| --- | --- | --- | --- | --- | --- |"
     yield from map(_wire_row, ERROR_TABLE)
-    yield "\nFor the errors of agents, `data` is such an object in A2A 0.3. In 1.0 it is a list that begins with a"
-    yield "`google.rpc.ErrorInfo`: its `reason` is the protocol code, its `domain` is `a2a-protocol.org`, and its `metadata`"
-    yield "holds the same facts as strings."
+    yield "\nOf the methods of A2A 1.0, `data` is a list of objects with an `@type`. The first is a `google.rpc.ErrorInfo`, whose"
+    yield "`metadata` holds the same facts as strings. Its `domain` is `a2a-protocol.org` for the reasons of this table. For all"
+    yield "other errors it is `discreet`, and the `reason` is the protocol code.\n"
+    yield "| code | message | `reason` in A2A 1.0 |"
+    yield "| --- | --- | --- |"
+    yield from (
+        f"| {_number(row.code)} | {row.message} | `{A2A_REASONS[row.failure]}` |"
+        for row in ERROR_TABLE
+        if row.failure in A2A_REASONS
+    )
+    yield "\nWrong params come with a `google.rpc.BadRequest` too, a time to wait with a `google.rpc.RetryInfo`, and the"
+    yield "details of a declared error with a `google.protobuf.Value` that holds them as they are. Over HTTP+JSON the same"
+    yield "list is `error.details`."
     yield f"\nA refused batch has the message `{BATCH_MESSAGE}` instead. If a member of the envelope is missing or wrong, the"
     yield "message goes on with what it must be:\n"
     yield from (f"- `{row_of(InvalidRequest('malformed-envelope')).message}: {rule}`" for rule in MEMBER_RULES.values())

@@ -178,6 +178,18 @@ ERROR_TABLE: tuple[ErrorRow, ...] = (
         "info"),
 )  # fmt: skip
 
+A2A_REASONS: Mapping[type, str] = {
+    ParseFailure: "PARSE_ERROR",
+    InvalidRequest: "INVALID_REQUEST",
+    OperationTypeMismatch: "INVALID_REQUEST",
+    MethodNotFound: "METHOD_NOT_FOUND",
+    InvalidParams: "INVALID_PARAMS",
+    Internal: "INTERNAL_ERROR",
+    **{row.failure: row.protocol_code for row in ERROR_TABLE if issubclass(row.failure, AgentFailure)},
+}
+"""The `reason` of the errors that A2A 1.0 knows (5.4 and 9.5). The first ones are named as a2a-sdk names them, whose clients
+tell errors without a JSON-RPC code apart by it. All other failures have their protocol codes for reasons."""
+
 _ROWS: dict[type, ErrorRow] = {row.failure: row for row in ERROR_TABLE}
 
 RESERVED_CODES: frozenset[str] = frozenset(

@@ -26,6 +26,7 @@ from .codes import (
 from .exceptions import OperationError
 from .failures import (
     OPERATION_TYPE_REASON,
+    A2AVersion,
     AgentFailure,
     AuthenticationRequired,
     Cancelled,
@@ -43,7 +44,7 @@ from .failures import (
     TimedOut,
     Unavailable,
 )
-from .type_building import convert, decoder_for
+from .type_building import decoder_for
 
 
 class ErrorObject(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -83,22 +84,13 @@ class _AuthChallenge(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _AgentData(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """The `data` of A2A 0.3, and the metadata of the `ErrorInfo` of 1.0."""
+    """The `data` of A2A 0.3."""
 
     task_id: str | None = None
     current_state: str | None = None
     reason: str | None = None
     suggestion: str | None = None
     accepted: tuple[str, ...] = ()
-
-
-class _ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """google.rpc.ErrorInfo; its metadata values are strings only (A2A 1.0 section 9.5)."""
-
-    type: str = msgspec.field(name="@type", default="type.googleapis.com/google.rpc.ErrorInfo")
-    reason: str
-    domain: str = "a2a-protocol.org"
-    metadata: dict[str, str] = {}
 
 
 class _RetryAfter(msgspec.Struct, frozen=True, rename="camel"):
@@ -108,11 +100,38 @@ class _RetryAfter(msgspec.Struct, frozen=True, rename="camel"):
 _encode = msgspec.json.Encoder().encode
 
 
-def error_object(failure: Failure, dialect: DialectName = "plain") -> ErrorObject:
-    """The error object of a failure: the code of the table in this dialect, its message, and minimal data."""
+def error_object(failure: Failure, dialect: DialectName = "plain", *, version: A2AVersion | None = None) -> ErrorObject:
+    """The error object of a failure: the code of the table in this dialect, its message, and minimal data.
+
+    `version` is that of the A2A method that failed: in 1.0 the data are `rpc_details`.
+    """
     row = row_of(failure)
-    data = _data(failure, row.protocol_code, row.retryable)
+    if version == "1.0" or (isinstance(failure, AgentFailure) and failure.version == "1.0"):
+        from .rpc_details import details_of  # late: costs start-up time
+
+        data: object = details_of(failure, row)
+    else:
+        data = _data(failure, row.protocol_code, row.retryable)
     return ErrorObject(row.code_in(dialect), _message(failure, row.message), UNSET if data is None else _raw(data))
+
+
+def encode_status(failure: Failure, http_status: int, version: A2AVersion = "1.0") -> bytes:
+    """The body of an HTTP response with this status: a google.rpc.Status as HTTP+JSON has it (A2A 1.0, section 11.6).
+
+    0.3 does not say what such a body is. Its own begins with the error's name and message, where a2a-sdk looks for them.
+    """
+    from .rpc_details import details_of
+
+    row = row_of(failure)
+    status = {
+        "code": http_status,
+        "status": row.grpc_status,
+        "message": _message(failure, row.message),
+        "details": details_of(failure, row),
+    }
+    name = f"{row.failure.__name__}Error"
+    old = {"type": name, "message": status["message"]} if version == "0.3" else {}
+    return _encode({**old, "error": status})
 
 
 def _message(failure: Failure, message: str) -> str:
@@ -130,12 +149,16 @@ def encode_error(failure: Failure, dialect: DialectName = "plain") -> bytes:
     return _encode(error_object(failure, dialect))
 
 
-def encode_error_response(request_id: bytes, failure: Failure, dialect: DialectName = "plain") -> bytes:
-    """The JSON-RPC response that answers a request with a failure. `request_id` is the JSON text of the request's id."""
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request_id, encode_error(failure, dialect))
+def encode_error_response(
+    request_id: bytes, failure: Failure, dialect: DialectName = "plain", *, version: A2AVersion | None = None
+) -> bytes:
+    """The JSON-RPC response that answers a request with a failure. `request_id` is the JSON text of the request's id,
+    `version` that of its method if it is one of A2A."""
+    error = _encode(error_object(failure, dialect, version=version))
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request_id, error)
 
 
-def _data(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | list[_ErrorInfo] | None:
+def _data(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | None:
     match failure:
         case ParseFailure(reason) | InvalidRequest(reason=reason):
             return _ReasonData(reason)
@@ -157,19 +180,10 @@ def _data(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | list
         case MethodNotFound() | Cancelled():
             return None
         case AgentFailure():
-            return _agent_data(failure, code)
+            facts = failure.task_id, failure.current_state, failure.reason, failure.suggestion, failure.accepted
+            return _AgentData(*facts)
         case _:
             assert_never(failure)
-
-
-def _agent_data(failure: AgentFailure, code: str) -> _AgentData | list[_ErrorInfo]:
-    data = _AgentData(failure.task_id, failure.current_state, failure.reason, failure.suggestion, failure.accepted)
-    if failure.version == "0.3":
-        return data
-    metadata = msgspec.to_builtins(data)
-    if failure.accepted:
-        metadata["accepted"] = ",".join(failure.accepted)
-    return [_ErrorInfo(reason=code, metadata=metadata)]
 
 
 def _raw(value: object) -> Raw:
@@ -242,6 +256,10 @@ def _malformed_error(raw: bytes | Raw) -> ErrorObject:
 
 
 def _failure_from(error: ErrorObject) -> Failure:
+    if not isinstance(error.data, UnsetType) and bytes(error.data).lstrip().startswith(b"["):
+        from .rpc_details import failure_from_details, read_details
+
+        return failure_from_details(error.code, error.message, read_details(error.data))
     if error.code == SERVER_ERROR:
         return _server_failure(error.message, error.data)
     if not rows_of_code(error.code):
@@ -287,17 +305,10 @@ def _agent_failure(kind: type[Any], data: Raw | UnsetType) -> Failure:
     if isinstance(data, UnsetType):
         return built
     try:
-        if bytes(data).lstrip().startswith(b"["):
-            metadata = dict(decoder_for(list[_ErrorInfo])(data)[0].metadata)
-            accepted = tuple(filter(None, metadata.pop("accepted", "").split(",")))
-            fields = convert({**metadata, "accepted": accepted}, _AgentData)
-            version = "1.0"
-        else:
-            fields = decoder_for(_AgentData)(data)
-            version = "0.3"
-    except (msgspec.DecodeError, IndexError):  # data of the peer's own
+        fields = decoder_for(_AgentData)(data)
+    except msgspec.DecodeError:  # data of the peer's own
         return built
-    return msgspec.structs.replace(built, version=version, **msgspec.structs.asdict(fields))
+    return msgspec.structs.replace(built, version="0.3", **msgspec.structs.asdict(fields))
 
 
 def _numbered_failure(error: ErrorObject) -> Failure:

@@ -9,9 +9,9 @@ from ..operations.access import Access, Identity
 from ..operations.catalogue import Catalogue
 from ..operations.registry import LazyOperations
 from ..operations.spec import OperationSpec
+from ..rpc.a2a_methods import METHODS, V03_METHODS
 from ..settings import Settings
 from ..settings.option import MEMORY
-from .method_names import METHODS
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 @final
 class AgentHost:
-    """One per process. `lazy_operations` are the agent's methods, for the registry."""
+    """One per process. `lazy_operations` are the agent's methods, for the registry; `rest_operations` those of 0.3 for HTTP+JSON,
+    under the same names."""
 
     def __init__(
         self,
@@ -42,6 +43,7 @@ class AgentHost:
         memory: MemoryBudget,
     ) -> None:
         self.lazy_operations: Final = LazyOperations(METHODS, self._methods)
+        self.rest_operations: Final = LazyOperations(frozenset(V03_METHODS), self._rest_methods)
         self._catalogue = catalogue
         self._agent = agent
         self._access = access
@@ -120,6 +122,9 @@ class AgentHost:
 
     def _methods(self) -> Iterable[OperationSpec]:
         return self._compose().methods
+
+    def _rest_methods(self) -> Iterable[OperationSpec]:
+        return self._compose().make_rest_methods()
 
     def _compose(self) -> Composed:
         if self._composed is not None:

@@ -105,7 +105,7 @@ class Responder:
         if isinstance(shown, bytes):
             response = envelope.encode_result(call_id, shown)
         else:
-            response = self._dialect.encode_failure(call_id, shown)
+            response = self._dialect.encode_failure(call_id, shown, request.call.method)
         stream.finish(response, lambda: self._inflight.release(request))
 
     def _has_memory(self, request: Request, result: bytes) -> bool:
@@ -129,11 +129,11 @@ class Responder:
             if isinstance(shown, bytes):
                 self._output.post(envelope.encode_result(call.id, shown))
             else:
-                self.error(call.id, shown)
+                self.error(call.id, shown, call.method)
         except MemoryError:
             reserve.free()
             self._note(call, Internal(), Internal())
-            self.error(call.id, Internal())
+            self.error(call.id, Internal(), call.method)
 
     def fail(self, call: Call, failure: Failure) -> None:
         """Answer a call that was never admitted with an error, and log it. Notifications are only logged."""
@@ -144,7 +144,7 @@ class Responder:
         if isinstance(shown, bytes):
             self._output.post(envelope.encode_result(call.id, shown))
         else:
-            self.error(call.id, shown)
+            self.error(call.id, shown, call.method)
 
     def refuse_duplicate(self, call_id: bytes) -> None:
         """Answer a call whose id is still in flight."""
@@ -163,10 +163,10 @@ class Responder:
         else:
             request.end(Internal())
 
-    def error(self, call_id: bytes, failure: Failure) -> None:
-        """Send an error for something that is in the log already."""
+    def error(self, call_id: bytes, failure: Failure, method: str = "") -> None:
+        """Send an error for something that is in the log already. `method` is empty where it is not known."""
         if not isinstance(failure, self._dialect.unanswered):
-            self._output.post(self._dialect.encode_failure(call_id, failure))
+            self._output.post(self._dialect.encode_failure(call_id, failure, method))
 
     def _note(self, call: Call, failure: Failure, shown: Outcome | None = None) -> None:
         told = None if isinstance(shown, bytes) else shown

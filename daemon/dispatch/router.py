@@ -15,6 +15,7 @@ from ..operations.registry import Registry
 from ..operations.service import DeclarationError
 from ..operations.spec import Forward, OperationSpec
 from ..rpc.envelope import Call
+from .execution import Raised, attempt_now
 
 REPLACEABLE: Final = frozenset({"initialize", "initialized", "shutdown"})
 """Methods of the daemon in whose place a service may put its own."""
@@ -33,7 +34,7 @@ class Router:
     def __init__(self, builtins: Registry, registry: Registry, access: Access, *, named: bool = True) -> None:
         twice = (builtins.names - REPLACEABLE) & registry.names if named else ()
         if twice:
-            raise DeclarationError(f"declared more than once: {', '.join(sorted(twice))}")
+            raise DeclarationError(f"operations with names of the daemon's own methods: {', '.join(sorted(twice))}")
         self._builtins = builtins
         self._registry = registry
         self._named = named
@@ -67,11 +68,11 @@ class Router:
         return self._registry.find(method) or self._builtins.find(method)
 
     def _refusal(self, call: Call, spec: OperationSpec) -> Failure | None:
-        try:
-            return self._access.refusal(spec.access, call.metadata)
-        except BaseException as exc:  # noqa: BLE001 - a provider is the app's own code; its exception may hold the credential
-            log.error("identity.failed", method=call.method, id=call.id, error=type(exc).__name__)
+        refusal = attempt_now(lambda: self._access.refusal(spec.access, call.metadata), step="identity.resolve")
+        if isinstance(refusal, Raised):  # its exception may hold the credential
+            log.error("identity.failed", method=call.method, id=call.id, error=type(refusal.exc).__name__)
             return Internal()
+        return refusal
 
 
 def _forwarded(call: Call, spec: OperationSpec, target: Forward) -> Call:

@@ -36,11 +36,15 @@ class Answer(msgspec.Struct, frozen=True):
 class AnswerWriter(Protocol):
     """Writes the outcome and the events of one call.
 
-    `fails_in_stream`: a call of a subscription that fails before its first event is told so as an event.
+    `fails_in_stream`: a call of a subscription that fails before its first event is told so as an event. `failure_event` is the
+    name of the event that tells of a failure; empty for none.
     """
 
     @property
     def fails_in_stream(self) -> bool: ...
+
+    @property
+    def failure_event(self) -> str: ...
 
     def result(self, result: bytes) -> Answer: ...
 
@@ -61,8 +65,9 @@ class JsonRpcWriter:
 
     def __init__(self, call_id: bytes, version: A2AVersion) -> None:
         self._id = call_id
-        self._version = version
+        self._version: Final[A2AVersion] = version
         self.fails_in_stream = version == "0.3"
+        self.failure_event = ""
 
     def result(self, result: bytes) -> Answer:
         return Answer(200, self.event(result))
@@ -74,7 +79,7 @@ class JsonRpcWriter:
         return envelope.encode_result(self._id, value)
 
     def last_event(self, failure: Failure) -> bytes:
-        return encode_error_response(self._id, failure)
+        return encode_error_response(self._id, failure, version=self._version)
 
 
 _TRANSPORT_STATUSES: Final[Mapping[str, int]] = {

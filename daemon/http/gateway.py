@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, final
@@ -12,11 +12,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...errors.exceptions import FailureError
+from ...errors.failures import A2AVersion, Failure, MethodNotFound
 from ...lazy import anyio
 from ..dispatch.router import Router
 from ..logs import log
 from ..operations.access import Access, Identity
 from ..operations.registry import Registry
+from ..rpc.a2a_methods import version_of
 from ..rpc.dialect import PLAIN
 from ..rpc.envelope import NULL_ID, Call
 from ..rpc.request_log import note_failure
@@ -24,8 +26,11 @@ from .answers import Answer, AnswerWriter, JsonRpcWriter
 from .cards import WELL_KNOWN, WELL_KNOWN_OLD, Cards
 from .context_host import HttpContextHost
 from .exchange import Exchange
-from .jsonrpc import read_call, version_of
-from .requests import BodyTimeout, ClientGone, read_body, service_params
+from .jsonrpc import read_call
+from .requests import BodyTimeout, ClientGone, read_body, route_path, service_params, version_to_answer
+from .rest.answers import RestWriter
+from .rest.params import read_params
+from .rest.routes import Found, NotAllowed, find_route, version_of_path
 from .senders import Senders
 from .sse import send_events
 
@@ -67,8 +72,12 @@ class Gateway:
         provider = host.access.provider
         anonymous = Identity(ANONYMOUS, host.access.parent.scopes)
         self._access: Final = Access(anonymous, provider)
-        methods = Registry((), host.agent.lazy_operations)
+        methods, rest_methods = Registry((), host.agent.lazy_operations), Registry((), host.agent.rest_operations)
         self._router = Router(methods, host.registry, self._access, named=False)
+        self._rest: Final[Mapping[A2AVersion, tuple[Registry, Router]]] = {
+            "1.0": (methods, self._router),
+            "0.3": (rest_methods, Router(rest_methods, host.registry, self._access, named=False)),
+        }
         self._senders = Senders(settings.max_in_flight)
         self._cards = Cards(host.agent.public_card)
         self._api_keys: tuple[ApiKey, ...] = host.agent.api_keys
@@ -114,14 +123,14 @@ class Gateway:
         return None
 
     async def _respond(self, request: Request, scope: Scope, receive: Receive, send: Send) -> Response | None:
-        path = request.url.path.removeprefix(scope.get("root_path", "")) or "/"
-        if path in (WELL_KNOWN, WELL_KNOWN_OLD) and request.method in ("GET", "HEAD"):
+        path = route_path(scope)
+        if f"/{path}" in (WELL_KNOWN, WELL_KNOWN_OLD) and request.method in ("GET", "HEAD"):
             return self._cards.answer(request, self._url(request))
-        if path == "/" and request.method == "POST":
+        if path:
+            return await self._http_json(request, send, path)
+        if request.method == "POST":
             return await self._jsonrpc(request, send)
-        if path == "/":
-            return Response(status_code=405, headers={"allow": "POST"})
-        return Response(status_code=404)
+        return _response(RestWriter(version_to_answer(request)).not_allowed(MethodNotFound(), ("POST",)))
 
     def _url(self, request: Request) -> str:
         """The address of the gateway, as this client knows it."""
@@ -135,31 +144,64 @@ class Gateway:
     # -- JSON-RPC ----------------------------------------------------------------------------------------------
 
     async def _jsonrpc(self, request: Request, send: Send) -> Response | None:
+        version = version_to_answer(request)
+        body = await self._body(request, JsonRpcWriter(NULL_ID, version))
+        if not isinstance(body, bytes):
+            return body
+        call = read_call(body, service_params(request, self._api_keys))
+        if not isinstance(call, Call):
+            call_id, failure = call
+            return _refused(JsonRpcWriter(call_id, version), failure, call_id)
+        writer = JsonRpcWriter(call.id or NULL_ID, version_of(call.method) or version)
+        return await self._exchange(request, send, call, writer, self._router)
+
+    # -- HTTP+JSON ---------------------------------------------------------------------------------------------
+
+    async def _http_json(self, request: Request, send: Send, path: str) -> Response | None:
+        version = version_of_path(path, version_to_answer(request))
+        writer = RestWriter(version)
+        found = find_route(request.method, path, version_to_answer(request))
+        match found:
+            case None:
+                return _response(writer.failure(MethodNotFound()))
+            case NotAllowed(allowed):
+                return _response(writer.not_allowed(MethodNotFound(), allowed))
+            case Found(route):
+                methods, router = self._rest[version]
+                body = await self._body(request, writer, needed=route.needs_body) if route.verb == "POST" else b""
+        if not isinstance(body, bytes):
+            return body
         try:
-            body = await read_body(request, limit=self._settings.max_body, seconds=self._settings.body_timeout)
+            params = read_params(found, body, request.query_params, methods)
         except FailureError as exc:
-            note_failure(None, None, exc.failure, exc.failure, PLAIN)
-            return _response(JsonRpcWriter(NULL_ID, "1.0").failure(exc.failure), close=True)
+            return _refused(writer, exc.failure)
+        call = Call(route.method, NULL_ID, params, service_params(request, self._api_keys), size=len(body))
+        return await self._exchange(request, send, call, writer, router)
+
+    # -- both --------------------------------------------------------------------------------------------------
+
+    async def _body(self, request: Request, writer: AnswerWriter, *, needed: bool = True) -> bytes | Response | None:
+        """The body; or the response where it is refused; None where the client has gone."""
+        settings = self._settings
+        try:
+            return await read_body(request, limit=settings.max_body, seconds=settings.body_timeout, needed=needed)
+        except FailureError as exc:
+            return _refused(writer, exc.failure, close=True)
         except BodyTimeout:
             return Response(status_code=408, headers={"connection": "close"})
         except ClientGone:
             return None
-        call = read_call(body, service_params(request, self._api_keys))
-        if not isinstance(call, Call):
-            call_id, failure = call
-            note_failure(None, call_id, failure, failure, PLAIN)
-            return _response(JsonRpcWriter(call_id, "1.0").failure(failure))
-        writer = JsonRpcWriter(call.id or NULL_ID, version_of(call.method))
-        return await self.exchange(request, send, call, writer)
 
-    async def exchange(self, request: Request, send: Send, call: Call, writer: AnswerWriter) -> Response | None:
+    async def _exchange(
+        self, request: Request, send: Send, call: Call, writer: AnswerWriter, router: Router
+    ) -> Response | None:
         """Run one call, and send its events; returns the answer where that is one response."""
         exchange = Exchange(self._host, call)
         with self._senders.enter(self._sender_key(request, call)) as sender:
             self._open += 1
             try:
                 context_host = HttpContextHost(self._host, self._access, self._url(request))
-                exchange.begin(self._router, sender, context_host, closed=self._closed)
+                exchange.begin(router, sender, context_host, closed=self._closed)
                 return await self._answer(request, send, exchange, writer)
             finally:
                 self._open -= 1
@@ -217,6 +259,12 @@ async def _watch(request: Request, scope: anyio.CancelScope) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
     scope.cancel()
+
+
+def _refused(writer: AnswerWriter, failure: Failure, call_id: bytes | None = None, *, close: bool = False) -> Response:
+    """The answer to what never became a call, which is logged."""
+    note_failure(None, call_id, failure, failure, PLAIN)
+    return _response(writer.failure(failure), close=close)
 
 
 def _response(answer: Answer, *, close: bool = False) -> Response:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from ...errors.failures import A2AVersion, Failure, InvalidRequest
-from ..agents.method_names import V10_METHODS
+from ...errors.failures import Failure, InvalidRequest
 from ..rpc import envelope
 from ..rpc.envelope import NULL_ID, Call, NoJson, Refused
-
-_V10: frozenset[str] = frozenset(V10_METHODS)
 
 
 def read_call(body: bytes, params: dict[str, str]) -> Call | tuple[bytes, Failure]:
@@ -28,8 +25,3 @@ def read_call(body: bytes, params: dict[str, str]) -> Call | tuple[bytes, Failur
             return NULL_ID, parse_failure
         case _:  # a response, or a notification that is broken
             return NULL_ID, InvalidRequest("malformed-envelope")
-
-
-def version_of(method: str) -> A2AVersion:
-    """The version of A2A in which a call of this method is answered."""
-    return "1.0" if method in _V10 else "0.3"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from ...errors.exceptions import FailureError
-from ...errors.failures import InvalidRequest
+from ...errors.failures import A2AVersion, InvalidRequest
 from ...lazy import anyio
+from ..agents.versions.version import covers_version
 
 if TYPE_CHECKING:
     from starlette.requests import Request
+    from starlette.types import Scope
 
     from ..agents.card.model import ApiKey
 
@@ -38,8 +41,11 @@ class ClientGone(Exception):
     """The client closed the connection before it had sent its body."""
 
 
-async def read_body(request: Request, *, limit: int, seconds: float) -> bytes:
-    """The body. Raises `FailureError(InvalidRequest)` for one of another type or size, `BodyTimeout` or `ClientGone`."""
+async def read_body(request: Request, *, limit: int, seconds: float, needed: bool = True) -> bytes:
+    """The body; empty where there is none and none is `needed`. Raises `FailureError(InvalidRequest)` for one of another type or
+    size, `BodyTimeout` or `ClientGone`."""
+    if not needed and not _announces_body(request):
+        return b""
     check_content_type(request.headers.get("content-type"))
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit:
@@ -47,6 +53,11 @@ async def read_body(request: Request, *, limit: int, seconds: float) -> bytes:
     with anyio.move_on_after(seconds):
         return await _receive(request, limit)
     raise BodyTimeout
+
+
+def _announces_body(request: Request) -> bool:
+    headers = request.headers
+    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
 async def _receive(request: Request, limit: int) -> bytes:
@@ -63,6 +74,13 @@ async def _receive(request: Request, limit: int) -> bytes:
         chunks.append(chunk)
         if not message.get("more_body", False):
             return b"".join(chunks) if len(chunks) > 1 else chunks[0]
+
+
+def route_path(scope: Scope) -> str:
+    """The path below that of a mount, percent-encoded and without the leading slash: an encoded slash is part of a value."""
+    raw = scope.get("raw_path")
+    path = raw.decode("latin-1").partition("?")[0] if raw else quote(scope["path"])
+    return path.removeprefix(quote(scope.get("root_path", ""))).removeprefix("/")
 
 
 def check_content_type(header: str | None) -> None:
@@ -98,6 +116,11 @@ def asked_version(request: Request) -> str | None:
     """The version of A2A that a request names, in its headers or its query."""
     version = request.headers.get("a2a-version") or request.query_params.get("A2A-Version") or ""
     return version.strip() or None
+
+
+def version_to_answer(request: Request) -> A2AVersion:
+    """The version in which a request is answered whose method does not tell it."""
+    return "1.0" if covers_version("1.0", asked_version(request) or DEFAULT_VERSION) else "0.3"
 
 
 def _api_key(request: Request, key: ApiKey) -> str | None:

@@ -25,11 +25,12 @@ FIRST_SECONDS: Final = 1.0
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 
 
-def encode_event(data: bytes, number: int | None = None) -> bytes:
+def encode_event(data: bytes, number: int | None = None, name: str = "") -> bytes:
     """One event. `data` is a JSON text: its line ends, if any, stand between tokens and are no part of a value."""
     if b"\n" in data or b"\r" in data:
         data = data.replace(b"\r", b" ").replace(b"\n", b" ")
-    return b"data: %b\n\n" % data if number is None else b"id: %d\ndata: %b\n\n" % (number, data)
+    head = b"event: %b\n" % name.encode() if name else b""
+    return b"%bdata: %b\n\n" % (head, data) if number is None else b"%bid: %d\ndata: %b\n\n" % (head, number, data)
 
 
 async def send_events(exchange: Exchange, writer: AnswerWriter, send: Send, *, keep_alive: float) -> Answer | None:
@@ -52,7 +53,7 @@ async def send_events(exchange: Exchange, writer: AnswerWriter, send: Send, *, k
             await _send(send, KEEP_ALIVE)
         else:
             if not isinstance(outcome, bytes):
-                await _send(send, encode_event(writer.last_event(outcome)))
+                await _send(send, encode_event(writer.last_event(outcome), name=writer.failure_event))
             await send({"type": "http.response.body", "body": b""})
             return None
         events = await exchange.next_events(keep_alive)

@@ -16,6 +16,7 @@ from ...errors.failures import Failure
 from ...errors.type_building import decoder_for
 from ...errors.wire import encode_error_response
 from . import envelope
+from .a2a_methods import version_of
 from .envelope import CANCEL_REQUEST
 
 if TYPE_CHECKING:
@@ -105,9 +106,10 @@ class Dialect:
         """The message that stands in a body which is no JSON, strictly speaking; None where that is to be refused."""
         return envelope.decode_mended(body) if self.mends_surrogates else None
 
-    def encode_failure(self, call_id: bytes, failure: Failure) -> bytes:
-        """The response that answers the request of this id (a JSON text) with a failure."""
-        return encode_error_response(call_id, failure, self.name)
+    def encode_failure(self, call_id: bytes, failure: Failure, method: str = "") -> bytes:
+        """The response that answers the request of this id (a JSON text) with a failure. `method` is empty where it is not
+        known."""
+        return encode_error_response(call_id, failure, self.name, version=version_of(method))
 
     def events_of(self, call: Call) -> Events:
         """How the events of this call of a subscription are written."""

@@ -12,16 +12,15 @@ from typing import Any
 
 import pytest
 
-from discreet.daemon.agents import method_names
 from discreet.daemon.agents.executor_calls import CANCEL_SECONDS
-from discreet.daemon.agents.model.types import Authentication, PushConfig
+from discreet.daemon.agents.model.types import MAX_PAGE_SIZE, Authentication, PushConfig
 from discreet.daemon.agents.push import delivery, notifier
 from discreet.daemon.agents.service import methods
 from discreet.daemon.agents.service.card_builder import stdio_interfaces
-from discreet.daemon.agents.stores.checks import MAX_PAGE_SIZE
 from discreet.daemon.agents.stores.interface import PushTarget, TaskQuery
 from discreet.daemon.agents.tasks import event_buffer
 from discreet.daemon.connection.streams import MAX_UNDELIVERED
+from discreet.daemon.rpc import a2a_methods
 from discreet.daemon.settings import Settings
 from discreet.errors import AuthenticationRequired, failures
 from discreet.errors.codes import ERROR_TABLE
@@ -166,8 +165,8 @@ def test_the_transcripts_show_what_they_are_for() -> None:
 
 def test_the_methods_are_those_of_both_versions() -> None:
     shown = rows("4. Methods")[2:]
-    assert tuple(row[1] for row in shown) == method_names.V10_METHODS
-    assert tuple(row[2] for row in shown if row[2]) == method_names.V03_METHODS
+    assert tuple(row[1] for row in shown) == a2a_methods.V10_METHODS
+    assert tuple(row[2] for row in shown if row[2]) == a2a_methods.V03_METHODS
 
 
 def test_the_errors_are_those_of_the_table() -> None:

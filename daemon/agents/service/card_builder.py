@@ -57,22 +57,21 @@ def stdio_interfaces(settings: Settings) -> tuple[AgentInterface, ...]:
 
 
 HTTP_BINDINGS: Final = (
-    ("JSONRPC", "1.0", ""),
-    ("HTTP+JSON", "1.0", ""),
-    ("JSONRPC", "0.3", ""),
-    ("HTTP+JSON", "0.3", "v1"),
+    ("JSONRPC", "1.0"),
+    ("HTTP+JSON", "1.0"),
+    ("JSONRPC", "0.3"),
+    ("HTTP+JSON", "0.3"),
 )
-"""The bindings of the HTTP gateway: name, version of A2A, and path below the gateway's URL (A2A 1.0, sections 9 and 11)."""
+"""The bindings of the HTTP gateway: name and version of A2A (A2A 1.0, sections 9 and 11). All are below the same URL: clients of
+HTTP+JSON 0.3 add `/v1` to it themselves."""
 
 
 def http_interfaces(url: str) -> tuple[AgentInterface, ...]:
     """The interfaces of a gateway that is reached under this URL."""
     base = url.rstrip("/") + "/"
     return tuple(
-        AgentInterface(
-            url=f"{base}{path}".rstrip("/") if path else base, protocol_binding=binding, protocol_version=version
-        )
-        for binding, version, path in HTTP_BINDINGS
+        AgentInterface(url=base, protocol_binding=binding, protocol_version=version)
+        for binding, version in HTTP_BINDINGS
     )
 
 

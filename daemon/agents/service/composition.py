@@ -5,6 +5,7 @@ and the apps ask for. Runs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -28,6 +29,7 @@ from ..task_memory import TaskMemory
 from ..tasks.live_task import LiveTask
 from ..versions.v03 import V03
 from ..versions.v10 import V10
+from ..versions.version import ProtocolVersion
 from .admission import Admission
 from .authorization import Authorization
 from .call_pipeline import CallPipeline
@@ -59,12 +61,16 @@ class AgentParts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Composed(msgspec.Struct, frozen=True):
-    """The agent's runtime, which starts with the first call; what every call passes; its cards; and the methods of A2A."""
+    """The agent's runtime, which starts with the first call; what every call passes; its cards; and the methods of A2A.
+
+    `make_rest_methods()` makes those of 0.3 once more, for HTTP+JSON, whose JSON is another there.
+    """
 
     runtime: Runtime
     pipeline: CallPipeline
     cards: CardBuilder
     methods: list[OperationSpec]
+    make_rest_methods: Callable[[], list[OperationSpec]]
 
 
 def compose(daemon: AgentServiceHost, parts: AgentParts) -> Composed:
@@ -90,8 +96,13 @@ def compose(daemon: AgentServiceHost, parts: AgentParts) -> Composed:
         interceptors=() if agent is None else agent.interceptors,
         request_timeout=settings.request_timeout,
     )
-    handlers = _handlers(pipeline, notifier, ExtendedCard(cards, authorization), agent)
-    return Composed(runtime, pipeline, cards, [spec for handler in handlers for spec in operations(handler)])
+    extended_card = ExtendedCard(cards, authorization)
+    handlers = (
+        _handler(V03, pipeline, notifier, extended_card, agent),
+        _handler(V10, pipeline, notifier, extended_card, agent),
+    )
+    methods = [spec for handler in handlers for spec in operations(handler)]
+    return Composed(runtime, pipeline, cards, methods, partial(_rest_methods, pipeline, notifier, extended_card, agent))
 
 
 def _runtime(
@@ -115,26 +126,28 @@ def _push_body(live: LiveTask, event: TaskEvent, version: str) -> bytes | None:
     return None if body is None else bytes(body)  # `Raw` only says that it is bytes
 
 
-def _handlers(
+def _handler(
+    version: ProtocolVersion,
+    pipeline: CallPipeline,
+    notifier: PushNotifier | None,
+    extended_card: ExtendedCard,
+    agent: Agent | None,
+) -> JsonRpcHandler:
+    old = version.name == V03.name
+    return JsonRpcHandler(
+        pipeline,
+        version,
+        notifier,
+        extended_card,
+        input_modes=None if agent is None else agent.input_modes,
+        subscribe_until=INACTIVE if old else TERMINAL,
+        write_card=card_to_v03 if old else lambda card: card,
+    )
+
+
+def _rest_methods(
     pipeline: CallPipeline, notifier: PushNotifier | None, extended_card: ExtendedCard, agent: Agent | None
-) -> tuple[JsonRpcHandler, JsonRpcHandler]:
-    input_modes = None if agent is None else agent.input_modes
-    v03 = JsonRpcHandler(
-        pipeline,
-        V03,
-        notifier,
-        extended_card,
-        input_modes=input_modes,
-        subscribe_until=INACTIVE,
-        write_card=card_to_v03,
-    )
-    v10 = JsonRpcHandler(
-        pipeline,
-        V10,
-        notifier,
-        extended_card,
-        input_modes=input_modes,
-        subscribe_until=TERMINAL,
-        write_card=lambda card: card,
-    )
-    return v03, v10
+) -> list[OperationSpec]:
+    from ..versions.v03_protojson import V03_REST  # late: few daemons are called in it
+
+    return list(operations(_handler(V03_REST, pipeline, notifier, extended_card, agent)))

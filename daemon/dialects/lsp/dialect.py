@@ -181,13 +181,13 @@ class LspDialect(Dialect):
             return
         self._on_progress_cancelled(token)
 
-    def encode_failure(self, call_id: bytes, failure: Failure) -> bytes:
+    def encode_failure(self, call_id: bytes, failure: Failure, method: str = "") -> bytes:
         if self.state == "initializing" and call_id == self._hello:  # the client may try again
             self.state = "new"
         if isinstance(failure, DomainFailure) and failure.number is not None and failure.details is not None:
             error = {"code": failure.number, "message": failure.message, "data": failure.details}
             return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (call_id, msgspec.json.encode(error))
-        return super().encode_failure(call_id, failure)
+        return super().encode_failure(call_id, failure, method)
 
     def events_of(self, call: Call) -> Events:
         return PartialResults(call, self._memory)

@@ -78,7 +78,7 @@ class McpDialect(Dialect):
         meta = meta_of(call.params)
         return meta if isinstance(meta, InvalidParams) else self._guard(call.method, meta)
 
-    def encode_failure(self, call_id: bytes, failure: Failure) -> bytes:
+    def encode_failure(self, call_id: bytes, failure: Failure, method: str = "") -> bytes:
         if isinstance(failure, DomainFailure) and is_own(failure):
             error = msgspec.structs.replace(error_object(failure), data=failure.details)
         else:

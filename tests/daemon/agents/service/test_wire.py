@@ -11,6 +11,7 @@ import pytest
 
 from discreet.agents import Agent, Extension
 from discreet.client import Peer, RemoteError
+from discreet.errors import Failure, InvalidParams, UnsupportedOperation
 from discreet.errors.wire import encode_error
 from discreet.testing import in_memory
 from support.waits import DEADLINE_SECONDS
@@ -237,3 +238,36 @@ async def test_callers_with_tokens_see_their_own_tasks_and_others_are_refused() 
         assert (await peer.call("ListTasks", {}, service_params=bob))["totalSize"] == 0
         assert (await peer.call("ListTasks", {}, service_params=ann))["totalSize"] == 1
         assert (await refused(peer.call("ListTasks", {})))["data"]["code"] == "FORBIDDEN"
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "failure"),
+    [
+        ("GetTask", {}, InvalidParams("id", "string of at least 1 character", "missing")),
+        ("ListTasks", {"status": "no"}, None),
+        ("GetTask", {"id": UNKNOWN}, None),
+        ("SubscribeToTask", {"id": UNKNOWN}, None),
+        ("GetExtendedAgentCard", {}, UnsupportedOperation()),
+    ],
+)
+async def test_every_error_of_1_0_has_a_list_of_typed_details(
+    method: str, params: dict[str, Any], failure: Failure | None
+) -> None:
+    async with in_memory(agent()) as peer:
+        with pytest.raises(RemoteError) as caught:
+            await (peer.call(method, params) if method != "SubscribeToTask" else collected(peer, method, params))
+    assert all(each["@type"].startswith("type.googleapis.com/google.rpc.") for each in caught.value.data)
+    assert caught.value.data[0] | INFO == caught.value.data[0]
+    assert failure in (None, caught.value.failure)
+
+
+async def test_errors_before_the_method_runs_are_written_in_its_version_too() -> None:
+    tokens = [f"ann:{hashlib.sha256(b'ann').hexdigest()}"]
+    async with in_memory(agent(), tokens=tokens) as peer:
+        with pytest.raises(RemoteError) as new:
+            await peer.call("ListTasks", {})
+        with pytest.raises(RemoteError) as old:
+            await peer.call("tasks/get", {"id": UNKNOWN})
+    assert new.value.data[0]["reason"] == "FORBIDDEN"
+    assert old.value.data["code"] == "FORBIDDEN"
+    assert new.value.failure == old.value.failure

@@ -11,12 +11,12 @@ import pytest
 from msgspec import Raw
 
 from discreet import Service
-from discreet.daemon.agents.method_names import V03_METHODS, V10_METHODS
 from discreet.daemon.agents.model.types import Authentication, PushConfig, TaskState
 from discreet.daemon.agents.stores.interface import TaskQuery
 from discreet.daemon.agents.versions.v03 import V03
 from discreet.daemon.agents.versions.v10 import V10
 from discreet.daemon.agents.versions.version import ListRequest, ProtocolVersion, PushConfigRequest, TaskRequest
+from discreet.daemon.rpc.a2a_methods import V03_METHODS, V10_METHODS
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import InvalidParams
 

@@ -1,0 +1,40 @@
+"""How outcomes are written for clients of HTTP+JSON: results as they are, failures as google.rpc.Status (A2A 1.0, 11.6)."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from ....errors.failures import A2AVersion, Failure
+from ....errors.wire import encode_status
+from ..answers import A2A_JSON, JSON, Answer, headers_of, status_of
+
+
+@final
+class RestWriter:
+    """Answers one request, in a version of A2A."""
+
+    def __init__(self, version: A2AVersion) -> None:
+        self.fails_in_stream = False
+        self.failure_event = "error"  # the events are the values themselves: only its name tells a failure from them
+        self._version: Final[A2AVersion] = version
+        self._media_type = A2A_JSON if version == "1.0" else JSON
+
+    def result(self, result: bytes) -> Answer:
+        return Answer(200, result, self._media_type)
+
+    def failure(self, failure: Failure) -> Answer:
+        status = status_of(failure)
+        return Answer(status, self._status(failure, status), self._media_type, headers_of(failure))
+
+    def not_allowed(self, failure: Failure, allowed: tuple[str, ...]) -> Answer:
+        """The answer to a verb that the path does not take."""
+        return Answer(405, self._status(failure, 405), self._media_type, {"allow": ", ".join(allowed)})
+
+    def event(self, value: bytes) -> bytes:
+        return value
+
+    def last_event(self, failure: Failure) -> bytes:
+        return self._status(failure, status_of(failure))
+
+    def _status(self, failure: Failure, status: int) -> bytes:
+        return encode_status(failure, status, self._version)
