@@ -10,7 +10,16 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-HEAD = b"POST / HTTP/1.1\r\nhost: 127.0.0.1:%d\r\ncontent-type: application/json\r\na2a-version: %b\r\ncontent-length: %d\r\n\r\n%b"
+HEAD = b"\r\n".join(
+    (
+        b"POST / HTTP/1.1",
+        b"host: 127.0.0.1:%d",
+        b"content-type: application/json",
+        b"a2a-version: %b",
+        b"content-length: %d",
+        b"\r\n%b",
+    )
+)
 
 
 @dataclass

@@ -2,13 +2,9 @@
 
 import asyncio
 import sys
-from pathlib import Path
 from typing import Any
 
 import uvicorn
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
 from a2a.server.tasks import InMemoryTaskStore

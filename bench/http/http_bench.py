@@ -1,6 +1,8 @@
-"""Measures the HTTP gateway beside a2a-sdk's servers on uvicorn, all in one run. bench/README.md says what it measures.
+"""Measures the HTTP gateway beside a2a-sdk's servers on uvicorn, all in one run.
 
-run.py [--json FILE] [--rounds N] [--uvloop] [--quick] [--only discreet]
+`run` sets it up; bench/README.md says what it measures.
+
+http_bench.py [--json FILE] [--rounds N] [--uvloop] [--quick] [--only discreet]
 """
 
 from __future__ import annotations
@@ -22,14 +24,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from load import Load, post, send
-
-HERE = Path(__file__).parent
-sys.path.append(str(HERE.parent))
-
 from agents_requests import Requests
+from load import Load, post, send
 from stdio_machine import cpu_clock, wait_quiet
 
+HERE = Path(__file__).parent
 EVENTS = 100
 DISCREET = "-P -m discreet serve ./agents_app.py:agent --no-stdio --backend asyncio --log-level error"
 
@@ -214,9 +213,9 @@ def _ceiling() -> float:
 
 
 def _table(found: Any, ceiling: float) -> list[str]:
+    machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, CPython {platform.python_version()}"
     lines = [
-        f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, CPython {platform.python_version()}; "
-        f"the load generator itself: {ceiling:,.0f} requests/s",
+        f"{machine}; the load generator itself: {ceiling:,.0f} requests/s",
         "",
         "| scenario | figure | " + " | ".join(f"{ours} | {theirs} | times" for ours, theirs in PAIRS) + " |",
         "| --- | --- |" + " --- |" * (3 * len(PAIRS)),
