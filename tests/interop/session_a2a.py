@@ -9,7 +9,6 @@ from a2a.client import ClientConfig, ClientFactory
 from a2a.client.auth.credentials import CredentialService
 from a2a.client.auth.interceptor import AuthInterceptor
 from a2a.client.card_resolver import A2ACardResolver
-from a2a.client.errors import A2AClientError
 from a2a.types import a2a_pb2 as a2a
 from a2a.utils.errors import A2AError
 from session_a2a_webhook import webhook
@@ -30,7 +29,7 @@ def message(text: str, **configuration: Any) -> Any:
 async def failure_of(work: Any) -> str:
     try:
         await work
-    except (A2AError, A2AClientError) as exc:
+    except A2AError as exc:
         return type(exc).__name__
     return "none"
 
