@@ -81,7 +81,7 @@ def answers(child: Any, frames: list[bytes]) -> list[dict[str, Any]]:
 
 def codes(found: list[dict[str, Any]]) -> set[str]:
     """`ok`, and the codes of errors."""
-    return {each["error"]["data"]["code"] if "error" in each else "ok" for each in found}
+    return {each["error"]["data"][0]["reason"] if "error" in each else "ok" for each in found}
 
 
 def test_many_large_follow_ups_to_one_task_are_bounded(child: Any) -> None:
