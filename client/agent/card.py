@@ -9,7 +9,7 @@ import anyio
 import msgspec
 
 from ...daemon.agents.card.model import AgentCard, AgentInterface
-from ...errors.type_building import DECODE_ERRORS, decoder_for
+from ...errors.type_building import DECODE_ERRORS, convert, decoder_for
 from ..connect import ConnectOptions
 from ..errors import ConnectionFailed, ConnectionLoss, InvalidReply, RequestTimeout
 from ..http.addresses import ServerAddress, parse_address
@@ -70,7 +70,8 @@ def _card_address(address: ServerAddress) -> ServerAddress:
 def _read_card(body: bytes) -> AgentCard:
     try:
         members = decoder_for(dict[str, Any])(body)  # Any: JSON
-        return msgspec.convert({**_EMPTY, **members}, AgentCard)
+        card: AgentCard = convert({**_EMPTY, **members}, AgentCard)
+        return card
     except DECODE_ERRORS:
         raise InvalidReply("the agent card is none of A2A 1.0") from None
 

@@ -10,6 +10,7 @@ from ...client.peer import LISTING_SECONDS
 from ...daemon.rpc.a2a_methods import METHODS
 from ...daemon.settings import Settings
 from ...errors.nearest import closest_match
+from ...errors.type_building import convert
 from .param_schemas import ParamSchemas
 from .request import RemoteCall
 
@@ -90,7 +91,7 @@ async def names_hint(peer: Peer, call: RemoteCall) -> str:
         return ""
     try:
         page = await _ask(peer, call, f"{what}/list", dict[str, Any])
-        there = [row.name for row in msgspec.convert(page.get(what), list[_Named])]
+        there = [row.name for row in convert(page.get(what), list[_Named])]
     except (ClientError, msgspec.ValidationError):
         return ""
     if name in there or "nextCursor" in page:

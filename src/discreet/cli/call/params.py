@@ -48,10 +48,8 @@ class Params(msgspec.Struct, frozen=True):
 
     def text_of(self, name: str) -> str | None:
         """The value of a param if it is a text; else None."""
-        try:
-            found = msgspec.json.decode(msgspec.json.encode(self.value), type=dict[str, Any]).get(name)
-        except msgspec.ValidationError:  # params by position, or none
-            return None
+        params: object = msgspec.json.decode(msgspec.json.encode(self.value))
+        found = params.get(name) if isinstance(params, dict) else None  # else they are by position, or none
         return found if isinstance(found, str) else None
 
 
