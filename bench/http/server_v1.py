@@ -18,6 +18,9 @@ async def main(port: int, store: str) -> None:
     card = pb.AgentCard(name="Worker", description="Does what it is told.", version="1")
     card.supported_interfaces.append(pb.AgentInterface(url=url, protocol_binding="JSONRPC", protocol_version="1.0"))
     card.capabilities.streaming = True
+    card.default_input_modes.append("text/plain")
+    card.default_output_modes.append("text/plain")
+    card.skills.append(pb.AgentSkill(id="work", name="Work", description="Works.", tags=["work"]))
     kept: Any = InMemoryTaskStore()
     if store != "memory":
         from a2a.server.tasks import DatabaseTaskStore

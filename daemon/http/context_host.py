@@ -29,7 +29,7 @@ class HttpContextHost:
     `access` says who the callers are. `url` is the address under which they reach the gateway; empty where it is not known.
     """
 
-    client: Final = ClientInfo()
+    client: ClientInfo = ClientInfo()
 
     def __init__(self, host: Host, access: Access, url: str = "") -> None:
         self._host = host
