@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 from ...errors.codes import METHOD_NOT_FOUND
 from ...errors.exceptions import FailureError
