@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, final
 
@@ -43,6 +44,10 @@ if TYPE_CHECKING:
 
 ANONYMOUS: Final = "anonymous"
 """Who HTTP callers are where no identity provider tells them apart. Their tasks are not those of the parent process."""
+
+
+UNWATCHED_SECONDS: Final = 0.05
+"""How long a call may run before the gateway watches whether its client goes: that costs as much as most calls."""
 
 
 class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,7 +149,10 @@ class Gateway:
         """The address of the gateway, as this client knows it."""
         if self._settings.url:
             return self._settings.url
-        return f"{request.url.scheme}://{request.url.netloc}{request.scope.get('root_path', '')}/"
+        scope = request.scope
+        if host := request.headers.get("host"):
+            return f"{scope['scheme']}://{host}{scope.get('root_path', '')}/"
+        return f"{request.url.scheme}://{request.url.netloc}{scope.get('root_path', '')}/"
 
     # -- JSON-RPC ----------------------------------------------------------------------------------------------
 
@@ -214,16 +222,21 @@ class Gateway:
                 self.on_progress()
 
     async def _answer(self, request: Request, send: Send, exchange: Exchange, writer: AnswerWriter) -> Response | None:
-        answer: Answer | None = None
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_watch, request, tasks.cancel_scope)
-            if exchange.is_stream:
+        if exchange.is_stream:
+            async with _watched(request):
                 answer = await send_events(exchange, writer, send, keep_alive=self._settings.keep_alive)
-            else:
-                outcome = await exchange.wait()
-                answer = writer.result(outcome) if isinstance(outcome, bytes) else writer.failure(outcome)
-            tasks.cancel_scope.cancel()
-        return None if answer is None else _response(answer)
+                return None if answer is None else _response(answer)
+            return None
+        if exchange.outcome is None:
+            with anyio.move_on_after(UNWATCHED_SECONDS):
+                await exchange.wait()
+        if exchange.outcome is None:
+            async with _watched(request):
+                await exchange.wait()
+        outcome = exchange.outcome
+        if outcome is None:  # the client has gone
+            return None
+        return _response(writer.result(outcome) if isinstance(outcome, bytes) else writer.failure(outcome))
 
     def _sender_key(self, request: Request, call: Call) -> str:
         """Who shares a limit and a turn: one identity; of anonymous callers, one address."""
@@ -239,9 +252,19 @@ class Gateway:
 def _is_local(request: Request) -> bool:
     """Whether the client is on this machine. A client without an IP address is: a unix socket, or a test."""
     try:
-        return request.client is None or ip_address(request.client.host).is_loopback
+        client = request.client
+        return client is None or client.host == "127.0.0.1" or ip_address(client.host).is_loopback
     except ValueError:
         return True
+
+
+@asynccontextmanager
+async def _watched(request: Request) -> AsyncGenerator[None]:
+    """The block is left early when the client goes."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_watch, request, tasks.cancel_scope)
+        yield
+        tasks.cancel_scope.cancel()
 
 
 async def _watch(request: Request, scope: anyio.CancelScope) -> None:

@@ -14,7 +14,7 @@ from ..dispatch.request import Request
 class _NeverCongested:
     """HTTP clients hold up their own replies only."""
 
-    congested: Final = False
+    congested: bool = False
 
     async def wait_for_room(self) -> None: ...
 

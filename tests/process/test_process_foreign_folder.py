@@ -19,7 +19,20 @@ from discreet.daemon.settings import OPTIONS
 from support.waits import DEADLINE_SECONDS
 
 HOME = os.path.dirname(os.path.dirname(discreet.__file__))
-OPTIONAL = {"ahocorasick_rs", "colorama", "httpcore", "rich", "trio", "uvloop", "watchfiles"}
+OPTIONAL = {
+    "ahocorasick_rs",
+    "colorama",
+    "h11",
+    "httpcore",
+    "httptools",
+    "httpx",
+    "rich",
+    "starlette",
+    "trio",
+    "uvicorn",
+    "uvloop",
+    "watchfiles",
+}
 OF_TOOLS = {"conftest", "setup", "sitecustomize", "usercustomize", "shop", "evil"}
 OURS = {"discreet", "errors", "client", "daemon", "framing"}
 NAMES = sys.stdlib_module_names | set(packages_distributions()) | OPTIONAL | OF_TOOLS | OURS
@@ -50,6 +63,14 @@ UNSAFE = {
     "debug": "true",
     "backend": '"trio"',
     "log-file": '"stolen.log"',
+    "http": '"0.0.0.0:0"',
+    "no-stdio": "true",
+    "http-open": "true",
+    "http-url": '"https://evil.example/"',
+    "http-host": '["evil.example"]',
+    "http-origin": '["https://evil.example"]',
+    "http-cert": '"evil.pem"',
+    "http-key": '"evil.pem"',
 }
 SETTINGS = "".join(f"{key} = {value}\n" for key, value in UNSAFE.items())
 

@@ -71,10 +71,11 @@ class _Guard:
         super().connection_lost(exc)  # type: ignore[misc]
 
     def data_received(self, data: bytes) -> None:
-        if self._between_requests and self._head_timer is None:
-            self._head_timer = _later(self.limits.head_seconds, self._head_late)
         super().data_received(data)  # type: ignore[misc]
-        if self._head_timer is not None and not self._between_requests:
+        if self._between_requests:
+            if self._head_timer is None:  # most heads come in one piece, and need none
+                self._head_timer = _later(self.limits.head_seconds, self._head_late)
+        elif self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
