@@ -38,6 +38,11 @@ class Origins:
             return False
         return parts.scheme in ("http", "https") and bool(host) and parts.netloc.lower() == (host or "").lower()
 
+    @property
+    def any_allowed(self) -> bool:
+        """Whether pages of any other origin may call."""
+        return bool(self._allowed)
+
     def allows_cross_origin(self, header: str) -> bool:
         """Whether pages of this origin may read the answers."""
         return "*" in self._allowed or header.lower() in self._allowed

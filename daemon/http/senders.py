@@ -1,13 +1,62 @@
-"""Who sends requests by HTTP: each has a queue of its own, so that all take turns, and a limit of requests in flight."""
+"""Who sends requests by HTTP. Each has a queue of its own, so that all take turns, and a limit of requests in flight."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
+from ...lazy import anyio
 from ..dispatch.backlog import Backlog
 from ..dispatch.request import Request
+from ..dispatch.router import provider_failed
+from ..operations.access import is_refreshing
+
+if TYPE_CHECKING:
+    from ...errors.failures import Internal
+    from ..operations.access import Access, Refreshing
+    from ..rpc.envelope import Call
+
+
+REFRESH_SECONDS: Final = 8.0
+"""How long a request waits for the keys of its caller's credentials. A fetch of them takes less, or fails."""
+
+
+@final
+class Callers:
+    """Asks the identity provider who calls: once for each request, and after it has fetched keys where it lacks one."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        provider = access.provider
+        self._refreshing = provider if is_refreshing(provider) else None
+        self._waiting: anyio.Event | None = None
+
+    async def access_of(self, call: Call) -> Access | Internal:
+        """The access of the caller alone; what the call gets where the provider raised something."""
+        authorization, provider = call.metadata.get("authorization"), self._refreshing
+        try:
+            lacks_key = authorization is not None and provider is not None and provider.lacks_key(authorization)
+        except BaseException as exc:  # noqa: BLE001 - a provider is the app's own code
+            return provider_failed(call, exc)
+        if lacks_key and provider is not None:
+            with anyio.move_on_after(REFRESH_SECONDS):
+                await self._refresh(provider)
+        try:
+            return self._access.for_caller(self._access.identify(call.metadata))
+        except BaseException as exc:  # noqa: BLE001 - a provider is the app's own code
+            return provider_failed(call, exc)
+
+    async def _refresh(self, provider: Refreshing) -> None:
+        """Whoever comes while keys are fetched waits for the same ones."""
+        if self._waiting is not None:
+            return await self._waiting.wait()
+        self._waiting = ended = anyio.Event()
+        try:
+            await anyio.to_thread.run_sync(provider.refresh, abandon_on_cancel=True)
+        finally:
+            self._waiting = None
+            ended.set()
 
 
 @final

@@ -145,8 +145,10 @@ class AsgiClient:
         async with self.stream(method, params, call_id=call_id, **headers) as reply:
             return await reply.json()
 
-    def stream(self, method: str, params: object = None, *, call_id: object = 1, **headers: str) -> Any:
+    def stream(
+        self, method: str, params: object = None, *, call_id: object = 1, path: str = "/", **headers: str
+    ) -> Any:
         """The response to a call, as it comes. `headers` have `_` for `-`."""
         body = msgspec.json.encode({"jsonrpc": "2.0", "id": call_id, "method": method, "params": params or {}})
         given = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.open("POST", "/", body, {**JSON, **given})
+        return self.open("POST", path, body, {**JSON, **given})
