@@ -86,7 +86,7 @@ class InnerCalls:
             return outcome
         raise _exception(outcome, spec)
 
-    async def run(
+    async def run(  # noqa: PLR0913 - what a call consists of
         self,
         spec: OperationSpec,
         params: bytes,
@@ -104,7 +104,8 @@ class InnerCalls:
 
         `rendering` is what its log messages are written by; its outcome is not written here.
 
-        Access is to be checked before. `identity` is the caller, where that is known already. The events of a subscription go to `sink`. Cancelling it ends the operation.
+        Access is to be checked before. `identity` is the caller, where that is known already. The events of a subscription go
+        to `sink`. Cancelling it ends the operation.
         """
         waiter = _Waiter(sink)
         call = Call(spec.name, None, Raw(params), dict(metadata), "", 0, rendering, progress_token, arguments)

@@ -31,7 +31,7 @@ class _JsonWebKey(msgspec.Struct, frozen=True):
     kid: str = ""
     use: str = "sig"
     alg: str | None = None
-    key_ops: list[str] = ["verify"]
+    key_ops: tuple[str, ...] = ("verify",)
     d: Any = None  # only private keys have it
 
 

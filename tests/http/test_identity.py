@@ -72,9 +72,7 @@ async def test_without_an_accepted_token_the_answer_is_401_and_says_how(
 
 
 async def test_a_caller_without_the_scopes_gets_403(serve: Serve) -> None:
-    agent = agent_of(
-        security_schemes={"bearer": HttpAuth("bearer")}, security=[requires({"bearer": ["read"]})]
-    )
+    agent = agent_of(security_schemes={"bearer": HttpAuth("bearer")}, security=[requires({"bearer": ["read"]})])
     async with serve(agent, **SERVED) as client:
         async with client.stream("SendMessage", hello(), **V1, **BOB) as reply:
             assert (reply.status, "www-authenticate" in reply.headers) == (403, False)
