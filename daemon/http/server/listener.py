@@ -16,6 +16,7 @@ from ..gateway import Gateway
 from ..settings import gateway_settings, origins_of
 from .protocols import Limits, protocol_class
 from .sockets import listen
+from .strict import StrictHttp
 
 if TYPE_CHECKING:
     from ...host import Host
@@ -118,7 +119,7 @@ def _config(gateway: Gateway, settings: Settings) -> uvicorn.Config:
         connections_per_address=settings.http_max_connections,
     )
     config = uvicorn.Config(
-        gateway,
+        StrictHttp(gateway, settings.max_header_bytes),
         http=protocol_class(limits),
         loop="none",
         ws="none",
