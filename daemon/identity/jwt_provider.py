@@ -84,6 +84,8 @@ class JwtProvider:
         fault = self._fetch()
         if fault and "://" not in jwks:
             raise ValueError(f"{jwks}: {fault}")
+        if fault:
+            log.warning("identity.keys_failed", problem=fault)
 
     # -- tokens ------------------------------------------------------------------------------------------------
 
@@ -140,7 +142,7 @@ class JwtProvider:
         """Fetch the keys, unless they have just been fetched. Waits for a fetch that is under way."""
         with self._lock:
             if self._may_fetch:
-                self._fetch()
+                self._refetch()
 
     def _begin_fetch(self) -> None:
         """Fetch the keys in a thread, which releases the lock."""
@@ -151,9 +153,13 @@ class JwtProvider:
 
     def _fetch_locked(self) -> None:
         try:
-            self._fetch()
+            self._refetch()
         finally:
             self._lock.release()
+
+    def _refetch(self) -> None:
+        if fault := self._fetch():
+            log.warning("identity.keys_failed", problem=fault)
 
     def _fetch(self) -> str:
         """Why there are no new keys; empty where there are."""
@@ -161,7 +167,6 @@ class JwtProvider:
         try:
             self._keys = _Keys(KeySet(self._read(), self._algorithms), self._clock())
         except (KeysUnavailable, ValueError) as exc:
-            log.warning("identity.keys_failed", problem=str(exc))
             return str(exc)
         return ""
 

@@ -112,6 +112,8 @@ class HttpListener:
 
 def _config(gateway: Gateway, settings: Settings) -> uvicorn.Config:
     """Raises `AppError` for a certificate that is none."""
+    if settings.http_key is not None and settings.http_cert is None:
+        raise AppError("--http-key needs --http-cert beside it")
     limits = Limits(
         head_seconds=settings.frame_timeout,
         write_seconds=settings.frame_timeout,

@@ -39,7 +39,9 @@ class IgnoringUpgrades:
     def _head_again(self) -> bytes:
         """The head that was read, without the offer."""
         headers: list[tuple[bytes, bytes]] = self._protocol.headers
-        tokens = [token.strip() for name, value in headers if name == b"connection" for token in value.lower().split(b",")]
+        tokens = [
+            token.strip() for name, value in headers if name == b"connection" for token in value.lower().split(b",")
+        ]
         lines = [b"%b %b HTTP/%b" % (self._parser.get_method(), self._protocol.url, self.get_http_version().encode())]
         lines += [b"%b: %b" % (name, value) for name, value in headers if name not in _OFFERS]
         lines += [b"connection: close"] if b"close" in tokens else []

@@ -28,7 +28,7 @@ WITHOUT_HTTPTOOLS: Final = (
 )
 """The command line where httptools is not installed."""
 
-AGENT: Final = '''
+AGENT: Final = """
 import anyio
 from discreet.agents import Agent
 
@@ -59,7 +59,7 @@ class Worker:
         await events.cancel()
 
 agent = Agent(Worker(), name="Worker", description="Works.")
-'''
+"""
 
 
 class Response(msgspec.Struct):
