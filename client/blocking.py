@@ -6,6 +6,7 @@ the docstrings here only add to them. Never implements anything a second time.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
@@ -30,38 +31,18 @@ from anyio import to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from msgspec import UnsetType
 
-from ..framing.events import Framing
+from .connect import ConnectOptions
 from .connect import connect as connect_async
 from .connection.connection import CLOSED
 from .connection.progress import ProgressHandler
-from .dialects import Dialect
 from .errors import ConnectionFailed, DeclaredErrors, RemoteError
 from .peer import Peer
-from .policies.restart import RestartPolicy
-from .policies.retry import RetryPolicy
-from .process.process import EndBounds
-from .process.stderr import StderrMode
 from .subscription import Subscription
 from .validation import Backend, StrPath, check_backend, check_callback
 
 T = TypeVar("T")
 
 Handler: TypeAlias = Callable[[Any], Any]  # JSON values in, anything that msgspec encodes out
-
-
-class ConnectOptions(TypedDict, total=False):
-    """The options of `discreet.client.connect`."""
-
-    cwd: StrPath | None
-    env: Mapping[str, str] | None
-    stderr: StderrMode
-    bounds: EndBounds
-    framing: Framing | None
-    dialect: Dialect
-    timeout: float | None
-    errors: DeclaredErrors
-    retry: RetryPolicy | None
-    restart: RestartPolicy | None
 
 
 class CallOptions(TypedDict, total=False):
@@ -83,9 +64,9 @@ class SubscribeOptions(TypedDict, total=False):
 
 
 def connect(
-    command: Sequence[StrPath], *, backend: Backend = "asyncio", **options: Unpack[ConnectOptions]
+    server: Sequence[StrPath] | str, *, backend: Backend = "asyncio", **options: Unpack[ConnectOptions]
 ) -> ConnectContext:
-    """Run a server and talk to it without async:
+    """Run a server, or find it at a URL, and talk to it without async:
 
         with connect(["discreet", "serve", "./app.py:files"]) as peer:
             content = peer.call("files/read", {"path": "README.md"}, type=FileContent)
@@ -96,7 +77,7 @@ def connect(
     Raises `ValueError` for another `backend`.
     """
     check_backend(backend)
-    return ConnectContext(_connected(command, backend, options))
+    return ConnectContext(_connected(server, backend, options))
 
 
 @final
@@ -105,6 +86,7 @@ class ConnectContext(AbstractContextManager["BlockingPeer", None]):
 
     def __init__(self, block: AbstractContextManager[BlockingPeer]) -> None:
         self._block = block
+        self._process = os.getpid()
 
     def __enter__(self) -> BlockingPeer:
         return self._block.__enter__()
@@ -112,7 +94,10 @@ class ConnectContext(AbstractContextManager["BlockingPeer", None]):
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._block.__exit__(kind, exc, traceback)
+        if os.getpid() == self._process:
+            self._block.__exit__(kind, exc, traceback)
+        else:
+            _leave_to_parent(self._block)
 
     if not TYPE_CHECKING:  # type checkers report a missing `with` by themselves
 
@@ -122,11 +107,21 @@ class ConnectContext(AbstractContextManager["BlockingPeer", None]):
             )
 
 
+def _leave_to_parent(block: AbstractContextManager[BlockingPeer]) -> None:
+    """Let a forked child, which has neither the loop's thread nor the server, end without waiting for them.
+
+    The block is never freed: that would run its end, which waits for the thread.
+    """
+    import ctypes  # late: for forked children
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(block))
+
+
 @contextmanager
-def _connected(command: Sequence[StrPath], backend: Backend, options: ConnectOptions) -> Generator[BlockingPeer]:
+def _connected(server: Sequence[StrPath] | str, backend: Backend, options: ConnectOptions) -> Generator[BlockingPeer]:
     with start_blocking_portal(backend) as portal:
         loop = _LoopThread(portal)
-        with portal.wrap_async_context_manager(connect_async(command, **options)) as peer:
+        with portal.wrap_async_context_manager(connect_async(server, **options)) as peer:
             try:
                 yield BlockingPeer(peer, loop)
             finally:
@@ -250,6 +245,7 @@ class _LoopThread:
     def __init__(self, portal: BlockingPortal) -> None:
         self._portal = portal
         self._thread = portal.call(get_ident)
+        self._process = os.getpid()
         self.closed = False
 
     def run(self, func: Callable[[], Awaitable[T]]) -> T:
@@ -262,6 +258,8 @@ class _LoopThread:
             raise
 
     def _start(self, func: Callable[[], Awaitable[T]]) -> Future[T]:
+        if os.getpid() != self._process:
+            raise RuntimeError("the peer belongs to the process that connected it; a forked one connects anew")
         try:
             future: Future[T] = self._portal.start_task_soon(func)
         except RuntimeError:

@@ -1,10 +1,12 @@
-"""Starts a server as a child process and gives a `Peer` to it, in one `async with`."""
+"""Connects to a server, which it starts as a child process or finds at a URL, and gives a `Peer` to it, in one `async with`."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final, TypedDict
 
+from ..async_block import async_block
 from ..framing.events import Framing
 from .connection.connection import Connection
 from .dialects import PLAIN, Dialect
@@ -15,50 +17,100 @@ from .policies.restart import RestartPolicy, restarting
 from .policies.retry import RetryPolicy
 from .process.process import EndBounds, spawn
 from .process.stderr import StderrMode
-from .validation import StrPath, check_command, check_instance, check_stderr
+from .validation import StrPath, check_command, check_instance, check_stderr, check_unused, is_url
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+_BOUNDS: Final = EndBounds()
 
 
-@asynccontextmanager
-async def connect(  # noqa: PLR0913 - the options of a process and those of calls
-    command: Sequence[StrPath],
+class ConnectOptions(TypedDict, total=False):
+    """The options of `connect`, for what passes them on."""
+
+    cwd: StrPath | None
+    env: Mapping[str, str] | None
+    stderr: StderrMode
+    bounds: EndBounds
+    framing: Framing | None
+    dialect: Dialect
+    timeout: float | None
+    errors: DeclaredErrors
+    retry: RetryPolicy | None
+    restart: RestartPolicy | None
+    service_params: Mapping[str, str] | None
+    ssl_context: SSLContext | None
+
+
+@async_block
+async def connect(  # noqa: PLR0913 - the options of a process, of HTTP and those of calls
+    server: Sequence[StrPath] | str,
     *,
     cwd: StrPath | None = None,
     env: Mapping[str, str] | None = None,
     stderr: StderrMode = "inherit",
-    bounds: EndBounds = EndBounds(),  # noqa: B008 - frozen
+    bounds: EndBounds = _BOUNDS,
     framing: Framing | None = None,
     dialect: Dialect = PLAIN,
     timeout: float | None = DEFAULT_TIMEOUT,
     errors: DeclaredErrors = (),
     retry: RetryPolicy | None = None,
     restart: RestartPolicy | None = None,
+    service_params: Mapping[str, str] | None = None,
+    ssl_context: SSLContext | None = None,
 ) -> AsyncGenerator[Peer]:
-    """Run a server and talk to it:
+    """Run a server and talk to it, or talk to one that serves A2A by HTTP:
 
         async with connect(["discreet", "serve", "./app.py:files"]) as peer:
             content = await peer.call("files/read", {"path": "README.md"}, type=FileContent)
 
-    `cwd`, `env`, `stderr` and `bounds` are those of `spawn`. `framing`, `dialect`, `timeout` (seconds per attempt, None for
-    no limit), `errors` and `retry` are those of `attach`. Combine `spawn` and `attach` yourself if you need the process.
-    Leaving the block ends the child in bounded time.
+        async with connect("http://127.0.0.1:8000/") as peer:
+            task = await peer.call("GetTask", {"id": task_id})
 
+    `server` is a command, or a URL: `http://…`, `https://…` or `unix:PATH`. `timeout` (seconds per attempt, None for no
+    limit), `errors`, `retry` and `service_params` are those of `attach`.
+
+    Of a command, `cwd`, `env`, `stderr` and `bounds` are those of `spawn`, `framing` and `dialect` those of `attach`.
+    Combine `spawn` and `attach` yourself if you need the process. Leaving the block ends the child in bounded time.
     With `restart`, the next call after the server died starts it again, and so does each further attempt of `retry`.
     Without it, a dead server stays dead. Calls that waited for the dead server raise `ConnectionFailed`, or are made again
     as `retry` says. Streams are never resumed. Handlers stay registered, and each new server gets the handshake.
 
+    Of a URL, service params are the headers, and the certificate of an `https` server is checked by `ssl_context`, else by
+    those that httpx trusts. Nothing is sent before the first call. Leaving the block closes all connections. Subscriptions
+    to tasks go on by themselves after a lost connection where the server numbers its events.
+
     Raises `ConnectionFailed` when the command can't be run or the handshake fails; the calls report a server that dies
-    later. Raises `TypeError` and `ValueError` for wrong arguments, before anything is started.
+    later. Raises `TypeError` and `ValueError` for wrong arguments, before anything is started, and `ImportError` for a URL
+    where httpx is missing.
     """
-    check_command(command)
-    check_stderr(stderr)
-    check_instance("bounds", bounds, EndBounds)
     check_instance("restart", restart, RestartPolicy, optional=True)
-    endpoint = Endpoint(dialect, framing=framing, timeout=timeout, errors=errors, retry=retry)
+    check_instance("bounds", bounds, EndBounds)
+    check_stderr(stderr)
+    endpoint = Endpoint(
+        dialect, framing=framing, timeout=timeout, errors=errors, retry=retry, service_params=service_params
+    )
+    if isinstance(server, str) and is_url(server):
+        of_command = {"cwd": cwd, "env": env, "framing": framing, "restart": restart}
+        check_unused(
+            "a command",
+            **of_command,
+            stderr=stderr if stderr != "inherit" else None,
+            bounds=bounds if bounds != _BOUNDS else None,
+            dialect=dialect if dialect != PLAIN else None,
+        )
+        from .http.connect import A2A_KINDS, open_http  # late: an extra, and HTTP takes time to load
+
+        async with open_http(server, ssl_context=ssl_context) as http:
+            yield endpoint.fixed_peer(http, kinds=A2A_KINDS)
+        return
+    check_command(server)
+    check_unused("a URL", ssl_context=ssl_context)
 
     @asynccontextmanager
     async def start_server() -> AsyncGenerator[Connection]:
         async with (
-            spawn(command, cwd=cwd, env=env, stderr=stderr, bounds=bounds) as process,
+            spawn(server, cwd=cwd, env=env, stderr=stderr, bounds=bounds) as process,
             endpoint.open(process, process.explain) as connection,
         ):
             yield connection

@@ -12,7 +12,7 @@ import msgspec
 
 from ..framing.events import Framing
 from ..version import __version__
-from .messages import encode_request
+from .messages import encode_notification
 from .peer import Peer
 
 Handshake: TypeAlias = Callable[[Peer], Awaitable[Any]]
@@ -40,7 +40,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     def cancellation(self, request_id: int) -> bytes:
         """The notification that asks the server to cancel a request."""
-        return encode_request(None, self.cancel, {self.cancel_member: request_id})
+        return encode_notification(self.cancel, {self.cancel_member: request_id})
 
 
 def initialize_handshake(params: Mapping[str, object], *, then: str | None = None) -> Handshake:

@@ -5,7 +5,7 @@ Opens connections through the dialect's handshake and makes peers. Starts no pro
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import final
@@ -15,13 +15,14 @@ import msgspec
 from ..framing.events import Framing
 from ..framing.transports.interface import ByteTransport
 from .connection.connection import Connection
-from .connection.connector import Connector, FixedConnector, open_connection
+from .connection.connector import ClientConnection, Connector, FixedConnector, open_connection
 from .connection.handlers import Handlers
 from .dialects import Dialect
 from .errors import ClientError, ConnectionFailed, ConnectionLoss, DeclaredErrors
 from .peer import CallDefaults, Peer
+from .policies.operation_kinds import Kinds
 from .policies.retry import RetryPolicy
-from .validation import check_errors, check_framing, check_instance, check_timeout
+from .validation import check_errors, check_framing, check_instance, check_strings, check_timeout
 
 
 @final
@@ -39,6 +40,7 @@ class Endpoint:
         timeout: float | None,
         errors: DeclaredErrors,
         retry: RetryPolicy | None,
+        service_params: Mapping[str, str] | None = None,
     ) -> None:
         check_instance("dialect", dialect, Dialect)
         check_framing(framing)
@@ -46,10 +48,11 @@ class Endpoint:
         check_timeout(timeout)
         check_errors(errors)
         check_instance("retry", retry, RetryPolicy, optional=True)
+        check_strings("service_params", service_params)
         self._dialect = dialect
         self._framing: Framing = framing or dialect.framing
         self._handlers = Handlers(dialect)
-        self._defaults = CallDefaults(timeout, tuple(errors), retry)
+        self._defaults = CallDefaults(timeout, tuple(errors), retry, dict(service_params or {}))
         self._ids = count(1)
 
     @asynccontextmanager
@@ -61,13 +64,13 @@ class Endpoint:
             await self._shake_hands(connection)
             yield connection
 
-    def peer(self, connector: Connector) -> Peer:
-        """A peer whose calls take their connection from `connector`."""
-        return Peer(connector, self._handlers, self._defaults, ids=self._ids)
+    def peer(self, connector: Connector, *, kinds: Kinds | None = None) -> Peer:
+        """A peer whose calls take their connection from `connector`. Without `kinds` it asks the server what is a query."""
+        return Peer(connector, self._handlers, self._defaults, ids=self._ids, kinds=kinds)
 
-    def fixed_peer(self, connection: Connection) -> Peer:
+    def fixed_peer(self, connection: ClientConnection, *, kinds: Kinds | None = None) -> Peer:
         """A peer over this connection only."""
-        return self.peer(FixedConnector(connection))
+        return self.peer(FixedConnector(connection), kinds=kinds)
 
     async def _shake_hands(self, connection: Connection) -> None:
         if self._dialect.handshake is None:

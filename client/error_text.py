@@ -9,7 +9,7 @@ from msgspec import Raw, UnsetType
 
 from ..errors import failures
 from ..errors.codes import row_of
-from ..errors.printable import cut
+from ..errors.printable import cut, printable
 from ..errors.wire import NO_CODE, ErrorObject, error_object
 
 SHOWN_CHARACTERS: Final = 1000
@@ -25,6 +25,13 @@ def describe(failure: failures.Failure, error: ErrorObject) -> str:
     number = "" if error.code in (row_of(failure).code, NO_CODE) else str(error.code)
     data = "" if isinstance(error.data, UnsetType) else bytes(error.data).decode(errors="replace")
     return ", ".join(filter(None, (number, cut(data, SHOWN_CHARACTERS))))
+
+
+def shown(line: str) -> str:
+    """A line that a server wrote, for a message of one's own: without secrets, on one line, and not too long."""
+    from ..errors.redaction import scrub  # late: only failures need it
+
+    return printable(cut(scrub(line), SHOWN_CHARACTERS))
 
 
 def decode_json(raw: Raw | UnsetType | None) -> Any:  # JSON

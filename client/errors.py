@@ -44,7 +44,7 @@ from ..errors.codes import row_of
 from ..errors.exceptions import OperationError
 from ..errors.printable import cut
 from ..errors.wire import ErrorObject
-from .error_text import SHOWN_CHARACTERS, decode_json, describe
+from .error_text import SHOWN_CHARACTERS, decode_json, describe, shown
 
 DeclaredErrors: TypeAlias = Sequence[type[OperationError]]
 
@@ -78,11 +78,13 @@ class ConnectionFailed(ClientError):
     """The server could not be started, or the connection ended before the answer.
 
     `sent` is False when the request certainly never left this process; True when its effect is unknown. `last_seq` is the
-    number of the last event of a stream that was cut off, 0 if there was none; it is None for everything but streams.
+    number of the last event of a stream that was cut off, counted from 1, 0 if there was none; it is None for everything but
+    streams.
     """
 
     def __init__(self, loss: ConnectionLoss, *, sent: bool = True, last_seq: int | None = None) -> None:
-        super().__init__(loss.reason)
+        last = loss.stderr_tail.strip().rpartition("\n")[2]
+        super().__init__(f"{loss.reason}; its stderr ends: {shown(last)}" if last else loss.reason)
         self.loss = loss
         self.sent = sent
         self.last_seq = last_seq
@@ -130,6 +132,10 @@ class RemoteError(ClientError):
     """
 
     failure: failures.Failure
+    retry_after: float | None = None
+    """Seconds until the request may be made again, where the header `Retry-After` of an HTTP response said so."""
+    method: str = ""
+    """The method that was called; empty for an error that names no request."""
 
     def __init__(self, failure: failures.Failure, error: ErrorObject) -> None:
         super().__init__(failure, error)
@@ -166,7 +172,8 @@ class RemoteError(ClientError):
     def __str__(self) -> str:
         facts = describe(self.failure, self.error)
         text = f"{cut(self.code, SHOWN_CHARACTERS)}: {cut(self.message, SHOWN_CHARACTERS)}"
-        return f"{text} ({facts})" if facts else text
+        of_method = f"{self.method}: " if self.method else ""
+        return f"{of_method}{text} ({facts})" if facts else f"{of_method}{text}"
 
 
 @final

@@ -120,19 +120,45 @@ def _own_id(raw: bytes) -> int | None:
     return int(raw) if raw.isdigit() and len(raw) <= _ID_DIGITS else UNKNOWN_ID
 
 
-def encode_request(
-    request_id: int | None, method: str, params: object = None, service_params: Mapping[str, str] | None = None
-) -> bytes:
-    """A request, or a notification when `request_id` is None.
+class OutgoingRequest(msgspec.Struct, frozen=True):
+    """A request of this side, before a connection writes it in its own way. `params` is a JSON text."""
 
-    Raises `TypeError` and `ValueError` for params that JSON can't hold.
-    """
+    id: int
+    method: str
+    params: bytes | None
+    service_params: Mapping[str, str] | None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the params, which is about what the request takes."""
+        return len(self.params or b"")
+
+    def encode(self, *, service_params: bool = True) -> bytes:
+        """The request as one JSON text, with the service params in it or without them."""
+        return _encode_envelope(self.id, self.method, self.params, self.service_params if service_params else None)
+
+
+def outgoing_request(
+    request_id: int, method: str, params: object = None, service_params: Mapping[str, str] | None = None
+) -> OutgoingRequest:
+    """A request. Raises `TypeError` and `ValueError` for params that JSON can't hold."""
+    return OutgoingRequest(request_id, method, None if params is None else encode_params(params), service_params)
+
+
+def encode_notification(method: str, params: object = None, service_params: Mapping[str, str] | None = None) -> bytes:
+    """A notification. Raises as `outgoing_request` does."""
+    return _encode_envelope(None, method, None if params is None else encode_params(params), service_params)
+
+
+def _encode_envelope(
+    request_id: int | None, method: str, params: bytes | None, service_params: Mapping[str, str] | None
+) -> bytes:
     members = [b'{"jsonrpc":"2.0"']
     if request_id is not None:
         members.append(b'"id":%d' % request_id)
     members.append(b'"method":' + _encode(method))
     if params is not None:
-        members.append(b'"params":' + encode_params(params))
+        members.append(b'"params":' + params)
     if service_params:
         members.append(b'"serviceParams":' + _encode(service_params))
     return b",".join(members) + b"}"

@@ -19,10 +19,10 @@ from .connection.handlers import Handlers, NotificationHandler, RequestHandler
 from .connection.pending import PendingCall
 from .connection.progress import ProgressDialect, ProgressHandler, with_token
 from .errors import ClientError, DeclaredErrors, RemoteError, RequestTimeout
-from .messages import encode_request
-from .policies.operation_kinds import ListedOperation, OperationKinds
+from .messages import OutgoingRequest, encode_notification, outgoing_request
+from .policies.operation_kinds import Kinds, ListedOperation, OperationKinds
 from .policies.retry import RetryPolicy, call_with_retries, outcome_is_unknown
-from .subscription import StreamRequest, Subscription, as_declared, decode_as, prepare_type
+from .subscription import StreamRequest, Subscription, as_declared, decode_as, name_method, prepare_type
 from .validation import (
     check_callback,
     check_errors,
@@ -51,17 +51,25 @@ class _Request(msgspec.Struct, frozen=True):
     errors: DeclaredErrors = ()
     on_progress: ProgressHandler | None = None
 
-    def body(self, request_id: int, dialect: ProgressDialect) -> bytes:
+    def message(self, request_id: int, dialect: ProgressDialect) -> OutgoingRequest:
         params = self.params if self.on_progress is None else with_token(self.params, request_id, dialect)
-        return encode_request(request_id, self.method, params, self.service_params)
+        return outgoing_request(request_id, self.method, params, self.service_params)
 
 
 class CallDefaults(msgspec.Struct, frozen=True):
-    """The options of calls that set none themselves. `timeout` is in seconds per attempt; None for no limit."""
+    """The options of calls that set none themselves. `timeout` is in seconds per attempt; None for no limit.
+
+    `errors` and `service_params` are added to those of a call, whose own come first.
+    """
 
     timeout: float | None = DEFAULT_TIMEOUT
     errors: DeclaredErrors = ()
     retry: RetryPolicy | None = None
+    service_params: Mapping[str, str] = {}
+
+    def with_service_params(self, own: Mapping[str, str] | None) -> Mapping[str, str] | None:
+        """What a call sends that has these of its own."""
+        return {**self.service_params, **(own or {})} or None
 
 
 @final
@@ -80,12 +88,13 @@ class Peer:
         defaults: CallDefaults = CallDefaults(),  # noqa: B008 - frozen
         *,
         ids: Iterator[int] | None = None,
+        kinds: Kinds | None = None,
     ) -> None:
         self._connector = connector
         self._handlers = handlers
         self._defaults = defaults
         self._ids = count(1) if ids is None else ids
-        self._kinds = OperationKinds(self._list_operations)
+        self._kinds: Kinds = OperationKinds(self._list_operations) if kinds is None else kinds
 
     @overload
     async def call(
@@ -150,6 +159,7 @@ class Peer:
         prepare_type(type)
         if on_progress is not None:
             check_plain_function("on_progress", on_progress)
+        service_params = self._defaults.with_service_params(service_params)
         request = _Request(method, params, service_params, (*errors, *self._defaults.errors), on_progress)
 
         async def attempt(left: float | None) -> Any:
@@ -169,14 +179,17 @@ class Peer:
 
     async def _call_once(self, request: _Request, kind: Any, seconds: float | None) -> Any:
         request_id = next(self._ids)
-        body = request.body(request_id, self._handlers.dialect)
-        call = PendingCall(request_id, len(body), request.errors, request.on_progress)
+        message = request.message(request_id, self._handlers.dialect)
+        call = PendingCall(request_id, message.size, request.errors, request.on_progress)
         sent = False
         with anyio.move_on_after(seconds):
             connection = await self._connector.connection()
             try:
-                await connection.start(call, body)
+                await connection.start(call, message)
                 return decode_as(await call.result(), kind, request.method)
+            except RemoteError as exc:
+                name_method(exc, request.method, other="subscribe")
+                raise
             finally:
                 sent = connection.forget(call)
         assert seconds is not None  # without a limit, the block only ends by returning or raising
@@ -193,10 +206,11 @@ class Peer:
     ) -> None:
         """Send a notification. Returns when the server's input has taken it.
 
-        Raises `ConnectionFailed`, and `TypeError` and `ValueError` for wrong params as `call` does.
+        Raises `ConnectionFailed`, and `TypeError` and `ValueError` for wrong params as `call` does; by HTTP, which has no
+        notifications, `RuntimeError`.
         """
         _check_options(method, None, service_params)
-        body = encode_request(None, method, params, service_params)
+        body = encode_notification(method, params, self._defaults.with_service_params(service_params))
         connection = await self._connector.connection()
         await connection.send(body)
 
@@ -245,7 +259,7 @@ class Peer:
         request = StreamRequest(
             method,
             None if params is None else Raw(encode_params(params)),
-            None if service_params is None else dict(service_params),
+            self._defaults.with_service_params(service_params),
             (*errors, *self._defaults.errors),
             self._ids,
         )
@@ -288,7 +302,7 @@ class Peer:
     async def send_raw(self, data: bytes) -> None:
         """Write bytes unchanged between two frames, to show or to test what a server does with garbage.
 
-        Returns when the server's input has taken them. Raises `ConnectionFailed`.
+        Returns when the server's input has taken them. Raises `ConnectionFailed`; by HTTP `RuntimeError`.
         """
         connection = await self._connector.connection()
         await connection.send_raw(data)

@@ -17,8 +17,7 @@ from msgspec import Raw
 
 from ..errors.type_building import decoder_for
 from ..errors.wire import encode_error
-from .connection.connection import Connection
-from .connection.connector import Connector
+from .connection.connector import ClientConnection, Connector
 from .connection.error_replies import remote_error
 from .connection.pending import PendingStream
 from .errors import (
@@ -28,9 +27,11 @@ from .errors import (
     InvalidReply,
     MethodNotFound,
     OperationFailed,
+    OperationTypeMismatch,
+    RemoteError,
     RequestTimeout,
 )
-from .messages import DECODE_ERRORS, encode_request
+from .messages import DECODE_ERRORS, OutgoingRequest, outgoing_request
 
 T = TypeVar("T")
 
@@ -53,7 +54,15 @@ def as_declared() -> Iterator[None]:
     except OperationFailed as exc:
         if exc.declared is None:
             raise
+        exc.declared.add_note(f"raised by {exc.method}")
         raise exc.declared from exc
+
+
+def name_method(error: RemoteError, method: str, *, other: str) -> None:
+    """Tell an error which method was called. `other` is what had to be used if the operation is of another kind."""
+    error.method = method
+    if isinstance(error, OperationTypeMismatch):
+        error.add_note(f"{method} is for peer.{other}(…)")
 
 
 class StreamRequest(msgspec.Struct, frozen=True):
@@ -65,19 +74,18 @@ class StreamRequest(msgspec.Struct, frozen=True):
     errors: DeclaredErrors
     ids: Iterator[int]
 
-    def checked(self) -> tuple[PendingStream, bytes]:
+    def checked(self) -> tuple[PendingStream, OutgoingRequest]:
         """The request that is refused for an operation of another kind."""
         named = {"operationId": self.method, _INPUT: self.params}
-        return self._encoded(SUBSCRIBE, named)
+        return self._numbered(SUBSCRIBE, named)
 
-    def direct(self) -> tuple[PendingStream, bytes]:
+    def direct(self) -> tuple[PendingStream, OutgoingRequest]:
         """The request to the method itself."""
-        return self._encoded(self.method, self.params)
+        return self._numbered(self.method, self.params)
 
-    def _encoded(self, method: str, params: object) -> tuple[PendingStream, bytes]:
-        request_id = next(self.ids)
-        body = encode_request(request_id, method, params, self.service_params)
-        return PendingStream(request_id, len(body), self.errors), body
+    def _numbered(self, method: str, params: object) -> tuple[PendingStream, OutgoingRequest]:
+        message = outgoing_request(next(self.ids), method, params, self.service_params)
+        return PendingStream(message.id, message.size, self.errors), message
 
 
 def decode_as(text: Raw, kind: Any, method: str) -> Any:  # Any: the caller's type decides
@@ -101,7 +109,8 @@ class Subscription(AsyncIterator[T], Generic[T]):
 
     The first `anext` sends the request, and raises as `Peer.call` does. The iteration ends when the server says that it has
     sent all events. A stream that is cut off raises after the last event that was received, and is not resumed:
-    `ConnectionFailed.last_seq` is that event's number. `RequestTimeout` means that no event came within the time-out.
+    `ConnectionFailed.last_seq` says how many came. By HTTP the events of a task go on after a loss. `RequestTimeout`
+    means that no event came within the time-out.
 
     The subscription ends, and the server gets `$/cancelRequest`, when an `anext` raises or is cancelled, with `aclose`, or at
     the end of `async with`. After a mere `break` it ends when the iterator is garbage-collected and the next event comes.
@@ -116,9 +125,9 @@ class Subscription(AsyncIterator[T], Generic[T]):
         timeout: float | None,
     ) -> None:
         self._connector = connector
-        self._connection: Connection | None = None
+        self._connection: ClientConnection | None = None
         self._request = request
-        self._stream, self._body = request.checked()
+        self._stream: PendingStream | None = None
         self._kind = kind
         self._timeout = timeout
         self._closed = False
@@ -137,7 +146,7 @@ class Subscription(AsyncIterator[T], Generic[T]):
         try:
             with anyio.move_on_after(self._timeout) as scope:
                 with as_declared():
-                    event = await self._next()
+                    event = await self._next_named()
                 if event is None:
                     raise StopAsyncIteration
                 value: T = decode_as(event, self._kind, self._request.method)
@@ -150,28 +159,35 @@ class Subscription(AsyncIterator[T], Generic[T]):
         assert scope.cancelled_caught and self._timeout is not None
         raise RequestTimeout(self._request.method, self._timeout, sent=sent)
 
-    async def _next(self) -> Raw | None:
-        if self._connection is None:
-            self._connection = await self._connector.connection()
-            await self._connection.start(self._stream, self._body)
-            self._body = b""
-            return await self._first(self._connection)
-        return await self._stream.next(self._connection.resume_reading)
-
-    async def _first(self, connection: Connection) -> Raw | None:
-        """The first event, or why there is none. A method that only the operation itself knows is asked for directly."""
+    async def _next_named(self) -> Raw | None:
         try:
-            return await self._stream.next(connection.resume_reading)
+            return await self._next()
+        except RemoteError as exc:
+            name_method(exc, self._request.method, other="call")
+            raise
+
+    async def _next(self) -> Raw | None:
+        if self._connection is not None and self._stream is not None:
+            return await self._stream.next(self._connection.resume_reading)
+        self._connection = await self._connector.connection()
+        if not self._connection.checks_subscriptions:
+            return await self._start(self._connection, self._request.direct())
+        try:
+            return await self._start(self._connection, self._request.checked())
         except InvalidParams as exc:
             raise _of_operation(exc) from None
-        except MethodNotFound:
-            self._stream, body = self._request.direct()
-        await connection.start(self._stream, body)
+        except MethodNotFound:  # only the operation itself is known
+            return await self._start(self._connection, self._request.direct())
+
+    async def _start(self, connection: ClientConnection, numbered: tuple[PendingStream, OutgoingRequest]) -> Raw | None:
+        """Send the request. Returns the first event."""
+        self._stream, message = numbered
+        await connection.start(self._stream, message)
         return await self._stream.next(connection.resume_reading)
 
     def _close(self) -> bool:
         self._closed = True
-        return self._connection is not None and self._connection.forget(self._stream)
+        return self._connection is not None and self._stream is not None and self._connection.forget(self._stream)
 
     async def aclose(self) -> None:
         """End the subscription and drop the events that were not taken. Idempotent. Does not wait for the server."""
@@ -189,7 +205,8 @@ class Subscription(AsyncIterator[T], Generic[T]):
             self._close()
 
     def __del__(self) -> None:  # may run in any thread, so it only sets a flag
-        self._stream.abandoned = True
+        if self._stream is not None:
+            self._stream.abandoned = True
 
 
 def _of_operation(exc: InvalidParams) -> ClientError:

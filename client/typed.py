@@ -17,7 +17,7 @@ class Caller:
     """A peer with the options that all calls of one client share.
 
     `timeout` is in seconds per call (None: no limit; left out: the peer's default). `service_params` go with every request.
-    Params that are `UNSET` are left out.
+    Params that are `UNSET` are left out. Raises `TypeError` for anything but a `Peer`, such as one of the blocking client.
     """
 
     def __init__(
@@ -27,6 +27,9 @@ class Caller:
         timeout: float | None | UnsetType = UNSET,
         service_params: Mapping[str, str] | None = None,
     ) -> None:
+        if not isinstance(peer, Peer):
+            got = type(peer).__name__
+            raise TypeError(f"a generated client takes the Peer of `async with connect(…) as peer:`, not {got}")
         self._peer = peer
         self._timeout = timeout
         self._service_params = service_params

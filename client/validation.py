@@ -21,18 +21,34 @@ Backend: TypeAlias = Literal["asyncio", "trio"]
 
 _encode = msgspec.json.Encoder().encode
 _NULL: Final = b"null"
+URL_SCHEMES: Final = ("http:", "https:", "unix:")
 _STARTS_CONTAINER: Final = (b"{", b"[")
 
 
 def check_command(command: Sequence[StrPath]) -> None:
     """Raises `TypeError` for a single string instead of a list, and `ValueError` for an empty command."""
     if isinstance(command, str | bytes | os.PathLike):
-        raise TypeError(f'command must be a list of words, such as ["discreet", "serve"], not {type(command).__name__}')
+        raise TypeError(
+            f'command must be a list of words, such as ["discreet", "serve"], or a URL (http:, https:, unix:), not'
+            f" {type(command).__name__}"
+        )
     if not command:
         raise ValueError("command must not be empty")
     for word in command:
         if not isinstance(word, str | bytes | os.PathLike):
             raise TypeError(f"command must be a list of words, not of {type(word).__name__}")
+
+
+def is_url(text: str) -> bool:
+    """Whether this names a server by its address: with one of the schemes that the client speaks."""
+    return text.lower().startswith(URL_SCHEMES)
+
+
+def check_unused(of: str, **options: object) -> None:
+    """Raises `TypeError` for an option that is set, and has a meaning for `of` only."""
+    for name, value in options.items():
+        if value is not None:
+            raise TypeError(f"{name} is for {of}")
 
 
 def check_framing(framing: object, name: str = "framing") -> None:
@@ -138,6 +154,8 @@ def encode_params(params: object) -> bytes:
         raise ValueError(f"{_first(params, _has_surrogate)} holds a lone surrogate") from exc
     except RecursionError as exc:
         raise ValueError("params are nested too deeply") from exc
+    except TypeError as exc:
+        raise TypeError(f"{_first(params, _is_unsupported) or 'params'}: {exc}") from exc
     if text.lstrip()[:1] not in _STARTS_CONTAINER:
         raise TypeError(f"params must be an object or an array in JSON, not {type(params).__name__}")
     if _NULL in text and (place := _first(params, _is_not_finite)):  # msgspec writes these numbers as null
@@ -153,10 +171,25 @@ def _is_not_finite(value: object) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
+_UNSUPPORTED: Final = "\0a value of a type that JSON does not have"
+
+
+def _is_unsupported(value: object) -> bool:
+    return value == _UNSUPPORTED
+
+
 def _first(params: object, wanted: Callable[[object], bool]) -> str:
     """The first place of a value or key for which `wanted` is true; empty if there is none."""
-    plain: object = msgspec.to_builtins(params, enc_hook=lambda _: None)  # `Raw` is JSON already
+    try:
+        plain: object = msgspec.to_builtins(params, enc_hook=_plain)
+    except TypeError:  # keys that are no texts
+        return ""
     return next((format_path(path) for path, value in _walk(plain, ("params",)) if wanted(value)), "")
+
+
+def _plain(value: object) -> object:
+    """What stands for a value that msgspec has no plain type for: `Raw` is JSON already."""
+    return None if isinstance(value, msgspec.Raw) else _UNSUPPORTED
 
 
 def _walk(value: object, path: Path) -> Iterator[tuple[Path, object]]:

@@ -56,7 +56,9 @@ def import_file(path: str) -> ModuleType:
     `path` is absolute. Raises `UnusableFile`, and whatever the module raises.
     """
     if not os.path.isfile(path):
-        raise UnusableFile("there is no such file")
+        from .settings.meant_app import nearest_file  # late: only errors need it
+
+        raise UnusableFile(f"there is no such file{nearest_file(_shown(path))}")
     folder, parts = _package_of(path)
     if any("." in part for part in parts):
         raise UnusableFile("a name with a dot can't be imported")
@@ -67,6 +69,15 @@ def import_file(path: str) -> ModuleType:
     if not _provides(parts[0], os.path.join(folder, parts[0], PACKAGE_FILE)):
         raise UnusableFile(f"its package has the name of another module, {parts[0]}")
     return import_module(".".join(parts))
+
+
+def _shown(path: str) -> str:
+    """The path from the working directory, if it leads down from there."""
+    try:
+        shorter = os.path.relpath(path)
+    except (OSError, ValueError):  # the directory is gone, or on another drive
+        return path
+    return path if shorter.startswith(os.pardir) else os.path.join(os.curdir, shorter)
 
 
 def _add(finder: FolderFinder) -> None:

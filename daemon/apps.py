@@ -17,7 +17,7 @@ from msgspec import Struct
 from ..errors.printable import printable
 from ..errors.redaction import load_environment, scrub, scrub_secrets
 from .app_modules import PACKAGE_FILE, UnusableFile, add_folder, import_file
-from .operations.service import DeclarationError, Service
+from .operations.service import DeclarationError, Service, source_of
 from .settings import Settings
 from .settings.reference import EXPECTED, FileReference, ModuleReference, Reference, read_reference
 
@@ -198,15 +198,20 @@ def _shown(text: str) -> str:
     return repr(f".{os.sep}{text.removeprefix(here)}" if here and text.startswith(here) else text)
 
 
-def lifespan_failed(namespace: str, exc: BaseException) -> AppError:
+def lifespan_failed(service: Service, exc: BaseException) -> AppError:
     """Why nothing can be served, in one line, where a service's lifespan raised this."""
-    return AppError(f"service {namespace!r}: its lifespan failed: {_scrubbed(exc)}")
+    source = source_of(service.lifespan)
+    return AppError(
+        f"service {service.namespace!r}: its lifespan{f' ({source})' if source else ''} failed: {_scrubbed(exc)}"
+    )
 
 
 def _scrubbed(exc: BaseException) -> str:
     """What went wrong and in which line, in a few words that may be shown."""
+    from ..errors.redaction.tracebacks import suggestion  # late, as below
+
     try:
-        text = " ".join(str(exc).split())
+        text = " ".join(f"{exc}{suggestion(exc)}".split())
     except Exception:  # noqa: BLE001 - an exception's own `__str__`
         text = ""
     place = f" at {where}" if (where := _where(exc)) else ""

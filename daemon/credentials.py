@@ -110,7 +110,8 @@ def _read(name: str, path: str) -> str:
     try:
         with open(path, encoding="utf-8") as file:
             value = file.read().strip()
-    except (OSError, ValueError):
-        raise AppError(f"--credential {name}: its file can't be read") from None
+    except (OSError, ValueError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "no UTF-8 text"
+        raise AppError(f"--credential {name}: its file can't be read: {reason}") from None
     register(value)
     return value

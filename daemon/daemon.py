@@ -122,8 +122,9 @@ class Daemon:
 
     def begin(self) -> None:
         """Answer what can be answered before any event loop is loaded."""
-        self.lifecycle.apply("ready")
+        self.host.watch_app()
         if not self.host.lifespans:
+            self.lifecycle.apply("ready")
             self.connection.begin()
 
     def finished(self) -> bool:
@@ -146,7 +147,7 @@ class Daemon:
             async with anyio.create_task_group() as serving:
                 serving.start_soon(self.connection.writer.run)
                 serving.start_soon(self._read)
-                await self._until(lambda: self.lifecycle.state != "serving")
+                await self._until(lambda: self.lifecycle.state not in ("starting", "serving"))
                 if self.lifecycle.state == "swapping":
                     await self._hand_over()
                 if self.lifecycle.draining:
@@ -157,10 +158,13 @@ class Daemon:
             if self._listener is not None:
                 await self._listener.finish(self._flush_seconds)
             await self._leave_lifespans()
+            if self.host.lifespans:
+                self._log_state()
             tasks.cancel_scope.cancel()
         self.host.close()
-        if self.host.lifespans.fault is not None:
-            raise lifespan_failed(self.host.lifespans.entering, self.host.lifespans.fault)
+        lifespans = self.host.lifespans
+        if lifespans.fault is not None and lifespans.failed is not None:
+            raise lifespan_failed(lifespans.failed, lifespans.fault)
         return self.lifecycle.status
 
     def beside(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -171,6 +175,7 @@ class Daemon:
         """Read until the input has ended or need not be awaited, or another program is to go on from here."""
         if not await self.host.lifespans.entered():
             return self._end("failed")
+        self.lifecycle.apply("ready")
         while not (self.lifecycle.state == "stopped" or self.lifecycle.reason in IGNORING):
             with anyio.CancelScope() as self._reading:
                 await self.connection.read()
@@ -192,7 +197,7 @@ class Daemon:
         with anyio.move_on_after(self.host.settings.drain_timeout) as scope:
             await self.host.lifespans.leave()
         if scope.cancelled_caught:
-            log.error("lifespan.not_left")
+            log.error("lifespan.not_left", service=self.host.lifespans.leaving)
 
     async def _drain(self) -> None:
         """Let what runs finish, within the window; then answer for it."""
@@ -215,7 +220,8 @@ class Daemon:
             if self.lifecycle.reason == "shutdown":  # LSP's clients send `exit` next, and some mind if nobody is there
                 await self._until(lambda: self.connection.input_ended or self._asked is not None)
         if scope.cancelled_caught and not self.host.scheduler.idle:
-            log.warning("daemon.window_closed", unanswered=self.connection.unanswered)
+            running = len(self.host.scheduler.requests())
+            log.warning("daemon.window_closed", unanswered=self.connection.unanswered, running=running)
             self._abandon()
         return not scope.cancelled_caught
 
@@ -265,7 +271,8 @@ class Daemon:
         return True
 
     def _on_state(self, state: State) -> None:
-        log.info(f"daemon.{state}", reason=self.lifecycle.reason)
+        if state != "stopped" or not self.host.lifespans:  # they are left before it has stopped
+            self._log_state()
         if self.lifecycle.draining:
             self.connection.refuse_more()
             if self._listener is not None:
@@ -277,6 +284,9 @@ class Daemon:
         if state == "stopped":  # nothing more is begun, and running handlers are told that nobody wants their results
             self._abandon()
         self.connection.on_progress()
+
+    def _log_state(self) -> None:
+        log.info(f"daemon.{self.lifecycle.state}", reason=self.lifecycle.reason)
 
     # -- what the connection tells -----------------------------------------------------------------------------
 

@@ -9,10 +9,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 from .agents.host import AgentHost
+from .dispatch.execution import APP_LOOP
 from .dispatch.from_thread import LoopPortal
 from .dispatch.inner_calls import InnerCalls
 from .dispatch.scheduler import Scheduler
+from .dispatch.task_pool import HandlerLoop
 from .lifespans import Lifespans
+from .logs import log
 from .memory import MemoryBudget
 from .operations.access import PARENT, Access
 from .operations.catalogue import Catalogue
@@ -60,6 +63,7 @@ class Host:
         self.catalogue: Final = Catalogue(services, credentials or {})
         self.memory: Final = MemoryBudget(fitting_memory(settings.max_memory))
         self._wakeup = Wakeup()
+        self._watch = LoopWatch(settings.blocked_after)
         self.scheduler: Final = Scheduler(
             limit=settings.max_concurrency,
             thread_limit=fitting_threads(settings.max_threads),
@@ -67,7 +71,7 @@ class Host:
             request_timeout=settings.request_timeout,
             limits_time=not settings.debug,
             memory=self.memory,
-            watch=LoopWatch(settings.blocked_after),
+            watch=self._watch,
             notify_loop=self._wakeup.notify,
         )
         self.inner_calls: Final = InnerCalls(self.scheduler, settings.max_call_depth)
@@ -76,6 +80,8 @@ class Host:
         self.registry: Final = Registry(
             services, LazyOperations(DISCOVERY, self._discovery), self.agent.lazy_operations
         )
+        if agent is not None:
+            self._check_reachable(agent)
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._waiting: list[Callable[[], Coroutine[Any, Any, None]]] = []
@@ -86,15 +92,18 @@ class Host:
         `context_host` is for the contexts of skills that the agent runs. `on_wakeup()` is called on the loop after `wake()`.
         """
         self._tasks = tasks
-        self._portal = LoopPortal(
-            self.scheduler.threads, lambda: self._tasks
-        )  # anew: this is the loop's thread for sure
+        self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)  # anew: this is surely the loop's thread
+        self.watch_app()  # all tasks that run code of the app begin below
         self.scheduler.start(tasks)
         tasks.start_soon(self._listen, on_wakeup)
         for work in self._waiting:
             tasks.start_soon(work)
         self.lifespans.start(tasks)
         self.agent.begin(tasks, self.registry.load, context_host)
+
+    def watch_app(self) -> None:
+        """Have what is called of the app from here on, and in tasks that begin here, watched as its handlers are."""
+        APP_LOOP.set(HandlerLoop(self._watch, lambda: None))
 
     def spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run this in a task of its own, until the end. It must not raise. Once there is a loop, where there is none yet."""
@@ -149,6 +158,15 @@ class Host:
                 )
             found = found or service.dialect
         return found or "plain"
+
+    def _check_reachable(self, agent: Agent) -> None:
+        """LSP and MCP have no methods for agents: raises `DeclarationError` where nothing else is served, else logs it."""
+        if self.dialect not in ("lsp", "mcp"):
+            return
+        why = f"with --dialect {self.dialect} nobody can reach an agent; plain and acp have methods for it"
+        if not self.catalogue.services:
+            raise DeclarationError(f"agent {agent.card.name!r}: {why}")
+        log.warning("agent.unreachable", agent=agent.card.name, dialect=self.dialect, hint=why)
 
     @property
     def server(self) -> tuple[str, str]:

@@ -5,8 +5,8 @@ Everything runs in one task of its own, so that a lifespan may hold a task group
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, final
 
 from ..lazy import anyio
@@ -24,7 +24,8 @@ class Lifespans:
     def __init__(self, services: Sequence[Service]) -> None:
         self._services: Final = [service for service in services if service.lifespan is not None]
         self._states: dict[str, Any] = {}
-        self._entering = ""
+        self._current = ""
+        self._failed: Service | None = None
         self._events: tuple[anyio.Event, anyio.Event, anyio.Event] | None = None
         self.fault: BaseException | None = None
 
@@ -33,9 +34,14 @@ class Lifespans:
         return bool(self._services)
 
     @property
-    def entering(self) -> str:
-        """The namespace of the service whose lifespan was entered last, or raised."""
-        return self._entering
+    def failed(self) -> Service | None:
+        """The service whose lifespan raised first."""
+        return self._failed
+
+    @property
+    def leaving(self) -> str:
+        """The namespace of the service whose lifespan was entered or left last."""
+        return self._current
 
     def state_of(self, namespace: str) -> Any:
         """What the lifespan of this namespace's service yielded; None where it has none."""
@@ -62,13 +68,13 @@ class Lifespans:
 
     async def _run(self, entered: anyio.Event, end: anyio.Event, left: anyio.Event) -> None:
         try:
-            outcome = await attempt(lambda: self._hold(entered, end))
+            outcome = await attempt(lambda: self._hold(entered, end), step="lifespan")
         finally:
             left.set()
         if not isinstance(outcome, Raised):
             return
         if entered.is_set():
-            log.error("lifespan.failed", exc=outcome.exc)
+            log.error("lifespan.failed", service=self._failed.namespace if self._failed else "", exc=outcome.exc)
         else:
             self.fault = outcome.exc
             entered.set()
@@ -76,8 +82,19 @@ class Lifespans:
     async def _hold(self, entered: anyio.Event, end: anyio.Event) -> None:
         async with AsyncExitStack() as stack:
             for service in self._services:
-                assert service.lifespan is not None
-                self._entering = service.namespace
-                self._states[service.namespace] = await stack.enter_async_context(service.lifespan())
+                self._states[service.namespace] = await stack.enter_async_context(self._held(service))
             entered.set()
             await end.wait()
+
+    @asynccontextmanager
+    async def _held(self, service: Service) -> AsyncIterator[Any]:
+        """One lifespan, from its entry to its end."""
+        assert service.lifespan is not None
+        self._current = service.namespace
+        try:
+            async with service.lifespan() as state:
+                yield state
+                self._current = service.namespace
+        except BaseException:
+            self._failed = self._failed or service
+            raise

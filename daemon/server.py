@@ -44,7 +44,7 @@ from .process.signals import Signals, let_through
 from .process.watchdog import Watchdog
 from .settings import Settings
 from .start_errors import REFUSALS, complain, refusal
-from .supervision.activation import activation_fault, service_manager
+from .supervision.activation import SharedStderr, activation_fault, keep_logs_off_stdout, service_manager
 
 SWITCH_SECONDS: Final = 0.001
 """How long a thread computes before it lets another one go on. Python's 5 ms make every reply wait that long for each
@@ -60,6 +60,10 @@ only a machine that gives the reader no time."""
 LAST_READER_SECONDS: Final = 0.1
 """How long a reader of the logs that takes nothing is waited for when the drain window has passed already. A busy machine, which
 needs seconds to load the renderers, is waited for: a status of 1 must not come without a word."""
+
+
+LAST_LINE_SECONDS: Final = 1.0
+"""How long the line about a second signal may take: loading the renderers needs a part of it where nothing was logged before."""
 
 
 def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | None = None) -> int:
@@ -86,7 +90,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
         if fault is not None:
             return complain(stderr, fault)
         process = _Process(settings, streams, handed, hosted)
-    except StdoutClosed as exc:
+    except (StdoutClosed, SharedStderr) as exc:
         return complain(stderr, str(exc))
     except REFUSALS as exc:
         return complain(stderr, refusal(exc))
@@ -162,6 +166,7 @@ class _Process:
         self._strays.start()
         logs = log_settings(settings, None if handed is None else handed.log_level)
         self._logs = start_logging(logs, streams.stderr, os.environ, announce=False)
+        keep_logs_off_stdout(streams, self._logs, os.environ)
         self._strays.deliver_to(log_stray_output)
         install_hooks()
         mark_children()
@@ -309,6 +314,8 @@ class _Process:
 
     def _on_second_signal(self) -> None:
         end_children(0.0)
+        log.warning("daemon.aborted", reason="signal")
+        self._logs.close(LAST_LINE_SECONDS, reader_timeout=LAST_READER_SECONDS)
         os._exit(EXIT_FAILED)
 
     def _last_words(self) -> int:

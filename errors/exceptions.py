@@ -5,7 +5,7 @@ Neither is ever rendered to a peer: `wire` builds error objects from declared fi
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, dataclass_transform, final
+from typing import Any, ClassVar, Final, dataclass_transform, final
 
 import msgspec
 
@@ -21,6 +21,16 @@ class FailureError(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__(type(failure).__name__)
         self.failure = failure
+
+
+_DECLARES: Final = ("code", "message", "http_status", "retryable", "number")
+"""What the class statement of an operation error may say."""
+
+
+def _written(name: str, details: type[msgspec.Struct]) -> str:
+    """How an error with these details is made."""
+    fields = msgspec.structs.fields(details)
+    return f"{name}({', '.join(f'{field.name}=…' for field in fields)})"
 
 
 def _rebuild(cls: type[OperationError], details: dict[str, Any]) -> OperationError:
@@ -58,8 +68,12 @@ class OperationError(Exception):
         http_status: int = 500,
         retryable: bool = False,
         number: int | None = None,
-        **kwargs: Any,  # passed on unchanged, for other base classes
+        **kwargs: Any,  # for other base classes, if there are any
     ) -> None:
+        if kwargs and cls.__mro__[cls.__mro__.index(OperationError) + 1 :] == Exception.__mro__:
+            raise TypeError(
+                f"{cls.__name__}: there is no {', '.join(kwargs)}; an operation error takes {', '.join(_DECLARES)}"
+            )
         super().__init_subclass__(**kwargs)
         inherited: ErrorDefinition | None = getattr(cls, "definition", None)
         if code is None and inherited is None:
@@ -74,12 +88,19 @@ class OperationError(Exception):
             reserved=RESERVED_CODES,
         )
 
-    def __init__(self, **details: Any) -> None:  # typed per subclass by dataclass_transform
-        definition = getattr(type(self), "definition", None)
+    def __init__(self, *args: Any, **details: Any) -> None:  # typed per subclass by dataclass_transform
+        definition: ErrorDefinition | None = getattr(type(self), "definition", None)
         if definition is None:
             raise TypeError("OperationError is raised through a subclass that declares a code")
-        self.details: msgspec.Struct = definition.details(**details)
+        try:
+            self.details: msgspec.Struct = definition.details(*args, **details)
+        except TypeError:
+            raise TypeError(f"write {_written(type(self).__name__, definition.details)}") from None
         super().__init__(definition.code)
+
+    def __str__(self) -> str:  # for whoever raises or catches it: peers get the fields of the declaration
+        facts = ", ".join(f"{name}={value!r}" for name, value in msgspec.structs.asdict(self.details).items())
+        return f"{self.definition.code}: {self.definition.message}{f' ({facts})' if facts else ''}"
 
     def __getattr__(self, name: str) -> Any:  # the fields, by their declared names
         if name.startswith("__") or name == "details":

@@ -27,6 +27,10 @@ HIGH_WATER_BYTES: Final = 256 * 1024
 """Unsent bytes from which on `congested` is true."""
 
 
+OPENING_BYTES: Final = 256
+"""How much of the beginning is kept, for whoever has to say what came instead of messages."""
+
+
 @final
 class Channel:
     """One end of a connection. Not thread-safe; only `receive_more` and `wait_sendable` need an event loop.
@@ -64,6 +68,7 @@ class Channel:
         self.congested = self.unsent >= HIGH_WATER_BYTES
         self.broken = False
         self.activity = 0
+        self.opening = received[:OPENING_BYTES]
         if received:
             parser.receive_data(received)
 
@@ -137,6 +142,8 @@ class Channel:
     def _feed_parser(self, data: bytes) -> None:
         self.activity += 1
         if data:
+            if len(self.opening) < OPENING_BYTES:
+                self.opening += data[: OPENING_BYTES - len(self.opening)]
             self._parser.receive_data(data)
         else:
             self._parser.end_of_input()

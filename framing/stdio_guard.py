@@ -147,6 +147,13 @@ class _Discarded(io.TextIOBase):
         return len(text)
 
 
+def redirect_to_null(fd: int) -> None:
+    """Let a private descriptor lead to the null device. Children inherit it no more than before."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, fd, inheritable=False)
+    os.close(null)
+
+
 def terminal_hint(stdin: int) -> str | None:
     """One line for a user who started the daemon by hand; None if stdin is no terminal."""
     return TERMINAL_HINT if os.isatty(stdin) else None
@@ -198,9 +205,18 @@ def _replace_text_streams() -> None:
         if old is getattr(sys, f"__{name}__"):
             if old is not None and mode == "w":
                 old.flush()  # what was printed before `redirect` goes to the stray pipe too
-            new = os.fdopen(number, mode, buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+            raw = os.fdopen(number, mode + "b", closefd=False)
+            new = _Unclosable(raw, encoding="utf-8", errors="backslashreplace", line_buffering=True)
             _set_text_stream(name, new)
             _replaced[name] = old
+
+
+@final
+class _Unclosable(io.TextIOWrapper):
+    """Stays open when an app closes it: what is printed later is logged all the same, and so is what a library asks it."""
+
+    def close(self) -> None:
+        self.flush()
 
 
 def _set_text_stream(name: str, text: TextIO | io.TextIOBase | None) -> None:

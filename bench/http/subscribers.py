@@ -30,7 +30,7 @@ class Worker:
         if word == "go":
             self.going[rest].set()
             return await events.complete()
-        going = self.going[context.task_id] = anyio.Event()
+        going = self.going[context.task.id] = anyio.Event()
         await events.working()
         await going.wait()
         for number in range(int(rest)):

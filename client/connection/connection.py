@@ -12,18 +12,20 @@ from functools import partial
 from typing import Final, assert_never, final
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
 
-from ...errors.failures import ParseFailure
+from ...errors.failures import InvalidRequest, ParseFailure
 from ...framing.channel import Channel
 from ...framing.events import EndOfInput, Fault, Frame, FrameLimits, Framing, NeedData
 from ...framing.parser import parser_for
 from ...framing.transports.interface import ByteTransport, PeerGone
 from ..errors import ConnectionFailed, ConnectionLoss
-from ..messages import MAX_MESSAGE_BYTES
+from ..messages import MAX_MESSAGE_BYTES, OutgoingRequest
 from .answers import Answers
 from .handlers import Handlers
 from .incoming import IncomingMessages
+from .opening import OpeningBytes
 from .pending import PendingRequest, PendingRequests
 
 FLUSH_SECONDS: Final = 1.0
@@ -40,6 +42,9 @@ JUNK_SECONDS: Final = 1.0
 
 NO_FRAME: Final = "the server wrote bytes that are no frame"
 NO_JSON: Final = "the server wrote a message that is no JSON"
+TOO_LARGE: Final = (
+    f"the server wrote a message of more than {MAX_MESSAGE_BYTES // 2**20} MiB, which is the client's limit"
+)
 
 CLOSED: Final = ConnectionLoss("the connection was closed by this side")
 
@@ -67,11 +72,13 @@ class Connection:
         self._junk_seconds = junk_seconds
         self._junk_since = math.inf
         # No deadline for a whole frame, which may be late because the reading paused; see `_receive`.
-        self._channel = Channel(transport, self._parser, frame_timeout=math.inf)
-        self._transport = transport
+        self._transport = OpeningBytes(transport)
+        self._channel = Channel(self._transport, self._parser, frame_timeout=math.inf)
+        self._framing: Framing = framing
         self._explain = explain
         self._handlers = handlers
         self.pending = PendingRequests()
+        self.checks_subscriptions: Final = True
         answers = Answers(tasks, handlers, post=self._post, wait_for_space=self._wait_for_space, overrun=self._end)
         self._incoming = IncomingMessages(self.pending, handlers, post=self._post, start_answer=answers.start)
         self.loss: ConnectionLoss | None = None
@@ -87,10 +94,12 @@ class Connection:
 
     # -- requests ----------------------------------------------------------------------------------------------
 
-    async def start(self, request: PendingRequest, body: bytes) -> None:
+    async def start(self, request: PendingRequest, message: OutgoingRequest) -> None:
         """Queue a request that somebody will wait for. Raises `ConnectionFailed`; then nothing was sent."""
         await self._wait_for_space()
         self.pending.add(request)
+        body = message.encode()
+        request.fingerprint = hash(body)
         self._post(body)
         self.resume_reading()
 
@@ -200,15 +209,15 @@ class Connection:
                 self._reading_resumed = anyio.Event()
                 await self._reading_resumed.wait()
             await self._receive()
-        self._end(await self._explain())
+        self._end(self._with_opening(await self._explain()))
 
     async def _receive(self) -> None:
         """Wait for bytes. Silence within a frame drops the frame and fails the pending requests."""
         with anyio.move_on_after(self._stall_seconds if self._parser.mid_frame else math.inf) as scope:
             if (fault := await self._channel.receive_more()) is not None:
-                self._incoming.fail_all(_fault_text(fault))
+                self._incoming.fail_all(self._fault_text(fault))
             elif self._is_flooded():
-                self._incoming.fail_all(NO_FRAME)
+                self._incoming.fail_all(NO_FRAME + self._transport.describe(self._framing))
         if scope.cancelled_caught:
             self._parser.frame_timed_out()
             self._incoming.fail_all("the server fell silent within a frame")
@@ -233,18 +242,30 @@ class Connection:
             event = self._channel.next_event()
             match event:
                 case Frame(body):
-                    if not self._incoming.handle(body):
+                    if self._incoming.handle(body):
+                        self._transport.forget()
+                    else:
                         self._channel.refuse_body(ParseFailure("invalid-json"))
                 case Fault():
                     last_fault = event
                 case NeedData():
                     if last_fault is not None:
-                        self._incoming.fail_all(_fault_text(last_fault))
+                        self._incoming.fail_all(self._fault_text(last_fault))
                     return False
                 case EndOfInput():
                     return True
                 case _:
                     assert_never(event)
+
+    def _fault_text(self, fault: Fault) -> str:
+        if fault.failure == _OVERSIZE:
+            return TOO_LARGE
+        return (NO_JSON if fault.failure in _BODY_FAULTS else NO_FRAME) + self._transport.describe(self._framing)
+
+    def _with_opening(self, loss: ConnectionLoss) -> ConnectionLoss:
+        """The loss, and what the server wrote instead of messages before it."""
+        wrote = self._transport.describe(self._framing)
+        return msgspec.structs.replace(loss, reason=f"{loss.reason}; it wrote no message{wrote}") if wrote else loss
 
     # -- ending ------------------------------------------------------------------------------------------------
 
@@ -258,9 +279,6 @@ class Connection:
             self.resume_reading()
 
 
-def _fault_text(fault: Fault) -> str:
-    return NO_JSON if fault.failure in _BODY_FAULTS else NO_FRAME
-
-
+_OVERSIZE: Final = InvalidRequest("oversize")
 _BODY_FAULTS: Final = (ParseFailure("invalid-json"), ParseFailure("invalid-utf8"))
 """The frame was good, but its body was not."""

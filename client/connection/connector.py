@@ -12,9 +12,51 @@ from typing import Protocol, final
 from ...framing.events import Framing
 from ...framing.transports.interface import ByteTransport
 from ..errors import ConnectionLoss
+from ..messages import OutgoingRequest
 from ..task_group import background_tasks
 from .connection import Connection
 from .handlers import Handlers
+from .pending import PendingRequest
+
+
+class ClientConnection(Protocol):
+    """What carries the requests of a peer. `Connection` does it over a byte transport, `client.http` by HTTP."""
+
+    @property
+    def checks_subscriptions(self) -> bool:
+        """Whether a subscription first goes through `services/subscribe`."""
+        ...
+
+    @property
+    def usable(self) -> bool:
+        """Whether requests can be sent, as far as is known."""
+        ...
+
+    async def start(self, request: PendingRequest, message: OutgoingRequest) -> None:
+        """Send a request that somebody will wait for. `request` takes the answer.
+
+        Raises `ConnectionFailed`; then nothing was sent. Raises `ValueError` for what this connection can't carry.
+        """
+        ...
+
+    def forget(self, request: PendingRequest) -> bool:
+        """Stop waiting for a request, and have the server cancel it if it has not answered. Never waits.
+
+        Returns whether the request may have left this process.
+        """
+        ...
+
+    async def send(self, body: bytes) -> None:
+        """Send a message that has no answer. Raises `ConnectionFailed`."""
+        ...
+
+    async def send_raw(self, data: bytes) -> None:
+        """Send bytes that need not be a message. Raises `ConnectionFailed`."""
+        ...
+
+    def resume_reading(self) -> None:
+        """A consumer took an event: there is room for more."""
+        ...
 
 
 class Connector(Protocol):
@@ -25,7 +67,7 @@ class Connector(Protocol):
         """No later call can succeed."""
         ...
 
-    async def connection(self) -> Connection:
+    async def connection(self) -> ClientConnection:
         """A connection that was usable a moment ago. Raises `ConnectionFailed`; then nothing was sent."""
         ...
 
@@ -34,14 +76,14 @@ class Connector(Protocol):
 class FixedConnector:
     """Always gives the same connection, even after its end: then using it raises `ConnectionFailed`."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
 
     @property
     def closed(self) -> bool:
         return not self._connection.usable
 
-    async def connection(self) -> Connection:
+    async def connection(self) -> ClientConnection:
         return self._connection
 
 

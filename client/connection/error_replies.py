@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
+from msgspec import Raw
 
 from ...errors import failures
 from ...errors.type_building import decoder_for
-from ...errors.wire import decode_error
+from ...errors.wire import decode_error, encode_error
 from .. import errors as exceptions
 from ..error_text import decode_json
-from ..errors import DeclaredErrors, InvalidReply, OperationFailed, RemoteError
+from ..errors import ClientError, DeclaredErrors, InvalidReply, OperationFailed, RemoteError
 
 ERROR_CLASSES: Final[dict[type, type[RemoteError]]] = {
     failures.ParseFailure: exceptions.ParseFailed,
@@ -37,6 +38,18 @@ ERROR_CLASSES: Final[dict[type, type[RemoteError]]] = {
     failures.ExtensionSupportRequired: exceptions.ExtensionSupportRequired,
     failures.VersionNotSupported: exceptions.VersionNotSupported,
 }
+
+
+_TYPE_MISMATCH: Final = encode_error(failures.OperationTypeMismatch())
+"""The daemon's own error for a wrong operation type. Used when an event answers a call, or a result answers a stream."""
+
+
+def type_mismatch(result: Raw | None = None) -> ClientError:
+    """The exception where an event answers a call, or `result`, which the server has given, answers a subscription."""
+    mismatch = remote_error(_TYPE_MISMATCH)
+    if isinstance(mismatch, exceptions.OperationTypeMismatch):
+        mismatch.result = result
+    return mismatch
 
 
 def remote_error(

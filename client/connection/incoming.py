@@ -10,17 +10,13 @@ from msgspec import Raw
 
 from ...errors import failures
 from ...errors.type_building import decoder_for
-from ...errors.wire import encode_error
 from .. import messages
-from ..errors import ClientError, InvalidReply, OperationTypeMismatch, RemoteError
+from ..errors import InvalidReply, RemoteError
 from . import log
-from .error_replies import remote_error
+from .error_replies import remote_error, type_mismatch
 from .handlers import Handlers, call_logged
 from .pending import PendingCall, PendingRequest, PendingRequests, PendingStream
 from .progress import read_progress
-
-_TYPE_MISMATCH: Final = encode_error(failures.OperationTypeMismatch())
-"""The daemon's own error for a wrong operation type. Used when an event answers a call, or a result answers a stream."""
 
 MAX_WARNINGS: Final = 10
 """How many errors that name no request are logged for one connection. A server may write them without end."""
@@ -62,6 +58,8 @@ class IncomingMessages:
                 pass
             case messages.ServerNotification():
                 self._handlers.handle_notification(message)
+            case messages.ServerRequest() if echoed := self._echoed(message, body):
+                self._fail(echoed, "the server sends this side's own requests back: it is no server")
             case messages.ServerRequest():
                 self._start_answer(message)
             case messages.InvalidMessage(int(request_id)):
@@ -71,6 +69,13 @@ class IncomingMessages:
             case _:
                 assert_never(message)
         return True
+
+    def _echoed(self, request: messages.ServerRequest, body: bytes) -> PendingRequest | None:
+        """The pending request that this is, byte for byte. A method with a handler is one that the server may ask as well."""
+        if request.method in self._handlers.requests or not request.id.isdigit():
+            return None
+        pending = self._pending.find(int(request.id))
+        return pending if pending and pending.fingerprint == hash(body) else None
 
     def fail_all(self, reason: str) -> None:
         """Fail every pending request with `InvalidReply`, because any answer may have been lost, and cancel it."""
@@ -94,7 +99,7 @@ class IncomingMessages:
             case PendingStream() if (end := _stream_end(response.result)) is not None:
                 request.complete(end.events)
             case PendingStream() if response.result is not None and request.has_no_events:
-                request.fail(partial(_not_a_stream, response.result))
+                request.fail(partial(type_mismatch, response.result))
             case _:
                 self._fail(request, "the server's answer does not end a stream")
 
@@ -128,7 +133,7 @@ class IncomingMessages:
                 if not (request.abandoned or request.done):
                     return
             case PendingCall():
-                request.fail(partial(remote_error, _TYPE_MISMATCH))
+                request.fail(type_mismatch)
             case None:  # its consumer has left
                 return
         self._pending.remove(request.id)
@@ -148,13 +153,6 @@ class IncomingMessages:
         if request is not None:
             self._pending.remove(request.id)
             request.fail(partial(InvalidReply, reason))
-
-
-def _not_a_stream(result: Raw) -> ClientError:
-    mismatch = remote_error(_TYPE_MISMATCH)
-    if isinstance(mismatch, OperationTypeMismatch):
-        mismatch.result = result
-    return mismatch
 
 
 def _stream_end(result: Raw | None) -> messages.StreamEnd | None:

@@ -38,8 +38,8 @@ ErrorFactory: TypeAlias = Callable[[], ClientError]
 class PendingCall:
     """A request with one answer.
 
-    `size` is its body's length in bytes. `errors` are the classes that decode its details. `on_progress` is called with
-    what the server tells of the progress before the answer.
+    `size` is about its length in bytes, which tells the largest. `errors` are the classes that decode the details of an
+    error. `on_progress` is called with what the server tells of the progress before the answer.
     """
 
     def __init__(
@@ -47,6 +47,8 @@ class PendingCall:
     ) -> None:
         self.id = request_id
         self.size = size
+        self.fingerprint: int | None = None
+        """Tells what was sent from other messages, once it was."""
         self.errors = errors
         self.on_progress = on_progress
         self._result: Raw | None = None
@@ -81,6 +83,7 @@ class PendingStream:
     def __init__(self, request_id: int, size: int, errors: DeclaredErrors = ()) -> None:
         self.id = request_id
         self.size = size
+        self.fingerprint: int | None = None
         self.errors = errors
         self.abandoned = False
         """Set when the consumer was garbage-collected. The next event then cancels the subscription."""
@@ -99,12 +102,20 @@ class PendingStream:
 
     @property
     def has_no_events(self) -> bool:
-        """No event has been received."""
         return self._received == 0
+
+    @property
+    def received(self) -> int:
+        """How many events have come."""
+        return self._received
 
     @property
     def full(self) -> bool:
         return len(self._events) >= MAX_BUFFERED_EVENTS
+
+    def has_room(self, value: Raw) -> bool:
+        """Whether this event fits as well. An empty stream has room for any."""
+        return not self._events or not (self.full or self._bytes + _size(value) > MAX_BUFFERED_BYTES)
 
     def push(self, seq: int, value: Raw) -> None:
         """Add one event. A gap in `seq`, or more bytes than may be buffered, ends the stream."""

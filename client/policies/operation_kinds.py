@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeAlias, final
+from typing import Protocol, TypeAlias, final
 
 import anyio
 import msgspec
@@ -22,6 +22,14 @@ ListOperations: TypeAlias = Callable[[Mapping[str, str] | None], Awaitable[list[
 """Calls `services/list` with these service params."""
 
 
+class Kinds(Protocol):
+    """Knows what may be repeated."""
+
+    async def is_query(self, method: str, service_params: Mapping[str, str] | None) -> bool:
+        """Whether the method is a query for a caller with these service params. Raises no `ClientError`."""
+        ...
+
+
 @final
 class OperationKinds:
     """The kinds of a server's operations. An operation that the server does not list counts as a mutation."""
@@ -33,7 +41,7 @@ class OperationKinds:
         self._lock = anyio.Lock()
 
     async def is_query(self, method: str, service_params: Mapping[str, str] | None) -> bool:
-        """Whether the server lists the method as a query for a caller with these service params. Raises no `ClientError`."""
+        """Whether the server lists the method as a query."""
         name = method.removeprefix("/")
         async with self._lock:
             if name not in self._kinds and self._has_listing:

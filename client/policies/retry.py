@@ -2,7 +2,7 @@
 
 The back-off is exponential with full jitter. After the n-th failure the delay is a random time between 0 and
 `initial` × 2ⁿ⁻¹, at most `cap`, so that clients that failed together do not all return together. The delay is never shorter
-than the server's `retryAfterMs`.
+than the server's `retryAfterMs`, or its `Retry-After` by HTTP.
 
 An error says itself whether it is retryable: a declared error by its flag, the others by the table of `discreet.errors`; a
 lost connection and a missing answer are. If the first call may have had an effect, it is repeated only if repeating does no
@@ -17,7 +17,15 @@ from typing import Final, Protocol, TypeVar
 import msgspec
 
 from ...errors.backoff import Timing, exponential_backoff
-from ..errors import ClientError, ConnectionFailed, OperationTimedOut, Overloaded, RequestTimeout, Unavailable
+from ..errors import (
+    ClientError,
+    ConnectionFailed,
+    OperationTimedOut,
+    Overloaded,
+    RemoteError,
+    RequestTimeout,
+    Unavailable,
+)
 from ..validation import check_count, check_plain_function, check_seconds
 
 T = TypeVar("T")
@@ -132,15 +140,18 @@ async def call_with_retries(
 
 def _delay(policy: RetryPolicy, failures: int, error: ClientError, elapsed: float, jitter: float) -> float | None:
     """Seconds until the next attempt; None when it could not begin before the deadline."""
-    delay = max(_retry_after(error), jitter * policy.max_backoff(failures))
+    delay = max(retry_after(error), jitter * policy.max_backoff(failures))
     left = policy.seconds_left(elapsed)
     return delay if left is None or delay < left else None
 
 
-def _retry_after(error: ClientError) -> float:
+def retry_after(error: ClientError) -> float:
+    """Seconds that the server asks to wait before another attempt; 0 where it does not."""
     match error:
         case Overloaded(failure=failure) if failure.retry_after_ms is not None:
             return min(failure.retry_after_ms, MAX_RETRY_AFTER_MS) / 1000
+        case RemoteError(retry_after=float(seconds)):
+            return min(seconds, MAX_RETRY_AFTER_MS / 1000)
         case _:
             return 0.0
 

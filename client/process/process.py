@@ -11,12 +11,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack
 from typing import Final, final
 
 import anyio
 import msgspec
 
+from ...async_block import async_block
 from ...framing.transports.stdio import StdioTransport
 from ..errors import ConnectionFailed, ConnectionLoss
 from ..task_group import background_tasks
@@ -48,7 +49,7 @@ class EndBounds(msgspec.Struct, frozen=True):
             check_seconds(name, getattr(self, name))
 
 
-@asynccontextmanager
+@async_block
 async def spawn(
     command: Sequence[StrPath],
     *,

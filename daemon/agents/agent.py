@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack, fina
 
 import msgspec
 
+from ...errors.nearest import nearest_hint
 from ..operations.access import Identity
 from ..operations.service import DeclarationError
 from .acp_options import AcpOptions, checked_acp_options
@@ -110,9 +111,10 @@ class Agent:
 
 
 def _check_options(options: AgentOptions) -> None:
-    unknown = options.keys() - AgentOptions.__annotations__.keys()
+    known = AgentOptions.__annotations__
+    unknown = sorted(options.keys() - known.keys())
     if unknown:
-        raise TypeError(f"there is no option {', '.join(sorted(unknown))}")
+        raise TypeError(f"there is no option {', '.join(unknown)}{nearest_hint(unknown[0], known)}")
 
 
 def _check_executor(executor: object) -> None:
@@ -125,6 +127,21 @@ def _check_executor(executor: object) -> None:
             raise TypeError(f"the executor has no method {name}")
         if inspect.isroutine(method) and not inspect.iscoroutinefunction(method):
             raise TypeError(f"the executor's {name} must be an `async def` without `yield`")
+        if inspect.isroutine(method) and not _takes(method, 2):
+            raise TypeError(
+                f"the executor's {name} is called with two arguments: `async def {name}(self, context, events)`"
+            )
+
+
+def _takes(method: Callable[..., object], count: int) -> bool:
+    """Whether it can be called with so many positional arguments."""
+    try:
+        inspect.signature(method).bind(*[None] * count)
+    except TypeError:
+        return False
+    except ValueError:  # a function of C that says nothing of itself
+        return True
+    return True
 
 
 def _build_card(name: str, description: str, options: AgentOptions) -> AgentCard:

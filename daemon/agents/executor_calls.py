@@ -37,7 +37,7 @@ class ExecutorCalls:
         checker = self._checker
         if checker is None:
             return None
-        checked = attempt_now(lambda: checker.check(context))
+        checked = attempt_now(lambda: checker.check(context), step="agent.check")
         if not isinstance(checked, Raised):
             return checked
         failure = declared_failure(checked.exc)
@@ -49,7 +49,7 @@ class ExecutorCalls:
         """Execute a message, or resume a task where there is none; returns what the executor raised."""
         resumer = self._resumer if context.message is None else None
         work = self._executor.execute if resumer is None else resumer.resume
-        done = await attempt(lambda: work(context, events))
+        done = await attempt(lambda: work(context, events), step="agent.execute" if resumer is None else "agent.resume")
         return done.exc if isinstance(done, Raised) else None
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
@@ -59,7 +59,7 @@ class ExecutorCalls:
         """
         fault: BaseException | None = TimeoutError("cancel took too long")
         with anyio.move_on_after(CANCEL_SECONDS):
-            done = await attempt(lambda: self._executor.cancel(context, events))
+            done = await attempt(lambda: self._executor.cancel(context, events), step="agent.cancel")
             fault = done.exc if isinstance(done, Raised) else None
         task = context.task
         if isinstance(fault, NotCancelable):

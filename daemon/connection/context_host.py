@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeVar, final, get_args
 
 import msgspec
 
@@ -11,7 +11,7 @@ from ...errors.codes import METHOD_NOT_FOUND
 from ...errors.exceptions import FailureError
 from ...errors.failures import MethodNotFound, Overloaded
 from ..dispatch.inner_calls import target_of
-from ..operations.context import ClientInfo, ClientRefused
+from ..operations.context import ClientInfo, ClientRefused, LogLevel
 from ..rpc import envelope
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..documents.store import Documents
     from ..host import Host
     from ..operations.access import Identity
-    from ..operations.context import LogLevel, Sending
+    from ..operations.context import Sending
     from ..operations.current_request import Caller, CurrentRequest, IncomingCall
     from .client_requests import ClientRequests
     from .notices import Notices
@@ -77,6 +77,8 @@ class ClientContextHost:
         return self._send(dialect.progress_method, dialect.encode_progress(token, value))
 
     def log(self, call: IncomingCall, level: LogLevel, data: object) -> Sending | None:
+        if level not in get_args(LogLevel):
+            raise ValueError(f"the level is one of {', '.join(get_args(LogLevel))}, not {level!r}")
         dialect = self.session.dialect
         return self._send(dialect.log_method, dialect.encode_log(call.rendering, level, data))
 

@@ -154,7 +154,7 @@ class Reader:
             await self._room.wait()
 
     def _take_fault(self, fault: Fault) -> None:
-        note_fault(fault)
+        note_fault(fault, self._channel.opening, self._channel.framing)
         self._responder.error(NULL_ID, fault.failure)
 
     def _take_own_fault(self, message: Message | None, exc: Exception) -> None:

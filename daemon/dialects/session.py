@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol, assert_never
 
@@ -15,6 +16,7 @@ from .client_connection import ClientConnection, DaemonControl
 
 if TYPE_CHECKING:
     from ..documents.store import Documents
+    from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
 
 
@@ -42,6 +44,13 @@ def open_session(
     name: DialectName, connection: ClientConnection, control: DaemonControl, saved: bytes = b""
 ) -> Session:
     """Begin a session in this dialect, or go on with one that a program before this one left. Raises `DeclarationError`."""
+    try:
+        return _open(name, connection, control, saved)
+    except DeclarationError as exc:
+        raise with_place(exc, connection.host.catalogue.operations) from exc
+
+
+def _open(name: DialectName, connection: ClientConnection, control: DaemonControl, saved: bytes) -> Session:
     match name:
         case "plain":
             from .plain import PlainSession  # late: each dialect loads when it is spoken
@@ -79,7 +88,16 @@ def check_declarations(connection: ClientConnection) -> None:
         try:
             check()
         except DeclarationError as exc:
-            raise DeclarationError(f"{exc} (dialect auto speaks {name}, too; choose one with --dialect)") from None
+            placed = with_place(exc, specs)
+            raise DeclarationError(f"{placed} (dialect auto speaks {name}, too; choose one with --dialect)") from None
+
+
+def with_place(exc: DeclarationError, specs: Iterable[OperationSpec]) -> DeclarationError:
+    """The same error with the places of the operations that it begins with."""
+    named = re.match(r"operations? (\S+?)(?::| and (\S+) )", str(exc))
+    wanted = named.groups() if named else ()
+    places = [spec.source for spec in specs if spec.name in wanted and spec.source]
+    return DeclarationError(f"{exc} ({', '.join(places)})") if places else exc
 
 
 _MCP_META = "io.modelcontextprotocol/"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -154,14 +154,22 @@ class Raised(msgspec.Struct, frozen=True):
     exc: BaseException
 
 
-async def attempt(work: Callable[[], Awaitable[T]]) -> T | Raised:
-    """Await the app's own code; its value, or what it raised.
+APP_LOOP: ContextVar[HandlerLoop | None] = ContextVar("discreet_app_loop", default=None)
+"""How the app's own code beside its handlers is watched: set before the tasks start that call it."""
+
+
+async def attempt(work: Callable[[], Awaitable[T]], *, step: str = "") -> T | Raised:
+    """Await the app's own code; its value, or what it raised. `step` is what the log calls it where it blocks the loop.
 
     Cancellation from an enclosing scope passes through. A cancellation that the code caused itself, such as that of a task
     which it awaits, is returned like any other exception.
     """
+    loop = APP_LOOP.get() if step else None
     try:
-        return await work()
+        if loop is None:
+            return await work()
+        value: T = await in_context(_awaited(work), copy_context(), loop, step)
+        return value
     except BaseException as exc:
         if not _cancelled_from_outside():
             _forget_own_cancellation()
@@ -173,6 +181,10 @@ async def attempt(work: Callable[[], Awaitable[T]]) -> T | Raised:
         if beside is None:
             raise
         return Raised(_single(beside))  # what its clean-up raised, on trio in one group with the cancellation
+
+
+async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
+    return await work()
 
 
 def _cancelled_from_outside() -> bool:
@@ -191,10 +203,11 @@ def _forget_own_cancellation() -> None:
         task.uncancel()
 
 
-def attempt_now(work: Callable[[], T]) -> T | Raised:
+def attempt_now(work: Callable[[], T], *, step: str = "") -> T | Raised:
     """The same for what is no coroutine."""
+    loop = APP_LOOP.get() if step else None
     try:
-        return work()
+        return work() if loop is None else loop.watch.marked(step, work)
     except BaseException as exc:  # noqa: BLE001 - the boundary, as above
         return Raised(_single(exc))
 
@@ -219,7 +232,11 @@ def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
     if isinstance(found, OperationError):
         try:
             failure = failure_of(found, spec.errors)
-        except BaseException as fault:  # noqa: BLE001 - details that are not what was declared, or the app's `__post_init__`
+        except msgspec.ValidationError as fault:
+            problem = f"the details of {type(found).__name__} are not what it declares: {fault}"
+            log.error("handler.failed", method=spec.name, id=call.id, problem=problem, exc=exc)
+            return Internal()
+        except BaseException as fault:  # noqa: BLE001 - details that JSON can't represent, or the app's `__post_init__`
             exc = fault
         else:
             if isinstance(failure, Internal):

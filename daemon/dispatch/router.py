@@ -15,6 +15,7 @@ from ..operations.registry import Registry
 from ..operations.service import DeclarationError
 from ..operations.spec import Forward, OperationSpec
 from ..rpc.envelope import Call
+from .execution import Raised, attempt_now
 
 REPLACEABLE: Final = frozenset({"initialize", "initialized", "shutdown"})
 """Methods of the daemon in whose place a service may put its own."""
@@ -33,7 +34,7 @@ class Router:
     def __init__(self, builtins: Registry, registry: Registry, access: Access, *, named: bool = True) -> None:
         twice = (builtins.names - REPLACEABLE) & registry.names if named else ()
         if twice:
-            raise DeclarationError(f"declared more than once: {', '.join(sorted(twice))}")
+            raise DeclarationError(f"operations with names of the daemon's own methods: {', '.join(sorted(twice))}")
         self._builtins = builtins
         self._registry = registry
         self._named = named
@@ -71,15 +72,14 @@ class Router:
         return self._registry.find(method) or self._builtins.find(method)
 
 
+
 def _refusal(access: Access, call: Call, spec: OperationSpec) -> Failure | None:
-    try:
-        return access.refusal(spec.access, call.metadata)
-    except BaseException as exc:  # noqa: BLE001 - a provider is the app's own code; its exception may hold the credential
-        return provider_failed(call, exc)
+    refusal = attempt_now(lambda: access.refusal(spec.access, call.metadata), step="identity.resolve")
+    return provider_failed(call, refusal.exc) if isinstance(refusal, Raised) else refusal
 
 
 def provider_failed(call: Call, exc: BaseException) -> Internal:
-    """What a call gets whose sender the identity provider could not name."""
+    """What a call gets whose sender the identity provider could not name. The exception may hold the credential."""
     log.error("identity.failed", method=call.method, id=call.id, error=type(exc).__name__)
     return Internal()
 

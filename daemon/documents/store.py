@@ -125,7 +125,10 @@ class Documents(Mapping[str, TextDocument]):
 
     def __getitem__(self, uri: str) -> TextDocument:
         """Raises `KeyError` for a document that is not open."""
-        return self._open[uri]
+        try:
+            return self._open[uri]
+        except KeyError:
+            raise KeyError(f"no document {uri} is open; ctx.documents.get(uri) is None then") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._open))

@@ -15,6 +15,7 @@ from ...errors.failures import A2AVersion, Failure, Internal, MethodNotFound
 from ...lazy import anyio
 from ..dispatch.router import Router
 from ..logs import log
+from ..memory import SMALL
 from ..operations.access import Access, Identity
 from ..operations.registry import Registry
 from ..rpc.a2a_methods import version_of
@@ -105,7 +106,19 @@ class Gateway:
         send = self._cors.adding_headers(request, send)
         response = self._refusal(request) or await self._respond(request, scope, receive, send)
         if response is not None:
-            await response(scope, receive, send)
+            await self._send(response, send)
+
+    async def _send(self, response: Response, send: Send) -> None:
+        """Send a whole response. It counts in the memory budget until the client has taken most of it."""
+        size = len(response.body)
+        self._host.memory.add("replies", size)
+        try:
+            await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
+            await send({"type": "http.response.body", "body": bytes(response.body), "more_body": size > SMALL})
+            if size > SMALL:  # this waits until there is room for more
+                await send({"type": "http.response.body", "body": b""})
+        finally:
+            self._host.memory.add("replies", -size)
 
     def _refusal(self, request: Request) -> Response | None:
         """What strangers' web pages get. Whether they may read it is for the CORS rules to say."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, final
 
 import anyio
@@ -88,10 +88,14 @@ class MountedGateway:
     runs is not waited for.
 
     `make()` makes the host and its gateway, anew for each start. It is called once at once, for what is wrong with them.
+    `logging()` surrounds each run.
     """
 
-    def __init__(self, make: Callable[[], tuple[Host, Gateway]]) -> None:
+    def __init__(
+        self, make: Callable[[], tuple[Host, Gateway]], logging: Callable[[], AbstractContextManager[None]]
+    ) -> None:
         self._make = make
+        self._logging = logging
         self._made: tuple[Host, Gateway] | None = make()
         self._gateway: Gateway | None = None
         self._starting: tuple[asyncio.Task[None], asyncio.Future[None]] | None = None
@@ -116,7 +120,7 @@ class MountedGateway:
         host, gateway = self._made or self._make()
         self._made = None
         run = _Run(host, gateway)
-        with opened_store(host):
+        with self._logging(), opened_store(host):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(run.serve)
                 await run.ready.wait()
@@ -168,14 +172,25 @@ class MountedGateway:
 def mounted(
     hosted: Hosted, settings: Settings, provider: IdentityProvider | None, environ: Mapping[str, str]
 ) -> MountedGateway:
-    """The app that serves these. Logging begins, unless it has. Raises `AppError` or `DeclarationError`."""
+    """The app that serves these, and that writes the log while it runs, unless somebody does. Raises `AppError` or
+    `DeclarationError`.
+    """
 
     def make() -> tuple[Host, Gateway]:
         host = host_of(settings, hosted, provider)
         local = host.access.provider is None and not settings.http_open
         return host, Gateway(host, gateway_settings(settings, local=local), origins_of(settings, local=local))
 
-    app = MountedGateway(make)
-    if not log.queue.attached:
-        start_logging(log_settings(settings), stdio_guard.STDERR, environ, announce=False)
-    return app
+    @contextmanager
+    def logging() -> Iterator[None]:
+        if log.queue.attached:
+            yield
+            return
+        writer = start_logging(log_settings(settings), stdio_guard.STDERR, environ, announce=False)
+        try:
+            yield
+        finally:
+            writer.close()
+            log.queue.open_again()
+
+    return MountedGateway(make, logging)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from ...lazy import anyio
 from ..dispatch.backlog import Backlog
+from ..dispatch.execution import Raised, attempt_now
 from ..dispatch.request import Request
 from ..dispatch.router import provider_failed
 from ..operations.access import is_refreshing
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ..operations.access import Access, Refreshing
     from ..rpc.envelope import Call
 
+
+_STEP: Final = "identity.resolve"
 
 REFRESH_SECONDS: Final = 8.0
 """How long a request waits for the keys of its caller's credentials. A fetch of them takes less, or fails."""
@@ -34,18 +37,17 @@ class Callers:
 
     async def access_of(self, call: Call) -> Access | Internal:
         """The access of the caller alone; what the call gets where the provider raised something."""
-        authorization, provider = call.metadata.get("authorization"), self._refreshing
-        try:
-            lacks_key = authorization is not None and provider is not None and provider.lacks_key(authorization)
-        except BaseException as exc:  # noqa: BLE001 - a provider is the app's own code
-            return provider_failed(call, exc)
-        if lacks_key and provider is not None:
+        lacks_key = attempt_now(lambda: self._lacks_key(call.metadata.get("authorization")), step=_STEP)
+        if isinstance(lacks_key, Raised):
+            return provider_failed(call, lacks_key.exc)
+        if lacks_key and self._refreshing is not None:
             with anyio.move_on_after(REFRESH_SECONDS):
-                await self._refresh(provider)
-        try:
-            return self._access.for_caller(self._access.identify(call.metadata))
-        except BaseException as exc:  # noqa: BLE001 - a provider is the app's own code
-            return provider_failed(call, exc)
+                await self._refresh(self._refreshing)
+        identity = attempt_now(lambda: self._access.identify(call.metadata), step=_STEP)
+        return provider_failed(call, identity.exc) if isinstance(identity, Raised) else self._access.for_caller(identity)
+
+    def _lacks_key(self, authorization: str | None) -> bool:
+        return authorization is not None and self._refreshing is not None and self._refreshing.lacks_key(authorization)
 
     async def _refresh(self, provider: Refreshing) -> None:
         """Whoever comes while keys are fetched waits for the same ones."""

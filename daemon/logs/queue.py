@@ -107,6 +107,10 @@ class LogQueue:
         """Refuse every event from now on. Queued events can still be read."""
         self.open = False
 
+    def open_again(self) -> None:
+        """Take events again, for a writer that is still to be attached."""
+        self.open = True
+
     def detach(self) -> int:
         """Detach the writer and clear the queue. Returns how many events were refused or cleared since `attach`."""
         self._wake, self.writer_idle = _no_writer, False

@@ -43,4 +43,11 @@ class Catalogue:
     def credentials_of(self, namespace: str) -> Mapping[str, str]:
         """The configured credentials that the services of this namespace declare."""
         declared = frozenset[str]().union(*(s.credentials for s in self.services if s.namespace == namespace))
-        return {name: value for name, value in self._credentials.items() if name in declared}
+        return Credentials({name: value for name, value in self._credentials.items() if name in declared})
+
+
+class Credentials(dict[str, str]):
+    """Values by name. A name that is not declared is a `KeyError` that says so."""
+
+    def __missing__(self, name: str) -> str:
+        raise KeyError(f"the service does not declare the credential {name}; it declares {', '.join(self) or 'none'}")

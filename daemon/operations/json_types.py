@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Final, get_args
 
 from msgspec import NODEFAULT, UNSET, Struct, UnsetType, ValidationError
@@ -13,6 +14,8 @@ from msgspec.structs import fields
 from ...errors.type_building import convert, decoder_for, type_info
 
 _ADVICE: Final = "use types that msgspec encodes, such as a Struct"
+_MAX_DEPTH: Final = 64
+"""Members within members that are looked through for one that can't be encoded: a value may hold itself."""
 _EMPTY: Final = (list, dict, set, bytearray)
 _PLAIN: Final = (bool, int, float, str)
 _ARRAYS: Final = (list, tuple, set, frozenset)
@@ -97,6 +100,39 @@ def require_finite(value: object) -> None:
                 waiting += vars(other).values()  # a dataclass, or of attrs
             case other:
                 waiting += (getattr(other, name, None) for name in getattr(type(other), "__dataclass_fields__", ()))
+
+
+def unencodable_member(value: object) -> str:
+    """Where in a value the first member stands that JSON can't represent, as `$.entries[0].path`; empty for the value itself."""
+    place = ""
+    for _ in range(_MAX_DEPTH):
+        step = next(((step, member) for step, member in _members(value) if not _encodes(member)), None)
+        if step is None:
+            break
+        place, value = place + step[0], step[1]
+    return f"${place}" if place else ""
+
+
+def _members(value: object) -> Iterator[tuple[str, object]]:
+    match value:
+        case dict():
+            yield from (
+                (f".{key}" if isinstance(key, str) and key.isidentifier() else "[…]", value[key]) for key in value
+            )
+        case list() | tuple():
+            yield from ((f"[{index}]", item) for index, item in enumerate(value))
+        case Struct():
+            yield from ((f".{name}", getattr(value, name, None)) for name in value.__struct_fields__)
+        case _:
+            yield from ((f".{name}", getattr(value, name, None)) for name in getattr(value, "__dataclass_fields__", ()))
+
+
+def _encodes(value: object) -> bool:
+    try:
+        encode(value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def _find_fault(node: object, seen: set[int]) -> str | None:

@@ -10,12 +10,14 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Literal, TypedDict, get_args
 
 from msgspec import UNSET
 
 from ...errors.details import hidden_facts
 from ...errors.exceptions import OperationError
+from ...errors.nearest import nearest_hint
 from .json_types import require_defaults, require_json_members
 from .spec import HandlerMode, OperationKind, Timeout, Visibility
 
@@ -75,6 +77,30 @@ def check_text(what: str, text: object) -> None:
         raise ValueError(f"{what} must be Unicode text, without lone surrogates")
 
 
+def check_lifespan(lifespan: object) -> None:
+    """Raises `TypeError` for what is no function without params that returns an asynchronous context manager."""
+    if lifespan is None:
+        return
+    if not callable(lifespan) or isinstance(lifespan, AbstractAsyncContextManager):
+        given = "the manager itself" if isinstance(lifespan, AbstractAsyncContextManager) else type(lifespan).__name__
+        raise TypeError(f"lifespan must be a function under @asynccontextmanager, not {given}")
+    inner, name = inspect.unwrap(lifespan), getattr(lifespan, "__name__", type(lifespan).__name__)
+    if inspect.iscoroutinefunction(inner):
+        raise TypeError(
+            f"the lifespan {name} has no `yield`: what stands before it is run at the start, the rest at the end"
+        )
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(lifespan):
+        raise TypeError(
+            f"the lifespan {name} must be an `async def` with `yield` under @asynccontextmanager of contextlib"
+        )
+    try:
+        inspect.signature(lifespan).bind()
+    except TypeError:
+        raise TypeError(f"the lifespan {name} takes no params") from None
+    except ValueError:  # a class of C, which says nothing of its params
+        return
+
+
 def check_names(what: str, names: object, example: str) -> None:
     """Raises for what is no list of names. A name is not empty, and has no blanks and no control characters."""
     if isinstance(names, str | bytes | Mapping) or not isinstance(names, Collection):
@@ -91,10 +117,7 @@ def check_options(options: OperationOptions, *more: str) -> None:
     known = [*more, *OperationOptions.__annotations__]
     unknown = sorted(options.keys() - set(known))
     if unknown:
-        from difflib import get_close_matches  # late: only errors need it
-
-        near = get_close_matches(unknown[0], known, n=1)
-        hint = f" (nearest: {near[0]})" if near else ""
+        hint = nearest_hint(unknown[0], known)
         raise TypeError(f"unknown option {', '.join(unknown)}{hint}; the options are {', '.join(known)}")
     given: Mapping[str, object] = options
     for text in given.keys() & _TEXTS:
@@ -191,6 +214,8 @@ def declared_errors(options: OperationOptions) -> tuple[type[OperationError], ..
     for cls in classes:
         if not (isinstance(cls, type) and issubclass(cls, OperationError) and hasattr(cls, "definition")):
             raise TypeError(f"errors must hold subclasses of OperationError that have a code, not {cls!r}")
+        if classes.count(cls) > 1:
+            raise ValueError(f"errors lists {cls.__name__} twice; remove one")
         if cls.definition.code in codes:
             raise ValueError(f"errors holds the code {cls.definition.code} twice; give each class a code of its own")
         codes.add(cls.definition.code)

@@ -135,12 +135,23 @@ def _may_be_params(hint: Any) -> bool:
 
 
 def _takes_context(func: Callable[..., Any], parameters: list[_Parameter]) -> bool:
-    if not parameters or parameters[0].name == "ctx":
-        return bool(parameters)
+    if not parameters:
+        return False
+    first = parameters[0]
+    if first.name == "ctx" and first.annotation in _NO_CONTEXTS:
+        raise ValueError("parameter 'ctx' is the context: annotate it Context, or rename the param")
+    return first.name == "ctx" or _is_context(func, first)
+
+
+_NO_CONTEXTS: Final = tuple(kind for each in (str, int, float, bool, bytes) for kind in (each, each.__name__))
+"""Annotations of a param that only happens to be called `ctx`."""
+
+
+def _is_context(func: Callable[..., Any], parameter: _Parameter) -> bool:
     try:
-        return _resolved(func, parameters[0].name, parameters[0].annotation) is Context
+        return _resolved(func, parameter.name, parameter.annotation) is Context
     except ANNOTATION_ERRORS:  # imported for type checkers only; `_type_of` reports any other error
-        return str(parameters[0].annotation).rpartition(".")[2] == Context.__name__
+        return str(parameter.annotation).rpartition(".")[2] == Context.__name__
 
 
 def _check_context(where: str, first: list[_Parameter]) -> None:
@@ -151,13 +162,20 @@ def _check_context(where: str, first: list[_Parameter]) -> None:
 def _type_of(where: str, func: Callable[..., Any], parameter: _Parameter) -> Any:
     what = f"{where}: parameter {parameter.name!r}"
     if parameter.kind is _Parameter.VAR_POSITIONAL:
-        raise ValueError(f"{what} takes any number of values, but params come by name; annotate a list instead")
+        raise ValueError(
+            f"{what} takes any number of values, but params come by name; annotate a list instead,"
+            " or give a decorator's wrapper @functools.wraps"
+        )
     if parameter.name.startswith("__"):
         raise ValueError(f"{what} can't begin with two underscores; rename it")
     if parameter.annotation is _Parameter.empty:
-        raise ValueError(f"{what} has no annotation; annotate it with the type of the param")
+        if parameter.name == "ctx":
+            raise ValueError(f"{what} {_CONTEXT_FIRST}")
+        raise ValueError(f"{what} has no annotation; {_REMEDIES.get(parameter.name, _REMEDY)}")
     try:
         hint = _resolved(func, parameter.name, parameter.annotation)
+        if hint is Context:
+            raise ValueError(f"{what} {_CONTEXT_FIRST}")
         build_decoder(hint)
     except ANNOTATION_ERRORS as error:
         reason = " ".join(str(error).split())
@@ -170,6 +188,14 @@ def _type_of(where: str, func: Callable[..., Any], parameter: _Parameter) -> Any
     ):
         raise ValueError(f'{what}: what the client is asked is written `Annotated[bool, mcp.Ask("Really?")]`')
     return hint
+
+
+_CONTEXT_FIRST: Final = "is the context, which comes first: write `def f(ctx: Context, …)`"
+_REMEDY: Final = "annotate it with the type of the param"
+_REMEDIES: Final = {
+    "self": "a handler is a function, not a method: declare it outside of the class",
+    "context": f"{_REMEDY}, or Context for what the handler may know and do",
+}
 
 
 def _classes(hint: Any) -> Iterator[type]:

@@ -32,12 +32,16 @@ class Registry:
         self._lazy = {name: operations for operations in lazy for name in operations.names}
         reserved = self._lazy.keys()
         duplicates: dict[str, None] = {}
+        taken: dict[str, None] = {}
         used: dict[str, None] = {}
         for service in services:
             used.update(dict.fromkeys(sorted(service.uses)))
             for spec in service.operations:
-                if spec.name in self._by_name or spec.name in reserved:
-                    places = [each.source for each in (self._by_name.get(spec.name), spec) if each and each.source]
+                place = f" ({spec.source})" if spec.source else ""
+                if spec.name in reserved:
+                    taken[f"{spec.name}{place}"] = None
+                elif spec.name in self._by_name:
+                    places = [each.source for each in (self._by_name[spec.name], spec) if each.source]
                     duplicates[f"{spec.name} ({', '.join(places)})" if places else spec.name] = None
                 self._by_name[spec.name] = spec
         unknown = [name for name in used if name not in self._by_name]
@@ -45,6 +49,7 @@ class Registry:
             f"{fault}: {', '.join(names)}"
             for fault, names in (
                 ("operations declared more than once", duplicates),
+                ("operations with names of the daemon's own methods", taken),
                 ("operations in uses=[…] that no service declares", unknown),
             )
             if names

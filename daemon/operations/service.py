@@ -13,7 +13,19 @@ import inspect
 import os
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, TypeAlias, TypeVar, Unpack, final, get_args, get_origin, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    NoReturn,
+    TypeAlias,
+    TypeVar,
+    Unpack,
+    final,
+    get_args,
+    get_origin,
+    overload,
+)
 
 import msgspec
 from msgspec import UNSET
@@ -25,6 +37,7 @@ from .access import AccessRule
 from .json_types import may_hold_floats, require_json_members, require_json_type
 from .options import (
     OperationOptions,
+    check_lifespan,
     check_name,
     check_names,
     check_options,
@@ -93,6 +106,7 @@ class Service:
             check_names("authority", authority, "files:read")
             check_names("credentials", credentials, "github")
             check_text("version", version)
+            check_lifespan(lifespan)
             _check_capabilities(capabilities or {})
         except _WRONG as exc:
             raise DeclarationError(_one_line(f"service {namespace!r}: {exc}")) from exc
@@ -116,7 +130,7 @@ class Service:
 
         Returns the function unchanged.
         """
-        return self._declare("query", given, options)
+        return Service._declare(self, "query", given, options)
 
     @overload
     def mutation(self, handler: Handler, /) -> Handler: ...
@@ -124,7 +138,7 @@ class Service:
     def mutation(self, method: str = "", /, **options: Unpack[OperationOptions]) -> Callable[[Handler], Handler]: ...
     def mutation(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
         """Declare an operation that changes something. See `OperationOptions`. Returns the function unchanged."""
-        return self._declare("mutation", given, options)
+        return Service._declare(self, "mutation", given, options)
 
     @overload
     def subscription(self, handler: Handler, /) -> Handler: ...
@@ -137,7 +151,7 @@ class Service:
 
         See `OperationOptions`; without `timeout` it has no deadline. Returns the function unchanged.
         """
-        return self._declare("subscription", given, options)
+        return Service._declare(self, "subscription", given, options)
 
     @overload
     def notification(self, handler: Handler, /) -> Handler: ...
@@ -152,7 +166,7 @@ class Service:
         those of plain `def` handlers waits for them. See `OperationOptions`; `serial`, `keyed` and `concurrency` don't
         apply. Returns the function unchanged.
         """
-        return self._declare("notification", given, options)
+        return Service._declare(self, "notification", given, options)
 
     def resource(
         self,
@@ -172,7 +186,7 @@ class Service:
         """
         if not isinstance(uri, str):
             raise DeclarationError(f'service {self.namespace!r}: @service.resource needs a URI: ("notes://today")')
-        return self._offer(Resource(uri, mime_type, title, complete or {}), options)
+        return Service._offer(self, Resource(uri, mime_type, title, complete or {}), options)
 
     def prompt(
         self,
@@ -188,12 +202,16 @@ class Service:
         It returns the text of one message of the user, or a list of messages of `discreet.mcp`. `complete` is as for
         resources. For other clients it is a query like any other. Returns the function unchanged.
         """
-        declare = self._offer(Prompt(title, complete or {}), options)
+        declare = Service._offer(self, Prompt(title, complete or {}), options)
         return declare if handler is None else declare(handler)
 
     def _offer(self, offer: Offer, options: OperationOptions) -> Callable[[Handler], Handler]:
+        _require_service(self, "prompt" if isinstance(offer, Prompt) else "resource")
+
         def register(func: Handler) -> Handler:
-            self._declare("query", "", options, *(name for name in offer.__struct_fields__ if name != "uri"))(func)
+            Service._declare(self, "query", "", options, *(name for name in offer.__struct_fields__ if name != "uri"))(
+                func
+            )
             spec = self.operations[-1]
             try:
                 check_offer(offer, [name for name in spec.input.names if name not in asks_of(spec.input.type)])
@@ -214,8 +232,10 @@ class Service:
         Its arguments come by position. Without `timeout` it has no deadline. Returns the function unchanged.
         """
 
+        _require_service(self, "command")
+
         def register(func: Handler) -> Handler:
-            self._declare("mutation", "", {"timeout": None, **options})(func)
+            Service._declare(self, "mutation", "", {"timeout": None, **options})(func)
             self.operations[-1] = msgspec.structs.replace(self.operations[-1], command=True)
             return func
 
@@ -232,11 +252,20 @@ class Service:
         dict or a struct), whose members are added to the capabilities that the client is told. What it raises refuses the
         client, with one of the `errors` or as an internal error.
         """
+        _require_service(self, "initialize")
         name = f"{self.namespace}/{INITIALIZE}".lstrip("/")
-        declare = self._declare("query", name, {"visibility": "internal", "errors": errors})
+        declare = Service._declare(self, "query", name, {"visibility": "internal", "errors": errors})
         return declare if handler is None else declare(handler)
 
+    if not TYPE_CHECKING:  # checkers know what there is
+
+        def __getattr__(self, name: str) -> NoReturn:
+            hint = ": a tool is a @service.query or a @service.mutation" if name == "tool" else ""
+            raise AttributeError(f"a service has no {name}{hint}")
+
     def _declare(self, kind: OperationKind, given: object, options: OperationOptions, *more: str) -> Any:
+        _require_service(self, kind)
+
         def register(func: Handler) -> Handler:
             shown = method or _qualified(self.namespace, getattr(func, "__name__", type(func).__name__))
             try:
@@ -290,7 +319,15 @@ class Service:
             options=options.get("options"),
             uses=self.uses,
             authority=self.authority,
-            source=_source(func),
+            source=source_of(func),
+        )
+
+
+def _require_service(given: object, decorator: str) -> None:
+    """Raises for a decorator of the class, where the function has come in place of the service."""
+    if not isinstance(given, Service):
+        raise DeclarationError(
+            f'write @shop.{decorator} of a service, shop = Service("shop"), not @Service.{decorator}'
         )
 
 
@@ -332,7 +369,10 @@ def _returns(func: Callable[..., Any], kind: OperationKind) -> Any:
     return get_args(returns)[0]
 
 
-def _source(func: Callable[..., Any]) -> str:
+def source_of(func: object) -> str:
+    """Where a function stands, as `app.py:12`; empty for what is written in C, and for objects that can be called."""
+    if not callable(func):
+        return ""
     code = getattr(inspect.unwrap(func), "__code__", None)
     return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}" if code else ""
 

@@ -13,7 +13,7 @@ from ...errors.type_building import build_decoder, type_info
 from ..offers import Offer
 from .access import AccessRule
 from .decoders import Arguments
-from .json_types import require_finite
+from .json_types import require_finite, unencodable_member
 from .params import InputModel
 
 OperationKind: TypeAlias = Literal["query", "mutation", "subscription", "notification"]
@@ -151,10 +151,10 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
         """
         try:
             encoded = _encode(result)
-            if self.output is not None:
-                self.output(encoded)
             if self.floats and b"null" in encoded:  # which is what msgspec writes for a number that JSON can't hold
                 require_finite(result)
+            if self.output is not None:
+                self.output(encoded)
         except (TypeError, ValueError, RecursionError) as exc:  # `ValidationError` is a `ValueError`
             raise WrongResult(self._wrong(result, exc)) from None
         return encoded
@@ -164,8 +164,14 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
         if isinstance(result, Coroutine):
             result.close()
             return f"{verb} a coroutine: is an `await` missing?"
-        annotated = "" if self.returns is Any else f", but is annotated {self.describe_result()}"
-        return f"{verb} {type(result).__qualname__}{annotated}: {exc}"
+        what = f"{verb} {type(result).__qualname__}"
+        if isinstance(result, OperationError):
+            return f"{what}, which is to be raised: write `raise {type(result).__name__}(…)`"
+        if isinstance(exc, msgspec.ValidationError):
+            annotated = "" if self.returns is Any else f", but is annotated {self.describe_result()}"
+            return f"{what}{annotated}: {exc}"
+        place = "" if isinstance(exc, RecursionError) else unencodable_member(result)
+        return f"{what}: {f'at {place}: ' if place else ''}{exc}"
 
 
 def output_check(returns: Any) -> Callable[[bytes], object]:

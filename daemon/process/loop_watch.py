@@ -1,4 +1,4 @@
-"""Says in the log that a handler keeps the event loop from everybody else, and where it stands.
+"""Says in the log that code of the app keeps the event loop from everybody else, and where it stands.
 
 Handlers mark each of their steps on the loop. A thread looks at the marks four times an interval while there are steps, and
 ends a second after the last one: an idle daemon has no such thread.
@@ -12,9 +12,11 @@ from collections.abc import Callable
 from os.path import basename
 from time import monotonic
 from types import FrameType
-from typing import Final, final
+from typing import Final, TypeVar, final
 
 from ..logs import log
+
+T = TypeVar("T")
 
 LOOKS: Final = 4
 """How many times an interval the thread looks."""
@@ -24,7 +26,7 @@ LINGER_SECONDS: Final = 1.0
 
 MAX_FRAMES: Final = 16
 
-_MARKERS: Final = ("run_now", "in_context")
+_MARKERS: Final = ("run_now", "in_context", "marked")
 """The functions of this package that mark steps: the frames outside of theirs are the loop's."""
 
 
@@ -32,8 +34,9 @@ _MARKERS: Final = ("run_now", "in_context")
 class LoopWatch:
     """One per event loop. A step of more than `seconds` is logged, once; with None nothing is watched.
 
-    Who runs a handler sets `step` to a new tuple of the operation's name, calls `look()` if the watch is `asleep`, and sets
-    `step` back afterwards. These are plain attributes, because this happens at every step of every handler.
+    Who runs code of the app sets `step` to a new tuple of the operation's name, or of what else it is (`agent.execute`), calls
+    `look()` if the watch is `asleep`, and sets `step` back afterwards. These are plain attributes, because this happens at
+    every step of every handler.
 
     `start_thread` starts a function in a thread of its own, or raises `RuntimeError`.
     """
@@ -55,6 +58,16 @@ class LoopWatch:
             self._start_thread(self._watch)
         except RuntimeError:  # the system has no thread: the next step tries again
             self.asleep = True
+
+    def marked(self, name: str, work: Callable[[], T]) -> T:
+        """Run this as one step of that name."""
+        before, self.step = self.step, (name,)
+        if self.asleep:
+            self.look()
+        try:
+            return work()
+        finally:
+            self.step = before
 
     def _watch(self) -> None:
         assert self._seconds is not None

@@ -6,13 +6,19 @@ from typing import Final
 
 from ...errors.codes import row_of
 from ...errors.failures import Failure, InvalidParams, InvalidRequest
-from ...framing.events import Fault
+from ...framing.events import Fault, Framing
 from ..logs import log
 from .dialect import Dialect
 from .envelope import Call, Reply
 
-_LINES_HINT: Final = "messages that are lines need --framing newline"
-"""For a client that framed not even its first message as is expected."""
+_OPENINGS: Final[tuple[tuple[bytes, str], ...]] = (
+    (rb"\xef\xbb\xbf|\xff\xfe|\xfe\xff", "the input begins with a byte order mark: send UTF-8 without one"),
+    (rb"[A-Z]+ \S+ HTTP/", "this is an HTTP request; what is read here is JSON-RPC on stdin"),
+    (rb"(?i:content-[a-z]+:[^\r\n]*)\n", "header lines end in CR LF, and so does the empty line behind them"),
+    (rb"(?i:content-[a-z]+):", "messages with headers need --framing content-length"),
+    (rb"\s*[\[{]", "messages that are lines need --framing newline"),
+)
+"""What the input of a client begins with that framed not even its first message as is expected, and what to tell it."""
 
 
 def note_failure(
@@ -66,14 +72,24 @@ def note_overdue(call: Call, limit: float | None) -> None:
     log.warning("handler.overdue", method=call.method, id=call.id, seconds=limit)
 
 
-def note_fault(fault: Fault) -> None:
-    """Bytes were lost. The log says how many and where, never what they were."""
+def note_fault(fault: Fault, opening: bytes, framing: Framing | None) -> None:
+    """Bytes were lost. The log says how many and where, never what they were. `opening` is what the input began with."""
     if log.is_enabled_for("warning"):
         code = row_of(fault.failure).code
-        hint = {"hint": _LINES_HINT} if fault.offset == 0 and fault.failure.reason == "missing-content-length" else {}
+        said = _hint(opening, framing) if fault.offset == 0 else ""
+        hint = {"hint": said} if said else {}
         log.warning(
             "frame.dropped", code=code, reason=fault.failure.reason, size=fault.size, offset=fault.offset, **hint
         )
+
+
+def _hint(opening: bytes, framing: Framing | None) -> str:
+    import re  # late: only such clients need it
+
+    for pattern, hint in _OPENINGS:
+        if re.match(pattern, opening):
+            return "" if hint.endswith(f"--framing {framing}") else hint
+    return ""
 
 
 def note_timeout(size: int) -> None:

@@ -6,12 +6,16 @@ from typing import Any, Final, NoReturn
 
 from msgspec import Struct
 
+from ...errors.nearest import closest_match
 from .option import Option, RawValue, UsageError
-from .sources import SettingsFile, closest_match
+from .sources import SettingsFile
 from .table import OPTIONS
 
 _WIDTH: Final = 100
 """Columns of the help text. Fixed, so that help looks the same everywhere, and asking the terminal costs an import."""
+
+PARAM: Final = "NAME=VALUE"
+"""The metavar of arguments that are params of a call, which are easily taken for flags."""
 
 _METAVARS: Final = {
     "integer": "N",
@@ -59,6 +63,9 @@ class FlagParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise `UsageError`; argparse itself would exit."""
+        flag, found, _ = message.partition(": ignored explicit argument")
+        if found:
+            message = f"{flag.removeprefix('argument ')}: a switch takes no value"
         raise UsageError(message)
 
     def read(self, argv: Sequence[str]) -> argparse.Namespace:
@@ -79,10 +86,14 @@ class FlagParser(argparse.ArgumentParser):
         return args
 
     def _about_unknown(self, name: str) -> str:
+        if name == "--app" and any(action.dest == "apps" for action in self._actions):
+            return "an app is an argument here, without a flag"
         known = [known for flag in self.flags() for known in flag.names]
         if any(name in (option.flag, *option.info.flag_aliases) for option in OPTIONS):
             return "a flag of serve" + (": put it into --server" if "--server" in known else "")
-        return f"unknown flag; nearest: {closest_match(name, known)}"
+        takes_params = any(action.metavar == PARAM for action in self._actions)
+        param = f"; a param is written without dashes: {name.lstrip('-')}=…" if takes_params else ""
+        return f"unknown flag; nearest: {closest_match(name, known)}{param}"
 
     def words(self) -> tuple[str, ...]:
         """The accepted words of positional arguments with a closed list."""

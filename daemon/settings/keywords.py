@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ...errors.nearest import closest_match
 from .option import RawValue
-from .sources import closest_match
 from .table import OPTIONS
 
 _OPTION_OF_FIELD: Final = {option.field: option for option in OPTIONS}

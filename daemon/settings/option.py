@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, TypeAlias, assert_never, final, get_args
 import msgspec
 from msgspec import Struct
 
+from ...errors.printable import cut
 from .addresses import ADDRESS_FORM, KEYS_FORM, absolute_address, is_key_address, read_address
 from .reference import EXPECTED, absolute_reference, read_reference
 from .token_text import TOKEN_FORM, read_token
@@ -38,6 +39,8 @@ less than the default, or nothing. It must neither run code nor loosen a limit, 
 PREFIX: Final = "DISCREET_"
 MEMORY: Final = "memory"
 SQLITE: Final = "sqlite:"
+_MAX_SHOWN: Final = 200
+"""Characters of the name of an app in a message. Values of other settings are not shown."""
 _LONGEST_INTEGER: Final = 18
 """Digits: more than any setting needs, and far below the limit of `int` itself."""
 _SWITCH_WORDS: Final = {"1": True, "true": True, "yes": True, "on": True} | {
@@ -169,7 +172,7 @@ def option_from_field(field: str, annotation: object, default: object) -> Option
 def parse_value(option: Option, given: RawValue, directory: str) -> object:  # noqa: C901, PLR0912 - a table, one line a kind
     """The checked value, with absolute paths.
 
-    Raises `UsageError`, which names the source and what was expected, never the value.
+    Raises `UsageError`, which names the source and what was expected, and of values only the names of apps.
     """
     value = given.value if given.typed or isinstance(given.value, list) else _read(option.kind, str(given.value))
     directory = given.directory or directory
@@ -222,7 +225,20 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:  # n
             pass
     if _is_array(option, given):
         raise UsageError(f"{given.source}: expected an array of {option.expected}{_as_array(option, given)}")
+    if option.kind == "apps":
+        raise UsageError(f"{given.source}: {_about_wrong_app(value)}")
     raise UsageError(f"{given.source}: expected {option.expected}")
+
+
+def _about_wrong_app(value: object) -> str:
+    """What was expected instead of the first word that names no app, and what it may stand for."""
+    words = value if isinstance(value, list) else [value]
+    wrong = next((word for word in words if isinstance(word, str) and word and not read_reference(word)), None)
+    if wrong is None:
+        return f"expected {EXPECTED}"
+    from .meant_app import meant_by  # late: only errors need it
+
+    return f"{cut(wrong, _MAX_SHOWN)}: expected {EXPECTED}{meant_by(wrong)}"
 
 
 def _as_array(option: Option, given: RawValue) -> str:

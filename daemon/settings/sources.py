@@ -1,11 +1,12 @@
 """Reads settings from the environment and from a file. Checks their names, never their values."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, final
 
 from msgspec import Struct
 
+from ...errors.nearest import closest_match
 from .option import PREFIX, Option, RawValue, UsageError
 from .table import OPTIONS
 
@@ -91,13 +92,6 @@ def _settings(text: str, name: str, directory: str) -> dict[str, RawValue]:
             raise UsageError(f"{source}: set twice, here and as {found[option.field].source}")
         found[option.field] = RawValue(value, source, typed=True, directory=directory)
     return found
-
-
-def closest_match(word: str, known: Iterable[str], *, cutoff: float = 0.0) -> str:
-    """The most similar known word; empty if none reaches the cutoff (a ratio from 0 to 1)."""
-    from difflib import get_close_matches  # late: only errors need it
-
-    return next(iter(get_close_matches(word, list(known), n=1, cutoff=cutoff)), "")
 
 
 def _closest_variable(name: str) -> str:

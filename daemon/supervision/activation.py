@@ -5,10 +5,23 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping, MutableMapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from ...framing.stdio_guard import StandardStreams, redirect_to_null
 
 if TYPE_CHECKING:
+    from ..logs.writer import LogWriter
     from .service_manager import ServiceManager
+
+
+SHARED_STDERR: Final = (
+    "stderr is the same as stdout, so log lines would stand among the messages: send it elsewhere"
+    " (StandardError=journal, 2>FILE), or name a file for the log with --log-file"
+)
+
+
+class SharedStderr(Exception):
+    """Log lines would go to the client; the message is one line."""
 
 
 def activation_fault(stdin: int, environ: Mapping[str, str]) -> str | None:
@@ -27,6 +40,30 @@ def activation_fault(stdin: int, environ: Mapping[str, str]) -> str | None:
     if environ.get("LISTEN_PID") == str(os.getpid()) and _is_null_device(status):
         return "a socket was passed, but not as stdin and stdout: set StandardInput=socket, or --inetd"
     return None
+
+
+def keep_logs_off_stdout(streams: StandardStreams, logs: LogWriter, environ: Mapping[str, str]) -> None:
+    """Where stderr is what the client reads, let nothing be written there. Raises `SharedStderr` where the log has no file."""
+    if not _shares_stdout(streams, environ):
+        return
+    if logs.fault is not None or logs.sink_name == "stderr":
+        raise SharedStderr(
+            SHARED_STDERR if logs.fault is None else f"--log-file: {logs.file}: {logs.fault}; {SHARED_STDERR}"
+        )
+    redirect_to_null(streams.stderr)
+
+
+def _shares_stdout(streams: StandardStreams, environ: Mapping[str, str]) -> bool:
+    """As under inetd, which makes one socket all three of them. A terminal shows both to a person. Without a client, whose
+    stdin is the null device then, and in the journal, both may be one log."""
+    try:
+        out, err, reads = (os.fstat(fd) for fd in (streams.stdout, streams.stderr, streams.stdin))
+    except OSError:
+        return False
+    same = os.path.samestat(out, err) and err.st_ino != 0  # Windows has no numbers for pipes
+    if not same or stat.S_ISCHR(err.st_mode) or _is_null_device(reads):
+        return False
+    return environ.get("JOURNAL_STREAM") != f"{err.st_dev}:{err.st_ino}"
 
 
 def service_manager(environ: MutableMapping[str, str]) -> ServiceManager | None:

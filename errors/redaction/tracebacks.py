@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import PurePath
-from types import CodeType, TracebackType
+from types import CodeType, ModuleType, TracebackType
 from typing import final
 
 from .layers.paths import reduce_path
@@ -72,7 +72,7 @@ class _Rendering:
         name = type(exc).__qualname__
         module = type(exc).__module__
         title = name if module in ("builtins", "__main__") else f"{module}.{name}"
-        message = self._scrubbed_text(exc)
+        message = self._scrubbed_text(exc) + (call_or_none(lambda: suggestion(exc)) or "")
         self.lines.extend(indent + line for line in (f"{title}: {message}" if message else title).split("\n"))
         notes = getattr(exc, "__notes__", None)
         for note in list(notes)[:_MAX_NOTES] if isinstance(notes, (list, tuple)) else ():
@@ -112,6 +112,17 @@ class _Rendering:
     def _scrubbed_text(self, value: object) -> str:
         text = call_or_none(lambda: str(value))
         return "<unprintable>" if text is None else self._pipeline.scrub(str.__str__(text), cap=_MAX_MESSAGE)
+
+
+def suggestion(exc: BaseException) -> str:
+    """`; nearest: NAME`, for an attribute that its object does not have but nearly has; else empty."""
+    if not isinstance(exc, AttributeError) or not isinstance(exc.name, str):
+        return ""
+    from difflib import get_close_matches  # late: only such errors need it
+
+    known = vars(exc.obj) if isinstance(exc.obj, ModuleType) else dir(type(exc.obj))
+    near = get_close_matches(exc.name, [name for name in known if not name.startswith("_")], n=1)
+    return f"; nearest: {near[0]}" if near and "; nearest: " not in str(exc) else ""
 
 
 def _steps(traceback: TracebackType | None) -> Iterator[TracebackType]:

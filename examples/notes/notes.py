@@ -1,17 +1,16 @@
-"""Notes in memory: queries, mutations, declared errors, edits one at a time per note, and a subscription to changes."""
+"""Notes in memory: queries, mutations, declared errors, edits one at a time per note, a subscription, and a lifespan."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated
 
 import anyio
 from anyio.lowlevel import checkpoint
 from msgspec import Meta, Struct
 
-from discreet import OperationError, Service
-
-notes = Service("notes", description="Short texts and their versions.")
+from discreet import Context, OperationError, Service
 
 Text = Annotated[str, Meta(min_length=1, max_length=10_000)]
 
@@ -65,30 +64,43 @@ class NoteStore:
         await changed.wait()
 
 
-store = NoteStore()
+@asynccontextmanager
+async def opened() -> AsyncIterator[NoteStore]:
+    """A new store for each daemon, which handlers find in `ctx.state`. A database would be opened here, and closed behind."""
+    yield NoteStore()
+
+
+notes = Service("notes", description="Short texts and their versions.", lifespan=opened)
+
+
+def store_of(ctx: Context) -> NoteStore:
+    store: NoteStore = ctx.state
+    return store
 
 
 @notes.query(inline=True)
-def search(text: str = "") -> list[Note]:
+def search(ctx: Context, text: str = "") -> list[Note]:
     """List the notes that contain a text; all notes by default."""
-    return [note for note in store.all().values() if text in note.text]
+    return [note for note in store_of(ctx).all().values() if text in note.text]
 
 
 @notes.query(inline=True, errors=[NoSuchNote])
-def read(id: int) -> Note:
+def read(ctx: Context, id: int) -> Note:
     """Read one note."""
-    return store.find(id)
+    return store_of(ctx).find(id)
 
 
 @notes.mutation(inline=True)
-def add(text: Text) -> Note:
+def add(ctx: Context, text: Text) -> Note:
     """Add a note."""
+    store = store_of(ctx)
     return store.put(Note(len(store.all()) + 1, text))
 
 
 @notes.mutation(errors=[NoSuchNote, EditConflict], keyed="id")
-async def edit(id: int, text: Text, version: int) -> Note:
+async def edit(ctx: Context, id: int, text: Text, version: int) -> Note:
     """Replace the text of a note. `version` is the one that the caller has read."""
+    store = store_of(ctx)
     note = store.find(id)
     await checkpoint()  # as a database would: meanwhile other edits of this note wait, and those of other notes run
     if note.version != version:
@@ -97,8 +109,9 @@ async def edit(id: int, text: Text, version: int) -> Note:
 
 
 @notes.subscription()
-async def changes(since: int = 0) -> AsyncIterator[Note]:
+async def changes(ctx: Context, since: int = 0) -> AsyncIterator[Note]:
     """Follow the changes from number `since` on, for as long as the caller listens."""
+    store = store_of(ctx)
     while True:
         while since < len(store.history):
             yield store.history[since]

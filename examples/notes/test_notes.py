@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
-from notes import EditConflict, NoSuchNote, Note, notes, store
+from notes import EditConflict, NoSuchNote, Note, notes
 
 from discreet.client import Peer
 from discreet.testing import Example, check_contract, in_memory, spawned
@@ -16,7 +16,6 @@ Serving = Callable[[], AbstractAsyncContextManager[Peer]]
 
 @pytest.fixture(params=["in memory", "spawned"])
 def serving(request: pytest.FixtureRequest) -> Serving:
-    store.history.clear()
     return (
         (lambda: in_memory(notes)) if request.param == "in memory" else (lambda: spawned("./notes.py:notes", cwd=HERE))
     )
@@ -43,7 +42,6 @@ async def test_who_follows_the_changes_misses_none(serving: Serving) -> None:
 
 
 def test_the_contract_holds() -> None:
-    store.history.clear()
     report = check_contract(
         notes,
         examples=[

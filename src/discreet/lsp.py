@@ -30,11 +30,9 @@ else:  # a checker that saw this would take any name for one of LSP's
         """PEP 562: to define four hundred classes takes longer than a server has for its first answer."""
         home = _OURS[name] if name in _OURS else f"dialects.lsp.generated.{_HOMES[name]}" if name in _HOMES else None
         if home is None:
-            from difflib import get_close_matches
+            from .errors.nearest import nearest_hint
 
-            near = get_close_matches(name, __dir__(), n=1)
-            hint = f"; nearest: {near[0]}" if near else ""
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{nearest_hint(name, __dir__())}")
         from importlib import import_module
 
         value = getattr(import_module(f".daemon.{home}", __package__), name)

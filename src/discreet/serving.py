@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def serve(*hosted: Service | Agent, **settings: Any) -> NoReturn:  # fields of `
     `reload` are for the command line alone.
 
     Raises `SystemExit` with the exit status: 0, 1, or 2 after one line on stderr for a setting or a declaration that is
-    wrong. Raises `TypeError` for an unknown setting. From its first line on, stdout carries nothing but frames, and what is
+    wrong. From its first line on, stdout carries nothing but frames, and what is
     printed goes to the log. What was printed before has gone to the client.
     """
     from .daemon.process.collector import begin_start
@@ -31,14 +32,26 @@ def serve(*hosted: Service | Agent, **settings: Any) -> NoReturn:  # fields of `
     from .daemon.settings import SettingsFile, UsageError, resolve_here
     from .daemon.settings.keywords import from_keywords
 
-    if not_here := settings.keys() & {"apps", "reload"}:
-        raise TypeError(f"{', '.join(sorted(not_here))}: only for the command line, `discreet serve`")
-    file = SettingsFile(settings.pop("config", None), isolated=settings.pop("isolated", False))
-    flags = from_keywords(settings)
     try:
+        if not_here := settings.keys() & {"apps", "reload"}:
+            raise UsageError(f"{', '.join(sorted(not_here))}: only for the command line, `discreet serve`")
+        if _in_event_loop():
+            raise UsageError(
+                "serve() runs an event loop of its own: call it outside of async code, not under asyncio.run()"
+            )
+        if threading.current_thread() is not threading.main_thread():
+            raise UsageError("serve() takes the process's signals: call it in the main thread")
+        file = SettingsFile(settings.pop("config", None), isolated=settings.pop("isolated", False))
+        flags = from_keywords(settings)
         apps = hosted_objects(hosted)
         resolved = with_warning(resolve_here(flags, file))
-    except (AppError, UsageError) as exc:
+    except (AppError, UsageError, TypeError) as exc:  # a `TypeError` of `from_keywords`
         write_stderr(str(exc))
         sys.exit(EXIT_USAGE)
     sys.exit(serve_stdio(resolved.settings, hosted=apps))
+
+
+def _in_event_loop() -> bool:
+    """Whether a loop runs in this thread. Imports none: who runs one has imported it."""
+    asyncio, trio = sys.modules.get("asyncio.events"), sys.modules.get("trio.lowlevel")
+    return bool(asyncio and asyncio._get_running_loop()) or bool(trio and trio.in_trio_run())

@@ -122,6 +122,16 @@ def test_params_may_come_from_a_file_and_from_stdin(tmp_path: Path, monkeypatch:
     assert parse_params(["a=@-"]).value == {"a": "1\n"}
 
 
+def test_a_byte_order_mark_before_params_is_ignored_and_an_empty_stdin_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b'\xef\xbb\xbf{"a": 1}')))
+    assert parse_params([], "-").value == Raw(b'{"a":1}')
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"\n")))
+    with pytest.raises(UsageError, match="stdin is empty"):
+        parse_params([], "-")
+
+
 def test_a_file_that_holds_no_param_is_wrong_usage(tmp_path: Path) -> None:
     (tmp_path / "bytes").write_bytes(b"\xff")
     with (tmp_path / "large").open("wb") as file:
@@ -178,7 +188,7 @@ def test_flags_that_contradict_each_other_are_wrong_usage(words: list[str]) -> N
 def test_without_a_server_it_is_discreet_serve_with_the_same_framing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISCREET_LOG_LEVEL", raising=False)
     request = remote_call_of(parsed("m", "--app", "a:b", "--app", "c:d", "--root", "x", "--framing", "newline"))
-    assert list(request.command) == [
+    assert list(request.server) == [
         *(sys.executable, "-P", "-m", "discreet", "serve", "a:b", "c:d"),
         *("--dialect=plain", "--framing=newline", "--log-level=error", "--root=x"),
     ]
@@ -200,7 +210,7 @@ def test_the_daemon_of_a_call_logs_errors_unless_told_otherwise(
         monkeypatch.delenv("DISCREET_LOG_LEVEL", raising=False)
     else:
         monkeypatch.setenv("DISCREET_LOG_LEVEL", variable)
-    command = remote_call_of(parsed("m", *words)).command
+    command = remote_call_of(parsed("m", *words)).server
     assert [word for word in command if word.startswith("--log-level")] == given
 
 

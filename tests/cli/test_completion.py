@@ -87,6 +87,7 @@ def complete(*words: str, line: str = "", folder: Path | None = None) -> list[st
         (["--log-format", "="], ["auto", "console", "keyvalue", "json", "journald"]),
         (["--max-concurrency", ""], []),
         (["--root", "de"], ["dev"]),
+        (["call", "--app", "de"], ["dev"]),
         (["serve", "de"], ["dev"]),
         (["completion", ""], ["bash", "zsh", "fish"]),
         (["completion", "--max"], []),

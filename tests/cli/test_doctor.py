@@ -189,6 +189,7 @@ def test_a_daemon_that_is_well_passes() -> None:
         ("out(b'{}'); to_the_end()", ("reply", "fail")),
         (f"to_the_end(); {ANSWER}", ("reply", "fail")),
         (f'os.write(2, b\'{{"event":"stdout.stray"}}\\n\'); {ANSWER}; to_the_end()', ("stdout", "warn")),
+        (f'os.write(2, b\'{{"event":"lifespan.not_left"}}\\n\'); {ANSWER}; to_the_end()', ("end", "warn")),
     ],
 )
 def test_what_is_wrong_with_a_daemon_is_found(code: str, found: tuple[str, str]) -> None:
@@ -201,6 +202,12 @@ def test_a_daemon_that_writes_without_end_is_read_and_not_kept() -> None:
     assert (len(trial.output), len(trial.log)) == (MAX_OUTPUT_BYTES, MAX_OUTPUT_BYTES)
     assert trial.output_bytes == 320 * 65536
     assert ("stdout", "fail") in diagnosis(trial)
+
+
+def test_what_the_apps_wrote_is_shown() -> None:
+    log = b'{"event":"stdout.stray","text":"hello\\nthere"}\n'
+    said = [finding.message for finding in trial_findings(TrialResult(0.1, 0.1, 0, b"", log, 0, False), "auto", 2.0)]
+    assert any(message.endswith(": hello\\nthere") for message in said)
 
 
 def test_an_end_that_takes_longer_than_the_drain_window_is_named() -> None:

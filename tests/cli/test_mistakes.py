@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from discreet.cli.call.json_faults import QUOTING
 from discreet.cli.main import main
 from support.frames import f
 from support.programs import DISCREET, finished
@@ -80,7 +81,44 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
         "'gone.py:shop': no installed module gone.py; a file is named by its path: ./gone.py:shop",
     ),
     "a file that is not there": ("schema ./gone.py:shop", "'./gone.py:shop': there is no such file"),
-    "a file without a name": ("shop.py", "shop.py: an app is a name in a file: ./shop.py:name"),
+    "a file without a name": (
+        "shop.py",
+        "shop.py: an app is a name in a file; write ./shop.py:shop or ./shop.py:stock",
+    ),
+    "a file without a name, for a verb": (
+        "schema ./shop.py",
+        "APP: ./shop.py: expected pkg.module:name or ./file.py:name; write ./shop.py:shop or ./shop.py:stock",
+    ),
+    "a name alone": (
+        "schema shop",
+        "APP: shop: expected pkg.module:name or ./file.py:name; write ./shop.py:shop or ./shop.py:stock",
+    ),
+    "a file without a service or a name": (
+        "schema ./empty.py",
+        "APP: ./empty.py: expected pkg.module:name or ./file.py:name; write ./empty.py:name",
+    ),
+    "a file misspelt": ("schema ./shpo.py:shop", "'./shpo.py:shop': there is no such file; nearest: ./shop.py"),
+    "a file misspelt, without a name": (
+        "schema ./shpo.py",
+        "APP: ./shpo.py: expected pkg.module:name or ./file.py:name; nearest: ./shop.py",
+    ),
+    "another program's verb": (
+        "run ./shop.py:shop",
+        "run: neither a command nor an app (pkg.module:name or ./file.py:name); nearest: serve",
+    ),
+    "a param as a flag": (
+        "call m --song=1",
+        "--song: unknown flag; nearest: --json; a param is written without dashes: song=…",
+    ),
+    "an app with the flag of call": (
+        "generate python --app ./shop.py:shop",
+        "--app: an app is an argument here, without a flag",
+    ),
+    "an app as call has none": (
+        "call shop/price ./shop.py:shop",
+        "./shop.py:shop: neither NAME=VALUE nor the only argument, a JSON object or array; an app is given with --app",
+    ),
+    "a switch with a value": ("serve --allow-write=true", "--allow-write: a switch takes no value"),
     "an error without a code": (
         "schema ./no_code.py:shop",
         "'./no_code.py:shop': its import failed (TypeError: Broke: an operation error needs code=\"…\" at no_code.py:5)",
@@ -127,6 +165,27 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
         "README.md: neither NAME=VALUE nor the only argument, a JSON object or array",
     ),
     "a param twice": ("call fs/read path=a path=b", "path: given twice"),
+    "params whose quotes the shell has taken": (
+        "call m {song:1}",
+        f"params: no JSON: {{song:1}}: expected '\"' at character 2{QUOTING}",
+    ),
+    "params whose blanks the shell has parted": (
+        "call m {song: 1}",
+        f"{{song:: neither NAME=VALUE nor the only argument, a JSON object or array{QUOTING}",
+    ),
+    "params that end too early": ('call m --json {"song":1', 'params: no JSON: {"song":1: it ends too early'),
+    "quotes of a word processor": (
+        "call m --json {“song”:1}",
+        "params: no JSON: {“song”:1}: expected '\"' at character 2; “ is no quote of JSON, \" is",
+    ),
+    "half a surrogate pair": (
+        'call m --json {"note":"\\ud800"}',
+        'params: no JSON: {"note":"\\ud800"}: half of a surrogate pair (\\ud800 to \\udfff) is no text',
+    ),
+    "a secret in what is no JSON": (
+        "call m --json {password:hunter2secret",
+        f"params: no JSON: {{password:<redacted>: expected '\"' at character 2{QUOTING}",
+    ),
     "params that are no object": ("call fs/read --json 5", "params must be a JSON object or array"),
     "a value from a file that is not there": (
         "call fs/write content=@gone.txt",
@@ -142,6 +201,106 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
 """The command line, in the folder of `FILES`, and the line."""
 
 
+PRELUDE: Final = """\
+from contextlib import asynccontextmanager, contextmanager
+from discreet import Context, OperationError, Service
+from discreet.agents import Agent, Skill
+shop = Service("shop")
+"""
+
+DECLARATIONS: Final[dict[str, tuple[str, str]]] = {
+    "a context that is not the first": (
+        "@shop.query\ndef price(article: str, ctx: Context) -> int: ...",
+        "operation shop/price: price: parameter 'ctx' is the context, which comes first: write `def f(ctx: Context, …)` (d.py:5)",
+    ),
+    "the same without a type": (
+        "@shop.query\ndef price(article: str, ctx) -> int: ...",
+        "operation shop/price: price: parameter 'ctx' is the context, which comes first: write `def f(ctx: Context, …)` (d.py:5)",
+    ),
+    "a param that has the context's name": (
+        "@shop.query\ndef price(ctx: int) -> int: ...",
+        "operation shop/price: parameter 'ctx' is the context: annotate it Context, or rename the param (d.py:5)",
+    ),
+    "a context under another name": (
+        "@shop.query\ndef price(context, article: str) -> int: ...",
+        (
+            "operation shop/price: price: parameter 'context' has no annotation; annotate it with the type of the param,"
+            " or Context for what the handler may know and do (d.py:5)"
+        ),
+    ),
+    "a method": (
+        "class Shop:\n    @shop.query\n    def price(self) -> int: ...",
+        (
+            "operation shop/price: Shop.price: parameter 'self' has no annotation; a handler is a function, not a method:"
+            " declare it outside of the class (d.py:6)"
+        ),
+    ),
+    "the decorator of the class": (
+        "@Service.query\ndef price() -> int: ...",
+        'write @shop.query of a service, shop = Service("shop"), not @Service.query (d.py:5)',
+    ),
+    "one that takes no method": (
+        "@Service.prompt\ndef price() -> str: ...",
+        'write @shop.prompt of a service, shop = Service("shop"), not @Service.prompt (d.py:5)',
+    ),
+    "a decorator misspelt": (
+        "@shop.querry\ndef price() -> int: ...",
+        "its import failed (AttributeError: a service has no querry; nearest: query at d.py:5)",
+    ),
+    "a decorator of another library": (
+        "@shop.tool\ndef price() -> int: ...",
+        "its import failed (AttributeError: a service has no tool: a tool is a @service.query or a @service.mutation at d.py:5)",
+    ),
+    "an error class twice": (
+        'class Broke(OperationError, code="BROKE"): ...\n@shop.query(errors=[Broke, Broke])\ndef price() -> int: ...',
+        "operation shop/price: errors lists Broke twice; remove one (d.py:6)",
+    ),
+    "an error's option that there is not": (
+        'class Broke(OperationError, code="BROKE", status=404): ...',
+        (
+            "its import failed (TypeError: Broke: there is no status;"
+            " an operation error takes code, message, http_status, retryable, number at d.py:5)"
+        ),
+    ),
+    "a lifespan without its decorator": (
+        'async def life():\n    yield\nshop = Service("shop", lifespan=life)',
+        "service 'shop': the lifespan life must be an `async def` with `yield` under @asynccontextmanager of contextlib (d.py:7)",
+    ),
+    "a lifespan with the other decorator": (
+        '@contextmanager\ndef life():\n    yield\nshop = Service("shop", lifespan=life)',
+        "service 'shop': the lifespan life must be an `async def` with `yield` under @asynccontextmanager of contextlib (d.py:8)",
+    ),
+    "a lifespan with a param": (
+        '@asynccontextmanager\nasync def life(app):\n    yield\nshop = Service("shop", lifespan=life)',
+        "service 'shop': the lifespan life takes no params (d.py:8)",
+    ),
+    "a lifespan without a yield": (
+        '@asynccontextmanager\nasync def life(): ...\nshop = Service("shop", lifespan=life)',
+        "service 'shop': the lifespan life has no `yield`: what stands before it is run at the start, the rest at the end (d.py:7)",
+    ),
+    "a lifespan that is called": (
+        '@asynccontextmanager\nasync def life():\n    yield\nshop = Service("shop", lifespan=life())',
+        "service 'shop': lifespan must be a function under @asynccontextmanager, not the manager itself (d.py:8)",
+    ),
+    "a lifespan that is none": (
+        'shop = Service("shop", lifespan=42)',
+        "service 'shop': lifespan must be a function under @asynccontextmanager, not int (d.py:5)",
+    ),
+    "an executor that takes too little": (
+        (
+            "class Clerk:\n    async def execute(self, events): ...\n    async def cancel(self, context, events): ...\n"
+            'shop = Agent(Clerk(), name="Clerk", description="Works.")'
+        ),
+        "agent 'Clerk': the executor's execute is called with two arguments: `async def execute(self, context, events)` (d.py:8)",
+    ),
+    "an agent's option misspelt": (
+        'shop = Agent(None, name="Clerk", description="Works.", skill=[])',
+        "agent 'Clerk': there is no option skill; nearest: skills (d.py:5)",
+    ),
+}
+"""What stands in an app's file, and what is said of it."""
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The working directory, with all `FILES`; what a test imports from it is forgotten."""
@@ -155,7 +314,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     modules = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - modules:
-        if getattr(sys.modules[name], "__file__", None) in {str(tmp_path / file) for file in FILES}:
+        if getattr(sys.modules[name], "__file__", None) in {str(tmp_path / file) for file in [*FILES, "d.py"]}:
             del sys.modules[name]
 
 
@@ -168,6 +327,17 @@ def test_a_mistake_is_one_line_and_status_2(mistake: str, capsys: pytest.Capture
     assert (said.out, said.err) == ("", f"discreet: {line}\n")
 
 
+@pytest.mark.parametrize("mistake", DECLARATIONS)
+def test_a_wrong_declaration_is_one_line_with_its_place(
+    mistake: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, line = DECLARATIONS[mistake]
+    (folder / "d.py").write_text(PRELUDE + text + "\n", encoding="utf-8")
+    assert main(["schema", "./d.py:shop"]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", f"discreet: './d.py:shop': {line}\n")
+
+
 def test_what_no_daemon_can_read_is_logged_with_what_was_meant(folder: Path) -> None:
     line = '{"jsonrpc":"2.0","id":1,"method":"version"}\n'
     unversioned = f(b'{"id":2,"method":"version"}').decode()
@@ -177,3 +347,21 @@ def test_what_no_daemon_can_read_is_logged_with_what_was_meant(folder: Path) -> 
     assert "--framing newline" in dropped
     assert "member=jsonrpc" in failed
     assert 'jsonrpc must be \\"2.0\\"' in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ("shop, loglevel='info'", "there is no setting loglevel; nearest: log_level"),
+        ("shop, scopes='a b'", "scopes must be a list of strings, not one string"),
+        ("shop, reload=True", "reload: only for the command line, `discreet serve`"),
+        ("'./shop.py:shop'", "neither a Service nor an Agent but of type str"),
+        ("shop, log_level='verbose'", "log_level: expected one of "),
+    ],
+)
+def test_a_program_that_serves_wrongly_is_told_in_one_line(folder: Path, arguments: str, line: str) -> None:
+    program = f"import discreet\nfrom shop import shop\ndiscreet.serve({arguments})\n"
+    (folder / "program.py").write_text(program)
+    done = finished([sys.executable, "program.py"], folder)
+    assert done.stderr.startswith(f"discreet: {line}")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -50,7 +52,7 @@ COMMANDS: Final = {
     "attach": ["attach", "1"],
     "schema": ["schema", APP_NAME],
     "card": ["card", APP_NAME],
-    "generate": ["generate", "python", f"--app={APP_NAME}"],
+    "generate": ["generate", "python", APP_NAME],
     "generate from a server": ["generate", "python", "--server", shlex.join([*DISCREET, "serve", APP_NAME])],
     "record": ["record", "-o", "new.jsonl", "--framing=newline", "--", *DISCREET, "serve", "--framing=newline"],
     "record --tail": [
@@ -71,6 +73,8 @@ COMMANDS: Final = {
     "--version": ["--version"],
     "--help": ["--help"],
 }
+
+ONE_SOCKET: Final = "stderr is the same as stdout, so log lines would stand among the messages"
 
 ALL = tuple(COMMANDS)
 LOST = frozenset(
@@ -160,8 +164,8 @@ def test_odd_descriptors_are_a_status_and_at_most_a_line(folder: Path, verb: str
         (["schema", "-o", "/dev/full", APP_NAME], 1),
         (["schema", "-o", ".", APP_NAME], 1),
         (["schema", "--check", ".", APP_NAME], 2),
-        (["generate", "python", "-o", "/dev/full", f"--app={APP_NAME}"], 1),
-        (["generate", "python", "-o", ".", f"--app={APP_NAME}"], 1),
+        (["generate", "python", "-o", "/dev/full", APP_NAME], 1),
+        (["generate", "python", "-o", ".", APP_NAME], 1),
         (["record", "-o", ".", "--", "true"], 2),
         (["record", "-o", "/dev/full", "--", "true"], 0),
         (["replay", ".", "--", "true"], 2),
@@ -182,3 +186,34 @@ def test_a_file_that_is_none_is_one_line(folder: Path, words: list[str], status:
     )
     assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (status, b"", 1)
     assert done.stderr.startswith(b"discreet: ")
+
+
+@pytest.mark.parametrize("kind", ["socket", "pipe", "file"])
+@pytest.mark.parametrize(
+    ("log", "status"),
+    [([], 2), (["--log-file=log"], 0), (["--log-file=nowhere/log"], 2), (["--log-file=/dev/stderr"], 2)],
+)
+def test_no_log_line_goes_where_the_messages_go(tmp_path: Path, kind: str, log: list[str], status: int) -> None:
+    """As under inetd, whose programs have one socket as all three of their standard descriptors."""
+    (tmp_path / "app.py").write_text(APP)
+    ours, theirs = socket.socketpair()
+    reading, writing = os.pipe()
+    (tmp_path / "both").touch()
+    with ours, theirs, (tmp_path / "both").open("r+b") as file, os.fdopen(reading, "rb") as piped:
+        both: Any = {"socket": theirs, "pipe": writing, "file": file}[kind]
+        command = [*DISCREET, "serve", APP_NAME, "--framing=newline", "--log-level=info", *log]
+        child = subprocess.Popen(command, stdin=theirs, stdout=both, stderr=both, cwd=tmp_path, env=environment())
+        theirs.close()
+        os.close(writing)
+        ours.sendall(CALL)
+        ours.shutdown(socket.SHUT_WR)
+        assert child.wait(DEADLINE_SECONDS) == status
+        said = {"socket": lambda: ours.recv(65536), "pipe": piped.read, "file": (tmp_path / "both").read_bytes}[
+            kind
+        ]().decode()
+    (line,) = said.splitlines()
+    if status:
+        assert ONE_SOCKET in line
+    else:
+        assert json.loads(line)["id"] == 1
+        assert "event=daemon.stopped" in (tmp_path / "log").read_text()

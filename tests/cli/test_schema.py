@@ -153,9 +153,8 @@ def one(
 def test_secrets_of_the_environment_are_not_printed(tmp_path: Path, verb: list[str]) -> None:
     (tmp_path / "app.py").write_text(SECRETIVE, encoding="utf-8")
     key, pin = "correct-horse-battery", "4711081547110815"
-    app = ["--app", "./app.py:app"] if verb[0] == "generate" else ["./app.py:app"]
     done = subprocess.run(
-        [sys.executable, "-P", "-B", "-m", "discreet", *verb, *app],
+        [sys.executable, "-P", "-B", "-m", "discreet", *verb, "./app.py:app"],
         cwd=tmp_path,
         env={**os.environ, "SHOP_API_KEY": key, "SHOP_PIN_TOKEN": pin},
         capture_output=True,

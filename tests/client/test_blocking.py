@@ -137,3 +137,29 @@ def test_an_interrupted_call_is_cancelled_on_the_server(anyio_backend: str) -> N
     # Two processes print there: their words may stand in one line, but no letter is missing and none is too many.
     printed = "".join(done.stdout.split())
     assert (sorted(printed), done.returncode) == (sorted("$/cancelRequest" + "interrupted" + "m"), 0), done.stderr
+
+
+FORKED = """
+import os, sys
+from discreet.client.blocking import connect
+
+with connect(sys.argv[1:]) as peer:
+    child = os.fork()
+    if not child:
+        try:
+            peer.call("m")
+        except RuntimeError as exc:
+            print("refused", "connects anew" in str(exc), flush=True)
+        sys.exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    print(peer.call("m", [1]), flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
+def test_a_forked_child_is_refused_and_leaves_the_connection_to_its_parent() -> None:
+    command: Sequence[str] = [sys.executable, "-W", "ignore", "-P", "-c", FORKED, *hostile(ECHO)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=DEADLINE_SECONDS, env=environment(), check=False
+    )
+    assert (done.stdout.split("\n"), done.returncode) == (["refused True", "0", "[1]", ""], 0), done.stderr

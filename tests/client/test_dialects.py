@@ -219,7 +219,7 @@ async def test_every_new_process_gets_its_handshake(tmp_path: Any) -> None:
             with pytest.raises(ConnectionFailed) as refused:
                 await peer.call("how")
             assert (refused.value.sent, refused.value.loss.gave_up) == (False, False)
-            assert refused.value.loss == ConnectionLoss("the handshake failed: INTERNAL: not today")
+            assert refused.value.loss == ConnectionLoss("the handshake failed: initialize: INTERNAL: not today")
             with pytest.raises(ConnectionFailed) as over:
                 await peer.call("how")
             assert over.value.loss.gave_up

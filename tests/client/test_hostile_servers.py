@@ -10,7 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.client import ClientError, EndBounds, RestartPolicy, RetryPolicy, blocking, connect, spawn
+from discreet.client import ClientError, EndBounds, InvalidReply, RestartPolicy, RetryPolicy, blocking, connect, spawn
+from discreet.client.messages import MAX_MESSAGE_BYTES
 from support.hostile import hostile
 from support.waits import DEADLINE_SECONDS
 
@@ -79,6 +80,14 @@ async def test_a_hostile_server_fails_the_calls_and_nothing_else() -> None:
             for name in HOSTILE:
                 tasks.start_soon(try_out, name)
     assert failed == dict.fromkeys(HOSTILE, 3)
+
+
+def test_a_message_beyond_the_limit_is_told_as_one() -> None:
+    size = MAX_MESSAGE_BYTES + 1
+    parts = f"[write(b' ' * (1 << 20)) for _ in range({size} >> 20)]; write(b' ' * ({size} % (1 << 20)))"
+    source = f"read(); write(b'Content-Length: {size}\\r\\n\\r\\n'); {parts}; read()"
+    with blocking.connect(hostile(source)) as peer, pytest.raises(InvalidReply, match="more than 256 MiB"):
+        peer.call("m")
 
 
 # -- what is left behind ----------------------------------------------------------------------------------------------

@@ -279,7 +279,7 @@ async def test_a_slow_consumer_slows_its_producer_and_loses_nothing(wired: Any) 
 async def test_reading_pauses_at_a_full_stream_before_its_waiting_consumer_has_run() -> None:
     """The reader may receive much before the consumer runs."""
     waiting = limits.PendingRequests()
-    stream = limits.PendingStream(1, 0)
+    stream = limits.PendingStream(1, b"")
     waiting.add(stream)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stream.next, lambda: None)
@@ -355,7 +355,7 @@ async def test_a_stream_that_grows_past_its_bound_while_others_wait_ends_with_an
 
 async def test_tiny_events_do_not_cost_more_than_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_BUFFERED_BYTES", 10_000)
-    stream = limits.PendingStream(1, 0)
+    stream = limits.PendingStream(1, b"")
     pushed = 0
     while not stream.done:
         pushed += 1
@@ -364,7 +364,7 @@ async def test_tiny_events_do_not_cost_more_than_large_ones(monkeypatch: pytest.
 
 
 async def test_a_waiting_event_keeps_nothing_else_of_its_message() -> None:
-    stream = limits.PendingStream(1, 0)
+    stream = limits.PendingStream(1, b"")
     tracemalloc.start()
     try:
         for seq in range(1, 101):

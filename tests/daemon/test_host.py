@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import anyio
 import pytest
 
 from discreet import Context, DeclarationError, Service
+from discreet.agents import Agent, RequestContext, TaskEvents
+from discreet.daemon.apps import AppError
 from discreet.daemon.connection.connection import Connection
+from discreet.daemon.credentials import credentials_of
 from discreet.daemon.daemon import Daemon
 from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
 from discreet.framing.transports.memory import memory_pair
+from support.logged_events import LoggedEvents
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -228,3 +235,45 @@ def test_frames_of_both_framings_may_be_spoken_to_one_host() -> None:
         reply = theirs.receive_nowait()
         assert reply == encode_frame(b'{"jsonrpc":"2.0","id":1,"result":{"version":"1"}}', framing)
         connection.close()
+
+
+class Idle:
+    async def execute(self, context: RequestContext, events: TaskEvents) -> None: ...
+
+    async def cancel(self, context: RequestContext, events: TaskEvents) -> None: ...
+
+
+@pytest.mark.parametrize("dialect", ["lsp", "mcp"])
+async def test_an_agent_that_no_client_can_reach_is_refused_or_logged(
+    logged: LoggedEvents, dialect: Literal["lsp", "mcp"]
+) -> None:
+    agent, settings = Agent(Idle(), name="Clerk", description="Waits."), Settings(dialect=dialect)
+    with pytest.raises(DeclarationError, match=f"agent 'Clerk': with --dialect {dialect} nobody can reach"):
+        Host([], settings, version="1", agent=agent)
+    Host([Service("shop")], settings, version="1", agent=agent)
+    assert logged.names() == ["agent.unreachable"]
+
+
+async def test_declarations_that_a_dialect_refuses_name_their_lines() -> None:
+    service = Service("shop")
+    for name in ("a.b", "a/b"):
+        service.query(name)(lambda: None)
+    host = Host([service], Settings(dialect="mcp"), version="1")
+    with pytest.raises(DeclarationError, match=r"\(test_host.py:\d+, test_host.py:\d+\)$"):
+        Daemon(host, memory_pair()[0])
+
+
+async def test_a_method_of_the_daemons_own_can_not_be_declared() -> None:
+    service = Service("services")
+    service.query("services/list")(lambda: None)
+    with pytest.raises(DeclarationError, match=r"daemon's own methods: services/list \(test_host.py:\d+\)"):
+        Host([service], Settings(), version="1")
+
+
+async def test_a_credential_that_can_not_be_read_says_why(tmp_path: Path) -> None:
+    service = Service("shop", credentials=["key"])
+    with pytest.raises(AppError, match=f"key: its file can't be read: {os.strerror(errno.ENOENT)}"):
+        credentials_of(Settings(credentials=(f"key={tmp_path}/gone",)), [service])
+    (tmp_path / "key").write_bytes(b"\xff")
+    with pytest.raises(AppError, match="no UTF-8 text"):
+        credentials_of(Settings(credentials=(f"key={tmp_path}/key",)), [service])

@@ -17,6 +17,7 @@ from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
 from discreet.framing.transports.memory import memory_pair
 from discreet.testing import in_memory
+from support.logged_events import LoggedEvents
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -79,6 +80,48 @@ async def test_requests_that_came_early_are_answered_when_it_is_entered(serving:
     with anyio.fail_after(DEADLINE_SECONDS):
         assert await daemon.run() == 0
     assert events == ["shop opens", "asked", "shop closes"]
+
+
+async def test_it_serves_once_they_are_entered_and_has_stopped_once_they_are_left(
+    serving: Any, logged: LoggedEvents
+) -> None:
+    seen: list[str] = []
+
+    @asynccontextmanager
+    async def lifespan() -> AsyncIterator[None]:
+        seen.extend([*logged.names(), "enters"])
+        yield
+        seen.extend([*logged.names(), "leaves"])
+
+    async with serving(Service("shop", lifespan=lifespan)) as wire:
+        await wire.call("version")
+        assert await wire.end() == 0
+    assert [*seen, *logged.names()] == ["enters", "daemon.serving", "daemon.draining", "leaves", "daemon.stopped"]
+
+
+@pytest.mark.parametrize("entering", [True, False], ids=["entering", "leaving"])
+async def test_what_fails_is_named_by_its_service_and_not_by_the_others(logged: LoggedEvents, entering: bool) -> None:
+    @asynccontextmanager
+    async def failing() -> AsyncIterator[None]:
+        if entering:
+            raise OSError
+        yield
+        raise OSError
+
+    ours, theirs = memory_pair()
+    theirs.send_eof()
+    services = [_shop([], "first"), Service("bad", lifespan=failing), *([] if entering else [_shop([], "last")])]
+    daemon = Daemon(Host(services, Settings(), version="1"), ours)
+    daemon.begin()
+    with anyio.fail_after(DEADLINE_SECONDS):
+        if entering:
+            with pytest.raises(
+                AppError, match=r"service 'bad': its lifespan \(test_lifespans.py:\d+\) failed: OSError"
+            ):
+                await daemon.run()
+            return
+        await daemon.run()
+    assert [fields["service"] for name, fields in logged() if name == "lifespan.failed"] == ["bad"]
 
 
 @pytest.mark.parametrize("fault", [ValueError("no database"), SystemExit(3)], ids=["exception", "exit"])

@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 
 from discreet.daemon.agents.executor_calls import CANCEL_SECONDS
-from discreet.daemon.agents.model.types import Authentication, PushConfig
+from discreet.daemon.agents.model.types import MAX_PAGE_SIZE, Authentication, PushConfig
 from discreet.daemon.agents.push import delivery, notifier
 from discreet.daemon.agents.service import methods
 from discreet.daemon.agents.service.card_builder import stdio_interfaces
-from discreet.daemon.agents.stores.checks import MAX_PAGE_SIZE
 from discreet.daemon.agents.stores.interface import PushTarget, TaskQuery
 from discreet.daemon.agents.tasks import event_buffer
 from discreet.daemon.connection.streams import MAX_UNDELIVERED

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from discreet.client import Attempt, ClientError, RestartPolicy, RetryPolicy, attach, connect, errors
-from support.programs import environment, install_commands
+from support.http_daemon import http_daemon
+from support.programs import environment, finished, install_commands
 from support.waits import DEADLINE_SECONDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
@@ -48,8 +49,20 @@ def test_a_program_of_the_page_prints_what_is_shown(name: str, tmp_path: Path) -
     assert (done.stdout, done.returncode) == (PROGRAMS[name][1], 0), done.stderr
 
 
+def test_the_program_for_a_url_calls_a_daemon_there(tmp_path: Path) -> None:
+    for file in ("greeter", "remote"):
+        (tmp_path / f"{file}.py").write_text(PROGRAMS[file][0], encoding="utf-8")
+    with http_daemon("./greeter.py:agent", tmp_path) as url:
+        assert finished([sys.executable, "remote.py", url], tmp_path).stdout == "TASK_NOT_FOUND\n"
+    assert "sent: False" in finished([sys.executable, "remote.py", url], tmp_path, PYTHONWARNINGS="error").stdout
+
+
 def test_the_page_shows_programs() -> None:
-    assert PROGRAMS.keys() == {"stock", "calls", "events", "retries", "progress", "notices", "greeting", "plain"}
+    assert PROGRAMS.keys() == {"stock", "calls", "events", "retries", "progress", "notices", "greeting", "plain"} | {
+        "remote",
+        "greeter",
+        "typed",
+    }
 
 
 @pytest.mark.parametrize("policy", [RetryPolicy, RestartPolicy])

@@ -74,6 +74,11 @@ report()
     assert sorted(texts) == [["stderr", "to stderr"], ["stdout", "to stdout\nno line end"]]
 
 
+def test_an_app_that_closes_its_streams_prints_on() -> None:
+    (texts,) = run("listen()\nsys.stdout.close()\nsys.stderr.close()\nprint('still here')\nreport()\n")
+    assert texts == [["stdout", "still here"]]
+
+
 def test_a_native_library_is_caught_too() -> None:
     (texts,) = run("""
 import ctypes

@@ -15,7 +15,7 @@ from support.programs import finished
 
 HERE = Path(__file__).parent
 SOURCES = Path(discreet.__file__).parents[1]
-APPS = ("--app", "./kinds_app.py:app", "--app", "./kinds_app.py:bare")
+APPS = ("./kinds_app.py:app", "./kinds_app.py:bare")
 
 
 def generate(*argv: str, cwd: Path = HERE) -> subprocess.CompletedProcess[str]:
@@ -45,7 +45,7 @@ def test_without_an_app_the_file_service_gets_its_client(tmp_path: Path) -> None
 def test_what_an_app_prints_is_no_part_of_its_client(tmp_path: Path) -> None:
     text = 'from discreet import Service\nprint("printed")\napp = Service("loud")\n'
     (tmp_path / "loud.py").write_text(text, encoding="utf-8")
-    done = generate("python", "--app", "./loud.py:app", cwd=tmp_path)
+    done = generate("python", "./loud.py:app", cwd=tmp_path)
     assert "printed" not in done.stdout
     assert "printed" in done.stderr
 
@@ -55,8 +55,8 @@ def test_what_an_app_prints_is_no_part_of_its_client(tmp_path: Path) -> None:
     [
         ((), 2),
         (("cobol",), 2),
-        (("python", "--app", "no_such_module:app"), 2),
-        (("python", "--app", "./kinds_app.py:app", "--server", "cat"), 2),
+        (("python", "no_such_module:app"), 2),
+        (("python", "./kinds_app.py:app", "--server", "cat"), 2),
         (("python", "--server", ""), 2),
         (("python", "--server", '"'), 2),
         (("python", "--server", "no-such-command"), 1),

@@ -74,7 +74,7 @@ def needed(module: str) -> None:
 
 
 def test_every_kind_of_type_has_its_python_form(text: str) -> None:
-    """Made by `discreet generate python --app ./kinds_app.py:app --app ./kinds_app.py:bare -o kinds_client.py.txt`."""
+    """Made by `discreet generate python ./kinds_app.py:app ./kinds_app.py:bare -o kinds_client.py.txt`."""
     assert text == (HERE / "kinds_client.py.txt").read_text(encoding="utf-8")
 
 

@@ -65,7 +65,7 @@ def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_kind_of_type_has_its_typescript_form(text: str) -> None:
-    """Made by `discreet generate typescript --app ./kinds_app.py:app --app ./kinds_app.py:bare -o kinds_client.ts.txt`."""
+    """Made by `discreet generate typescript ./kinds_app.py:app ./kinds_app.py:bare -o kinds_client.ts.txt`."""
     assert text == (HERE / "kinds_client.ts.txt").read_text(encoding="utf-8")
 
 

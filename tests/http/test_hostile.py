@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
-from support.http_daemon import (
+from support.http_process import (
     WITHOUT_HTTPTOOLS,
     Client,
     HttpDaemon,

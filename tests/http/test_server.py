@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("uvicorn")
 
 from discreet.framing.encoder import encode_frame
-from support.http_daemon import AGENT, HttpDaemon, http_daemon, message, post, rpc, sent
+from support.http_process import AGENT, HttpDaemon, http_daemon, message, post, rpc, sent
 from support.issuer import public, rsa_key, token, written
 from support.programs import DISCREET, environment, finished, has_ended
 from support.vault import SECRET, digest
@@ -127,10 +127,10 @@ def test_tls_from_end_to_end(tmp_path: Path) -> None:
     with http_daemon(tmp_path, *ALONE, *flags) as daemon:
         assert daemon.listening().url.startswith("https://")
         trust = ssl.create_default_context(cafile=certificate)
-        with socket.create_connection(("127.0.0.1", daemon.port), 60) as plain:
-            with trust.wrap_socket(plain, server_hostname="localhost") as sock:
-                sock.sendall(message("over TLS"))
-                file = sock.makefile("rb")
+        plain = socket.create_connection(("127.0.0.1", daemon.port), 60)
+        with trust.wrap_socket(plain, server_hostname="localhost") as sock:
+            sock.sendall(message("over TLS"))
+            with sock.makefile("rb") as file:
                 assert b" 200 " in file.readline()
         with daemon.connected() as client:  # no TLS
             client.send(message())

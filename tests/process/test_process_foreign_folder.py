@@ -63,7 +63,7 @@ VERBS: Mapping[str, int] = {
     "schema shop:shop": 2,
     "generate python": 0,
     f"generate typescript --server '{SERVE}'": 0,
-    "generate python --app shop:shop": 2,
+    "generate python shop:shop": 2,
     "doctor": 0,
     "attach 1": 2,
     "doctor shop:shop": 1,

@@ -81,6 +81,7 @@ def test_a_second_signal_ends_at_once(spawn: Spawn) -> None:
     child.stderr_until("daemon.draining")
     child.signal(signal.SIGTERM)
     assert child.wait() == 1
+    assert "event=daemon.aborted reason=signal" in child.stderr()
 
 
 SLOW_LOOP = """

@@ -90,3 +90,34 @@ def test_a_system_without_a_null_device_is_refused_in_one_line(tmp_path: Path) -
     assert refused(child.returncode, stderr), stderr
     assert b"/nowhere/null" in stderr
     assert stdout == b""
+
+
+SERVE = "import discreet\nshop = discreet.Service('shop')\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("import asyncio\nasync def main(): discreet.serve(shop)\nasyncio.run(main())", b"outside of async code"),
+        ("import trio\nasync def main(): discreet.serve(shop)\ntrio.run(main)", b"outside of async code"),
+        (
+            (
+                "import threading\nended = []\ndef run():\n    try: discreet.serve(shop)\n    except SystemExit as exc: ended.append(exc)\n"
+                "thread = threading.Thread(target=run); thread.start(); thread.join()\nraise ended[0]"
+            ),
+            b"in the main thread",
+        ),
+    ],
+    ids=["asyncio", "trio", "thread"],
+)
+def test_a_program_that_serves_where_it_can_not_is_told_so(tmp_path: Path, program: str, said: bytes) -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", SERVE + program],
+        capture_output=True,
+        cwd=tmp_path,
+        timeout=DEADLINE_SECONDS,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, b""), done.stderr
+    assert refused(done.returncode, done.stderr), done.stderr
+    assert said in done.stderr

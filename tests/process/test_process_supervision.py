@@ -135,10 +135,11 @@ def test_the_daemon_is_ready_once_its_lifespans_are_entered(spawn: Spawn, manage
     child = spawn(
         "serve", "./app.py:late", "--log-level", "info", "--backend", "asyncio", env={"NOTIFY_SOCKET": manager.address}
     )
-    child.stderr_until("event=daemon.serving")
+    assert "event=daemon.serving" not in child.stderr_until("event=daemon.started")
     assert not manager.waiting()
     (tmp_path / "enter").touch()
     assert manager.next() == "READY=1\nSTATUS=serving"
+    child.stderr_until("event=daemon.serving")
     assert child.end() == 0
 
 

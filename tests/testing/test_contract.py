@@ -135,8 +135,8 @@ def test_a_service_that_keeps_its_word_is_reported_and_nothing_raised(backend: s
 def test_each_declared_error_that_no_example_raised_is_found() -> None:
     found = violations(library(), examples=WHOLE[:3])
     assert found == [
-        ("library/read_in_a_thread", "no example raised its error MISSING"),
-        ("library/pages", "no example raised its error BURNT"),
+        ("library/read_in_a_thread", "no example raised its error MISSING; add one, or list the error in unprovoked"),
+        ("library/pages", "no example raised its error BURNT; add one, or list the error in unprovoked"),
     ]
 
 
@@ -145,9 +145,15 @@ def test_an_error_that_nobody_can_provoke_is_excused() -> None:
     assert report.unexercised == ("library/pages",)
 
 
-def test_without_examples_nothing_is_said_of_errors() -> None:
-    assert check_contract(library()).errors == ()
-    assert len(violations(library(), examples=[])) == 3
+def test_without_examples_every_declared_error_is_missing_unless_none_are_wanted() -> None:
+    assert len(violations(library())) == 3
+    assert check_contract(library(), examples=None).errors == ()
+
+
+@pytest.mark.anyio
+async def test_a_check_in_an_event_loop_is_refused_with_what_to_write() -> None:
+    with pytest.raises(RuntimeError, match="in a plain function"):
+        check_contract(library(), examples=WHOLE)
 
 
 def test_all_findings_are_told_at_once() -> None:
@@ -218,7 +224,7 @@ def test_facts_of_another_type_are_found() -> None:
 
     found = violations(service, examples=[Example("shelf/get", error="INTERNAL")])
     assert ("shelf/get", "raised MISSING with details of other types than it declares") in found
-    assert ("shelf/get", "no example raised its error MISSING") in found
+    assert ("shelf/get", "no example raised its error MISSING; add one, or list the error in unprovoked") in found
 
 
 def test_an_error_alone_in_a_group_counts_as_the_error() -> None:
@@ -271,17 +277,17 @@ def kept(path: Path, service: Service) -> Path:
 
 def test_what_breaks_callers_of_the_snapshot_is_found(tmp_path: Path) -> None:
     path = kept(tmp_path / "kept.json", library())
-    assert check_contract(library(), snapshot=path).additions == ()
+    assert check_contract(library(), examples=None, snapshot=path).additions == ()
     changed = Service("library")
     changed.query(name="read", errors=[Missing], description="Read.")(lambda: None)
-    told = violations(changed, snapshot=path)
+    told = violations(changed, examples=None, snapshot=path)
     assert {where for where, _ in told} == {str(path)}
     assert any("library/pages: is gone" in what for _, what in told)
 
 
 def test_what_is_new_is_reported_and_does_no_harm(tmp_path: Path) -> None:
     path = kept(tmp_path / "kept.json", Service("library"))
-    report = check_contract(library(), snapshot=path)
+    report = check_contract(library(), examples=None, snapshot=path)
     assert {change.operation for change in report.additions} == {
         "library/pages",
         "library/read",
@@ -291,11 +297,11 @@ def test_what_is_new_is_reported_and_does_no_harm(tmp_path: Path) -> None:
 
 def test_a_snapshot_that_is_missing_or_is_none_is_found(tmp_path: Path) -> None:
     path = tmp_path / "none.json"
-    ((where, what),) = violations(library(), snapshot=path)
+    ((where, what),) = violations(library(), examples=None, snapshot=path)
     assert where == str(path)
     assert "discreet schema" in what
     path.write_text("{}")
-    assert [where for where, _ in violations(library(), snapshot=path)] == [str(path)]
+    assert [where for where, _ in violations(library(), examples=None, snapshot=path)] == [str(path)]
 
 
 def test_what_a_service_announces_is_announced_while_it_is_checked() -> None:

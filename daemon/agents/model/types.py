@@ -17,6 +17,10 @@ NonEmptyStr: TypeAlias = Annotated[str, Meta(min_length=1)]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
+MAX_PAGE_SIZE: Final = 100
+"""Tasks on one page of a list (3.1.4)."""
+
+
 class TaskState(Enum):
     """The state of a task (4.1.3). `states` holds the table of transitions."""
 

@@ -32,7 +32,7 @@ class ExtendedCard:
             raise FailureError(unsupported)
         if identity is None:
             raise self._authorization.authentication_required()
-        card = attempt_now(lambda: self._cards.extended(identity, url))
+        card = attempt_now(lambda: self._cards.extended(identity, url), step="agent.extended")
         if isinstance(card, Raised):
             log.error("agent.failed", exc=card.exc)
             raise FailureError(Internal())

@@ -64,7 +64,7 @@ def _log_timeout(interceptor: Interceptor, call: AgentCall) -> None:
 
 
 async def _before(interceptor: Interceptor, call: AgentCall) -> None:
-    done = await attempt(lambda: interceptor.before(call))
+    done = await attempt(lambda: interceptor.before(call), step="interceptor.before")
     if not isinstance(done, Raised):
         return
     failure = declared_failure(done.exc)
@@ -82,7 +82,7 @@ async def _after(passed: Sequence[Interceptor], call: AgentCall, outcome: Outcom
     interceptor = passed[-1]
     with anyio.CancelScope(shield=cancelled, deadline=deadline) as scope:
         for interceptor in reversed(passed):
-            done = await attempt(partial(interceptor.after, call, outcome))
+            done = await attempt(partial(interceptor.after, call, outcome), step="interceptor.after")
             if isinstance(done, Raised):
                 log.error("interceptor.failed", method=call.method, exc=done.exc)
     if scope.cancelled_caught:

@@ -6,11 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from ..model.size import size_of_task
-from ..model.types import Task, TaskCreated
+from ..model.types import MAX_PAGE_SIZE, Task, TaskCreated
 from .interface import CommitConflict, TaskChange, TaskQuery
-
-MAX_PAGE_SIZE: Final = 100
-"""Tasks on one page (A2A 1.0 section 3.1.4)."""
 
 MAX_PAGE_BYTES: Final = 10 * 1024 * 1024
 """Size of the tasks on one page, unless one alone is larger."""

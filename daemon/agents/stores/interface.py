@@ -122,7 +122,7 @@ class StoredTask(msgspec.Struct, frozen=True):
 class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which tasks to list. None matches every task.
 
-    `status_timestamp_after` matches statuses of this timestamp and later ones. `page_size` is 1 to `checks.MAX_PAGE_SIZE`.
+    `status_timestamp_after` matches statuses of this timestamp and later ones. `page_size` is 1 to `MAX_PAGE_SIZE`.
     `page_token` is empty for the first page. Without `include_artifacts`, tasks are returned without artifacts, which saves
     reading them.
     """

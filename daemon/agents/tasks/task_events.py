@@ -100,6 +100,8 @@ class TaskEvents:
         self, state: TaskState, content: Content | None = None, *, metadata: JsonObject | None = None
     ) -> None:
         """Give the task a new status, with a message for its caller. The state may be the one that the task has."""
+        if not isinstance(state, TaskState):
+            raise TypeError(f"the state is a member of TaskState, such as TaskState.WORKING, not {state!r}")
         self._begin()
         _check(metadata)
         message = None if content is None else agent_message(self._live, _parts(content))
@@ -174,7 +176,7 @@ def _parts(content: Content) -> tuple[Part, ...]:
         return (Part(text=content),)
     parts = (content,) if isinstance(content, Part) else tuple(content)
     if not (parts and all(map(_is_part, parts))):
-        raise TypeError("content is text, or at least one Part, each of text, raw bytes, a url or data")
+        raise TypeError("content is text, or at least one Part, each with exactly one of text, raw, url and data")
     return parts
 
 
@@ -195,7 +197,7 @@ def _check(metadata: object, *strings: object) -> None:
             raise TypeError("texts, names, URLs and media types are of the type str")
     if metadata is not None:
         if not isinstance(metadata, dict):
-            raise TypeError("metadata are a dict")
+            raise TypeError(f"metadata is a dict, not {type(metadata).__name__}")
         if not is_within_max_depth(metadata):
             raise TypeError(_TOO_DEEP)
         msgspec.json.encode(metadata)

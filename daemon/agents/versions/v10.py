@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from typing import Annotated, Final, TypeVar, assert_never, final
+from typing import Final, TypeVar, assert_never, final
 
 import msgspec
-from msgspec import Meta, Raw, field
+from msgspec import Raw
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import A2AVersion, Failure, InvalidParams, UnsupportedOperation
 from ...operations.decoders import Arguments
 from ...operations.params import InputModel
+from ..model.params import (
+    CancelParams,
+    CreateConfigParams,
+    GetCardParams,
+    GetParams,
+    ListConfigsParams,
+    ListParams,
+    OneConfigParams,
+    SendParams,
+    SubscribeParams,
+)
+from ..model.results import PushConfigList, SendResponse, TaskArtifactUpdate, TaskList, TaskStatusUpdate
 from ..model.timestamps import ceil_timestamp
 from ..model.types import (
-    Artifact,
     ArtifactChanged,
-    Authentication,
-    Count,
-    JsonObject,
     Message,
     MessageAdded,
-    NonEmptyStr,
     PushConfig,
     Role,
     SendConfiguration,
@@ -30,11 +36,8 @@ from ..model.types import (
     Task,
     TaskCreated,
     TaskState,
-    TaskStatus,
-    WireStruct,
 )
 from ..requests import SendRequest, StreamItem, TaskUpdate
-from ..stores.checks import MAX_PAGE_SIZE
 from ..stores.interface import TaskPage, TaskQuery
 from .protojson import Normalizer
 from .version import (
@@ -60,68 +63,7 @@ _NO_CONFIGURATION: Final = SendConfiguration()
 # -- params ------------------------------------------------------------------------------------------------------------
 
 
-class _Send(WireStruct, frozen=True):
-    message: Message
-    configuration: SendConfiguration | None = None
-    metadata: JsonObject | None = None
-    tenant: str | None = None
-
-
-class _Get(WireStruct, frozen=True):
-    task_id: NonEmptyStr = field(name="id")
-    history_length: Count | None = None
-    tenant: str | None = None
-
-
-class _List(WireStruct, frozen=True):
-    context_id: str | None = None
-    status: TaskState | None = None
-    page_size: Annotated[int, Meta(ge=1, le=MAX_PAGE_SIZE)] | None = None
-    page_token: str | None = None
-    history_length: Count | None = None
-    status_timestamp_after: Annotated[datetime, Meta(tz=True)] | None = None
-    include_artifacts: bool | None = None
-    tenant: str | None = None
-
-
-class _Cancel(WireStruct, frozen=True):
-    task_id: NonEmptyStr = field(name="id")
-    metadata: JsonObject | None = None
-    tenant: str | None = None
-
-
-class _Subscribe(WireStruct, frozen=True):
-    task_id: NonEmptyStr = field(name="id")
-    tenant: str | None = None
-
-
-class _CreateConfig(WireStruct, frozen=True):
-    task_id: NonEmptyStr
-    url: NonEmptyStr
-    config_id: str | None = field(name="id", default=None)
-    token: str | None = None
-    authentication: Authentication | None = None
-    tenant: str | None = None
-
-
-class _OneConfig(WireStruct, frozen=True):
-    task_id: NonEmptyStr
-    config_id: NonEmptyStr = field(name="id")
-    tenant: str | None = None
-
-
-class _ListConfigs(WireStruct, frozen=True):
-    """The result is one page, so `pageSize` and `pageToken` are ignored (3.1.9)."""
-
-    task_id: NonEmptyStr
-    tenant: str | None = None
-
-
-class _GetCard(WireStruct, frozen=True):
-    tenant: str | None = None
-
-
-def _send(params: _Send, prefix: str) -> Arguments:
+def _send(params: SendParams, prefix: str) -> Arguments:
     if params.message.role is not Role.USER:
         path = join_path(prefix, "message.role")
         raise FailureError(InvalidParams(path, "one of", params.message.role.value, (Role.USER.value,)))
@@ -135,7 +77,7 @@ def _send(params: _Send, prefix: str) -> Arguments:
     return (SendRequest(params.message, configuration, params.metadata),)
 
 
-def _list(params: _List, _: str) -> Arguments:
+def _list(params: ListParams, _: str) -> Arguments:
     after = params.status_timestamp_after
     query = TaskQuery(
         scope="",
@@ -150,7 +92,7 @@ def _list(params: _List, _: str) -> Arguments:
     return (ListRequest(query, params.history_length),)
 
 
-def _create_config(params: _CreateConfig, _: str) -> Arguments:
+def _create_config(params: CreateConfigParams, _: str) -> Arguments:
     config = PushConfig(
         params.url,
         params.config_id or None,
@@ -167,66 +109,28 @@ def _input(wire: type[_W], convert: Callable[[_W, str], Arguments]) -> InputMode
 
 
 def _inputs() -> dict[str, InputModel]:
-    send = _input(_Send, _send)
-    one_config = _input(_OneConfig, lambda params, _: (PushConfigRequest(params.task_id, params.config_id),))
+    send = _input(SendParams, _send)
+    one_config = _input(OneConfigParams, lambda params, _: (PushConfigRequest(params.task_id, params.config_id),))
     return {
         "SendMessage": send,
         "SendStreamingMessage": send,
-        "GetTask": _input(_Get, lambda params, _: (TaskRequest(params.task_id, history_length=params.history_length),)),
-        "ListTasks": _input(_List, _list),
-        "CancelTask": _input(_Cancel, lambda params, _: (TaskRequest(params.task_id, params.metadata),)),
-        "SubscribeToTask": _input(_Subscribe, lambda params, _: (TaskRequest(params.task_id),)),
-        "CreateTaskPushNotificationConfig": _input(_CreateConfig, _create_config),
+        "GetTask": _input(
+            GetParams, lambda params, _: (TaskRequest(params.task_id, history_length=params.history_length),)
+        ),
+        "ListTasks": _input(ListParams, _list),
+        "CancelTask": _input(CancelParams, lambda params, _: (TaskRequest(params.task_id, params.metadata),)),
+        "SubscribeToTask": _input(SubscribeParams, lambda params, _: (TaskRequest(params.task_id),)),
+        "CreateTaskPushNotificationConfig": _input(CreateConfigParams, _create_config),
         "GetTaskPushNotificationConfig": one_config,
-        "ListTaskPushNotificationConfigs": _input(_ListConfigs, lambda params, _: (PushConfigRequest(params.task_id),)),
+        "ListTaskPushNotificationConfigs": _input(
+            ListConfigsParams, lambda params, _: (PushConfigRequest(params.task_id),)
+        ),
         "DeleteTaskPushNotificationConfig": one_config,
-        "GetExtendedAgentCard": _input(_GetCard, lambda _params, _: ()),
+        "GetExtendedAgentCard": _input(GetCardParams, lambda _params, _: ()),
     }
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
-
-
-class _StatusUpdate(WireStruct, frozen=True):
-    """A new status of a task (4.2.1)."""
-
-    task_id: str
-    context_id: str
-    status: TaskStatus
-    metadata: JsonObject | None = None
-
-
-class _ArtifactUpdate(WireStruct, frozen=True):
-    """A new artifact of a task, or a part of one (4.2.2)."""
-
-    task_id: str
-    context_id: str
-    artifact: Artifact
-    append: bool = False
-    last_chunk: bool = False
-    metadata: JsonObject | None = None
-
-
-class _Response(WireStruct, frozen=True):
-    """`SendMessageResponse` and `StreamResponse` (3.2.3): exactly one member is set."""
-
-    task: Task | None = None
-    message: Message | None = None
-    status_update: _StatusUpdate | None = None
-    artifact_update: _ArtifactUpdate | None = None
-
-
-class _PushConfigs(WireStruct, frozen=True):
-    configs: tuple[PushConfig, ...]
-
-
-class _TaskList(msgspec.Struct, frozen=True, rename="camel"):
-    """A page of tasks (3.1.4). Every member is written, the empty `nextPageToken` of the last page too."""
-
-    tasks: tuple[Task, ...]
-    next_page_token: str
-    page_size: int
-    total_size: int
 
 
 @final
@@ -253,19 +157,19 @@ class _V10:
 
     def encode_send_result(self, result: Task | Message, *, history_length: int | None = None) -> Raw:
         if isinstance(result, Task):
-            return Raw(_encode(_Response(limit_history(result, history_length))))
-        return Raw(_encode(_Response(message=result)))
+            return Raw(_encode(SendResponse(limit_history(result, history_length))))
+        return Raw(_encode(SendResponse(message=result)))
 
     def encode_stream_item(self, item: StreamItem, *, history_length: int | None = None) -> Raw | None:
         if not isinstance(item, TaskUpdate):
             return self.encode_send_result(item, history_length=history_length)
         match item.event:
             case StatusChanged(status, metadata):
-                update = _StatusUpdate(item.task_id, item.context_id, status, metadata)
-                return Raw(_encode(_Response(status_update=update)))
+                update = TaskStatusUpdate(item.task_id, item.context_id, status, metadata)
+                return Raw(_encode(SendResponse(status_update=update)))
             case ArtifactChanged(artifact, append, last_chunk, metadata):
-                change = _ArtifactUpdate(item.task_id, item.context_id, artifact, append, last_chunk, metadata)
-                return Raw(_encode(_Response(artifact_update=change)))
+                change = TaskArtifactUpdate(item.task_id, item.context_id, artifact, append, last_chunk, metadata)
+                return Raw(_encode(SendResponse(artifact_update=change)))
             case TaskCreated(task):
                 return self.encode_send_result(task, history_length=history_length)
             case MessageAdded():
@@ -281,7 +185,7 @@ class _V10:
         return Raw(_encode(config))
 
     def encode_push_configs(self, configs: Sequence[PushConfig]) -> Raw:
-        return Raw(_encode(_PushConfigs(tuple(configs))))
+        return Raw(_encode(PushConfigList(tuple(configs))))
 
 
 OMITTED: Final = "urn:discreet:a2a:stdio:1:omitted"
@@ -310,7 +214,7 @@ def without_contents(task: Task) -> Task:
 def encode_task_page(page: TaskPage, request: ListRequest) -> Raw:
     """The result of `ListTasks`, which 0.3 does not have."""
     tasks = tuple(limit_history(task, request.history_length) for task in page.tasks)
-    return Raw(_encode(_TaskList(tasks, page.next_page_token, request.query.page_size, page.total_size)))
+    return Raw(_encode(TaskList(tasks, page.next_page_token, request.query.page_size, page.total_size)))
 
 
 V10: Final[ProtocolVersion] = _V10()

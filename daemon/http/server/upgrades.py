@@ -29,7 +29,8 @@ class IgnoringUpgrades:
         """Raises `HttpParserError`."""
         while True:
             try:
-                return self._parser.feed_data(data)
+                self._parser.feed_data(data)
+                return
             except httptools.HttpParserUpgrade as exc:
                 if self._parser.get_method() == b"CONNECT":
                     raise httptools.HttpParserError from None

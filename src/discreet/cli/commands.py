@@ -106,11 +106,11 @@ VERBS: Final[dict[str, Verb]] = {
     ),
     "generate": Verb(
         "generate",
-        "python|typescript [--app APP ... | --server COMMAND] [-o FILE]",
+        "python|typescript [APP ... | --server COMMAND] [-o FILE]",
         "Write a typed client of an app, or of a running server.",
         (
-            "discreet generate python --app ./app.py:files -o files_client.py",
-            "discreet generate typescript --app ./app.py:files -o files_client.ts",
+            "discreet generate python ./app.py:files -o files_client.py",
+            "discreet generate typescript ./app.py:files -o files_client.ts",
             "discreet generate python --server 'discreet serve --allow-write' -o fs_client.py",
         ),
     ),

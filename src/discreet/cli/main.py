@@ -4,14 +4,23 @@ Status 0 is success, 1 is failure, 2 is wrong usage. A failure is one line on st
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from ..daemon.lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from ..daemon.settings import UsageError
 from ..daemon.settings.reference import EXPECTED
-from ..daemon.settings.sources import closest_match
+from ..errors.nearest import closest_match
 from ..version import __version__
 from .commands import DEFAULT_VERB, VERBS, HelpShown, general_help, load_verb
 from .output import discard_stdout, write_stderr, write_stdout
+
+_MEANT: Final = {
+    **dict.fromkeys(("run", "start", "host", "daemon"), "serve"),
+    **dict.fromkeys(("init", "create"), "new"),
+    **dict.fromkeys(("invoke", "exec", "send"), "call"),
+    **dict.fromkeys(("check", "test"), "doctor"),
+}
+"""The verbs of other programs that no spelling leads to."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -51,11 +60,13 @@ def _run(argv: Sequence[str]) -> int:
         case [name, *rest] if name in VERBS:
             pass
         case [word, *_] if not word.startswith("-") and ":" not in word:
+            from ..daemon.settings.meant_app import meant_by  # late: only errors need it
+
             if word.endswith(".py"):
-                raise UsageError(f"{word}: an app is a name in a file: ./{word.removeprefix('./')}:name")
-            raise UsageError(
-                f"{word}: neither a command nor an app ({EXPECTED}); nearest: {closest_match(word, VERBS)}"
-            )
+                meant = meant_by(word) or f": ./{word.removeprefix('./')}:name"
+                raise UsageError(f"{word}: an app is a name in a file{meant}")
+            meant = meant_by(word) or f"; nearest: {_MEANT.get(word) or closest_match(word, VERBS)}"
+            raise UsageError(f"{word}: neither a command nor an app ({EXPECTED}){meant}")
         case _:
             name, rest = DEFAULT_VERB, list(argv)
     parser, module = load_verb(name)

@@ -30,21 +30,31 @@ def add_source_flags(group: argparse._ArgumentGroup) -> None:
         default=[],
         help="an app, as for discreet serve; may be repeated (default: as in the settings of discreet serve)",
     )
+    add_file_and_folder_flags(group)
+
+
+def add_file_and_folder_flags(group: argparse._ArgumentGroup) -> None:
+    """Add the flags that say where apps and settings come from."""
     group.add_argument("--app-dir", metavar="DIR", help="a directory whose modules are importable, too")
     add_file_flags(group)
 
 
 def source_flags(args: argparse.Namespace) -> list[str]:
-    """Return the same flags again."""
+    """Return the same flags again, for `discreet serve`, whose apps are arguments."""
+    return [*args.app, *file_and_folder_flags(args)]
+
+
+def file_and_folder_flags(args: argparse.Namespace) -> list[str]:
+    """Return these flags again."""
     folder = [] if args.app_dir is None else [f"--app-dir={args.app_dir}"]
-    return [*args.app, *folder, *file_from_flags(args).argv()]
+    return [*folder, *file_from_flags(args).argv()]
 
 
-def refuse_serve_flags(argv: Sequence[str]) -> None:
-    """Raise `UsageError` if any of these is given, flags of `discreet serve`, where `--server` starts something else."""
+def refuse_serve_flags(argv: Sequence[str], *, instead: str = "put what your server needs into --server") -> None:
+    """Raise `UsageError` if any of these is given, flags of `discreet serve`, where something else is called."""
     for word in argv:
-        flag = word.partition("=")[0] if word.startswith("--") else "--app"
-        raise UsageError(f"{flag} is for discreet serve; put what your server needs into --server")
+        what = word.partition("=")[0] if word.startswith("--") else f"an app ({word})"
+        raise UsageError(f"{what} is for discreet serve; {instead}")
 
 
 def split_command(text: str) -> list[str]:

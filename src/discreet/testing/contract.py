@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, final
+from typing import Any, Final, final
 
 import anyio
 import msgspec
@@ -21,6 +21,8 @@ from ..errors.exceptions import OperationError
 from .examples import Example, ExampleFailed, Scenario, checked_examples, run_example, run_scenario
 from .memory import in_memory
 from .observer import OperationObserver
+
+_REMEDY: Final = "; add one, or list the error in unprovoked"
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -58,7 +60,7 @@ class ContractBroken(AssertionError):
 
 def check_contract(
     *services: Service,
-    examples: Iterable[Example | Scenario] | None = None,
+    examples: Iterable[Example | Scenario] | None = (),
     snapshot: StrPath | None = None,
     descriptions: bool = True,
     unprovoked: Sequence[type[OperationError]] = (),
@@ -80,16 +82,17 @@ def check_contract(
       `options` are the settings and the other arguments of `in_memory`. A scenario is a coroutine function that takes
       the peer.
     - Every declared error of an external operation was raised by some example or scenario, except for `unprovoked`
-      ones, which no test can bring about. No error was raised that is not declared. Without `examples` (None) errors
-      are not checked.
+      ones, which no test can bring about. No error was raised that is not declared. With `examples=None` errors are not
+      checked.
     - No change breaks callers of the operations in the file `snapshot`, which `discreet schema APP -o FILE` writes.
       Additions are reported, and are no violation.
     - Every external operation has a description, unless `descriptions` is False.
 
     Raises `ContractBroken` (an `AssertionError`) with all violations, `TypeError` for wrong arguments, and what `in_memory`
-    raises.
+    raises. Raises `RuntimeError` in a coroutine.
     """
     __tracebackhide__ = True  # pytest shows the test's line, not this module
+    _refuse_in_event_loop()
     for service in services:
         if not isinstance(service, Service):
             raise TypeError(f"check_contract takes services, not {type(service).__name__}")
@@ -117,6 +120,16 @@ def check_contract(
     if violations:
         raise ContractBroken(report)
     return report
+
+
+def _refuse_in_event_loop() -> None:
+    try:
+        anyio.get_cancelled_exc_class()
+    except RuntimeError:  # no event loop runs here
+        return
+    raise RuntimeError(
+        "check_contract runs an event loop of its own: call it in a plain function, not in an async test"
+    )
 
 
 async def _run(
@@ -158,7 +171,7 @@ def _errors(
         for cls in spec.errors:
             code = cls.definition.code
             if code not in excused and (spec.name, code) not in seen.raised:
-                yield Violation(spec.name, f"no example raised its error {code}")
+                yield Violation(spec.name, f"no example raised its error {code}{_REMEDY}")
 
 
 def _compared(path: StrPath, specs: Iterable[OperationSpec]) -> tuple[list[Violation], tuple[ContractChange, ...]]:

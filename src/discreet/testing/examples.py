@@ -78,7 +78,8 @@ async def run_example(peer: Peer, example: Example, spec: OperationSpec | None) 
             found = await _result(peer, example, returns)
     except ClientError as exc:
         if example.code is None or not isinstance(exc, RemoteError) or exc.code != example.code:
-            raise ExampleFailed(f"ended with {exc}{f', not {example.code}' if example.code else ''}") from exc
+            ended = str(exc).removeprefix(f"{example.operation}: ")  # which the violation names already
+            raise ExampleFailed(f"ended with {ended}{f', not {example.code}' if example.code else ''}") from exc
     else:
         if example.code is not None:
             raise ExampleFailed(f"succeeded, and did not fail with {example.code}")

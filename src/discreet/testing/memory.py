@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from ..async_block import async_block
 from ..client import Peer, attach
 from ..client.peer import DEFAULT_TIMEOUT
 from ..daemon.operations.access import IdentityProvider
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..agents import Agent
 
 
-@asynccontextmanager
+@async_block
 async def in_memory(
     *hosted: Service | Agent,
     timeout: float | None = DEFAULT_TIMEOUT,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import anyio
 
+from ..async_block import async_block
 from ..client.task_group import background_tasks
 from ..client.validation import check_strings
 from ..daemon.apps import is_agent
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..agents import Agent
 
 
-@asynccontextmanager
+@async_block
 async def memory_daemon(
     hosted: Sequence[Service | Agent],
     settings: Settings,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
 from typing import Any
 
+from ..async_block import async_block
 from ..client import Peer, connect
 from ..client.peer import DEFAULT_TIMEOUT
 from ..client.process.stderr import StderrMode
@@ -16,7 +16,7 @@ from ..daemon.settings import Settings
 from .settings import client_framing, flags_of
 
 
-@asynccontextmanager
+@async_block
 async def spawned(
     *apps: str,
     cwd: StrPath | None = None,

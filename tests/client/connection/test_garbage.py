@@ -16,6 +16,7 @@ from discreet.client import (
     InvalidRequest,
     Peer,
 )
+from discreet.client.connection import connection as limits
 from discreet.client.connection.connection import Connection
 from discreet.client.connection.connector import FixedConnector
 from discreet.client.connection.handlers import Handlers
@@ -110,6 +111,96 @@ async def test_a_frame_without_json_is_told_from_bytes_that_are_no_frame(
         tasks.start_soon(serve)
         with pytest.raises(InvalidReply, match=why):
             await peer.call("m", timeout=None)
+
+
+@pytest.mark.parametrize(
+    ("framing", "written", "said"),
+    [
+        ("content-length", b"Starting \x1b[1mup\n", r"no frame: Starting \\x1b\[1mup$"),
+        ("content-length", b"password=hunter2secret\n", "no frame: password=<redacted>$"),
+        ("content-length", b'{"jsonrpc":"2.0"}\n', "newline"),
+        ("newline", b"Content-Length: 2\r\n\r\n{}", "framing content-length"),
+    ],
+)
+async def test_what_a_server_writes_instead_of_messages_is_shown(
+    wired: Any, framing: str, written: bytes, said: str
+) -> None:
+    async with wired(framing=framing) as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            await server.transport.receive()
+            await server.transport.send(written)
+
+        tasks.start_soon(serve)
+        with pytest.raises(InvalidReply, match=said):
+            await peer.call("m", timeout=None)
+
+
+async def test_a_message_that_is_too_large_is_told_as_such(wired: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_MESSAGE_BYTES", 100)
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            await server.reply(await server.read(), "x" * 200)
+
+        tasks.start_soon(serve)
+        with pytest.raises(InvalidReply, match="a message of more than"):
+            await peer.call("m", timeout=None)
+
+
+async def test_what_follows_a_message_is_not_shown(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            await server.reply(await server.read(), 1)
+            await server.read()
+            await server.transport.send(b"a customer's name\n")
+
+        tasks.start_soon(serve)
+        assert await peer.call("m", timeout=None) == 1
+        with pytest.raises(InvalidReply, match="no frame$"):
+            await peer.call("m", timeout=None)
+
+
+async def test_a_server_that_ends_without_a_message_is_told_with_what_it_wrote(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            await server.read()
+            await server.transport.send(b"usage: server FILE\n")
+            server.transport.send_eof()
+
+        tasks.start_soon(serve)
+        with pytest.raises(ConnectionFailed, match="it wrote no message: usage: server FILE$"):
+            await peer.call("m", timeout=None)
+
+
+@pytest.mark.parametrize("kind", ["call", "stream"])
+async def test_a_server_that_echoes_is_told_as_such(wired: Any, kind: str) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def echo() -> None:
+            await server.transport.send(await server.transport.receive())
+
+        tasks.start_soon(echo)
+        with pytest.raises(InvalidReply, match="it is no server"):
+            await (peer.call("m", {"a": 1}) if kind == "call" else anext(peer.subscribe("m")))
+
+
+async def test_a_request_with_an_id_of_this_side_is_answered(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            request = await server.read()
+            await server.write({**request, "params": {"b": 1}})
+            assert (await server.read())["error"]["code"] == -32601
+            peer.on_request("m", lambda _: "pong")
+            await server.write(request)
+            assert (await server.read())["result"] == "pong"
+            await server.reply(request, "ping")
+
+        tasks.start_soon(serve)
+        assert await peer.call("m", {"a": 1}, timeout=None) == "ping"
 
 
 async def test_a_raw_result_that_is_no_utf8_is_an_invalid_reply(wired: Any) -> None:

@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -13,7 +14,8 @@ import anyio
 import pytest
 from msgspec import Raw, Struct
 
-from discreet import OperationError, Service
+from discreet import Context, OperationError, Service
+from discreet.agents import Agent, Part, RequestContext, TaskEvents
 from support.logged_events import LoggedEvents, logged_events
 from support.waits import DEADLINE_SECONDS, until
 
@@ -24,6 +26,12 @@ Serving = Callable[..., AbstractAsyncContextManager[Any]]
 
 class Surprise(OperationError, code="SURPRISE"):
     """Nobody declared it."""
+
+
+class Broken(OperationError, code="BROKEN"):
+    """It is broken."""
+
+    at: int
 
 
 class Priced(Struct):
@@ -66,6 +74,24 @@ def faulty() -> Service:
         return [{"a": (Priced(math.inf), None)}]
 
     @service.query
+    def number() -> float:
+        return math.nan
+
+    @service.query
+    def member() -> dict[str, Any]:
+        return {"files": [{"path": Path()}]}
+
+    @service.query
+    def cyclic() -> list[Any]:
+        items: list[Any] = []
+        items.append(items)
+        return items
+
+    @service.query(errors=[Broken])
+    def error() -> int:
+        return Broken(at=1)  # type: ignore[return-value]
+
+    @service.query
     def forgotten() -> int:
         async def work() -> int:
             return 1
@@ -86,9 +112,13 @@ def faulty() -> Service:
         ("nested", "returned list, but is annotated array of object: Expected `int`, got `str` - at `$[0][...]`"),
         ("unencodable", "returned object: Encoding objects of type object is unsupported"),
         ("broken", "returned dict: JSON is malformed: expected ',' or ']' (byte 7)"),
-        ("two", "returned list, but is annotated array: JSON is malformed: trailing characters (byte 4)"),
-        ("none", "returned dict, but is annotated object: JSON can't represent nan"),
+        ("two", "returned list: JSON is malformed: trailing characters (byte 4)"),
+        ("none", "returned dict: JSON can't represent nan"),
         ("deep", "returned list: JSON can't represent inf"),
+        ("number", "returned float: JSON can't represent nan"),
+        ("member", "returned dict: at $.files[0].path: Encoding objects of type PosixPath is unsupported"),
+        ("cyclic", "returned list: maximum recursion depth exceeded while serializing an object"),
+        ("error", "returned Broken, which is to be raised: write `raise Broken(…)`"),
         ("forgotten", "returned a coroutine: is an `await` missing?"),
         ("events", "yielded str, but is annotated integer: Expected `int`, got `str`"),
     ],
@@ -110,6 +140,59 @@ async def test_an_undeclared_error_says_how_to_declare_it(serving: Serving, logg
         await wire.call("faulty/undeclared")
     hints = [fields["hint"] for name, fields in logged() if name == "handler.failed"]
     assert hints == ["declare it: errors=[Surprise]"]
+
+
+async def test_details_of_a_wrong_type_are_one_problem_with_the_error_that_was_raised(
+    serving: Serving, logged: LoggedEvents
+) -> None:
+    service = Service("faulty")
+
+    @service.query(errors=[Broken])
+    def details() -> None:
+        raise Broken(at="here")  # type: ignore[arg-type]
+
+    async with serving(service) as wire:
+        await wire.call("faulty/details")
+    failed = [fields for name, fields in logged() if name == "handler.failed"]
+    assert [fields["problem"] for fields in failed] == [
+        "the details of Broken are not what it declares: Expected `int`, got `str` - at `$.at`"
+    ]
+    assert isinstance(failed[0]["exc"], Broken)
+
+
+@pytest.mark.parametrize("make", [lambda: Broken(5), Broken, lambda: Broken(at=1, on=2)])
+def test_an_error_that_is_made_wrongly_says_how_it_is_made(make: Callable[[], Broken]) -> None:
+    with pytest.raises(TypeError, match=r"^write Broken\(at=…\)$"):
+        make()
+
+
+def test_an_error_says_what_it_carries() -> None:
+    assert str(Broken(at=3)) == "BROKEN: It is broken (at=3)"
+    assert str(Surprise()) == "SURPRISE: Nobody declared it"
+
+
+async def test_what_a_context_is_asked_wrongly_says_what_there_is(serving: Serving, logged: LoggedEvents) -> None:
+    service = Service("faulty", credentials=["github"])
+
+    @service.query
+    def credential(ctx: Context) -> str:
+        return ctx.credentials["gitlab"]
+
+    @service.query
+    def document(ctx: Context) -> str:
+        return ctx.documents["file:///a"].text
+
+    @service.query
+    def level(ctx: Context) -> None:
+        ctx.log("warn", "x")  # type: ignore[arg-type]
+
+    async with serving(service, credentials={"github": "hidden"}) as wire:
+        for method in ("credential", "document", "level"):
+            await wire.call(f"faulty/{method}")
+    said = [str(fields["exc"]) for name, fields in logged() if name == "handler.failed"]
+    assert "declares github" in said[0]
+    assert "file:///a is open" in said[1]
+    assert "warning" in said[2]
 
 
 @pytest.mark.parametrize("method", ["undeclared", "text", "unencodable", "events"])
@@ -165,6 +248,45 @@ async def test_a_handler_that_keeps_the_loop_is_named_with_its_place(
     blocked = heard("loop.blocked")
     assert [fields["method"] for fields in blocked] == ["slow/block"] * 2
     assert all("wait_until_told < " in fields["at"] and fields["at"].endswith("block") for fields in blocked)
+
+
+class Misusing:
+    """An executor that uses its events wrongly."""
+
+    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+        match context.text:
+            case "state":
+                await events.status("done")  # type: ignore[arg-type]
+            case "metadata":
+                await events.working(metadata=5)  # type: ignore[arg-type]
+            case "parts":
+                await events.artifact(Part(text="x", data=1))
+            case _:
+                await events.complete()
+                await events.artifact("late")
+
+    async def cancel(self, context: RequestContext, events: TaskEvents) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("state", "the state is a member of TaskState, such as TaskState.WORKING, not 'done'"),
+        ("metadata", "metadata is a dict, not int"),
+        ("parts", "content is text, or at least one Part, each with exactly one of text, raw, url and data"),
+        ("late", "INVALID_STATE_TRANSITION: The task cannot go from its state to that one"),
+    ],
+)
+async def test_events_that_are_used_wrongly_say_what_was_meant(
+    serving: Serving, logged: LoggedEvents, text: str, said: str
+) -> None:
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
+    async with serving(agent=Agent(Misusing(), name="Clerk", description="Errs.")) as wire:
+        await wire.call("SendMessage", {"message": message})
+        await wire.end()
+    failed = [str(fields["exc"]) for name, fields in logged() if name == "agent.failed"]
+    assert len(failed) == 1
+    assert failed[0].startswith(said)
 
 
 async def test_what_waits_does_not_keep_the_loop(serving: Serving, logged: LoggedEvents) -> None:

@@ -285,7 +285,7 @@ def test_whole_numbers_are_digits(text: str) -> None:
     ],
 )
 def test_an_app_is_a_module_or_a_file_and_a_name(app: str) -> None:
-    with pytest.raises(UsageError, match="^APP: expected pkg.module:name or ./file.py:name$"):
+    with pytest.raises(UsageError, match="^APP: .*expected pkg.module:name or ./file.py:name$"):
         load_settings([app], {}, HERE)
 
 

@@ -151,3 +151,17 @@ def raised_through_the_package(handler: Callable[[], object], depth: int) -> Bas
     except ValueError as exc:
         return exc
     raise AssertionError
+
+
+class _Hinted:
+    near = 1
+    _near = 2
+
+
+def test_an_attribute_that_nearly_is_there_is_named() -> None:
+    with pytest.raises(AttributeError) as raised:
+        _ = _Hinted().nearr  # type: ignore[attr-defined]
+    assert scrub_exception(raised.value).endswith("has no attribute 'nearr'; nearest: near")
+    with pytest.raises(AttributeError) as raised:
+        _ = _Hinted().quite_different  # type: ignore[attr-defined]
+    assert scrub_exception(raised.value).endswith("'quite_different'")

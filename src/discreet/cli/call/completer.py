@@ -21,9 +21,9 @@ from ...errors.printable import printable
 from ..output import write_stdout
 from ..verbs.call import add_call_flags, server_command
 from .credentials import read_service_params
+from .hints import ask_operation
 from .param_schemas import ParamSchemas
 from .params import STDIN_PATH
-from .remote_call import ask_schemas
 
 DAEMON_SECONDS: Final = 0.6
 """How long the daemon may take. With this program's own start and the ends below, a completion takes less than a second."""
@@ -63,7 +63,7 @@ def parse_partial_line(line: str) -> PartialLine | None:
     add_call_flags(parser)
     try:
         args, rest = parser.parse_known_args(complete)
-        if args.server is not None or prefix.startswith("-") or args.token_file == STDIN_PATH:
+        if args.server is not None or args.url is not None or prefix.startswith("-") or args.token_file == STDIN_PATH:
             return None
         command, service_params = server_command(args), read_service_params(args)
     except (argparse.ArgumentError, UsageError, SystemExit):  # which argparse raises for a flag without its value
@@ -106,7 +106,7 @@ async def _completions(peer: Peer, partial: PartialLine) -> list[str]:
     if not partial.words:
         listed = await peer.call("services/list", type=list[ListedOperation], service_params=partial.service_params)
         return sorted(operation.name for operation in listed if operation.name.startswith(partial.prefix))
-    schemas = await ask_schemas(peer, partial.words[0], partial.service_params)
+    schemas = (await ask_operation(peer, partial.words[0], partial.service_params)).params
     given = {word.partition("=")[0] for word in partial.words[1:]}
     return [word for word in _params(schemas, given) if word.startswith(partial.prefix) and word != partial.prefix]
 

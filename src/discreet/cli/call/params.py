@@ -9,12 +9,17 @@ import msgspec
 from msgspec import Raw
 
 from ...daemon.settings import UsageError
+from ...daemon.settings.reference import read_reference
 from ...errors.type_building import decoder_for
 from .param_schemas import ParamSchemas
 
 STDIN_PATH: Final = "-"
 FILE_MARK: Final = "@"
 """A value that begins so is the path of a file that holds it."""
+
+_OPENING: Final = ("{", "[")
+_BYTE_ORDER_MARK: Final = "\ufeff"
+"""Some shells write it before what they pipe; RFC 8259 section 8.1 lets readers ignore it."""
 
 MAX_READ_BYTES: Final = 64 * 1024 * 1024
 """How much is read of a file or of stdin. A server takes 10 MiB in a message, unless it is told otherwise."""
@@ -35,19 +40,38 @@ class Params(msgspec.Struct, frozen=True):
         }
         return Params({**self.value, **wanted}) if wanted else None
 
+    def with_text(self, name: str) -> "Params":
+        """The same with the text of this one param, which has one."""
+        assert isinstance(self.value, dict)  # else there are no texts
+        rest = {other: text for other, text in self.texts.items() if other != name}
+        return Params({**self.value, name: self.texts[name]}, rest)
+
+    def text_of(self, name: str) -> str | None:
+        """The value of a param if it is a text; else None."""
+        params: object = msgspec.json.decode(msgspec.json.encode(self.value))
+        found = params.get(name) if isinstance(params, dict) else None  # else they are by position, or none
+        return found if isinstance(found, str) else None
+
 
 def parse_params(words: Sequence[str], text: str | None = None) -> Params:
     """Return the params that the words, or one JSON text, stand for. Reads the files that they name. Raises `UsageError`."""
     if text is not None and words:
         raise UsageError("params either with --json or as arguments, not both")
     if text == STDIN_PATH:
-        text = _read_text(STDIN_PATH, "--json")
-    if text is None and len(words) == 1 and words[0].lstrip()[:1] in ("{", "["):
+        text = _read_text(STDIN_PATH, "--json").removeprefix(_BYTE_ORDER_MARK)
+        if not text.strip():
+            raise UsageError("--json: stdin is empty; it must hold a JSON object or array")
+    if text is None and len(words) == 1 and words[0].lstrip()[:1] in _OPENING:
         text = words[0]
     if text is None:
         return _parse_named(words)
-    params = _parse_json(text)
-    if params is None or bytes(params)[:1] not in (b"{", b"["):
+    try:
+        params = _compact_json(text)
+    except (msgspec.DecodeError, RecursionError) as exc:
+        from .json_faults import describe_json_fault  # late: only a fault needs it
+
+        raise UsageError(f"params: {describe_json_fault(text, exc)}") from None
+    if bytes(params)[:1] not in (b"{", b"["):
         raise UsageError("params must be a JSON object or array")
     return Params(params)
 
@@ -63,7 +87,8 @@ def _parse_named(words: Sequence[str]) -> Params:
     for word in words:
         name, equals, value = require_utf8(word).partition("=")
         if not equals or not name:
-            raise UsageError(f"{word}: neither NAME=VALUE nor the only argument, a JSON object or array")
+            hint = "; an app is given with --app" if read_reference(word) else _quoting(words)
+            raise UsageError(f"{word}: neither NAME=VALUE nor the only argument, a JSON object or array{hint}")
         if name in params:
             raise UsageError(f"{name}: given twice")
         if value.startswith(FILE_MARK):
@@ -103,13 +128,26 @@ def _read_bounded(file: BinaryIO, what: str) -> bytes:
     return content
 
 
+def _quoting(words: Sequence[str]) -> str:
+    """How JSON is written that a shell has parted at its blanks."""
+    if words[0][:1] not in _OPENING:
+        return ""
+    from .json_faults import QUOTING  # late: as above
+
+    return QUOTING
+
+
 def _parse_json(text: str) -> Raw | None:
     """Return the text as compact JSON, its numbers as they were written; None if it is not JSON."""
     try:
-        decoder_for(Raw)(require_utf8(text))  # checks the grammar and leaves the numbers alone
-        return Raw(msgspec.json.format(text.encode(), indent=-1))
+        return _compact_json(text)
     except (msgspec.DecodeError, RecursionError):
         return None
+
+
+def _compact_json(text: str) -> Raw:
+    decoder_for(Raw)(require_utf8(text))  # checks the grammar and leaves the numbers alone
+    return Raw(msgspec.json.format(text.encode(), indent=-1))
 
 
 def _bytes_of(value: Any) -> bytes:  # Any: a param that is no text is a `Raw`

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from ...daemon.dialects.lsp.generated.tables import NOTIFICATIONS, OPTIONS, REQUESTS
-from ...daemon.settings.sources import closest_match
+from ...errors.nearest import closest_match
 
 SIMILAR: Final = 0.85
 """How similar a method must be to one of LSP's to be taken for a slip; the ratio of `difflib`."""

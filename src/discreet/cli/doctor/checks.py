@@ -35,6 +35,7 @@ _PACKAGES: Final = ("anyio", "msgspec", "structlog")
 EXTRAS: Final[dict[str, tuple[str, str, str]]] = {
     "cli": ("rich", "JSON on a terminal has no colours", "'discreet[cli]'"),
     "fast": ("ahocorasick_rs", "logs are scrubbed more slowly", "'discreet[fast]'"),
+    "http": ("httpx", "agents are neither served nor called by HTTP", "'discreet[http]'"),
     "push": ("httpcore", "agents send no push notifications", "'discreet[push]'"),
     "watch": ("watchfiles", "fs/watch lists directories at intervals", "'discreet[watch]'"),
     "trio": ("trio", "the backend is asyncio", "trio"),
@@ -110,12 +111,12 @@ def check_limits(context: CheckContext) -> Iterator[Finding]:
     if files is not None:
         needed = chosen.max_threads + _SPARE_FILES
         enough: Status = "ok" if files >= needed else "warn"
-        yield Finding("limits", enough, f"{files} open files; max-concurrency may need {needed}")
+        yield Finding("limits", enough, f"{files} open files, of which max-threads may need {needed}")
     memory = min((limit for limit in (_resource_limit("RLIMIT_AS"), _group_memory()) if limit), default=None)
     if memory is not None:
         needed = chosen.max_message_bytes * _MESSAGE_COPIES
         enough = "ok" if memory >= needed else "warn"
-        yield Finding("limits", enough, f"{memory} bytes of memory; a largest message may need {needed}")
+        yield Finding("limits", enough, f"{memory} bytes of memory, of which a largest message may need {needed}")
     pipe = _pipe_bytes()
     if pipe is not None:
         yield Finding("limits", "ok" if pipe >= _USUAL_PIPE_BYTES else "warn", f"pipes hold {pipe} bytes")

@@ -25,6 +25,7 @@ class LogLine(Struct, frozen=True):
     level: str = ""
     dialect: DialectChoice = "plain"
     exc: str = ""
+    text: str = ""
 
 
 def error_line(log: bytes) -> str:

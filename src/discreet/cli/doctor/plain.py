@@ -28,7 +28,9 @@ async def talk(conversation: Conversation) -> None:
     if operations:
         conversation.note(f"{len(operations)} operations: {listed(f'{kind} {n}' for kind, n in kinds.items())}")
     else:
-        conversation.note("no operations; what editors see of an agent says --dialect acp", "warn")
+        conversation.note(
+            "no operations are declared; an agent has none, and --dialect acp says what editors see of it", "warn"
+        )
 
 
 SCRIPT: Final = Script(HELLO, talk)

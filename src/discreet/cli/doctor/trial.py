@@ -12,9 +12,10 @@ from typing import IO, Final, final
 import msgspec
 from msgspec import Struct
 
-from ...client.messages import encode_request
+from ...client.messages import outgoing_request
 from ...daemon.settings.table import FramingSetting
 from ...errors.codes import DialectChoice
+from ...errors.printable import cut, printable
 from ...errors.type_building import decoder_for
 from .checks import Finding
 from .log_lines import MAX_QUOTE_CHARS, LogLine, error_line, log_lines
@@ -33,6 +34,14 @@ _MAX_LENGTH_DIGITS: Final = 18
 """Digits of a Content-Length."""
 MAX_OUTPUT_BYTES: Final = 16 * 1024 * 1024
 """How much of the beginning of each of the daemon's streams is kept: more than one reply and the log of a start."""
+
+
+_MAX_STRAY_CHARS: Final = 80
+
+_LIFESPAN_ENDS: Final = {
+    "lifespan.failed": "raised on its way out",
+    "lifespan.not_left": "did not end within drain-timeout",
+}
 
 
 class TrialResult(Struct, frozen=True):
@@ -83,7 +92,7 @@ def run_trial(
     ended = None
     try:
         began = monotonic()
-        request = encode_request(1, "initialize", hello)
+        request = outgoing_request(1, "initialize", hello).encode()
         _send(process.stdin, request + b"\n" if framing == "newline" else _framed(request))
         replied = monotonic() - began if output.wait_for_data(reply_seconds) else None
         ending = monotonic()
@@ -112,9 +121,13 @@ def trial_findings(trial: TrialResult, framing: FramingSetting, drain_timeout: f
     yield _end_finding(trial, drain_timeout)
     if trial.output_held:
         yield Finding("end", "warn", "a process outlived the daemon and kept its output open")
-    stray = sum(line.event.endswith(".stray") for line in log_lines(trial.log))
-    if stray:
-        yield Finding("stdout", "warn", f"the apps wrote to stdout or stderr, {stray} times; it went to the log")
+    events = list(log_lines(trial.log))
+    for line in events:
+        if what := _LIFESPAN_ENDS.get(line.event):
+            yield Finding("end", "warn", f"the lifespan of a service {what} ({line.event})")
+    if stray := [line.text for line in events if line.event.endswith(".stray")]:
+        began = printable(cut(stray[0].strip(), _MAX_STRAY_CHARS))
+        yield Finding("stdout", "warn", f"the apps wrote to stdout or stderr, which went to the log: {began}")
 
 
 def first_stray_byte(output: bytes, framing: FramingSetting) -> int | None:

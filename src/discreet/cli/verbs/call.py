@@ -2,16 +2,19 @@
 
 import argparse
 import os
+from collections.abc import Mapping
 
 from ...client.connection.progress import with_token
 from ...client.dialects import DIALECTS
 from ...client.peer import DEFAULT_TIMEOUT
 from ...daemon.settings import UsageError
+from ...daemon.settings.flags import PARAM
 from ..argument_types import count, timeout
 from ..call.credentials import add_credential_flags, read_service_params
 from ..call.params import STDIN_PATH, Params, parse_params, reads_stdin, require_utf8
 from ..call.progress_line import is_terminal
-from ..call.remote_call import Progress, RemoteCall, execute
+from ..call.remote_call import execute
+from ..call.request import Progress, RemoteCall
 from ..output import require_stdout
 from ..server_command import SERVE, add_source_flags, refuse_serve_flags, source_flags, split_command
 from ..signals import Interrupted, run_until_signal
@@ -22,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("method", metavar="METHOD", help="the method, such as fs/read")
     parser.add_argument(
         "params",
-        metavar="NAME=VALUE",
+        metavar=PARAM,
         nargs="*",
         default=[],  # or argparse would call them required
         help="params; a value that parses as JSON is sent as such, unless the operation takes a string; any other as a string;"
@@ -63,6 +66,11 @@ def add_call_flags(parser: argparse.ArgumentParser) -> None:
     add_credential_flags(parser)
     server = parser.add_argument_group("server")
     server.add_argument("--server", metavar="COMMAND", help="the server's command line (default: discreet serve)")
+    server.add_argument(
+        "--url",
+        metavar="URL",
+        help="an agent that is served by HTTP: http://HOST:PORT/, https://HOST/ or unix:PATH",
+    )
     _add_serve_flags(server)
     server.add_argument(
         "--dialect",
@@ -109,16 +117,17 @@ def run(args: argparse.Namespace) -> int:
 def remote_call_of(args: argparse.Namespace) -> RemoteCall:
     """Return the call that the parsed command line describes. Raises `UsageError`."""
     if args.stream and args.retry:
-        raise UsageError("--retry is for calls; a stream is not resumed")
+        raise UsageError("--retry is for calls, not for streams")
     if args.token_file == STDIN_PATH and reads_stdin(args.params, args.json):
         raise UsageError("--token-file: stdin holds either the token or the params, not both")
     params = parse_params(args.params, args.json)
+    service_params = read_service_params(args)
     return RemoteCall(
-        command=server_command(args),
-        is_discreet=args.server is None,
+        server=server_command(args) if args.url is None else _server_url(args, service_params or {}),
+        is_discreet=args.server is None and args.url is None,
         framing=args.framing,
         dialect=DIALECTS[args.dialect],
-        service_params=read_service_params(args),
+        service_params=service_params,
         method=require_utf8(args.method),
         params=params,
         progress=_progress(args, params),
@@ -133,13 +142,15 @@ def remote_call_of(args: argparse.Namespace) -> RemoteCall:
 def _progress(args: argparse.Namespace, params: Params) -> Progress | None:
     """How progress is shown. Nobody has asked for the line on a terminal: it is left out where it may do harm."""
     if args.progress is None:
-        takes_tokens = args.server is None or args.dialect == "mcp"
+        takes_tokens = (args.server is None and args.url is None) or args.dialect == "mcp"
         shown = takes_tokens and not args.stream and is_terminal() and _has_place_for_token(args, params)
         return "status" if shown else None
     if not args.progress:
         return None
     if args.stream:
         raise UsageError("--progress is for calls; a stream tells by its events")
+    if args.url is not None:
+        raise UsageError("--progress is not for --url: no progress is told by HTTP")
     if not _has_place_for_token(args, params):
         raise UsageError("--progress needs params by name, with _meta an object: its token has no other place")
     return "lines"
@@ -151,6 +162,33 @@ def _has_place_for_token(args: argparse.Namespace, params: Params) -> bool:
     except TypeError:
         return False
     return True
+
+
+def _server_url(args: argparse.Namespace, service_params: Mapping[str, str]) -> str:
+    """Return the server's URL. Raises `UsageError` for one that is none, and for what can't go with one."""
+    from ...client.http.addresses import parse_address  # late: most calls start their server
+    from ...client.http.extra import INSTALL, has_httpx
+    from ...client.http.headers import checked_headers
+
+    if args.server is not None:
+        raise UsageError("either --server or --url, not both")
+    log_level = [] if args.log_level is None else ["--log-level"]
+    refuse_serve_flags(
+        [*source_flags(args), *_serve_flags(args), *log_level], instead="the server at --url has its own"
+    )
+    if args.dialect != "plain" or args.framing is not None:
+        raise UsageError("--dialect and --framing are not for --url: the method names the version of A2A")
+    try:
+        parse_address(args.url)
+    except ValueError as exc:
+        raise UsageError(f"--{exc}") from None
+    try:
+        checked_headers(service_params)
+    except ValueError as exc:
+        raise UsageError(f"--service-param: {str(exc).removeprefix('service_params: ')}") from None
+    if not has_httpx():
+        raise UsageError(f"--url needs httpx: {INSTALL}")
+    return str(args.url)
 
 
 def server_command(args: argparse.Namespace) -> list[str]:

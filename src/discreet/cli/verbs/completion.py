@@ -99,7 +99,7 @@ def _bash_values(flag: Flag) -> str:
     match flag.value:
         case "DIR":
             return "local IFS=$'\\n'; COMPREPLY=($(compgen -d -- \"$word\"));"
-        case "FILE":
+        case "FILE" | "APP":
             return "local IFS=$'\\n'; COMPREPLY=($(compgen -f -- \"$word\"));"
         case _ if flag.choices:
             return f'COMPREPLY=($(compgen -W "{" ".join(flag.choices)}" -- "$word"));'
@@ -150,7 +150,7 @@ def _zsh_flag(name: str, flag: Flag) -> str:
     description = flag.help.replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
     if not flag.value:
         return _quoted(f"{name}[{description}]")
-    action = {"DIR": "_directories", "FILE": "_files"}.get(
+    action = {"DIR": "_directories", "FILE": "_files", "APP": "_files"}.get(
         flag.value, f"({' '.join(flag.choices)})" if flag.choices else " "
     )
     equals = "=" if name.startswith("--") else ""
@@ -185,7 +185,7 @@ def _fish_values(flag: Flag) -> str:
             return ""
         case "DIR":
             return " -x -a '(__fish_complete_directories)'"
-        case "FILE":
+        case "FILE" | "APP":
             return " -r -F"
         case _:
             return f" -x -a {_quoted(' '.join(flag.choices))}" if flag.choices else " -x"

@@ -16,7 +16,7 @@ from ..argument_types import timeout
 from ..call.credentials import add_credential_flags, read_service_params
 from ..operation_sources import operations_of_apps, operations_of_server
 from ..output import require_stdout, with_warning, write_file, write_stderr, write_stdout
-from ..server_command import add_source_flags, refuse_serve_flags, source_flags, split_command
+from ..server_command import add_file_and_folder_flags, file_and_folder_flags, refuse_serve_flags, split_command
 from ..signals import Interrupted, run_until_signal
 
 LANGUAGES: Final[dict[str, Callable[[Iterable[OperationSchema]], str]]] = {
@@ -30,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("language", choices=tuple(LANGUAGES), help="the language of the client")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the client to FILE, not to stdout")
     source = parser.add_argument_group("source")
-    add_source_flags(source)
+    source.add_argument("apps", metavar="APP", nargs="*", default=[], help="the apps, as for discreet serve")
+    add_file_and_folder_flags(source)
     source.add_argument("--server", metavar="COMMAND", help="the command line of a server to start and to ask")
     source.add_argument(
         "--framing",
@@ -73,14 +74,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _settings(args: argparse.Namespace) -> Settings:
-    given = {"apps": RawValue(args.app, "--app")} if args.app else {}
+    given = {"apps": RawValue(args.apps, "APP")} if args.apps else {}
     if args.app_dir is not None:
         given["app_dir"] = RawValue(args.app_dir, "--app-dir")
     return with_warning(resolve_here(given, file_from_flags(args))).settings
 
 
 def _ask_server(args: argparse.Namespace) -> list[OperationSchema]:
-    refuse_serve_flags(source_flags(args))
+    refuse_serve_flags([*args.apps, *file_and_folder_flags(args)])
     command, service_params = split_command(args.server), read_service_params(args)
 
     async def ask() -> list[OperationSchema]:

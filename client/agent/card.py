@@ -1,0 +1,100 @@
+"""Fetches the card of an agent (A2A 1.0, section 8.2) and finds in it how the agent is called. Calls no agent."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any, Final
+
+import anyio
+import msgspec
+
+from ...daemon.agents.card.model import AgentCard, AgentInterface
+from ...errors.type_building import DECODE_ERRORS, convert, decoder_for
+from ..connect import ConnectOptions
+from ..errors import ConnectionFailed, ConnectionLoss, InvalidReply, RequestTimeout
+from ..http.addresses import ServerAddress, parse_address
+from ..http.connect import open_http
+from ..http.headers import AUTHORIZATION
+from ..http.responses import status_error
+from ..peer import DEFAULT_TIMEOUT
+from ..validation import check_strings, check_timeout
+
+BINDING: Final = "JSONRPC"
+VERSION: Final = "1.0"
+
+WELL_KNOWN: Final = ".well-known/agent-card.json"
+
+MAX_CARD_BYTES: Final = 4 * 1024 * 1024
+
+_EMPTY: Final[dict[str, object]] = {"skills": (), "defaultInputModes": (), "defaultOutputModes": (), "capabilities": {}}
+"""Required members that ProtoJSON leaves out where they are empty."""
+
+
+class AgentPlace(msgspec.Struct, frozen=True):
+    """Where an agent is called. `card` is None for a server that has none."""
+
+    url: str
+    card: AgentCard | None = None
+    tenant: str | None = None
+
+
+async def find_agent(url: str, options: ConnectOptions) -> AgentPlace:
+    """The place of the agent at this URL. Raises as `connect_agent` does."""
+    timeout, service_params = options.get("timeout", DEFAULT_TIMEOUT), options.get("service_params")
+    check_timeout(timeout)
+    check_strings("service_params", service_params)
+    address = parse_address(url)
+    card_address = _card_address(address)
+    with anyio.move_on_after(timeout):
+        async with open_http(url, ssl_context=options.get("ssl_context")) as http:
+            status, headers, body = await http.get(card_address.url, service_params or {}, limit=MAX_CARD_BYTES)
+        if status == HTTPStatus.NOT_FOUND and card_address != address:
+            return AgentPlace(url)
+        if status != HTTPStatus.OK:
+            raise status_error(status, headers, body)
+        card = _read_card(body)
+        sends_token = any(name.lower() == AUTHORIZATION for name in service_params or {})
+        interface = _interface(card, address)
+        return AgentPlace(_called_at(interface, address, url, sends_token=sends_token), card, interface.tenant)
+    assert timeout is not None  # without a limit, the block only ends by returning or raising
+    raise RequestTimeout("the agent card", timeout)
+
+
+def _card_address(address: ServerAddress) -> ServerAddress:
+    path, mark, query = address.url.partition("?")
+    if path.endswith(".json"):
+        return address
+    return ServerAddress(f"{path.rstrip('/')}/{WELL_KNOWN}{mark}{query}", address.socket)
+
+
+def _read_card(body: bytes) -> AgentCard:
+    try:
+        members = decoder_for(dict[str, Any])(body)  # Any: JSON
+        card: AgentCard = convert({**_EMPTY, **members}, AgentCard)
+        return card
+    except DECODE_ERRORS:
+        raise InvalidReply("the agent card is none of A2A 1.0") from None
+
+
+def _interface(card: AgentCard, address: ServerAddress) -> AgentInterface:
+    """The first interface that this client speaks: the card's order is the agent's preference (section 8.3.1)."""
+    for interface in card.supported_interfaces:
+        if interface.protocol_binding == BINDING and f"{interface.protocol_version}.".startswith(f"{VERSION}."):
+            return interface
+    offered = ", ".join(f"{each.protocol_binding} {each.protocol_version}" for each in card.supported_interfaces)
+    reason = f"{address.shown}: the agent speaks {offered or 'nothing'}, and not {BINDING} {VERSION}"
+    raise ConnectionFailed(ConnectionLoss(reason, gave_up=True), sent=False)
+
+
+def _called_at(interface: AgentInterface, address: ServerAddress, url: str, *, sends_token: bool) -> str:
+    """The URL of the interface. Credentials go to the server only that the caller has named."""
+    if address.socket is not None:  # what the card says leads past the socket
+        return url
+    try:
+        target = parse_address(interface.url)
+    except ValueError:
+        raise InvalidReply("the agent card holds a URL that is none") from None
+    if sends_token and target.origin != address.origin:
+        reason = f"{address.shown}: the card leads to another server, {target.shown}, which would get the credentials"
+        raise ConnectionFailed(ConnectionLoss(reason, gave_up=True), sent=False)
+    return interface.url

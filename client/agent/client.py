@@ -1,0 +1,209 @@
+"""The methods of A2A 1.0 with typed params and results. Keeps no task and decides nothing about any."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from datetime import datetime
+from typing import TypeVar, final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from ...daemon.agents.card.model import AgentCard
+from ...daemon.agents.model.params import (
+    CancelParams,
+    CreateConfigParams,
+    GetCardParams,
+    GetParams,
+    ListConfigsParams,
+    ListParams,
+    OneConfigParams,
+    SendParams,
+    SubscribeParams,
+)
+from ...daemon.agents.model.results import PushConfigList, SendResponse, TaskList
+from ...daemon.agents.model.types import (
+    Authentication,
+    JsonObject,
+    Message,
+    PushConfig,
+    SendConfiguration,
+    Task,
+    TaskState,
+)
+from ..errors import InvalidReply
+from ..peer import Peer
+from .content import Content, message_of
+from .stream import EventStream, event_of
+
+T = TypeVar("T")
+
+
+@final
+class AgentClient:
+    """An agent at the other end. Every method raises as `Peer.call` does: `TaskNotFound`, `UnsupportedOperation`, ….
+
+    `card` is the public card of an agent that is reached by HTTP, None over stdio. `peer` sends what has no method here.
+    `tenant` is sent with everything, where the card's interface names one.
+    """
+
+    def __init__(self, peer: Peer, *, card: AgentCard | None = None, tenant: str | None = None) -> None:
+        self.peer = peer
+        self.card = card
+        self._tenant = tenant
+
+    # -- messages ----------------------------------------------------------------------------------------------
+
+    async def send(
+        self,
+        content: Content,
+        *,
+        task_id: str | None = None,
+        context_id: str | None = None,
+        configuration: SendConfiguration | None = None,
+        metadata: JsonObject | None = None,
+        timeout: float | None = None,
+        service_params: Mapping[str, str] | None = None,
+    ) -> Task | Message:
+        """Send a message. Returns the task when it has ended or waits for its caller, or the agent's reply.
+
+        With `SendConfiguration(return_immediately=True)` it returns the task at once. `timeout` is in seconds; without one it
+        waits as long as the task takes. Cancelling it, or a time-out, ends the waiting and not the task.
+        """
+        params = self._send_params(content, task_id, context_id, configuration, metadata)
+        response = await self._call("SendMessage", params, SendResponse, timeout, service_params)
+        match event_of(response):
+            case Task() | Message() as result:
+                return result
+            case _:
+                raise InvalidReply("the answer to SendMessage is neither a task nor a message")
+
+    def stream(
+        self,
+        content: Content,
+        *,
+        task_id: str | None = None,
+        context_id: str | None = None,
+        configuration: SendConfiguration | None = None,
+        metadata: JsonObject | None = None,
+        timeout: float | None = None,
+        service_params: Mapping[str, str] | None = None,
+    ) -> EventStream:
+        """Send a message, and get the task and its updates until it ends or waits for its caller, or the agent's reply.
+
+        `timeout` is how many seconds to wait for each event.
+        """
+        params = self._send_params(content, task_id, context_id, configuration, metadata)
+        return self._stream("SendStreamingMessage", params, timeout, service_params)
+
+    def _send_params(
+        self,
+        content: Content,
+        task_id: str | None,
+        context_id: str | None,
+        configuration: SendConfiguration | None,
+        metadata: JsonObject | None,
+    ) -> SendParams:
+        message = message_of(content, task_id=task_id, context_id=context_id)
+        return SendParams(message, configuration, metadata, self._tenant)
+
+    # -- tasks -------------------------------------------------------------------------------------------------
+
+    async def get(self, task_id: str, *, history_length: int | None = None) -> Task:
+        """The task as it is, with so many of its last messages; None for all."""
+        return await self._call("GetTask", GetParams(task_id, history_length, self._tenant), Task)
+
+    async def list(
+        self,
+        *,
+        context_id: str | None = None,
+        status: TaskState | None = None,
+        status_timestamp_after: datetime | None = None,
+        history_length: int | None = None,
+        include_artifacts: bool | None = None,
+        page_size: int | None = None,
+    ) -> AsyncGenerator[Task, None]:
+        """The caller's tasks, the last changed first. Asks for each page when its first task is taken."""
+        params = ListParams(
+            context_id=context_id,
+            status=status,
+            page_size=page_size,
+            history_length=history_length,
+            status_timestamp_after=status_timestamp_after,
+            include_artifacts=include_artifacts,
+            tenant=self._tenant,
+        )
+        while True:
+            page = await self._call("ListTasks", params, TaskList)
+            for task in page.tasks:
+                yield task
+            if not page.next_page_token:
+                return
+            if page.next_page_token == params.page_token:
+                raise InvalidReply("a page of ListTasks names itself as the next one")
+            params = msgspec.structs.replace(params, page_token=page.next_page_token)
+
+    async def cancel(self, task_id: str, *, metadata: JsonObject | None = None) -> Task:
+        """Cancel a task. Returns it as it is then. Raises `TaskNotCancelable`."""
+        return await self._call("CancelTask", CancelParams(task_id, metadata, self._tenant), Task)
+
+    def subscribe(
+        self, task_id: str, *, timeout: float | None = None, service_params: Mapping[str, str] | None = None
+    ) -> EventStream:
+        """The task as it is, then its updates until it has ended. `timeout` is how many seconds to wait for each event."""
+        return self._stream("SubscribeToTask", SubscribeParams(task_id, self._tenant), timeout, service_params)
+
+    # -- push notifications ------------------------------------------------------------------------------------
+
+    async def create_push_config(
+        self,
+        task_id: str,
+        url: str,
+        *,
+        config_id: str | None = None,
+        token: str | None = None,
+        authentication: Authentication | None = None,
+    ) -> PushConfig:
+        """Have the updates of a task sent to a URL. Returns the config with its id."""
+        params = CreateConfigParams(task_id, url, config_id, token, authentication, self._tenant)
+        return await self._call("CreateTaskPushNotificationConfig", params, PushConfig)
+
+    async def get_push_config(self, task_id: str, config_id: str) -> PushConfig:
+        """One push config of a task."""
+        params = OneConfigParams(task_id, config_id, self._tenant)
+        return await self._call("GetTaskPushNotificationConfig", params, PushConfig)
+
+    async def list_push_configs(self, task_id: str) -> tuple[PushConfig, ...]:
+        """All push configs of a task."""
+        params = ListConfigsParams(task_id, self._tenant)
+        return (await self._call("ListTaskPushNotificationConfigs", params, PushConfigList)).configs
+
+    async def delete_push_config(self, task_id: str, config_id: str) -> None:
+        """Delete a push config of a task."""
+        params = OneConfigParams(task_id, config_id, self._tenant)
+        await self.peer.call("DeleteTaskPushNotificationConfig", params)
+
+    # -- the card ----------------------------------------------------------------------------------------------
+
+    async def extended_card(self) -> AgentCard:
+        """The card for callers that have authenticated."""
+        return await self._call("GetExtendedAgentCard", GetCardParams(self._tenant), AgentCard)
+
+    # -- steps -------------------------------------------------------------------------------------------------
+
+    async def _call(
+        self,
+        method: str,
+        params: msgspec.Struct,
+        kind: type[T],
+        timeout: float | None | UnsetType = UNSET,
+        service_params: Mapping[str, str] | None = None,
+    ) -> T:
+        return await self.peer.call(method, params, type=kind, timeout=timeout, service_params=service_params)
+
+    def _stream(
+        self, method: str, params: msgspec.Struct, timeout: float | None, service_params: Mapping[str, str] | None
+    ) -> EventStream:
+        return EventStream(
+            self.peer.subscribe(method, params, type=SendResponse, timeout=timeout, service_params=service_params)
+        )

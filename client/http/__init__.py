@@ -1,0 +1,1 @@
+"""Calls and streams by HTTP, for servers of A2A. Loaded only for a URL: httpx is an extra."""
