@@ -42,7 +42,9 @@ def main() -> None:
         command += ["--http", "127.0.0.1:0", "--http-max-connections", str(count + 100), "--log-level", "info"]
         with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE) as daemon:
             try:
-                port = next(int(found[1]) for line in daemon.stderr if (found := re.search(rb"url=http://[^:]+:(\d+)", line)))
+                port = next(
+                    int(found[1]) for line in daemon.stderr if (found := re.search(rb"url=http://[^:]+:(\d+)", line))
+                )
                 for _ in range(200):  # what is loaded and cached with the first requests
                     connected(port).close()
                 time.sleep(0.5)
@@ -53,7 +55,9 @@ def main() -> None:
                 after = resident(daemon.pid)
                 held[0].sendall(CARD)
                 assert held[0].recv(20).startswith(b"HTTP/1.1 200")
-                print(f"{count} connections in {took:.1f} s: {(after - before) / count / 1024:.1f} KiB each, {after >> 20} MiB in all")
+                print(
+                    f"{count} connections in {took:.1f} s: {(after - before) / count / 1024:.1f} KiB each, {after >> 20} MiB in all"
+                )
                 for each in held:
                     each.close()
             finally:

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-AGENT = '''
+AGENT = """
 import anyio
 from discreet.agents import Agent
 
@@ -41,7 +41,7 @@ class Worker:
         await events.cancel()
 
 agent = Agent(Worker(), name="Worker", description="Works.")
-'''
+"""
 LAST = b"TASK_STATE_COMPLETED"
 ROUNDS = 3
 
@@ -127,13 +127,19 @@ def main() -> None:
         command += ["--http", "127.0.0.1:0", "--http-max-connections", "5000", "--http-max-requests", "5000"]
         with subprocess.Popen(command + ["--log-level", "info"], cwd=folder, stderr=subprocess.PIPE) as daemon:
             try:
-                port = next(int(found[1]) for line in daemon.stderr if (found := re.search(rb"url=http://[^:]+:(\d+)", line)))
+                port = next(
+                    int(found[1]) for line in daemon.stderr if (found := re.search(rb"url=http://[^:]+:(\d+)", line))
+                )
                 status = Path(f"/proc/{daemon.pid}/status")
                 at_start = resident(status, "VmRSS")
                 without = [asyncio.run(run(port, total - 1, events, stalled=False)) for _ in range(ROUNDS)]
                 with_one = [asyncio.run(run(port, total - 1, events, stalled=True)) for _ in range(ROUNDS)]
-                print(f"{total - 1} readers, {events} events each: {median(without):.2f} s ({', '.join(f'{s:.2f}' for s in without)})")
-                print(f"and one that reads nothing: {median(with_one):.2f} s ({', '.join(f'{s:.2f}' for s in with_one)})")
+                print(
+                    f"{total - 1} readers, {events} events each: {median(without):.2f} s ({', '.join(f'{s:.2f}' for s in without)})"
+                )
+                print(
+                    f"and one that reads nothing: {median(with_one):.2f} s ({', '.join(f'{s:.2f}' for s in with_one)})"
+                )
                 print(f"resident: {at_start} MiB at the start, {resident(status, 'VmHWM')} MiB at most")
             finally:
                 daemon.kill()

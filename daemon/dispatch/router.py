@@ -72,7 +72,6 @@ class Router:
         return self._registry.find(method) or self._builtins.find(method)
 
 
-
 def _refusal(access: Access, call: Call, spec: OperationSpec) -> Failure | None:
     refusal = attempt_now(lambda: access.refusal(spec.access, call.metadata), step="identity.resolve")
     return provider_failed(call, refusal.exc) if isinstance(refusal, Raised) else refusal

@@ -44,7 +44,9 @@ class Callers:
             with anyio.move_on_after(REFRESH_SECONDS):
                 await self._refresh(self._refreshing)
         identity = attempt_now(lambda: self._access.identify(call.metadata), step=_STEP)
-        return provider_failed(call, identity.exc) if isinstance(identity, Raised) else self._access.for_caller(identity)
+        return (
+            provider_failed(call, identity.exc) if isinstance(identity, Raised) else self._access.for_caller(identity)
+        )
 
     def _lacks_key(self, authorization: str | None) -> bool:
         return authorization is not None and self._refreshing is not None and self._refreshing.lacks_key(authorization)
