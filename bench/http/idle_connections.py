@@ -55,9 +55,8 @@ def main() -> None:
                 after = resident(daemon.pid)
                 held[0].sendall(CARD)
                 assert held[0].recv(20).startswith(b"HTTP/1.1 200")
-                print(
-                    f"{count} connections in {took:.1f} s: {(after - before) / count / 1024:.1f} KiB each, {after >> 20} MiB in all"
-                )
+                each_kib = (after - before) / count / 1024
+                print(f"{count} connections in {took:.1f} s: {each_kib:.1f} KiB each, {after >> 20} MiB in all")
                 for each in held:
                     each.close()
             finally:

@@ -1,6 +1,6 @@
 """1,000 subscribers by SSE on one task: how long until all have every event, with and without one that reads nothing.
 
-    python -P bench/http/subscribers.py [SUBSCRIBERS] [EVENTS]
+    python -P bench/http/subscribers.py [SUBSCRIBERS] [EVENTS] [CHARACTERS]
 
 Prints the times and the largest resident size of the daemon. Needs discreet[http], asyncio and Linux.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -34,7 +35,7 @@ class Worker:
         await events.working()
         await going.wait()
         for number in range(int(rest)):
-            await events.artifact(f"{number} " + "x" * 200, artifact_id="a", append=True)
+            await events.artifact(f"{number} " + "x" * SIZE, artifact_id="a", append=True)
         await events.complete()
 
     async def cancel(self, context, events):
@@ -44,6 +45,8 @@ agent = Agent(Worker(), name="Worker", description="Works.")
 """
 LAST = b"TASK_STATE_COMPLETED"
 ROUNDS = 3
+WRITE_SECONDS = 2.0
+"""How long a client may read nothing before it is dropped."""
 
 
 def request(method: str, params: object) -> bytes:
@@ -107,11 +110,15 @@ async def run(port: int, readers: int, events: int, *, stalled: bool) -> float:
         await subscriber.begun
         subscribers.append(subscriber)
     if stalled:
-        subscribers.pop().transport.pause_reading()
+        last = subscribers.pop().transport
+        last.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        last.pause_reading()
     began = time.perf_counter()
     await call(port, "SendMessage", message(f"go {task}"))
     counts = await asyncio.wait_for(asyncio.gather(*(each.ended for each in subscribers)), 600)
     took = time.perf_counter() - began
+    if stalled:
+        await asyncio.sleep(WRITE_SECONDS + 0.5)  # the daemon drops it
     assert min(counts) >= events + 1, f"events are missing: {min(counts)}"
     for each in subscribers:
         each.transport.abort()
@@ -121,11 +128,21 @@ async def run(port: int, readers: int, events: int, *, stalled: bool) -> float:
 def main() -> None:
     total = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     events = int(sys.argv[2]) if len(sys.argv) > 2 else 100
+    size = sys.argv[3] if len(sys.argv) > 3 else "1000"
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "worker.py").write_text(AGENT)
+        Path(folder, "worker.py").write_text(AGENT.replace("SIZE", size))
         command = [sys.executable, "-P", "-m", "discreet", "serve", "./worker.py:agent", "--isolated", "--no-stdio"]
-        command += ["--http", "127.0.0.1:0", "--http-max-connections", "5000", "--http-max-requests", "5000"]
-        with subprocess.Popen(command + ["--log-level", "info"], cwd=folder, stderr=subprocess.PIPE) as daemon:
+        command += [
+            "--http",
+            "127.0.0.1:0",
+            "--http-max-connections",
+            "5000",
+            "--http-max-requests",
+            "5000",
+            "--frame-timeout",
+            str(WRITE_SECONDS),
+        ]
+        with subprocess.Popen([*command, "--log-level", "info"], cwd=folder, stderr=subprocess.PIPE) as daemon:
             try:
                 port = next(
                     int(found[1]) for line in daemon.stderr if (found := re.search(rb"url=http://[^:]+:(\d+)", line))
@@ -134,15 +151,16 @@ def main() -> None:
                 at_start = resident(status, "VmRSS")
                 without = [asyncio.run(run(port, total - 1, events, stalled=False)) for _ in range(ROUNDS)]
                 with_one = [asyncio.run(run(port, total - 1, events, stalled=True)) for _ in range(ROUNDS)]
-                print(
-                    f"{total - 1} readers, {events} events each: {median(without):.2f} s ({', '.join(f'{s:.2f}' for s in without)})"
-                )
-                print(
-                    f"and one that reads nothing: {median(with_one):.2f} s ({', '.join(f'{s:.2f}' for s in with_one)})"
-                )
+                print(f"{total - 1} readers, {events} events each: {shown(without)}")
+                print(f"and one that reads nothing: {shown(with_one)}")
                 print(f"resident: {at_start} MiB at the start, {resident(status, 'VmHWM')} MiB at most")
             finally:
                 daemon.kill()
+                print(f"dropped because they read nothing: {daemon.stderr.read().count(b'http.client_too_slow')}")
+
+
+def shown(times: list[float]) -> str:
+    return f"{median(times):.2f} s ({', '.join(f'{each:.2f}' for each in times)})"
 
 
 def resident(status: Path, name: str) -> int:
