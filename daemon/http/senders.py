@@ -67,7 +67,8 @@ class Callers:
 class _NeverCongested:
     """HTTP clients hold up their own replies only."""
 
-    congested: Final = False
+    def __init__(self) -> None:
+        self.congested: Final = False
 
     async def wait_for_room(self) -> None: ...
 
