@@ -42,6 +42,7 @@ class Worker:
             case "flood":
                 while True:
                     await events.artifact("x" * 10_000, artifact_id="a", append=True)
+                    await anyio.sleep(0.001)  # others have a turn
             case "ticks":
                 for number in range(int(rest)):
                     await events.artifact(str(number), artifact_id="a", append=True)
@@ -56,7 +57,7 @@ class Worker:
                 await events.complete(context.text)
 
     async def cancel(self, context, events):
-        await events.cancel()
+        """The task becomes canceled."""
 
 agent = Agent(Worker(), name="Worker", description="Works.")
 """
