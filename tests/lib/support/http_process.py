@@ -57,7 +57,7 @@ class Worker:
                 await events.complete(context.text)
 
     async def cancel(self, context, events):
-        """The task becomes canceled."""
+        pass  # the task becomes canceled
 
 agent = Agent(Worker(), name="Worker", description="Works.")
 """
