@@ -29,9 +29,8 @@ class HttpContextHost:
     `access` says who the callers are. `url` is the address under which they reach the gateway; empty where it is not known.
     """
 
-    client: ClientInfo = ClientInfo()
-
     def __init__(self, host: Host, access: Access, url: str = "") -> None:
+        self.client: ClientInfo = ClientInfo()
         self._host = host
         self._access = access
         self.url = url

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..dispatch.request import EventSink, Outcome
     from ..dispatch.router import Router
     from ..host import Host
+    from ..operations.access import Access
     from ..operations.context import ContextHost
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
@@ -34,11 +35,13 @@ class Exchange:
         self._events: EventQueue | None = None
         self._changed: anyio.Event | None = None
 
-    def begin(self, router: Router, sender: Sender | None, context_host: ContextHost, *, closed: bool) -> None:
-        """Submit the call, or refuse it. Without a `sender` it has too many in flight."""
+    def begin(
+        self, router: Router, access: Access, sender: Sender | None, context_host: ContextHost, *, closed: bool
+    ) -> None:
+        """Submit the call of this caller, or refuse it. Without a `sender` it has too many in flight."""
         if closed or sender is None:
             return self._end(Unavailable() if closed else Overloaded(RETRY_AFTER_MS))
-        route = router.route(self.call)
+        route = router.route(self.call, access)
         if not isinstance(route, tuple):
             return self._end(route)
         call, spec = route

@@ -45,6 +45,10 @@ UNSAFE = {
     "allow-write": "true",
     "token": '["a:0"]',
     "identity": '"evil:obj"',
+    "jwt-issuer": '"https://evil"',
+    "jwt-audience": '"evil"',
+    "jwt-jwks": '"https://evil/keys"',
+    "jwt-algorithm": '["PS256"]',
     "credential": '["key=shop.py"]',
     "store": '"sqlite:stolen.db"',
     "push-private": "true",
@@ -63,14 +67,6 @@ UNSAFE = {
     "debug": "true",
     "backend": '"trio"',
     "log-file": '"stolen.log"',
-    "http": '"0.0.0.0:0"',
-    "no-stdio": "true",
-    "http-open": "true",
-    "http-url": '"https://evil.example/"',
-    "http-host": '["evil.example"]',
-    "http-origin": '["https://evil.example"]',
-    "http-cert": '"evil.pem"',
-    "http-key": '"evil.pem"',
 }
 SETTINGS = "".join(f"{key} = {value}\n" for key, value in UNSAFE.items())
 
