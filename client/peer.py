@@ -76,9 +76,10 @@ class CallDefaults(msgspec.Struct, frozen=True):
 class Peer:
     """The server at the other end. Any number of calls and streams may run at once.
 
-    Belongs to the event loop that made it; in another one, its methods raise `RuntimeError`. If the server writes garbage, every waiting call raises
-    `InvalidReply`, because any answer may have been lost; the connection goes on with the next good frame. A slow consumer of
-    a stream never delays a call.
+    Belongs to the event loop that made it; in another one, its methods raise `RuntimeError`.
+
+    If the server writes garbage, every waiting call raises `InvalidReply`, because any answer may have been lost; the
+    connection goes on with the next good frame. A slow consumer of a stream never delays a call.
     """
 
     def __init__(

@@ -38,8 +38,9 @@ ErrorFactory: TypeAlias = Callable[[], ClientError]
 class PendingCall:
     """A request with one answer.
 
-    `method` is the one that the caller has named. `size` is about its length in bytes, which tells the largest. `errors` are the classes that decode the details of an
-    error. `on_progress` is called with what the server tells of the progress before the answer.
+    `method` is the one that the caller has named. `size` is about its length in bytes, which tells the largest. `errors`
+    are the classes that decode the details of an error. `on_progress` is called with what the server tells of the progress
+    before the answer.
     """
 
     def __init__(
