@@ -161,6 +161,18 @@ def test_a_declaration_that_the_dialect_refuses_is_found(
     assert said(findings, "mcp") == []
 
 
+def test_methods_of_editors_in_a_server_of_plain_json_rpc_are_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "words_app.py").write_text(
+        'from discreet import Service\nwords = Service("words")\n@words.query("textDocument/hover")\ndef hover() -> None: ...\n'
+    )
+    status, findings = report(capsys, f"{tmp_path / 'words_app.py'}:words")
+    ((level, message),) = said(findings, "dialect")
+    assert (status, level) == (0, "warn")
+    assert "write Service(…, dialect='lsp')" in message
+
+
 def test_an_app_that_cannot_be_imported_is_found_in_every_dialect(capsys: pytest.CaptureFixture[str]) -> None:
     status, findings = report(capsys, "no_such_module_anywhere:svc", "--dialect", "lsp")
     assert (status, said(findings, "lsp")) == (1, [])

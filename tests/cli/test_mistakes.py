@@ -228,6 +228,10 @@ DECLARATIONS: Final[dict[str, tuple[str, str]]] = {
             " or Context for what the handler may know and do (d.py:5)"
         ),
     ),
+    "a stream of nothing in particular": (
+        "from typing import AsyncIterator\n@shop.subscription\nasync def sold() -> AsyncIterator:\n    yield 1",
+        "operation shop/sold: a subscription must be annotated AsyncIterator[T], where T is the type of its events (d.py:6)",
+    ),
     "a method": (
         "class Shop:\n    @shop.query\n    def price(self) -> int: ...",
         (

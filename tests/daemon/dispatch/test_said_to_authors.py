@@ -158,6 +158,7 @@ async def test_details_of_a_wrong_type_are_one_problem_with_the_error_that_was_r
         "the details of Broken are not what it declares: Expected `int`, got `str` - at `$.at`"
     ]
     assert isinstance(failed[0]["exc"], Broken)
+    assert "request.failed" not in logged.names()
 
 
 @pytest.mark.parametrize("make", [lambda: Broken(5), Broken, lambda: Broken(at=1, on=2)])
