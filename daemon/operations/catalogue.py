@@ -9,7 +9,7 @@ from .access import Identity
 from .service import INITIALIZE, Service
 from .spec import OperationSpec
 
-_EDITORS: Final = ("textDocument/", "notebookDocument/")
+OF_EDITORS: Final = ("textDocument/", "notebookDocument/")
 """What only methods of LSP begin with."""
 
 
@@ -47,7 +47,7 @@ class Catalogue:
         """The operations that only clients of one dialect can find, by that dialect."""
         found: dict[Literal["lsp", "mcp"], list[str]] = {}
         for spec in self.operations:
-            if spec.command or spec.name.startswith(_EDITORS):
+            if spec.command or spec.name.startswith(OF_EDITORS):
                 found.setdefault("lsp", []).append(spec.name)
             elif spec.offer is not None:
                 found.setdefault("mcp", []).append(spec.name)

@@ -11,13 +11,14 @@ import msgspec
 import pytest
 
 from discreet import lsp
-from discreet.cli.doctor.capability_rules import slips, unknown_members
+from discreet.cli.doctor.capability_rules import unknown_members
 from discreet.cli.doctor.checks import Finding
 from discreet.cli.doctor.conversation import converse
 from discreet.cli.doctor.scripts import script_of
 from discreet.cli.doctor.tool_rules import ListedTool, faults_of, undescribed
 from discreet.cli.main import main
 from discreet.client.dialects import DIALECTS
+from discreet.daemon.dialects.lsp.declarations import slips
 
 CAPABILITIES = [
     "promptCapabilities.embeddedContext",
