@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 from typing import cast
 
 from .apps import AppError, load_object
@@ -11,19 +12,55 @@ from .operations.service import Service
 from .settings import Settings
 
 
-def access_of(settings: Settings) -> Access:
-    """How callers are told apart. Raises `AppError` for a provider or a token that is none."""
+def access_of(settings: Settings, *, api_keys: bool = False) -> Access:
+    """How callers are told apart. With `api_keys` the agent's card declares some, and tokens are accepted as such.
+
+    Raises `AppError` for a provider or a token that is none.
+    """
     parent = PARENT if settings.scopes is None else Identity(PARENT.subject, frozenset(settings.scopes))
+    jwt = _given_jwt(settings)
+    given = [name for name, value in (("--identity", settings.identity), ("--token", settings.tokens)) if value]
+    if jwt:
+        given.append(jwt[0])
+    if len(given) > 1:
+        raise AppError(f"{' and '.join(given)} exclude each other")
     if settings.identity is not None:
-        if settings.tokens:
-            raise AppError("--identity and --token exclude each other")
         return Access(parent, _provider(settings.identity, settings.app_dir))
+    if jwt:
+        return Access(parent, _jwt_provider(settings, jwt))
     if settings.tokens is None:
         return Access(parent)
     try:
-        return Access(parent, StaticTokens([parse_token(text) for text in settings.tokens]))
+        return Access(parent, StaticTokens([parse_token(text) for text in settings.tokens], api_keys=api_keys))
     except ValueError as exc:
         raise AppError(f"--token: {exc}") from None
+
+
+def _given_jwt(settings: Settings) -> list[str]:
+    """The flags of JSON Web Tokens that are given."""
+    values = {
+        "--jwt-issuer": settings.jwt_issuer,
+        "--jwt-audience": settings.jwt_audience,
+        "--jwt-jwks": settings.jwt_jwks,
+        "--jwt-algorithm": settings.jwt_algorithms,
+    }
+    return [flag for flag, value in values.items() if value is not None]
+
+
+def _jwt_provider(settings: Settings, given: list[str]) -> IdentityProvider:
+    """Raises `AppError`: something is missing, an algorithm is none of public keys, or the key file holds no key."""
+    issuer, audience, jwks = settings.jwt_issuer, settings.jwt_audience, settings.jwt_jwks
+    if issuer is None or audience is None or jwks is None:
+        missing = [flag for flag in ("--jwt-issuer", "--jwt-audience", "--jwt-jwks") if flag not in given]
+        raise AppError(f"{given[0]} needs {' and '.join(missing)} beside it")
+    if lacking := [name for name in ("jwt", "cryptography") if find_spec(name) is None]:
+        raise AppError(f"--jwt-issuer needs {' and '.join(lacking)}: pip install 'discreet[jwt]'")
+    from .identity.jwt_provider import JwtProvider  # late: it loads them
+
+    try:
+        return JwtProvider(issuer, audience, jwks, settings.jwt_algorithms or None)
+    except ValueError as exc:
+        raise AppError(f"--jwt: {exc}") from None
 
 
 def _provider(path: str, app_dir: str | None) -> IdentityProvider:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from ..errors.redaction import load_environment
 from ..version import __version__
@@ -15,6 +16,9 @@ from .logs import AnyLevel, LogSettings, log
 from .operations.access import PARENT, Access, IdentityProvider
 from .settings import Settings
 from .settings.option import MEMORY
+
+if TYPE_CHECKING:
+    from .agents.agent import Agent
 
 
 def host_of(settings: Settings, hosted: Hosted | None = None, provider: IdentityProvider | None = None) -> Host:
@@ -30,10 +34,15 @@ def host_of(settings: Settings, hosted: Hosted | None = None, provider: Identity
         hosted.services,
         settings,
         version=__version__,
-        access=access_of(settings) if provider is None else Access(PARENT, checked_provider(provider)),
+        access=_access_of(settings, hosted.agent) if provider is None else Access(PARENT, checked_provider(provider)),
         credentials=credentials_of(settings, hosted.services),
         agent=hosted.agent,
     )
+
+
+def _access_of(settings: Settings, agent: Agent | None) -> Access:
+    schemes = () if agent is None else agent.card.security_schemes.values()
+    return access_of(settings, api_keys=any(each.api_key_security_scheme is not None for each in schemes))
 
 
 @contextmanager

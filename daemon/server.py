@@ -23,7 +23,7 @@ from .daemon import Daemon, log_output_failure, reader_has_gone
 from .debugger.breakpoints import Breakpoints, without_time_limits
 from .host import Host
 from .hosting import host_of, log_settings, opened_store
-from .http.available import listener_of
+from .http.server.available import listener_of
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import (
     capture_logging,

@@ -154,9 +154,17 @@ class AgentHost:
     def skill(self, name: str, identity: Identity | None) -> OperationSpec | None:
         return self._catalogue.find(name, identity)
 
-    async def run_skill(self, call: SkillCall, metadata: Mapping[str, str], sink: EventSink | None) -> Outcome:
+    async def run_skill(
+        self, call: SkillCall, metadata: Mapping[str, str], sink: EventSink | None, identity: Identity | None
+    ) -> Outcome:
         if self._context_host is None:
             raise RuntimeError("the daemon does not run")
         return await self._inner_calls.run(
-            call.spec, call.params, call.arguments, metadata=metadata, sink=sink, context_host=self._context_host
+            call.spec,
+            call.params,
+            call.arguments,
+            metadata=metadata,
+            identity=identity,
+            sink=sink,
+            context_host=self._context_host,
         )

@@ -42,8 +42,10 @@ class SkillHost(Protocol):
         """The hosted operation of this name, if this caller may call it."""
         ...
 
-    async def run_skill(self, call: SkillCall, metadata: Mapping[str, str], sink: EventSink | None) -> Outcome:
-        """Run the operation. The events of a subscription go to the sink."""
+    async def run_skill(
+        self, call: SkillCall, metadata: Mapping[str, str], sink: EventSink | None, identity: Identity | None
+    ) -> Outcome:
+        """Run the operation for this caller. The events of a subscription go to the sink."""
         ...
 
 
@@ -98,7 +100,7 @@ class SkillExecutor:
         """There is nothing to prepare: the operation is cancelled with the execution."""
 
     async def _run_call(self, call: SkillCall, context: RequestContext, events: TaskEvents) -> Failure | None:
-        outcome = await self._host.run_skill(call, context.service_params, None)
+        outcome = await self._host.run_skill(call, context.service_params, None, context.identity)
         if not isinstance(outcome, bytes):
             return outcome
         await events.artifact(_data_part(outcome), name=call.spec.name)
@@ -109,7 +111,7 @@ class SkillExecutor:
         outcomes: list[Outcome] = []
 
         async def run() -> None:
-            outcomes.append(await self._host.run_skill(call, context.service_params, queue))
+            outcomes.append(await self._host.run_skill(call, context.service_params, queue, context.identity))
             queue.close()
 
         async with anyio.create_task_group() as tasks:

@@ -86,13 +86,14 @@ class InnerCalls:
             return outcome
         raise _exception(outcome, spec)
 
-    async def run(
+    async def run(  # noqa: PLR0913 - what a call consists of
         self,
         spec: OperationSpec,
         params: bytes,
         arguments: Arguments,
         *,
         metadata: Mapping[str, str],
+        identity: Identity | None = None,
         sink: EventSink | None,
         context_host: ContextHost,
         progress_token: str | int | UnsetType | None = UNSET,
@@ -103,11 +104,13 @@ class InnerCalls:
 
         `rendering` is what its log messages are written by; its outcome is not written here.
 
-        Access is to be checked before. The events of a subscription go to `sink`. Cancelling it ends the operation.
+        Access is to be checked before. `identity` is the caller, where that is known already. The events of a subscription go
+        to `sink`. Cancelling it ends the operation.
         """
         waiter = _Waiter(sink)
         call = Call(spec.name, None, Raw(params), dict(metadata), "", 0, rendering, progress_token, arguments)
         request = Request(call, spec, waiter, context_host)
+        request.identity = identity
         return await self._outcome(request, waiter, continue_running=False)
 
     async def _outcome(self, request: Request, waiter: _Waiter, *, continue_running: bool) -> Outcome:

@@ -76,7 +76,7 @@ class Request:
     `backlog` is the queue of the client that sent it; None for a call between operations. `parent` made the call and waits
     for it, where it is one between operations that ends with its caller. `context_host` is what its handler's context stands on.
 
-    `identity` is who calls, where that is another operation.
+    `identity` is who calls, where that is another operation, or known for another reason.
 
     `decoded_size` is how many bytes of the memory budget it takes, once it runs in decoded form.
 

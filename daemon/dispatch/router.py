@@ -40,8 +40,12 @@ class Router:
         self._named = named
         self._access = access
 
-    def route(self, call: Call) -> Route | Failure:
-        """Where a call goes; the call may come back rewritten. Never raises, whatever an identity provider does."""
+    def route(self, call: Call, access: Access | None = None) -> Route | Failure:
+        """Where a call goes; the call may come back rewritten. Never raises, whatever an identity provider does.
+
+        `access` is that of one caller, where it is known already.
+        """
+        access = access or self._access
         spec = self._find(call.method) if self._named else self._builtins.find(call.method)
         if spec is None:
             return MethodNotFound()
@@ -58,8 +62,8 @@ class Router:
             if target.patient and isinstance(spec.timeout, UnsetType):
                 spec = replace(spec, timeout=None)
             call = _forwarded(call, spec, target)
-        if not self._access.unrestricted:
-            refusal = self._refusal(call, spec)
+        if not access.unrestricted:
+            refusal = _refusal(access, call, spec)
             if refusal is not None:
                 return refusal
         return OperationTypeMismatch() if mismatch else (call, spec)
@@ -67,12 +71,16 @@ class Router:
     def _find(self, method: str) -> OperationSpec | None:
         return self._registry.find(method) or self._builtins.find(method)
 
-    def _refusal(self, call: Call, spec: OperationSpec) -> Failure | None:
-        refusal = attempt_now(lambda: self._access.refusal(spec.access, call.metadata), step="identity.resolve")
-        if isinstance(refusal, Raised):  # its exception may hold the credential
-            log.error("identity.failed", method=call.method, id=call.id, error=type(refusal.exc).__name__)
-            return Internal()
-        return refusal
+
+def _refusal(access: Access, call: Call, spec: OperationSpec) -> Failure | None:
+    refusal = attempt_now(lambda: access.refusal(spec.access, call.metadata), step="identity.resolve")
+    return provider_failed(call, refusal.exc) if isinstance(refusal, Raised) else refusal
+
+
+def provider_failed(call: Call, exc: BaseException) -> Internal:
+    """What a call gets whose sender the identity provider could not name. The exception may hold the credential."""
+    log.error("identity.failed", method=call.method, id=call.id, error=type(exc).__name__)
+    return Internal()
 
 
 def _forwarded(call: Call, spec: OperationSpec, target: Forward) -> Call:

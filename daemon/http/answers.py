@@ -113,7 +113,8 @@ def headers_of(failure: Failure) -> Mapping[str, str]:
     match failure:
         case AuthenticationRequired(schemes, realm):
             quoted = realm.replace("\\", "\\\\").replace('"', '\\"')
-            return {"www-authenticate": ", ".join(f'{scheme.title()} realm="{quoted}"' for scheme in schemes)}
+            names = (scheme.title() if scheme.islower() else scheme for scheme in schemes)
+            return {"www-authenticate": ", ".join(f'{name} realm="{quoted}"' for name in names)}
         case Overloaded(retry_after_ms) if retry_after_ms is not None:
             return {"retry-after": str(-(-retry_after_ms // 1000))}
         case Unavailable():

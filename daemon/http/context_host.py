@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 from ...errors.codes import METHOD_NOT_FOUND
 from ...errors.exceptions import FailureError
@@ -29,9 +29,8 @@ class HttpContextHost:
     `access` says who the callers are. `url` is the address under which they reach the gateway; empty where it is not known.
     """
 
-    client: Final = ClientInfo()
-
     def __init__(self, host: Host, access: Access, url: str = "") -> None:
+        self.client: ClientInfo = ClientInfo()
         self._host = host
         self._access = access
         self.url = url

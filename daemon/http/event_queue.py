@@ -19,6 +19,9 @@ from ..memory import SMALL, MemoryBudget
 MAX_UNDELIVERED: Final = 32
 """Events that may wait for the client before their producer waits, as over stdio."""
 
+TURN_BYTES: Final = 64 * 1024
+"""About how much goes out at once. The server copies it, and holds it until the client has taken it: it counts nowhere."""
+
 
 class QueuedEvent(msgspec.Struct, frozen=True):
     """`value` is a JSON text, `number` the event's number in the log that it comes from, where it has one."""
@@ -64,9 +67,15 @@ class EventQueue:
                 await self._room.wait()
 
     def take(self) -> list[QueuedEvent]:
-        """Remove and return what waits. It counts as undelivered until `delivered`, which must follow."""
-        taken = list(self._waiting)
-        self._waiting.clear()
+        """Remove and return what waits, but no more than goes out at once. It counts as undelivered until `delivered`, which
+        must follow.
+        """
+        taken: list[QueuedEvent] = []
+        size = 0
+        while self._waiting and size < TURN_BYTES:
+            event = self._waiting.popleft()
+            taken.append(event)
+            size += len(event.value)
         return taken
 
     def delivered(self, events: list[QueuedEvent]) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..dispatch.request import EventSink, Outcome
     from ..dispatch.router import Router
     from ..host import Host
+    from ..operations.access import Access
     from ..operations.context import ContextHost
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
@@ -31,19 +32,23 @@ class Exchange:
         self.outcome: Outcome | None = None
         self._host = host
         self._request: Request | None = None
-        self._events = EventQueue(host.memory, self._wake)
+        self._events: EventQueue | None = None
         self._changed: anyio.Event | None = None
 
-    def begin(self, router: Router, sender: Sender | None, context_host: ContextHost, *, closed: bool) -> None:
-        """Submit the call, or refuse it. Without a `sender` it has too many in flight."""
+    def begin(
+        self, router: Router, access: Access, sender: Sender | None, context_host: ContextHost, *, closed: bool
+    ) -> None:
+        """Submit the call of this caller, or refuse it. Without a `sender` it has too many in flight."""
         if closed or sender is None:
             return self._end(Unavailable() if closed else Overloaded(RETRY_AFTER_MS))
-        route = router.route(self.call)
+        route = router.route(self.call, access)
         if not isinstance(route, tuple):
             return self._end(route)
         call, spec = route
         if self._at_limit(spec) or sender.backlog.full():
             return self._end(Overloaded(RETRY_AFTER_MS))
+        if spec.mode == "stream":
+            self._events = EventQueue(self._host.memory, self._wake)
         self._request = Request(call, spec, self, context_host, sender.backlog)
         self._host.scheduler.submit(self._request)
 
@@ -57,10 +62,16 @@ class Exchange:
         return self._request is not None and self._request.spec.mode == "stream"
 
     def abandon(self) -> None:
-        """The client has gone: tell the handler to stop. Does nothing once there is an outcome."""
-        self._events.discard()
-        if self._request is not None and self.outcome is None:
-            self._request.end(Cancelled())
+        """Nobody waits any more: without an outcome the handler is told to stop. Must be called at the end of each exchange.
+
+        It lets go of what refers to the exchange. Otherwise the collector would stop all requests to free the answered ones.
+        """
+        request, self._request = self._request, None
+        events, self._events = self._events, None
+        if events is not None:
+            events.discard()
+        if request is not None and self.outcome is None:
+            request.end(Cancelled())
 
     # -- as the requester --------------------------------------------------------------------------------------
 
@@ -73,6 +84,7 @@ class Exchange:
         return size <= SMALL or self._host.memory.fits(size)
 
     def sink_of(self, request: Request) -> EventSink:
+        assert self._events is not None, "it was made with the request"
         return self._events
 
     def _end(self, outcome: Outcome) -> None:
@@ -91,6 +103,7 @@ class Exchange:
 
     async def next_events(self, seconds: float | None) -> list[QueuedEvent]:
         """Wait for events; none after so many seconds, or where the outcome has come. `delivered` must follow."""
+        assert self._events is not None, "only streams have events"
         with anyio.move_on_after(seconds):
             while not (events := self._events.take()) and self.outcome is None:
                 await self._wait_for_change()
@@ -98,7 +111,8 @@ class Exchange:
         return []
 
     def delivered(self, events: list[QueuedEvent]) -> None:
-        self._events.delivered(events)
+        if self._events is not None:
+            self._events.delivered(events)
 
     async def _wait_for_change(self) -> None:
         self._changed = anyio.Event()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, final
 
@@ -11,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...errors.exceptions import FailureError
-from ...errors.failures import A2AVersion, Failure, MethodNotFound
+from ...errors.failures import A2AVersion, Failure, Internal, MethodNotFound
 from ...lazy import anyio
 from ..dispatch.router import Router
 from ..logs import log
@@ -25,13 +26,14 @@ from ..rpc.request_log import note_failure
 from .answers import Answer, AnswerWriter, JsonRpcWriter
 from .cards import WELL_KNOWN, WELL_KNOWN_OLD, Cards
 from .context_host import HttpContextHost
+from .cors import Cors
 from .exchange import Exchange
 from .jsonrpc import read_call
 from .requests import BodyTimeout, ClientGone, read_body, route_path, service_params, version_to_answer
 from .rest.answers import RestWriter
 from .rest.params import read_params
 from .rest.routes import Found, NotAllowed, find_route, version_of_path
-from .senders import Senders
+from .senders import Callers, Senders
 from .sse import send_events
 
 if TYPE_CHECKING:
@@ -43,6 +45,10 @@ if TYPE_CHECKING:
 
 ANONYMOUS: Final = "anonymous"
 """Who HTTP callers are where no identity provider tells them apart. Their tasks are not those of the parent process."""
+
+
+UNWATCHED_SECONDS: Final = 0.05
+"""How long a call may run before the gateway watches whether its client goes: that costs as much as most calls."""
 
 
 class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +71,7 @@ class Gateway:
         self._host = host
         self._settings = settings
         self._origins = origins
+        self._cors = Cors(origins, host.agent.api_keys)
         provider = host.access.provider
         anonymous = Identity(ANONYMOUS, host.access.parent.scopes)
         self._access: Final = Access(anonymous, provider)
@@ -74,6 +81,7 @@ class Gateway:
             "1.0": (methods, self._router),
             "0.3": (rest_methods, Router(rest_methods, host.registry, self._access, named=False)),
         }
+        self._callers = Callers(self._access)
         self._senders = Senders(settings.max_in_flight)
         self._cards = Cards(host.agent.public_card)
         self._api_keys: tuple[ApiKey, ...] = host.agent.api_keys
@@ -100,6 +108,7 @@ class Gateway:
                 await send({"type": "websocket.close", "code": 1000})
             return
         request = Request(scope, receive)
+        send = self._cors.adding_headers(request, send)
         response = self._refusal(request) or await self._respond(request, scope, receive, send)
         if response is not None:
             await self._send(response, send)
@@ -126,6 +135,8 @@ class Gateway:
         host, origin = request.headers.get("host"), request.headers.get("origin")
         if not self._origins.admits_host(host):
             return Response("unknown host", 421, media_type="text/plain")
+        if (preflight := self._cors.preflight(request)) is not None:
+            return preflight
         if not self._origins.admits_origin(origin, host):
             return Response("origin not allowed", 403, media_type="text/plain")
         return None
@@ -144,7 +155,10 @@ class Gateway:
         """The address of the gateway, as this client knows it."""
         if self._settings.url:
             return self._settings.url
-        return f"{request.url.scheme}://{request.url.netloc}{request.scope.get('root_path', '')}/"
+        scope = request.scope
+        if host := request.headers.get("host"):
+            return f"{scope['scheme']}://{host}{scope.get('root_path', '')}/"
+        return f"{request.url.scheme}://{request.url.netloc}{scope.get('root_path', '')}/"
 
     # -- JSON-RPC ----------------------------------------------------------------------------------------------
 
@@ -201,47 +215,65 @@ class Gateway:
         self, request: Request, send: Send, call: Call, writer: AnswerWriter, router: Router
     ) -> Response | None:
         """Run one call, and send its events; returns the answer where that is one response."""
-        exchange = Exchange(self._host, call)
-        with self._senders.enter(self._sender_key(request, call)) as sender:
-            self._open += 1
-            try:
-                context_host = HttpContextHost(self._host, self._access, self._url(request))
-                exchange.begin(router, sender, context_host, closed=self._closed)
-                return await self._answer(request, send, exchange, writer)
-            finally:
-                self._open -= 1
-                exchange.abandon()
-                self.on_progress()
+        self._open += 1
+        try:
+            access = await self._callers.access_of(call)
+            if isinstance(access, Internal):
+                return _response(writer.failure(access))
+            with self._senders.enter(_sender_key(request, access)) as sender:
+                exchange = Exchange(self._host, call)
+                try:
+                    context_host = HttpContextHost(self._host, access, self._url(request))
+                    exchange.begin(router, access, sender, context_host, closed=self._closed)
+                    return await self._answer(request, send, exchange, writer)
+                finally:
+                    exchange.abandon()
+        finally:
+            self._open -= 1
+            self.on_progress()
 
     async def _answer(self, request: Request, send: Send, exchange: Exchange, writer: AnswerWriter) -> Response | None:
-        answer: Answer | None = None
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_watch, request, tasks.cancel_scope)
-            if exchange.is_stream:
+        if exchange.is_stream:
+            async with _watched(request):
                 answer = await send_events(exchange, writer, send, keep_alive=self._settings.keep_alive)
-            else:
-                outcome = await exchange.wait()
-                answer = writer.result(outcome) if isinstance(outcome, bytes) else writer.failure(outcome)
-            tasks.cancel_scope.cancel()
-        return None if answer is None else _response(answer)
+                return None if answer is None else _response(answer)
+            return None
+        if exchange.outcome is None:
+            with anyio.move_on_after(UNWATCHED_SECONDS):
+                await exchange.wait()
+        if exchange.outcome is None:
+            async with _watched(request):
+                await exchange.wait()
+        outcome = exchange.outcome
+        if outcome is None:  # the client has gone
+            return None
+        return _response(writer.result(outcome) if isinstance(outcome, bytes) else writer.failure(outcome))
 
-    def _sender_key(self, request: Request, call: Call) -> str:
-        """Who shares a limit and a turn: one identity; of anonymous callers, one address."""
-        try:
-            identity = self._access.identify(call.metadata)
-        except BaseException:  # noqa: BLE001 - a provider of the app; the router says what failed
-            identity = None
-        if identity is not None and self._access.provider is not None:
-            return f"identity:{identity.subject}"
-        return f"address:{request.client.host if request.client else ''}"
+
+def _sender_key(request: Request, access: Access) -> str:
+    """Who shares a limit and a turn: one identity; of anonymous callers, one address."""
+    identity = access.caller
+    if identity is not None and access.provider is not None:
+        return f"identity:{identity.subject}"
+    return f"address:{request.client.host if request.client else ''}"
 
 
 def _is_local(request: Request) -> bool:
     """Whether the client is on this machine. A client without an IP address is: a unix socket, or a test."""
     try:
-        return request.client is None or ip_address(request.client.host).is_loopback
+        client = request.client
+        return client is None or client.host == "127.0.0.1" or ip_address(client.host).is_loopback
     except ValueError:
         return True
+
+
+@asynccontextmanager
+async def _watched(request: Request) -> AsyncGenerator[None]:
+    """The block is left early when the client goes."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_watch, request, tasks.cancel_scope)
+        yield
+        tasks.cancel_scope.cancel()
 
 
 async def _watch(request: Request, scope: anyio.CancelScope) -> None:

@@ -3,9 +3,12 @@ local address after they were loaded (DNS rebinding)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import Final, final
 from urllib.parse import urlsplit
+
+_HOST: Final = re.compile(r"(?:[\w.~!$&'()*+,;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d*)?", re.ASCII)
 
 LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
@@ -23,9 +26,9 @@ class Origins:
 
     def admits_host(self, header: str | None) -> bool:
         """Whether the header `Host` names this gateway."""
+        name = host_name(header) if header else None
         if self._hosts is None:
-            return True
-        name = host_name(header or "")
+            return not header or name is not None
         return name is not None and (name in self._hosts or name.endswith(self._suffixes))
 
     def admits_origin(self, header: str | None, host: str | None) -> bool:
@@ -38,17 +41,19 @@ class Origins:
             return False
         return parts.scheme in ("http", "https") and bool(host) and parts.netloc.lower() == (host or "").lower()
 
+    @property
+    def any_allowed(self) -> bool:
+        """Whether pages of any other origin may call."""
+        return bool(self._allowed)
+
     def allows_cross_origin(self, header: str) -> bool:
         """Whether pages of this origin may read the answers."""
         return "*" in self._allowed or header.lower() in self._allowed
 
 
 def host_name(header: str) -> str | None:
-    """The name or address in a `Host` header, without its port and brackets; None for what is none."""
-    try:
-        return urlsplit(f"//{header}").hostname
-    except ValueError:
-        return None
+    """The name or address in a `Host` header, without its port and brackets; None for what is none (RFC 9112, section 3.2)."""
+    return host_name_of(f"//{header}") if _HOST.fullmatch(header) else None
 
 
 def host_name_of(url: str) -> str | None:

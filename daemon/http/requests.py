@@ -30,6 +30,9 @@ _PARAMS: Final = {
 }
 """The headers that are service parameters, and their names there. The last one that came wins."""
 
+HEADERS: Final = frozenset({*_PARAMS, "a2a-version"})
+"""The headers that say something to the gateway, beside those of HTTP itself."""
+
 _JSON_TYPES: Final = frozenset({"application/json", "application/a2a+json"})
 
 

@@ -8,7 +8,7 @@ with the scopes of the setting `scope`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol, final
+from typing import Final, Protocol, TypeGuard, final
 
 import msgspec
 
@@ -25,6 +25,10 @@ class Identity(msgspec.Struct, frozen=True):
 
 PARENT: Final = Identity("parent", None)
 """The process that spawned the daemon, where nothing restricts it."""
+
+
+API_KEY: Final = "ApiKey"
+"""The scheme of credentials that came as an API key, in whichever place the agent's card declares."""
 
 
 class AccessRule(msgspec.Struct, frozen=True):
@@ -64,6 +68,23 @@ class IdentityProvider(Protocol):
         ...
 
 
+class Refreshing(Protocol):
+    """What an identity provider may offer beside: it holds keys of others, which it may have to fetch."""
+
+    def lacks_key(self, authorization: str) -> bool:
+        """Whether `resolve` knows of no key for these credentials, and `refresh` may bring one. Must not block."""
+        ...
+
+    def refresh(self) -> None:
+        """Fetch the keys. Blocks for a bounded time, in a worker thread. Does not raise: what is wrong is logged."""
+        ...
+
+
+def is_refreshing(provider: IdentityProvider | None) -> TypeGuard[Refreshing]:
+    """Whether the provider is one that fetches keys."""
+    return callable(getattr(provider, "lacks_key", None)) and callable(getattr(provider, "refresh", None))
+
+
 @final
 class Access:
     """Checks calls against rules. Without a provider, `parent` is the caller."""
@@ -71,11 +92,25 @@ class Access:
     def __init__(self, parent: Identity, provider: IdentityProvider | None = None) -> None:
         self.parent: Final = parent
         self.provider: Final = provider
+        self._caller: tuple[Identity | None] | None = None
         self.unrestricted: Final = provider is None and parent.scopes is None
         """Every caller may call everything: no check is needed."""
 
+    @property
+    def caller(self) -> Identity | None:
+        """Whom `for_caller` was given."""
+        return None if self._caller is None else self._caller[0]
+
+    def for_caller(self, identity: Identity | None) -> Access:
+        """The same for one caller, whom the provider has named before: it is not asked again."""
+        access = Access(self.parent, self.provider)
+        access._caller = (identity,)
+        return access
+
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:
         """The sender of a request with this metadata; None where its credentials are missing or not accepted."""
+        if self._caller is not None:
+            return self._caller[0]
         if self.provider is None:
             return self.parent
         authorization = metadata.get("authorization")
@@ -112,20 +147,23 @@ class Token(msgspec.Struct, frozen=True):
 
 @final
 class StaticTokens:
-    """An identity provider for bearer tokens. It knows their digests only, and compares in constant time."""
+    """An identity provider for bearer tokens. It knows their digests only, and compares in constant time.
 
-    schemes: Sequence[str] = ("bearer",)
+    With `api_keys` a token is accepted as an API key, too: with the scheme `ApiKey`.
+    """
 
-    def __init__(self, tokens: Sequence[Token], realm: str = "discreet") -> None:
+    def __init__(self, tokens: Sequence[Token], realm: str = "discreet", *, api_keys: bool = False) -> None:
         self._tokens = tuple(tokens)
         self.realm = realm
+        self.schemes: Sequence[str] = ("bearer", API_KEY) if api_keys else ("bearer",)
+        self._accepted = frozenset(scheme.lower() for scheme in self.schemes)
 
     def resolve(self, authorization: str) -> Identity | None:
         import hashlib  # late: only daemons with tokens need these two
         import hmac
 
         scheme, _, credential = authorization.strip().partition(" ")
-        if scheme.lower() != "bearer":
+        if scheme.lower() not in self._accepted:
             return None
         digest = hashlib.sha256(credential.strip().encode("utf-8", "surrogatepass")).hexdigest()
         found: Identity | None = None

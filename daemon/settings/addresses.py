@@ -6,6 +6,7 @@ from typing import Final, final
 from msgspec import Struct
 
 ADDRESS_FORM: Final = "HOST:PORT or unix:PATH"
+KEYS_FORM: Final = "an existing file, or an address that begins with https:// (http:// on this machine alone)"
 UNIX: Final = "unix:"
 
 
@@ -48,6 +49,20 @@ def _is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def is_key_address(text: str) -> bool:
+    """Whether public keys may be fetched from here: nobody may change them on their way."""
+    from urllib.parse import urlsplit  # late: as above
+
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return False
+    if not host or parts.username is not None or not text.isprintable() or " " in text:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
 
 
 def absolute_address(text: str, directory: str) -> str:

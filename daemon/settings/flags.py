@@ -30,6 +30,8 @@ _METAVARS: Final = {
     "readable": "FILE",
     "address": "ADDRESS",
     "url": "URL",
+    "word": "WORD",
+    "keys": "URL|FILE",
 }
 
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from ...errors.printable import cut
-from .addresses import ADDRESS_FORM, absolute_address, read_address
+from .addresses import ADDRESS_FORM, KEYS_FORM, absolute_address, is_key_address, read_address
 from .reference import EXPECTED, absolute_reference, read_reference
 from .token_text import TOKEN_FORM, read_token
 
@@ -28,6 +28,8 @@ OptionKind: TypeAlias = Literal[
     "readable",
     "address",
     "url",
+    "word",
+    "keys",
 ]
 
 FoundFile: TypeAlias = Literal["yes", "lower", "no"]
@@ -140,6 +142,8 @@ _EXPECTED: Final[dict[OptionKind, str]] = {
     "readable": "an existing file",
     "address": ADDRESS_FORM,
     "url": "an address that begins with http:// or https://",
+    "word": "a word without blanks or commas",
+    "keys": KEYS_FORM,
 }
 
 
@@ -205,7 +209,11 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:  # n
             return value
         case "store", str() if value.startswith(SQLITE) and value != SQLITE:
             return SQLITE + absolute(value.removeprefix(SQLITE), directory)
-        case "readable", str() if value and os.path.isfile(absolute(value, directory)):
+        case "word", str() if _is_word(value):
+            return value
+        case "keys", str() if is_key_address(value):
+            return value
+        case "readable" | "keys", str() if value and os.path.isfile(absolute(value, directory)):
             return absolute(value, directory)
         case "address", str() if read_address(value) is not None:
             return absolute_address(value, directory)
@@ -258,7 +266,7 @@ def _read(kind: OptionKind, text: str) -> object:
                 return text.lower()
         case "words" | "tokens" | "files" | "apps":
             return text.replace(",", " ").split()
-        case "choice" | "directory" | "file" | "object" | "store" | "readable" | "address" | "url":
+        case "choice" | "directory" | "file" | "object" | "store" | "readable" | "address" | "url" | "word" | "keys":
             return text
         case _:
             assert_never(kind)

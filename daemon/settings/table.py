@@ -23,6 +23,7 @@ from .http_options import (
     HttpOrigins,
     HttpUrl,
 )
+from .jwt_options import JwtAlgorithms, JwtAudience, JwtIssuer, JwtKeys
 from .option import MEMORY, Option, OptionInfo, option_from_field
 
 FramingSetting: TypeAlias = Literal["content-length", "newline", "auto"]
@@ -113,6 +114,10 @@ class Settings(Struct, frozen=True, kw_only=True):
             default_text="none",
         ),
     ] = None
+    jwt_issuer: JwtIssuer = None
+    jwt_audience: JwtAudience = None
+    jwt_jwks: JwtKeys = None
+    jwt_algorithms: JwtAlgorithms = None
     credentials: Annotated[
         tuple[str, ...] | None,
         OptionInfo(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("starlette")
 
 from discreet.agents import Agent
+from discreet.daemon.logs import log
 from discreet.http import asgi
 from support.asgi_client import AsgiClient
 from support.executors import Scripted, echo
@@ -21,6 +22,13 @@ Serve = Callable[..., AbstractAsyncContextManager[AsgiClient]]
 def agent_of(execute: Any = echo, cancel: Any = None, **options: Any) -> Agent:
     """An agent whose work is this function."""
     return Agent(Scripted(execute, cancel), name="Echo", description="Says it again.", **options)
+
+
+@pytest.fixture(autouse=True)
+def _log_of_its_own() -> Iterator[None]:
+    """What a test leaves in the log is none of the next one's business."""
+    yield
+    log.queue.clear()
 
 
 @pytest.fixture

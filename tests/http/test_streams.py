@@ -146,3 +146,37 @@ async def test_the_drain_ends_streams_with_an_error(serve: Serve) -> None:
         tasks.start_soon(read)
         await working.wait()
     assert "UNAVAILABLE" in str(received[-1])
+
+
+async def test_one_subscriber_that_reads_nothing_holds_up_no_other(serve: Serve) -> None:
+    going = anyio.Event()
+
+    async def many(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        await going.wait()
+        for number in range(100):
+            await events.artifact(str(number), artifact_id="a", append=True)
+        await events.complete()
+
+    ended: list[list[Any]] = []
+
+    async with serve(agent_of(many)) as client:
+        params: dict[str, Any] = {**hello(), "configuration": {"returnImmediately": True}}
+        task = (await client.call("SendMessage", params, **V1))["result"]["task"]["id"]
+
+        async def read(*, task_status: anyio.abc.TaskStatus[None]) -> None:
+            async with client.stream("SubscribeToTask", {"id": task}, **V1) as reply:
+                found = []
+                async for _, event in reply.events():
+                    if not found:
+                        task_status.started()
+                    found.append(next(iter(event["result"])))
+                ended.append(found)
+
+        async with client.stream("SubscribeToTask", {"id": task}, **V1) as reading_nothing:
+            reading_nothing.stalls = True
+            async with anyio.create_task_group() as tasks:
+                for _ in range(50):
+                    await tasks.start(read)
+                going.set()
+    assert ended == [["task", *["artifactUpdate"] * 100, "statusUpdate"]] * 50

@@ -6,15 +6,13 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from support.programs import environment
+from support.gateways import http_daemon
 from support.requirements import missing
 from support.waits import DEADLINE_SECONDS
 
@@ -46,26 +44,8 @@ def url(tmp_path: Path) -> Iterator[str]:
     """Of a gateway, which runs until the test ends."""
     pytest.importorskip("uvicorn")
     (tmp_path / "app.py").write_text(APP)
-    serve = [sys.executable, "-P", "-m", "discreet", "serve", "./app.py:agent", "--http", "127.0.0.1:0", "--no-stdio"]
-    with subprocess.Popen(
-        [*serve, "--drain-timeout", "0.1"],
-        cwd=tmp_path,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as daemon:
-        try:
-            assert daemon.stderr is not None
-            found = None
-            while found is None:
-                line = daemon.stderr.readline()
-                assert line, "the daemon ended"
-                found = re.search(r"http\.listening.*?(http://[^\s\"]+)", line)
-            yield found[1]
-        finally:
-            daemon.terminate()
-            daemon.communicate(timeout=DEADLINE_SECONDS)
+    with http_daemon(tmp_path, "./app.py:agent") as found:
+        yield found
 
 
 def session(variable: str, script: str, *arguments: str) -> dict[str, str]:

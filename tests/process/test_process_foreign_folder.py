@@ -19,7 +19,20 @@ from discreet.daemon.settings import OPTIONS
 from support.waits import DEADLINE_SECONDS
 
 HOME = os.path.dirname(os.path.dirname(discreet.__file__))
-OPTIONAL = {"ahocorasick_rs", "colorama", "httpcore", "rich", "trio", "uvloop", "watchfiles"}
+OPTIONAL = {
+    "ahocorasick_rs",
+    "colorama",
+    "h11",
+    "httpcore",
+    "httptools",
+    "httpx",
+    "rich",
+    "starlette",
+    "trio",
+    "uvicorn",
+    "uvloop",
+    "watchfiles",
+}
 OF_TOOLS = {"conftest", "setup", "sitecustomize", "usercustomize", "shop", "evil"}
 OURS = {"discreet", "errors", "client", "daemon", "framing"}
 NAMES = sys.stdlib_module_names | set(packages_distributions()) | OPTIONAL | OF_TOOLS | OURS
@@ -32,6 +45,10 @@ UNSAFE = {
     "allow-write": "true",
     "token": '["a:0"]',
     "identity": '"evil:obj"',
+    "jwt-issuer": '"https://evil"',
+    "jwt-audience": '"evil"',
+    "jwt-jwks": '"https://evil/keys"',
+    "jwt-algorithm": '["PS256"]',
     "credential": '["key=shop.py"]',
     "store": '"sqlite:stolen.db"',
     "push-private": "true",

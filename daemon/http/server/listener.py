@@ -16,6 +16,7 @@ from ..gateway import Gateway
 from ..settings import gateway_settings, origins_of
 from .protocols import Limits, protocol_class
 from .sockets import listen
+from .strict import StrictHttp
 
 if TYPE_CHECKING:
     from ...host import Host
@@ -111,6 +112,8 @@ class HttpListener:
 
 def _config(gateway: Gateway, settings: Settings) -> uvicorn.Config:
     """Raises `AppError` for a certificate that is none."""
+    if settings.http_key is not None and settings.http_cert is None:
+        raise AppError("--http-key needs --http-cert beside it")
     limits = Limits(
         head_seconds=settings.frame_timeout,
         write_seconds=settings.frame_timeout,
@@ -118,7 +121,7 @@ def _config(gateway: Gateway, settings: Settings) -> uvicorn.Config:
         connections_per_address=settings.http_max_connections,
     )
     config = uvicorn.Config(
-        gateway,
+        StrictHttp(gateway, settings.max_header_bytes),
         http=protocol_class(limits),
         loop="none",
         ws="none",

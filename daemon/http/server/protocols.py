@@ -10,7 +10,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
-from starlette.responses import Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ...logs import log
@@ -18,12 +17,13 @@ from ...logs import log
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from starlette.types import Receive, Scope, Send
-
 _TIMED_OUT: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 _HEAD_TOO_LARGE: Final = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 )
+
+CHUNK_OVERHEAD: Final = 8
+"""Bytes that a chunked body may have for each of its own. The smallest chunk has 5 beside its byte."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,10 +71,11 @@ class _Guard:
         super().connection_lost(exc)  # type: ignore[misc]
 
     def data_received(self, data: bytes) -> None:
-        if self._between_requests and self._head_timer is None:
-            self._head_timer = _later(self.limits.head_seconds, self._head_late)
         super().data_received(data)  # type: ignore[misc]
-        if self._head_timer is not None and not self._between_requests:
+        if self._between_requests:
+            if self._head_timer is None:  # most heads come in one piece, and need none
+                self._head_timer = _later(self.limits.head_seconds, self._head_late)
+        elif self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
@@ -101,18 +102,23 @@ class _Guard:
         return self.cycle is None or self.cycle.response_complete
 
     def _head_late(self) -> None:
-        self._refuse(_TIMED_OUT, "http.head_timed_out")
+        log.info("http.head_timed_out")
+        self._refuse(_TIMED_OUT)
 
     def _write_late(self) -> None:
         log.info("http.client_too_slow")
         self.transport.abort()
 
-    def _refuse(self, answer: bytes, event: str) -> None:
+    def _refuse(self, answer: bytes) -> None:
+        """Answer and close; only close where another request is not yet answered, for which this would be taken."""
         self._stop_timers()
-        if not self.transport.is_closing():
-            log.info(event)
+        if self.transport.is_closing():
+            return
+        if self._between_requests:
             self.transport.write(answer)
             self.transport.close()
+        else:
+            self.transport.abort()
 
     def _stop_timers(self) -> None:
         for timer in (self._head_timer, self._write_timer):
@@ -136,40 +142,50 @@ def protocol_class(limits: Limits) -> type[asyncio.Protocol]:
 
 
 class _HeadLimit:
-    """Limits the size of a head. httptools itself has none; h11 is given one by uvicorn's own setting."""
+    """Limits what comes of a request beside its body, and drops trailers. httptools itself has no limit; h11 is given one by
+    uvicorn's own setting."""
 
     limits: ClassVar[Limits]
-    app: Any  # Any: the ASGI app that uvicorn wraps
-    headers: list[tuple[bytes, bytes]]
+
+    parser: Any  # Any: httptools has no types
     url: bytes
 
     _in_head = False
-    _head_bytes = 0
+    _overhead = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        from .upgrades import IgnoringUpgrades  # late: httptools is optional
+
+        self.parser = IgnoringUpgrades(self)
+        super().connection_made(transport)  # type: ignore[misc]
 
     def data_received(self, data: bytes) -> None:
+        self._overhead += len(data)
         super().data_received(data)  # type: ignore[misc]
-        if self._in_head:
-            self._head_bytes += len(data)
-            if self._head_bytes > self.limits.head_bytes:
-                self._refuse(_HEAD_TOO_LARGE, "http.head_too_large")  # type: ignore[attr-defined]
+        if self._overhead > self.limits.head_bytes:
+            log.info("http.head_too_large")
+            self._refuse(_HEAD_TOO_LARGE)  # type: ignore[attr-defined]
 
     def on_message_begin(self) -> None:
         self._in_head = True
         super().on_message_begin()  # type: ignore[misc]
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:
+            super().on_header(name, value)  # type: ignore[misc]
+
     def on_headers_complete(self) -> None:
-        self._in_head, self._head_bytes = False, 0
-        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
-        if size <= self.limits.head_bytes:
-            return super().on_headers_complete()  # type: ignore[misc, no-any-return]
-        app, self.app = self.app, _head_too_large
-        try:
+        self._in_head, self._overhead = False, 0
+        if not self.url.startswith((b"/", b"*")):
+            raise ValueError("the target is neither a path nor *")  # the parser turns it into an error of its own
+        if not self.parser.offered:
             super().on_headers_complete()  # type: ignore[misc]
-        finally:
-            self.app = app
 
+    def on_body(self, body: bytes) -> None:
+        self._overhead -= len(body) * (1 + CHUNK_OVERHEAD)
+        super().on_body(body)  # type: ignore[misc]
 
-async def _head_too_large(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers in place of the app."""
-    log.info("http.head_too_large")
-    await Response(status_code=431, headers={"connection": "close"})(scope, receive, send)
+    def on_message_complete(self) -> None:
+        self._overhead = 0
+        if not self.parser.offered:
+            super().on_message_complete()  # type: ignore[misc]

@@ -16,12 +16,16 @@ JSON = {"content-type": "application/json"}
 
 
 class Reply:
-    """A response, whose body is read with `body` or `events`. `status` is 0 where the app sent none."""
+    """A response, whose body is read with `body` or `events`. `status` is 0 where the app sent none.
+
+    While it `stalls`, its client takes nothing of what is sent to it.
+    """
 
     def __init__(self) -> None:
         self.status = 0
         self.headers: dict[str, str] = {}
         self.started = anyio.Event()
+        self.stalls = False
         self._send, self._receive = anyio.create_memory_object_stream[bytes](math.inf)
 
     async def take(self, message: Any) -> None:
@@ -30,6 +34,8 @@ class Reply:
             self.headers = {name.decode().lower(): value.decode() for name, value in message["headers"]}
             self.started.set()
         else:
+            if self.stalls:
+                await anyio.sleep_forever()  # until the client has gone
             if message.get("body"):
                 self._send.send_nowait(message["body"])
             if not message.get("more_body"):
@@ -145,8 +151,10 @@ class AsgiClient:
         async with self.stream(method, params, call_id=call_id, **headers) as reply:
             return await reply.json()
 
-    def stream(self, method: str, params: object = None, *, call_id: object = 1, **headers: str) -> Any:
+    def stream(
+        self, method: str, params: object = None, *, call_id: object = 1, path: str = "/", **headers: str
+    ) -> Any:
         """The response to a call, as it comes. `headers` have `_` for `-`."""
         body = msgspec.json.encode({"jsonrpc": "2.0", "id": call_id, "method": method, "params": params or {}})
         given = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.open("POST", "/", body, {**JSON, **given})
+        return self.open("POST", path, body, {**JSON, **given})

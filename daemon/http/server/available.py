@@ -5,11 +5,11 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from ..apps import AppError
+from ...apps import AppError
 
 if TYPE_CHECKING:
-    from ..daemon import Listener
-    from ..host import Host
+    from ...daemon import Listener
+    from ...host import Host
 
 NEEDED: Final = ("starlette", "uvicorn")
 
@@ -23,6 +23,6 @@ def listener_of(host: Host) -> Listener | None:
         return None
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise AppError(f"--http needs {' and '.join(missing)}: pip install 'discreet[http]'")
-    from .server.listener import HttpListener  # late: it loads them
+    from .listener import HttpListener  # late: it loads them
 
     return HttpListener(host, settings)

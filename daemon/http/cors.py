@@ -1,0 +1,68 @@
+"""Cross-Origin Resource Sharing (WHATWG Fetch, section 3.2): which origins' pages may read the answers. Off by default.
+
+Answers never allow credentials of the browser's own, such as cookies: a page sends its token in a header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, final
+
+from starlette.datastructures import MutableHeaders
+from starlette.responses import Response
+
+from .requests import HEADERS
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import Message, Send
+
+    from ..agents.card.model import ApiKey
+    from .origins import Origins
+
+_METHODS: Final = "GET, HEAD, POST, PUT, DELETE"
+_EXPOSED: Final = "etag, retry-after, www-authenticate"
+"""Answer headers that pages may read beside the few that they always may."""
+_MAX_AGE_SECONDS: Final = 600
+"""How long a browser may go by a preflight's answer."""
+
+
+@final
+class Cors:
+    """The headers of answers, and the answers to preflights. `api_keys` are those of the agent's card."""
+
+    def __init__(self, origins: Origins, api_keys: Iterable[ApiKey]) -> None:
+        self._origins = origins
+        keys = [key.name.lower() for key in api_keys if key.location == "header"]
+        self._accepted = ", ".join(sorted({*HEADERS, "content-type", *keys}))
+
+    def preflight(self, request: Request) -> Response | None:
+        """The answer where a browser asks what a page may send; None for any other request."""
+        origin = request.headers.get("origin")
+        if origin is None or request.method != "OPTIONS" or "access-control-request-method" not in request.headers:
+            return None
+        if not self._origins.allows_cross_origin(origin):
+            return Response("origin not allowed", 403, media_type="text/plain")
+        headers = {
+            "access-control-allow-methods": _METHODS,
+            "access-control-allow-headers": self._accepted,
+            "access-control-max-age": str(_MAX_AGE_SECONDS),
+        }
+        return Response(status_code=204, headers=headers)
+
+    def adding_headers(self, request: Request, send: Send) -> Send:
+        """A `send` that lets pages of an allowed origin read the answer."""
+        if not self._origins.any_allowed:
+            return send
+        origin = request.headers.get("origin")
+
+        async def add_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.add_vary_header("origin")
+                if origin is not None and self._origins.allows_cross_origin(origin):
+                    headers["access-control-allow-origin"] = origin
+                    headers["access-control-expose-headers"] = _EXPOSED
+            await send(message)
+
+        return add_headers

@@ -1,0 +1,1 @@
+"""Identity providers that are shipped and need libraries of an extra."""

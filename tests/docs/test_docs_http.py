@@ -1,0 +1,115 @@
+"""The page on HTTP tells the truth: its programs run, its commands print what is shown, its events and limits are those of the code."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from discreet.daemon.http.event_queue import MAX_UNDELIVERED
+from discreet.daemon.settings.table import OPTIONS
+from support.gateways import http_daemon
+from support.programs import environment, install_commands
+from support.requirements import missing
+from support.waits import DEADLINE_SECONDS
+
+httpx = pytest.importorskip("httpx")
+pytest.importorskip("uvicorn")
+listener = pytest.importorskip("discreet.daemon.http.server.listener")
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
+PROGRAMS = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+CONSOLE = "".join(re.findall(r"^```console\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+COMMANDS = re.findall(r"^\$ (.*(?:\n> .*)*)\n((?:(?!\$ ).*\n)*)", CONSOLE, re.MULTILINE)
+
+DIFFERS = (
+    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"), "<id>"),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"), "<time>"),
+    (re.compile(r"(?<=\"taskId\":\")[0-9a-f-]+$", re.MULTILINE), "<cut>"),
+    (re.compile(r"(?<=\{\"task\":\{\"id\":\")<id>.*"), "<id>"),
+)
+LOGGED = re.compile(r"\blog\.\w+\(\s*\"(http\.\w+)\"")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in PROGRAMS.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    install_commands(tmp_path / "bin")
+    return tmp_path
+
+
+def plain(text: str) -> str:
+    for differing, name in DIFFERS[:3]:
+        text = differing.sub(name, text)
+    return "\n".join(DIFFERS[3][0].sub("<id>", line) if len(line) < 80 else line for line in text.splitlines())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the console blocks are for a POSIX shell")
+def test_the_commands_print_what_is_shown(folder: Path) -> None:
+    if not shutil.which("curl"):
+        missing("curl is not installed")
+    assert len(COMMANDS) == 3
+    search = os.pathsep.join((str(folder / "bin"), os.environ["PATH"]))
+    with http_daemon(folder, "./greeter.py:agent") as url:
+        for command, shown in COMMANDS:
+            typed = command.replace("\n> ", "\n").replace("http://127.0.0.1:8000/", url)
+            done = subprocess.run(
+                ["sh", "-c", typed],
+                cwd=folder,
+                env=environment(PATH=search),
+                capture_output=True,
+                text=True,
+                timeout=DEADLINE_SECONDS,
+                check=False,
+            )
+            assert plain(done.stdout + done.stderr) == shown.rstrip("\n"), typed
+
+
+@pytest.mark.anyio
+async def test_the_mounted_agent_answers_below_its_path(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, anyio_backend_name: str
+) -> None:
+    monkeypatch.syspath_prepend(str(folder))
+    app = runpy.run_path(str(folder / "web.py"))["app"]
+    message = {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "Ada"}]}
+    transport = httpx.ASGITransport(app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://localhost", headers={"A2A-Version": "1.0"}) as client,
+    ):
+        card = (await client.get("/greeter/.well-known/agent-card.json")).json()
+        assert {each["url"] for each in card["supportedInterfaces"]} == {"http://localhost/greeter/"}
+        call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+        task = (await client.post("/greeter/", json=call)).json()["result"]["task"]
+        found = (await client.get(f"/greeter/tasks/{task['id']}")).json()
+    assert found["artifacts"][0]["parts"] == [{"text": "Hello, Ada!"}]
+    sys.modules.pop("greeter", None)
+
+
+def test_every_event_of_the_gateway_has_its_row() -> None:
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "daemon" / "http").rglob("*.py"))
+    logged = set(LOGGED.findall(code))
+    table = PAGE.partition("\n## What the log tells\n")[2]
+    named = set(re.findall(r"`(http\.\w+)`", table))
+    assert len(logged) >= 6
+    assert named == logged
+
+
+def test_the_limits_are_those_of_the_settings() -> None:
+    defaults = {option.flag: option.default for option in OPTIONS}
+    table = PAGE.partition("\n## Limits\n")[2].partition("\n## ")[0]
+    rows = [[cell.strip() for cell in row.split("|")] for row in re.findall(r"^\|(.+)\|$", table, re.MULTILINE)][2:]
+    for _, text, flag, _ in rows:
+        number, _, unit = text.replace(",", "").partition(" ")
+        assert float(number) * {"MiB": 1024 * 1024}.get(unit, 1) == defaults[flag.strip("`")], flag
+    assert len(rows) == 6
+    assert f"After {MAX_UNDELIVERED} events" in PAGE
+    assert f"kept for {listener.IDLE_SECONDS} seconds" in re.sub(r"\s+", " ", PAGE)

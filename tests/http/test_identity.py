@@ -1,0 +1,228 @@
+"""Who calls over HTTP: tokens and API keys, asked for once a request, and tasks that belong to one caller alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from discreet import Context, Identity, Service
+from discreet.agents import ApiKey, HttpAuth, requires
+from discreet.daemon.agents.tasks.executor import RequestContext
+from discreet.daemon.agents.tasks.task_events import TaskEvents
+from support.vault import SECRET, digest
+
+from .conftest import Serve, agent_of
+from .test_jsonrpc import V1, hello
+
+pytestmark = pytest.mark.anyio
+
+ADA = {"authorization": f"Bearer {SECRET}"}
+BOB = {"authorization": "Bearer other-token"}
+TOKENS = (f"ada:{digest(SECRET)}:read", f"bob:{digest('other-token')}")
+SERVED = {"tokens": TOKENS}
+
+
+def keyed(location: Any, name: str = "X-Key", execute: Any = None) -> Any:
+    options = {"security_schemes": {"key": ApiKey(name=name, location=location)}, "security": [requires({"key": []})]}
+    return agent_of(execute, **options) if execute else agent_of(**options)
+
+
+class Counting:
+    """A provider that counts how often it is asked."""
+
+    schemes = ("bearer",)
+    realm = "counted"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def resolve(self, authorization: str) -> Identity | None:
+        self.asked += 1
+        if authorization == "Bearer broken":
+            raise RuntimeError(authorization)
+        return Identity("ada") if authorization == "Bearer good" else None
+
+
+@pytest.mark.parametrize(
+    ("authorization", "status"),
+    [
+        (None, 401),
+        ("Bearer wrong", 401),
+        ("Bearer", 401),
+        ("", 401),
+        (f"Basic {SECRET}", 401),
+        (f"ApiKey {SECRET}", 401),
+        (f"Bearer {SECRET}", 200),
+        (f"bearer   {SECRET}  ", 200),
+    ],
+)
+async def test_without_an_accepted_token_the_answer_is_401_and_says_how(
+    serve: Serve, authorization: str | None, status: int
+) -> None:
+    headers = {} if authorization is None else {"authorization": authorization}
+    async with serve(**SERVED) as client, client.stream("SendMessage", hello(), **V1, **headers) as reply:
+        answer = await reply.json()
+        assert reply.status == status
+        if status == 401:
+            assert reply.headers["www-authenticate"] == 'Bearer realm="discreet"'
+            assert answer["error"]["code"] == -32000
+
+
+async def test_a_caller_without_the_scopes_gets_403(serve: Serve) -> None:
+    agent = agent_of(security_schemes={"bearer": HttpAuth("bearer")}, security=[requires({"bearer": ["read"]})])
+    async with serve(agent, **SERVED) as client:
+        async with client.stream("SendMessage", hello(), **V1, **BOB) as reply:
+            assert (reply.status, "www-authenticate" in reply.headers) == (403, False)
+        async with client.stream("SendMessage", hello(), **V1, **ADA) as reply:
+            assert reply.status == 200
+
+
+@pytest.mark.parametrize(
+    ("location", "headers", "query"),
+    [
+        ("header", {"x_key": SECRET}, ""),
+        ("query", {}, f"?X-Key={SECRET}"),
+        ("cookie", {"cookie": f"a=b; X-Key={SECRET}"}, ""),
+        ("header", {"authorization": f"ApiKey {SECRET}"}, ""),
+        ("header", {"authorization": f"Bearer {SECRET}"}, ""),
+    ],
+)
+async def test_an_api_key_is_taken_from_where_the_card_says(
+    serve: Serve, location: str, headers: dict[str, str], query: str
+) -> None:
+    seen: list[Identity | None] = []
+
+    async def look(context: RequestContext, events: TaskEvents) -> None:
+        seen.append(context.identity)
+        await events.complete()
+
+    async with serve(keyed(location, execute=look), **SERVED) as client:
+        for each, path in ((headers, f"/{query}"), ({}, "/")):
+            async with client.stream("SendMessage", hello(), path=path, **V1, **each) as reply:
+                assert reply.status == (401 if path == "/" and not each else 200)
+                if reply.status == 401:
+                    assert 'ApiKey realm="discreet"' in reply.headers["www-authenticate"]
+    assert [each and each.subject for each in seen] == ["ada"]
+
+
+@pytest.mark.parametrize("place", ["header", "query", "cookie"])
+async def test_an_api_key_elsewhere_than_the_card_says_is_none(serve: Serve, place: str) -> None:
+    others = {"header": "query", "query": "cookie", "cookie": "header"}
+    sent: dict[str, tuple[str, dict[str, str]]] = {
+        "header": ("/", {"x_key": SECRET}),
+        "query": (f"/?X-Key={SECRET}", {}),
+        "cookie": ("/", {"cookie": f"X-Key={SECRET}"}),
+    }
+    path, headers = sent[place]
+    async with (
+        serve(keyed(others[place]), **SERVED) as client,
+        client.stream("SendMessage", hello(), path=path, **V1, **headers) as reply,
+    ):
+        assert reply.status == 401
+
+
+@pytest.mark.parametrize("method", ["GetTask", "CancelTask", "SubscribeToTask", "SendMessage", "SendStreamingMessage"])
+async def test_a_task_of_another_caller_is_not_found(serve: Serve, method: str) -> None:
+    going = anyio.Event()
+
+    async def wait(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        await going.wait()
+        await events.complete()
+
+    async with serve(agent_of(wait), **SERVED) as client:
+        params: dict[str, Any] = {**hello(), "configuration": {"returnImmediately": True}}
+        task_id = (await client.call("SendMessage", params, **V1, **ADA))["result"]["task"]["id"]
+        params = {"id": task_id}
+        if method.startswith("Send"):
+            params = hello()
+            params["message"]["taskId"] = task_id
+        assert (await client.call(method, params, **V1, **BOB))["error"]["code"] == -32001
+        assert (await client.call("ListTasks", {}, **V1, **BOB))["result"]["tasks"] == []
+        assert (await client.call("GetTask", {"id": task_id}, **V1, **ADA))["result"]["id"] == task_id
+        going.set()
+
+
+async def test_tasks_of_anonymous_callers_are_not_those_of_a_known_one(serve: Serve) -> None:
+    agent = agent_of(security_schemes={"bearer": HttpAuth("bearer")}, security=[requires({})])
+    async with serve(agent, **SERVED) as client:
+        theirs = (await client.call("SendMessage", hello(), **V1, **ADA))["result"]["task"]["id"]
+        assert (await client.call("GetTask", {"id": theirs}, **V1))["error"]["code"] == -32001
+
+
+def shop() -> Service:
+    service = Service("shop")
+
+    @service.query()
+    async def who(ctx: Context) -> list[str | None]:
+        return [ctx.identity and ctx.identity.subject for _ in range(3)]
+
+    @service.query(scopes=[])
+    async def again(ctx: Context) -> str | None:
+        return ctx.identity and ctx.identity.subject
+
+    return service
+
+
+async def looking(context: RequestContext, events: TaskEvents) -> None:
+    await events.complete(str([context.identity and context.identity.subject] * 3))
+
+
+@pytest.mark.parametrize("hosted", [shop, lambda: agent_of(looking)])
+@pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage", "ListTasks", "GetExtendedAgentCard"])
+async def test_the_provider_is_asked_once_a_request(serve: Serve, hosted: Callable[[], Any], method: str) -> None:
+    provider = Counting()
+    params: dict[str, Any] = {}
+    if method.startswith("Send"):
+        part = {"data": {"skill": "shop/who"}} if hosted is shop else {"text": "x"}
+        params = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [part]}}
+    async with serve(hosted(), provider=provider) as client:
+        for asked in (1, 2):
+            async with client.stream(method, params, **V1, authorization="Bearer good") as reply:
+                body = await reply.body()
+                assert reply.status == 200
+                assert hosted is not shop or not params or b"ada" in body
+            assert provider.asked == asked
+
+
+async def test_a_provider_that_raises_is_an_internal_error_and_never_an_open_door(serve: Serve) -> None:
+    async with serve(provider=Counting()) as client:
+        answer = await client.call("SendMessage", hello(), **V1, authorization="Bearer broken")
+        assert answer["error"]["code"] == -32603
+        assert "broken" not in str(answer)
+        assert "result" in await client.call("SendMessage", hello(), **V1, authorization="Bearer good")
+
+
+class Fetching(Counting):
+    """A provider that lacks its keys until they are fetched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fetched = 0
+
+    def lacks_key(self, authorization: str) -> bool:
+        return not self.fetched
+
+    def refresh(self) -> None:
+        self.fetched += 1
+
+    def resolve(self, authorization: str) -> Identity | None:
+        return Identity("ada") if self.fetched else None
+
+
+async def test_a_request_waits_for_the_keys_that_its_credentials_need(serve: Serve) -> None:
+    provider = Fetching()
+    async with serve(provider=provider) as client:
+        answers: list[Any] = []
+
+        async def call() -> None:
+            answers.append(await client.call("SendMessage", hello(), **V1, authorization="Bearer any"))
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(call)
+    assert provider.fetched == 1
+    assert ["result" in answer for answer in answers] == [True] * 5

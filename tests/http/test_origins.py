@@ -1,0 +1,169 @@
+"""Hosts and origins: what pages of strangers get, and what pages of those get that are allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from discreet.agents import ApiKey, requires
+from discreet.http import asgi
+from support.asgi_client import JSON, AsgiClient
+from support.vault import SECRET, digest
+
+from .conftest import Serve, agent_of
+from .test_jsonrpc import V1, hello
+
+pytestmark = pytest.mark.anyio
+
+APP = "https://app.example"
+EVIL = "https://evil.example"
+CARD = "/.well-known/agent-card.json"
+PREFLIGHT = {"access-control-request-method": "POST", "access-control-request-headers": "authorization,content-type"}
+
+
+def cors(headers: dict[str, str]) -> set[str]:
+    return {name for name in headers if name.startswith("access-control-")}
+
+
+async def test_without_a_list_no_page_of_another_origin_may_call_or_read(serve: Serve) -> None:
+    async with serve() as client:
+        for method, path, more in (("OPTIONS", "/", PREFLIGHT), ("POST", "/", JSON), ("GET", CARD, {})):
+            status, headers, _ = await client.request(method, path, b"{}", {"origin": EVIL, **more})
+            assert (status, cors(headers)) == (403, set())
+        _, headers, _ = await client.request("GET", CARD)
+        assert (cors(headers), headers.get("vary", "").lower().count("origin")) == (set(), 0)
+
+
+@pytest.mark.parametrize("path", ["/", "/message:send", "/tasks", "/v1/message:send", CARD])
+async def test_a_preflight_of_an_allowed_origin_is_answered(serve: Serve, path: str) -> None:
+    async with serve(http_origins=[APP]) as client:
+        status, headers, body = await client.request("OPTIONS", path, headers={"origin": APP, **PREFLIGHT})
+        assert (status, body, headers["access-control-allow-origin"]) == (204, b"", APP)
+        allowed = headers["access-control-allow-headers"].split(", ")
+        assert {"authorization", "content-type", "a2a-version", "a2a-extensions", "last-event-id"} <= set(allowed)
+        assert {"GET", "POST", "DELETE"} <= set(headers["access-control-allow-methods"].split(", "))
+        assert "origin" in headers["vary"].lower()
+        status, headers, _ = await client.request("OPTIONS", path, headers={"origin": EVIL, **PREFLIGHT})
+        assert (status, cors(headers)) == (403, set())
+
+
+async def test_an_api_key_of_the_card_may_be_sent_by_pages(serve: Serve) -> None:
+    agent = agent_of(
+        security_schemes={"key": ApiKey(name="X-Key", location="header")}, security=[requires({"key": []})]
+    )
+    async with serve(agent, http_origins=[APP], tokens=[f"ada:{digest(SECRET)}"]) as client:
+        _, headers, _ = await client.request("OPTIONS", "/", headers={"origin": APP, **PREFLIGHT})
+        assert "x-key" in headers["access-control-allow-headers"].split(", ")
+        async with client.stream("SendMessage", hello(), **V1, origin=APP) as reply:
+            assert (reply.status, reply.headers["access-control-allow-origin"]) == (401, APP)
+
+
+@pytest.mark.parametrize("origin", [APP, "HTTPS://APP.EXAMPLE"])
+async def test_pages_of_an_allowed_origin_may_read_answers_streams_and_the_card(serve: Serve, origin: str) -> None:
+    async with serve(http_origins=[APP]) as client:
+        for method in ("SendMessage", "SendStreamingMessage"):
+            async with client.stream(method, hello(), **V1, origin=origin) as reply:
+                assert reply.headers["access-control-allow-origin"] == origin
+                assert "www-authenticate" in reply.headers["access-control-expose-headers"]
+                assert "origin" in reply.headers["vary"].lower()
+                await reply.body()
+        status, headers, _ = await client.request("GET", CARD, headers={"origin": origin})
+        assert (status, headers["access-control-allow-origin"]) == (200, origin)
+        _, headers, _ = await client.request("GET", CARD)
+        assert (cors(headers), "origin" in headers["vary"].lower()) == (set(), True)
+
+
+async def test_everybody_may_be_allowed_but_no_credentials_of_the_browser_ever_are(serve: Serve) -> None:
+    for allowed, origin in ((["*"], EVIL), (["*"], "null"), ([APP], APP)):
+        async with serve(http_origins=allowed) as client:
+            for method, path, more in (("OPTIONS", "/", PREFLIGHT), ("GET", CARD, {})):
+                _, headers, _ = await client.request(method, path, headers={"origin": origin, **more})
+                assert headers["access-control-allow-origin"] == origin
+                assert "access-control-allow-credentials" not in headers
+
+
+async def test_an_options_request_that_is_no_preflight_is_not_answered_as_one(serve: Serve) -> None:
+    async with serve(http_origins=[APP]) as client:
+        status, headers, _ = await client.request("OPTIONS", "/", headers={"origin": APP})
+        assert (status, headers["allow"]) == (405, "POST")
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://localhost", 200), ("https://localhost", 200), ("http://localhost:8000", 403), ("http://127.0.0.1", 403),
+        ("http://localhost.evil.example", 403), ("http://evil.example", 403), ("null", 403), ("file://", 403),
+        ("chrome-extension://localhost", 403), ("http://user@localhost", 403), ("", 403), ("http://[", 403),
+        ("http://localhost, http://evil.example", 403),
+    ],
+)  # fmt: skip
+async def test_only_pages_that_the_gateway_itself_serves_may_call(serve: Serve, origin: str, status: int) -> None:
+    async with serve() as client, client.stream("SendMessage", hello(), **V1, origin=origin) as reply:
+        assert reply.status == status
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200), ("localhost:8000", 200), ("LOCALHOST", 200), ("127.0.0.1:8000", 200), ("[::1]:8000", 200),
+        ("evil.example", 421), ("evil.example:8000", 421), ("127.0.0.1.evil.example", 421), ("localhost.evil.example", 421),
+        ("", 421), ("[", 421), ("evil.example@localhost", 421), ("localhost:x", 421), ("0.0.0.0", 421), ("localhost evil", 421),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("path", ["/", CARD])
+async def test_a_name_that_was_bound_to_a_local_address_later_is_refused(
+    serve: Serve, host: str, status: int, path: str
+) -> None:
+    async with serve() as client:
+        method = "GET" if path == CARD else "OPTIONS"
+        found, _, _ = await client.request(method, path, headers={"host": host})
+        assert found == (status if status == 421 or path == CARD else 405)
+
+
+async def test_a_preflight_for_an_unknown_host_is_refused(serve: Serve) -> None:
+    async with serve(http_origins=["*"]) as client:
+        sent = {"host": "evil.example", "origin": "http://evil.example", **PREFLIGHT}
+        assert (await client.request("OPTIONS", "/", headers=sent))[0] == 421
+
+
+@pytest.mark.parametrize(
+    ("given", "host", "status"),
+    [
+        ({"http_hosts": ["agent.example"]}, "agent.example:80", 200),
+        ({"http_hosts": ["agent.example"]}, "localhost", 421),
+        ({"http_hosts": ["*.example"]}, "a.b.example", 200),
+        ({"http_hosts": ["*.example"]}, "example", 421),
+        ({"http_hosts": ["*.example"]}, "evilexample", 421),
+        ({"http_url": "https://agent.example/"}, "agent.example", 200),
+        ({"http_url": "https://agent.example/"}, "other.example", 421),
+    ],
+)
+async def test_names_of_the_gateway_come_from_its_settings(
+    serve: Serve, given: dict[str, Any], host: str, status: int
+) -> None:
+    async with serve(**given) as client:
+        assert (await client.request("GET", CARD, headers={"host": host}))[0] == status
+
+
+@pytest.mark.parametrize(
+    ("given", "address", "status"),
+    [
+        ({}, "127.0.0.1", 200), ({}, "127.9.9.9", 200), ({}, "::1", 200), ({}, "192.0.2.7", 403), ({}, "::ffff:192.0.2.7", 403),
+        ({}, "0.0.0.0", 403), ({}, "", 200), ({"http_open": True}, "192.0.2.7", 200), ({"tokens": [f"ada:{'0' * 64}"]}, "192.0.2.7", 200),
+    ],
+)  # fmt: skip
+async def test_without_identities_only_this_machine_is_answered(
+    serve: Serve, given: dict[str, Any], address: str, status: int
+) -> None:
+    async with serve(**given) as client:
+        client.client = address
+        assert (await client.request("GET", CARD))[0] == status
+
+
+async def test_the_gateway_answers_where_it_is_mounted_as_well() -> None:
+    app = asgi(agent_of(), isolated=True, http_origins=[APP])
+    async with app.lifespan():
+        client = AsgiClient(app)
+        async with client.open("GET", f"/agent{CARD}", headers={"origin": APP}, root_path="/agent") as reply:
+            assert (reply.status, reply.headers["access-control-allow-origin"]) == (200, APP)

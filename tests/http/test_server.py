@@ -1,0 +1,346 @@
+"""The server around the gateway, as a process: what it refuses at its start, how it listens, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import ssl
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("uvicorn")
+
+from discreet.framing.encoder import encode_frame
+from support.http_process import AGENT, HttpDaemon, http_daemon, message, post, rpc, sent
+from support.issuer import public, rsa_key, token, written
+from support.programs import DISCREET, environment, finished, has_ended
+from support.vault import SECRET, digest
+from support.waits import wait_until
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and unix sockets")
+
+HTTP = ("--http", "127.0.0.1:0", "--isolated", "--log-level", "debug")
+ALONE = (*HTTP, "--no-stdio")
+WITHOUT = "import sys; sys.modules['{}'] = None; from discreet.__main__ import main; raise SystemExit(main())"
+
+
+def refused(folder: Path, *flags: str, command: tuple[str, ...] = DISCREET) -> str:
+    """The one line with which a start is refused."""
+    (folder / "worker.py").write_text(AGENT)
+    result = finished([*command, "serve", "./worker.py:agent", "--isolated", *flags], folder)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("discreet: ")
+    return result.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "hint"),
+    [
+        (["--http", "0.0.0.0:0"], "--http-open"),
+        (["--http", "[::]:0"], "--http-open"),
+        (["--http", "192.0.2.7:0", "--http-open"], "--http 192.0.2.7:0"),
+        (["--http", "nowhere.invalid:0", "--http-open"], "--http nowhere.invalid:0"),
+        (["--http", "127.0.0.1"], "HOST:PORT"),
+        (["--http", "127.0.0.1:65536"], "HOST:PORT"),
+        (["--http", "127.0.0.1:0", "--backend", "trio"], "--backend asyncio"),
+        (["--no-stdio"], "--http"),
+        (["--http", "127.0.0.1:0", "--http-cert", "worker.py"], "--http-cert"),
+        (["--http", "127.0.0.1:0", "--http-cert", "nowhere.pem"], "--http-cert"),
+        (["--http", "127.0.0.1:0", "--http-key", "worker.py"], "--http-cert"),
+        (["--http", "unix:worker.py"], "unix:"),
+        (["--http", "unix:nowhere/socket"], "unix:"),
+        (["--http", "unix:" + "x" * 200], "unix:"),
+        (["--jwt-issuer", "x"], "--jwt-audience and --jwt-jwks"),
+        (["--jwt-issuer", "x", "--jwt-audience", "y", "--jwt-jwks", "worker.py"], "--jwt"),
+        (["--jwt-issuer", "x", "--jwt-audience", "y", "--jwt-jwks", "http://issuer.example/"], "https://"),
+    ],
+)
+def test_what_can_not_be_served_is_one_line(tmp_path: Path, flags: list[str], hint: str) -> None:
+    assert hint in refused(tmp_path, *flags)
+    assert (tmp_path / "worker.py").read_text() == AGENT
+
+
+@pytest.mark.parametrize(("missing", "extra"), [("uvicorn", "http"), ("starlette", "http"), ("jwt", "jwt")])
+def test_an_extra_that_is_missing_is_named(tmp_path: Path, missing: str, extra: str) -> None:
+    command = (sys.executable, "-P", "-c", WITHOUT.format(missing))
+    flags = ["--http", "127.0.0.1:0"]
+    if extra == "jwt":
+        keys = written(tmp_path / "keys.json", public(rsa_key()))
+        flags = ["--jwt-issuer", "x", "--jwt-audience", "y", "--jwt-jwks", keys]
+    assert f"discreet[{extra}]" in refused(tmp_path, *flags, command=command)
+
+
+def test_an_address_in_use_is_one_line(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert "in use" in refused(tmp_path, "--http", f"127.0.0.1:{taken.getsockname()[1]}")
+
+
+@pytest.mark.parametrize("flags", [["--http-open"], ["--token", f"ada:{digest(SECRET)}"]])
+def test_beyond_this_machine_it_takes_tokens_or_leave(tmp_path: Path, flags: list[str]) -> None:
+    with http_daemon(
+        tmp_path, "--http", "0.0.0.0:0", "--isolated", "--no-stdio", "--log-level", "info", *flags
+    ) as daemon:
+        headers = {"host": "anything.example"} if "--http-open" in flags else {"authorization": f"Bearer {SECRET}"}
+        with daemon.listening().connected() as client:
+            text = message(**{name: value for name, value in headers.items() if name != "host"})
+            client.send(text.replace(b"localhost", headers.get("host", "localhost").encode()))
+            assert client.response().status == 200
+
+
+# -- unix sockets --------------------------------------------------------------------------------------------------
+
+
+def test_a_unix_socket_is_the_user_s_own(tmp_path: Path) -> None:
+    with http_daemon(tmp_path, "--http", "unix:socket", "--no-stdio", "--isolated", "--log-level", "info") as daemon:
+        daemon.wait_for("http.listening")
+        daemon.url = f"unix:{tmp_path / 'socket'}"
+        assert stat.S_IMODE((tmp_path / "socket").stat().st_mode) == 0o600
+        assert daemon.call("who").json["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+        assert "unix:" in refused(tmp_path, "--http", "unix:socket")  # somebody listens
+        assert daemon.call().status == 200
+        daemon.process.kill()
+        daemon.wait()
+    assert (tmp_path / "socket").exists()
+    with http_daemon(tmp_path, "--http", "unix:socket", "--no-stdio", "--isolated", "--log-level", "info") as daemon:
+        daemon.wait_for("http.listening")
+        daemon.url = f"unix:{tmp_path / 'socket'}"
+        assert daemon.call().status == 200  # nobody listened any more
+        assert daemon.end() == 0
+
+
+# -- TLS -----------------------------------------------------------------------------------------------------------
+
+
+def test_tls_from_end_to_end(tmp_path: Path) -> None:
+    certificate, key = certify(tmp_path)
+    flags = ("--http-cert", str(certificate), "--http-key", str(key))
+    with http_daemon(tmp_path, *ALONE, *flags) as daemon:
+        assert daemon.listening().url.startswith("https://")
+        trust = ssl.create_default_context(cafile=certificate)
+        plain = socket.create_connection(("127.0.0.1", daemon.port), 60)
+        with trust.wrap_socket(plain, server_hostname="localhost") as sock:
+            sock.sendall(message("over TLS"))
+            with sock.makefile("rb") as file:
+                assert b" 200 " in file.readline()
+        with daemon.connected() as client:  # no TLS
+            client.send(message())
+            assert b"200" not in client.rest()
+        assert daemon.end() == 0
+
+
+def certify(folder: Path) -> tuple[Path, Path]:
+    """A certificate for localhost, and its key."""
+    from datetime import UTC, datetime, timedelta
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(rsa_key().public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(rsa_key(), hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    (folder / "cert.pem").write_bytes(certificate.public_bytes(pem))
+    (folder / "key.pem").write_bytes(
+        rsa_key().private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return folder / "cert.pem", folder / "key.pem"
+
+
+# -- the end -------------------------------------------------------------------------------------------------------
+
+
+def test_at_the_end_what_runs_finishes_and_streams_are_told(tmp_path: Path) -> None:
+    source = AGENT.replace(
+        'case "wait":', 'case "soon":\n                await anyio.sleep(0.3)\n            case "wait":'
+    )
+    with http_daemon(tmp_path, *ALONE, "--drain-timeout", "1.5", source=source) as daemon:
+        daemon.listening()
+        with daemon.connected() as soon, daemon.connected() as stream, daemon.connected() as idle:
+            stream.send(message("wait", "SendStreamingMessage"))
+            assert stream.head().status == 200
+            assert b"TASK_STATE" in stream.chunk()
+            soon.send(message("soon"))
+            idle.send(post(rpc("ListTasks", {})))
+            assert idle.response().status == 200
+            daemon.process.send_signal(signal.SIGTERM)
+            daemon.wait_for("daemon.draining")
+            assert soon.response().status == 200
+            rest = stream.rest()
+            assert b"UNAVAILABLE" in rest or b"-32000" in rest
+            assert rest.endswith(b"0\r\n\r\n")
+            assert idle.rest() == b""
+        assert daemon.wait() == 0
+        assert "Traceback" not in daemon.log
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_each_ending_signal_ends_a_server_of_the_network(tmp_path: Path, number: signal.Signals) -> None:
+    with http_daemon(tmp_path, *ALONE) as daemon:
+        assert daemon.listening().call().status == 200
+        with daemon.connected():  # who sends nothing is not waited for
+            assert daemon.end(number) == 0
+        assert "daemon.window_closed" not in daemon.log
+
+
+def test_without_stdio_it_outlives_who_started_it(tmp_path: Path) -> None:
+    (tmp_path / "worker.py").write_text(AGENT)
+    command = [*DISCREET, "serve", "./worker.py:agent", *ALONE, "--log-file", str(tmp_path / "log")]
+    starter = (
+        "import subprocess, sys; "
+        "print(subprocess.Popen(sys.argv[1:], stdin=-3, stdout=-3, stderr=-3, start_new_session=True).pid)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", starter, *command], cwd=tmp_path, env=environment(), capture_output=True, check=True
+    )
+    pid = int(result.stdout)
+    try:
+        wait_until(lambda: (tmp_path / "log").exists() and "http.listening" in (tmp_path / "log").read_text())
+        daemon = HttpDaemon.__new__(HttpDaemon)
+        daemon.url = (tmp_path / "log").read_text().partition("url=")[2].split()[0].strip('"')
+        assert daemon.call().status == 200
+    finally:
+        os.kill(pid, signal.SIGTERM)
+    wait_until(lambda: has_ended(pid))
+    assert "reason=signal" in (tmp_path / "log").read_text()
+
+
+# -- beside stdio --------------------------------------------------------------------------------------------------
+
+
+class Pipe:
+    """The client that started the daemon."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    def call(self, body: bytes) -> Any:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(encode_frame(body, "content-length"))
+        self._process.stdin.flush()
+        head = self._process.stdout.readline()
+        assert head.startswith(b"Content-Length: ")
+        assert self._process.stdout.readline() == b"\r\n"
+        return json.loads(self._process.stdout.read(int(head.split(b":")[1])))
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+
+def test_beside_stdio_neither_sees_what_is_the_other_s(tmp_path: Path) -> None:
+    with http_daemon(tmp_path, *HTTP, stdin=subprocess.PIPE) as daemon:
+        pipe = Pipe(daemon.listening().process)
+        theirs = daemon.call("by HTTP").json["result"]["task"]["id"]
+        ours = pipe.call(sent("by stdio", call_id=7))
+        assert ours["id"] == 7
+        task = ours["result"]["task"]["id"]
+        with daemon.connected() as client:
+            for method in ("GetTask", "CancelTask", "SubscribeToTask"):
+                client.send(post(rpc(method, {"id": task})))
+                assert client.response().json["error"]["code"] == -32001
+            client.send(post(rpc("ListTasks", {})))
+            assert [each["id"] for each in client.response().json["result"]["tasks"]] == [theirs]
+        assert pipe.call(rpc("GetTask", {"id": theirs}))["error"]["code"] == -32001
+        assert [each["id"] for each in pipe.call(rpc("ListTasks", {}))["result"]["tasks"]] == [task]
+        with daemon.connected() as client:
+            client.send(message("wait", "SendStreamingMessage"))
+            assert client.head().status == 200
+            assert pipe.call(rpc("GetTask", {"id": task}))["result"]["id"] == task
+        pipe.close()
+        assert daemon.wait() == 0
+        assert daemon.process.stdout is not None
+        assert daemon.process.stdout.read() == b""
+
+
+def test_one_identity_has_the_same_tasks_on_either_way(tmp_path: Path) -> None:
+    with http_daemon(tmp_path, *HTTP, "--token", f"ada:{digest(SECRET)}", stdin=subprocess.PIPE) as daemon:
+        pipe = Pipe(daemon.listening().process)
+        task = daemon.call(authorization=f"Bearer {SECRET}").json["result"]["task"]["id"]
+        body = json.loads(rpc("GetTask", {"id": task}))
+        body["serviceParams"] = {"authorization": f"Bearer {SECRET}"}
+        assert pipe.call(json.dumps(body).encode())["result"]["id"] == task
+        pipe.close()
+
+
+def test_json_web_tokens_are_accepted_over_stdio(tmp_path: Path) -> None:
+    from support.issuer import AUDIENCE, ISSUER
+
+    keys = written(tmp_path / "keys.json", public(rsa_key(), kid="one"))
+    flags = ("--jwt-issuer", ISSUER, "--jwt-audience", AUDIENCE, "--jwt-jwks", keys)
+    with http_daemon(tmp_path, *HTTP, *flags, stdin=subprocess.PIPE) as daemon:
+        pipe = Pipe(daemon.listening().process)
+        for text, accepted in ((token(), True), (token(aud="other"), False)):
+            body = json.loads(sent("who"))
+            body["serviceParams"] = {"authorization": f"Bearer {text}"}
+            answer = pipe.call(json.dumps(body).encode())
+            assert ("result" in answer) is accepted
+            assert not accepted or "ada" in json.dumps(answer)
+            assert text not in daemon.log
+        pipe.close()
+
+
+def test_a_reload_serves_the_new_code_under_the_same_address(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    flags = ("--http", f"127.0.0.1:{port}", "--isolated", "--log-level", "debug", "--reload")
+    with http_daemon(tmp_path, *flags, stdin=subprocess.PIPE) as daemon:
+        pipe = Pipe(daemon.listening().process)
+        assert pipe.call(sent("one"))["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+        (tmp_path / "worker.py").write_text(AGENT.replace('description="Works."', 'description="Works anew."'))
+        wait_until(lambda: daemon.log.count("http.listening") == 2)
+        with daemon.connected() as client:
+            client.send(b"GET /.well-known/agent-card.json HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert client.response().json["description"] == "Works anew."
+        assert pipe.call(sent("two"))["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+        pipe.close()
+        assert daemon.wait() == 0
+
+
+# -- what is never logged ------------------------------------------------------------------------------------------
+
+
+KEY = "9f8e7d6c5b4a39281706f5e4d3c2b1a0"
+
+
+@pytest.mark.parametrize("text", ["who", "fail", "nonsense"])
+def test_an_api_key_in_the_query_is_never_logged(tmp_path: Path, text: str) -> None:
+    source = AGENT.replace(
+        'description="Works.")',
+        'description="Works.", security_schemes={"key": ApiKey(name="key", location="query")}, security=[requires({"key": []})])',
+    ).replace("import Agent", "import Agent, ApiKey, requires")
+    with http_daemon(tmp_path, *ALONE, "--token", f"ada:{digest(KEY)}", source=source) as daemon:
+        daemon.listening()
+        statuses = []
+        for key in (KEY, KEY[::-1]):
+            for path in (b"/?key=", b"/tasks?key=", b"/nowhere?key="):
+                with daemon.connected() as client:
+                    client.send(post(sent(f"{text} {key}"), path=path + key.encode()))
+                    statuses.append(client.response().status)
+            with daemon.connected() as client:
+                client.send(b"GET /?key=" + key.encode() + b" HTTP/1.1\r\nx: \0\r\n\r\n")
+                client.rest()
+        assert statuses[::3] == [200, 401]
+        daemon.end()
+        assert KEY not in daemon.log
+        assert KEY[::-1] not in daemon.log

@@ -1,0 +1,116 @@
+"""The clients of a2a-sdk complete whole sessions with the gateway, with a token, over each binding that they speak.
+
+`DISCREET_A2A_V1` and `DISCREET_A2A_V03` name Python interpreters that have `a2a-sdk` of 1.x and of 0.3.x.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.gateways import http_daemon
+from support.requirements import missing
+from support.waits import DEADLINE_SECONDS
+
+HERE = Path(__file__).parent
+TOKEN = "word-of-ann"
+BINDINGS = ["JSONRPC", "HTTP+JSON"]
+
+APP = """
+import asyncio
+import msgspec
+from discreet.agents import Agent
+
+class Words:
+    async def execute(self, context, events):
+        for word in context.text.split():
+            if word == "wait":
+                await asyncio.sleep(3600)
+            elif word == "say":
+                await events.artifact("said", artifact_id="a")
+            else:
+                await events.complete("done")
+
+    async def cancel(self, context, events):
+        pass
+
+def extended(card, identity):
+    return msgspec.structs.replace(card, name=f"Words of {identity.subject}")
+
+agent = Agent(Words(), name="Words", description="Does as it is told.", extended=extended)
+"""
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    """Of a gateway that knows one caller."""
+    pytest.importorskip("uvicorn")
+    (tmp_path / "app.py").write_text(APP)
+    known = f"ann:{hashlib.sha256(TOKEN.encode()).hexdigest()}"
+    with http_daemon(tmp_path, "./app.py:agent", "--token", known, "--push-private") as found:
+        yield found
+
+
+def session(variable: str, script: str, url: str, binding: str) -> dict[str, str]:
+    python = os.environ.get(variable) or missing(f"{variable} names no interpreter with a2a-sdk")
+    done = subprocess.run(
+        [python, HERE / script, url, binding, TOKEN],
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return {name: value for name, _, value in (line.partition("=") for line in done.stdout.splitlines())}
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_the_client_of_1_0_completes_a_session(url: str, binding: str) -> None:
+    assert session("DISCREET_A2A_V1", "session_a2a.py", url, binding) == {
+        "interface": "1.0",
+        "send": "TASK_STATE_COMPLETED",
+        "stream": "task artifact_update status_update",
+        "started": "True",
+        "subscribe": "task",
+        "get": "True",
+        "push": "c True 1",
+        "cancel": "TASK_STATE_CANCELED",
+        "rest": "status_update",
+        "delivered": "word TASK_STATE_CANCELED True",
+        "deleted": "0",
+        "list": "2 1 3",
+        "extended": "Words of ann",
+        "again": "TaskNotCancelableError",
+        "unknown": "TaskNotFoundError",
+        "wrong": "InvalidParamsError",
+        "ended": "UnsupportedOperationError",
+        "stranger": "A2AClientError",
+    }
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_the_client_of_0_3_completes_a_session(url: str, binding: str) -> None:
+    jsonrpc = binding == "JSONRPC"
+    assert session("DISCREET_A2A_V03", "session_a2a_0_3.py", url, binding) == {
+        "interface": "0.3.0",
+        "send": "completed",
+        "stream": "Task TaskArtifactUpdateEvent TaskStatusUpdateEvent",
+        "started": "True",
+        "subscribe": "Task",
+        "get": "True",
+        "push": "c True",
+        "cancel": "canceled",
+        "rest": "TaskStatusUpdateEvent",
+        "delivered": "word canceled True",
+        "extended": "Words of ann",
+        "again": "-32002" if jsonrpc else "400",
+        "unknown": "-32001" if jsonrpc else "404",
+        "wrong": "-32602" if jsonrpc else "400",
+        "stranger": "401",
+    }
