@@ -370,3 +370,23 @@ async def test_a_thread_that_outlives_its_deadline_is_said_once(serving: Serving
         await until(lambda: wire.daemon.host.scheduler.idle)
     names += logged.names()
     assert names.count("handler.overdue") == 1
+
+
+async def test_what_runs_on_when_the_drain_window_closes_is_named_and_answered(
+    serving: Serving, logged: LoggedEvents
+) -> None:
+    service, begun, over = Service("late"), threading.Event(), threading.Event()
+
+    @service.query
+    def work() -> None:
+        begun.set()
+        over.wait(DEADLINE_SECONDS)
+
+    async with serving(service, drain_timeout=0.1) as wire:
+        await wire.send(wire.request("late/work"))
+        await until(begun.is_set)
+        assert await wire.end() == 0
+        assert (await wire.receive())["error"]["data"]["code"] == "UNAVAILABLE"
+        over.set()
+    (closed,) = [fields for name, fields in logged() if name == "daemon.window_closed"]
+    assert closed == {"unanswered": 1, "running": 1, "methods": ["late/work"]}
