@@ -16,7 +16,7 @@ from ..framing.transports.interface import ByteTransport
 from ..lazy import anyio
 from .apps import lifespan_failed
 from .connection.connection import Connection
-from .host import Host
+from .host import MAX_NAMED, Host
 from .lifecycle import EXIT_FAILED, Event, Lifecycle, State
 from .logs import log
 from .process.liveness import ProcessWatches
@@ -131,6 +131,7 @@ class Daemon:
         """True when the input has ended and all of it is answered: `run` would have nothing to do."""
         if not (self.connection.input_ended and self._settled):
             return False
+        self.host.close()
         self.lifecycle.apply("end-of-input")
         self.lifecycle.apply("drained")
         return True
@@ -220,8 +221,10 @@ class Daemon:
             if self.lifecycle.reason == "shutdown":  # LSP's clients send `exit` next, and some mind if nobody is there
                 await self._until(lambda: self.connection.input_ended or self._asked is not None)
         if scope.cancelled_caught and not self.host.scheduler.idle:
-            running = len(self.host.scheduler.requests())
-            log.warning("daemon.window_closed", unanswered=self.connection.unanswered, running=running)
+            running = self.host.scheduler.requests()
+            methods = sorted({request.spec.name for request in running})[:MAX_NAMED]
+            unanswered = self.connection.unanswered
+            log.warning("daemon.window_closed", unanswered=unanswered, running=len(running), methods=methods)
             self._abandon()
         return not scope.cancelled_caught
 

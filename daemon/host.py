@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+MAX_NAMED: Final = 5
+"""How many methods a line of the log names."""
+
 
 @final
 class Host:
@@ -82,6 +85,7 @@ class Host:
         )
         if agent is not None:
             self._check_reachable(agent)
+        self._warn_of_plain()
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._waiting: list[Callable[[], Coroutine[Any, Any, None]]] = []
@@ -113,7 +117,8 @@ class Host:
             self._tasks.start_soon(work)
 
     def close(self) -> None:
-        """Let the worker threads end. Nothing runs afterwards."""
+        """Let the worker threads end, and say what is left to say. Nothing runs afterwards."""
+        self._watch.close()
         self.scheduler.threads.close()
 
     def wake(self) -> None:
@@ -167,6 +172,17 @@ class Host:
         if not self.catalogue.services:
             raise DeclarationError(f"agent {agent.card.name!r}: {why}")
         log.warning("agent.unreachable", agent=agent.card.name, dialect=self.dialect, hint=why)
+
+    def _warn_of_plain(self) -> None:
+        """Log what no client will find, since its dialect was neither declared nor chosen."""
+        if self.settings.dialect is not None:
+            return
+        for meant, methods in self.catalogue.only_in().items():
+            if self.dialect == "plain":
+                hint = (
+                    f"only clients of {meant} find these, and the dialect is plain: write Service(…, dialect={meant!r})"
+                )
+                log.warning("dialect.undeclared", methods=methods[:MAX_NAMED], hint=hint)
 
     @property
     def server(self) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from ..lazy import anyio
 from .dispatch.execution import Raised, attempt
 from .logs import log
+from .operations.service import source_of
 
 if TYPE_CHECKING:
     from .operations.service import Service
@@ -74,7 +75,10 @@ class Lifespans:
         if not isinstance(outcome, Raised):
             return
         if entered.is_set():
-            log.error("lifespan.failed", service=self._failed.namespace if self._failed else "", exc=outcome.exc)
+            service, at = (
+                ("", "") if self._failed is None else (self._failed.namespace, source_of(self._failed.lifespan))
+            )
+            log.error("lifespan.failed", service=service, at=at, exc=outcome.exc)
         else:
             self.fault = outcome.exc
             entered.set()

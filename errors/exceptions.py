@@ -5,6 +5,7 @@ Neither is ever rendered to a peer: `wire` builds error objects from declared fi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar, Final, dataclass_transform, final
 
 import msgspec
@@ -27,10 +28,15 @@ _DECLARES: Final = ("code", "message", "http_status", "retryable", "number")
 """What the class statement of an operation error may say."""
 
 
-def _written(name: str, details: type[msgspec.Struct]) -> str:
-    """How an error with these details is made."""
-    fields = msgspec.structs.fields(details)
-    return f"{name}({', '.join(f'{field.name}=…' for field in fields)})"
+def _written(cls: type[OperationError], details: type[msgspec.Struct], given: Iterable[str]) -> str:
+    """How an error with these details is made, and what is wrong with the names that were given."""
+    fields = [field.name for field in msgspec.structs.fields(details)]
+    line = f"write {cls.__name__}({', '.join(f'{name}=…' for name in fields)})"
+    for name in given:
+        if name not in fields:
+            bare = hasattr(cls, name)
+            return f"{line}; {f'{name} is no field without an annotation' if bare else f'there is no field {name}'}"
+    return line
 
 
 def _rebuild(cls: type[OperationError], details: dict[str, Any]) -> OperationError:
@@ -95,7 +101,7 @@ class OperationError(Exception):
         try:
             self.details: msgspec.Struct = definition.details(*args, **details)
         except TypeError:
-            raise TypeError(f"write {_written(type(self).__name__, definition.details)}") from None
+            raise TypeError(_written(type(self), definition.details, details)) from None
         super().__init__(definition.code)
 
     def __str__(self) -> str:  # for whoever raises or catches it: peers get the fields of the declaration

@@ -60,12 +60,14 @@ class InvalidParams(msgspec.Struct, frozen=True):
 
     `param` is the dotted path (`message.parts[0].text`, `$` for the whole), `expected` a type phrase, `received` the JSON
     type of the value that was sent, `accepted` the closed list of values if there is one, each as the caller may send it.
+    `unknown` is what was named that is not there, such as `tool look`; of the caller's own, it repeats plain words alone.
     """
 
     param: str
     expected: str
     received: str
     accepted: tuple[JsonScalar, ...] | None = None
+    unknown: str = ""
 
 
 class Internal(msgspec.Struct, frozen=True):

@@ -140,6 +140,8 @@ def _message(failure: Failure, message: str) -> str:
             return BATCH_MESSAGE
         case InvalidRequest(member=member) if member is not None:
             return f"{message}: {MEMBER_RULES[member]}"
+        case InvalidParams(unknown=what) if what:
+            return f"{message}: unknown {what}"
         case _:
             return message
 

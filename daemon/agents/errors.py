@@ -12,7 +12,7 @@ from .model.types import TaskState
 
 
 class InvalidStateTransition(OperationError, code="INVALID_STATE_TRANSITION", http_status=409):
-    """The task cannot go from its state to that one"""
+    """The task has ended and takes no more events, or cannot go from its state to that one"""
 
     current: str
     target: str

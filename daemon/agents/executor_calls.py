@@ -45,12 +45,11 @@ class ExecutorCalls:
             log.error("agent.failed", exc=checked.exc)
         raise FailureError(failure or Internal())
 
-    async def execute(self, context: RequestContext, events: TaskEvents) -> BaseException | None:
-        """Execute a message, or resume a task where there is none; returns what the executor raised."""
+    async def execute(self, context: RequestContext, events: TaskEvents) -> object:
+        """Execute a message, or resume a task where there is none; what the executor returned, or `Raised`."""
         resumer = self._resumer if context.message is None else None
         work = self._executor.execute if resumer is None else resumer.resume
-        done = await attempt(lambda: work(context, events), step="agent.execute" if resumer is None else "agent.resume")
-        return done.exc if isinstance(done, Raised) else None
+        return await attempt(lambda: work(context, events), step="agent.execute" if resumer is None else "agent.resume")
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
         """Let the executor prepare for a cancellation. Its faults are logged.

@@ -234,7 +234,7 @@ def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
             failure = failure_of(found, spec.errors)
         except msgspec.ValidationError as fault:
             problem = f"the details of {type(found).__name__} are not what it declares: {fault}"
-            log.error("handler.failed", method=spec.name, id=call.id, problem=problem, exc=exc)
+            _diagnose(spec, call, problem=problem, exc=exc)
             return Internal()
         except BaseException as fault:  # noqa: BLE001 - details that JSON can't represent, or the app's `__post_init__`
             exc = fault

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, final
+from typing import Any, Final, Literal, final
 
 from .access import Identity
 from .service import INITIALIZE, Service
 from .spec import OperationSpec
+
+OF_EDITORS: Final = ("textDocument/", "notebookDocument/")
+"""What only methods of LSP begin with."""
 
 
 @final
@@ -39,6 +42,16 @@ class Catalogue:
     def initializers(self) -> list[OperationSpec]:
         """What the services run when a client says hello, in the order of declaration."""
         return [spec for spec in self.operations if spec.name.rpartition("/")[2] == INITIALIZE]
+
+    def only_in(self) -> dict[Literal["lsp", "mcp"], list[str]]:
+        """The operations that only clients of one dialect can find, by that dialect."""
+        found: dict[Literal["lsp", "mcp"], list[str]] = {}
+        for spec in self.operations:
+            if spec.command or spec.name.startswith(OF_EDITORS):
+                found.setdefault("lsp", []).append(spec.name)
+            elif spec.offer is not None:
+                found.setdefault("mcp", []).append(spec.name)
+        return found
 
     def credentials_of(self, namespace: str) -> Mapping[str, str]:
         """The configured credentials that the services of this namespace declare."""

@@ -265,7 +265,7 @@ def _received(text: bytes, closed: tuple[JsonScalar, ...] | None) -> str:
             word = decoder_for(str)(text)
         except DECODE_ERRORS:
             return kind
-        if _is_plain(word):
+        if is_plain(word):
             return word
     return kind
 
@@ -282,11 +282,11 @@ def _unreadable(mismatch: _Mismatch) -> InvalidParams:
 def unknown_member(path: str, name: str, known: tuple[str, ...]) -> InvalidParams:
     """The error for a member that is none of `known`. It names the member if its name is a plain word."""
     expected = "one of" if known else "no members"
-    where = _member_path(path, name) if _is_plain(name) else path
+    where = _member_path(path, name) if is_plain(name) else path
     return InvalidParams(where or "$", expected, "unknown field", known or None)
 
 
-def _is_plain(word: str) -> bool:
+def is_plain(word: str) -> bool:
     """Whether a word of the caller may be repeated: short, of word characters, and no secret."""
     if not _PLAIN.fullmatch(word):
         return False

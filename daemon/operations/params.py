@@ -172,13 +172,14 @@ def _type_of(where: str, func: Callable[..., Any], parameter: _Parameter) -> Any
         if parameter.name == "ctx":
             raise ValueError(f"{what} {_CONTEXT_FIRST}")
         raise ValueError(f"{what} has no annotation; {_REMEDIES.get(parameter.name, _REMEDY)}")
+    hint: Any = None
     try:
         hint = _resolved(func, parameter.name, parameter.annotation)
         if hint is Context:
             raise ValueError(f"{what} {_CONTEXT_FIRST}")
         build_decoder(hint)
     except ANNOTATION_ERRORS as error:
-        reason = " ".join(str(error).split())
+        reason = "any is a function; write Any of typing" if hint is any else " ".join(str(error).split())
         raise ValueError(f"{what} has an annotation that can't be decoded from JSON: {reason}") from error
     marks = get_args(Asked)
     if (

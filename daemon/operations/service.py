@@ -364,7 +364,7 @@ def _returns(func: Callable[..., Any], kind: OperationKind) -> Any:
         raise TypeError("a notification has no result; annotate the handler `-> None`")
     if kind != "subscription" or returns is Any:
         return returns
-    if get_origin(returns) not in (AsyncIterator, AsyncGenerator, AsyncIterable):
+    if get_origin(returns) not in (AsyncIterator, AsyncGenerator, AsyncIterable) or not get_args(returns):
         raise TypeError("a subscription must be annotated AsyncIterator[T], where T is the type of its events")
     return get_args(returns)[0]
 

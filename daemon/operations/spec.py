@@ -181,7 +181,7 @@ def output_check(returns: Any) -> Callable[[bytes], object]:
     """
     if returns in _ANYTHING:
         return build_decoder(msgspec.Raw)  # looks through the text without making values of it
-    if get_origin(returns) in (dict, list) and get_args(returns)[-1] in _ANYTHING:
+    if get_origin(returns) in (dict, list) and (get_args(returns) or (Any,))[-1] in _ANYTHING:
         return build_decoder(dict[str, msgspec.Raw] if get_origin(returns) is dict else list[msgspec.Raw])
     return build_decoder(returns)
 

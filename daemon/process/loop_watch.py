@@ -49,6 +49,8 @@ class LoopWatch:
         self._seconds = seconds
         self._start_thread = start_thread or _start_thread
         self._loop_thread = 0
+        self._told: tuple[str, float] | None = None  # the step that was logged, and when it began
+        self._telling = threading.Lock()
 
     def look(self) -> None:
         """Look at the steps from now on, until there are none for a while. Called in the loop's thread."""
@@ -69,27 +71,33 @@ class LoopWatch:
         finally:
             self.step = before
 
+    def close(self) -> None:
+        """Log that the step which was logged has ended, if that is still to be said. Called when no step runs any more."""
+        with self._telling:
+            told, self._told = self._told, None
+            if told is not None:
+                log.warning("loop.resumed", method=told[0], seconds=round(monotonic() - told[1], 2))
+
     def _watch(self) -> None:
         assert self._seconds is not None
         pause = threading.Event()
-        seen, since, told = self.step, monotonic(), False
+        seen, since = self.step, monotonic()
         while seen is not None or monotonic() - since < LINGER_SECONDS:
             pause.wait(self._seconds / LOOKS)
             step = self.step
             if step is not seen:
-                if told and seen is not None:
-                    log.warning("loop.resumed", method=seen[0], seconds=round(monotonic() - since, 2))
-                seen, since, told = step, monotonic(), False
-            elif step is not None and not told and monotonic() - since >= self._seconds:
-                told = self._tell(step)
+                self.close()
+                seen, since = step, monotonic()
+            elif step is not None and self._told is None and monotonic() - since >= self._seconds:
+                self._tell(step, since)
         self.asleep = True  # a step that began just now may go unwatched; the next one is not
 
-    def _tell(self, step: tuple[str]) -> bool:
+    def _tell(self, step: tuple[str], since: float) -> None:
         at = _stack(sys._current_frames().get(self._loop_thread))
-        if step is not self.step:  # the frames are of another step
-            return False
-        log.warning("loop.blocked", method=step[0], seconds=self._seconds, at=at)
-        return True
+        with self._telling:
+            if step is self.step:  # else the frames are of another one
+                log.warning("loop.blocked", method=step[0], seconds=self._seconds, at=at)
+                self._told = step[0], since
 
 
 def _start_thread(run: Callable[[], None]) -> None:

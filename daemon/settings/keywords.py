@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ...errors.nearest import closest_match
-from .option import RawValue
+from .option import Option, RawValue, UsageError
 from .table import OPTIONS
 
 _OPTION_OF_FIELD: Final = {option.field: option for option in OPTIONS}
@@ -16,7 +16,7 @@ _LISTS: Final = ("words", "tokens", "files", "apps")
 
 def from_keywords(arguments: Mapping[str, Any]) -> dict[str, RawValue]:
     """The values by field, where None stands for the option's word for it. Raises `TypeError` for an unknown setting,
-    and for a string in place of a list.
+    and for a string in place of a list; `UsageError` for a value that is no number or no bool where one belongs.
     """
     for field in arguments:
         if field not in _OPTION_OF_FIELD:
@@ -24,11 +24,21 @@ def from_keywords(arguments: Mapping[str, Any]) -> dict[str, RawValue]:
             raise TypeError(f"there is no setting {field}; nearest: {nearest}")
         if _OPTION_OF_FIELD[field].kind in _LISTS and isinstance(arguments[field], str):
             raise TypeError(f"{field} must be a list of strings, not one string")
+        _check_type(_OPTION_OF_FIELD[field], arguments[field])
     return {
         field: RawValue(_text(field, value), field, typed=isinstance(value, bool))
         for field, value in arguments.items()
         if value is not None or _OPTION_OF_FIELD[field].info.none_word
     }
+
+
+def _check_type(option: Option, value: object) -> None:
+    if value is None:
+        return
+    if option.kind == "switch" and not isinstance(value, bool):
+        raise UsageError(f"{option.field}: expected True or False, not {type(value).__name__}")
+    if option.kind in ("integer", "seconds") and not (isinstance(value, int | float) and not isinstance(value, bool)):
+        raise UsageError(f"{option.field}: expected a number, not {type(value).__name__}")
 
 
 def _text(field: str, value: Any) -> object:

@@ -147,7 +147,7 @@ def _text(directory: str, name: str) -> str | None:
     if len(content) > _LARGEST_FILE:
         raise UsageError(f"{name}: larger than {_LARGEST_FILE} bytes")
     try:
-        return content.decode()
+        return content.decode().removeprefix("\ufeff")  # the byte order mark of Windows' editors
     except UnicodeDecodeError as exc:
         raise UsageError(f"{name}: not UTF-8 at byte {exc.start}") from exc
 

@@ -283,7 +283,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             unit="seconds",
             minimum=0,
             maximum=3600,
-            help="how long the daemon waits at its end for running requests",
+            help="how long running requests may take at the end; a quarter, at most 0.5 s, is kept for the last answers",
         ),
     ] = 2.0
     parent_pid: Annotated[

@@ -11,13 +11,14 @@ import msgspec
 import pytest
 
 from discreet import lsp
-from discreet.cli.doctor.capability_rules import slips, unknown_members
+from discreet.cli.doctor.capability_rules import unknown_members
 from discreet.cli.doctor.checks import Finding
 from discreet.cli.doctor.conversation import converse
 from discreet.cli.doctor.scripts import script_of
 from discreet.cli.doctor.tool_rules import ListedTool, faults_of, undescribed
 from discreet.cli.main import main
 from discreet.client.dialects import DIALECTS
+from discreet.daemon.dialects.lsp.declarations import slips
 
 CAPABILITIES = [
     "promptCapabilities.embeddedContext",
@@ -159,6 +160,18 @@ def test_a_declaration_that_the_dialect_refuses_is_found(
     assert failed == "fail"
     assert "are both the tool shop_price" in message
     assert said(findings, "mcp") == []
+
+
+def test_methods_of_editors_in_a_server_of_plain_json_rpc_are_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "words_app.py").write_text(
+        'from discreet import Service\nwords = Service("words")\n@words.query("textDocument/hover")\ndef hover() -> None: ...\n'
+    )
+    status, findings = report(capsys, f"{tmp_path / 'words_app.py'}:words")
+    ((level, message),) = said(findings, "dialect")
+    assert (status, level) == (0, "warn")
+    assert "write Service(…, dialect='lsp')" in message
 
 
 def test_an_app_that_cannot_be_imported_is_found_in_every_dialect(capsys: pytest.CaptureFixture[str]) -> None:

@@ -258,6 +258,17 @@ DECLARATIONS: Final[dict[str, tuple[str, str]]] = {
             " or Context for what the handler may know and do (d.py:5)"
         ),
     ),
+    "a stream of nothing in particular": (
+        "from typing import AsyncIterator\n@shop.subscription\nasync def sold() -> AsyncIterator:\n    yield 1",
+        "operation shop/sold: a subscription must be annotated AsyncIterator[T], where T is the type of its events (d.py:6)",
+    ),
+    "the function any": (
+        "@shop.query\ndef price(article: any) -> int: ...",
+        (
+            "operation shop/price: price: parameter 'article' has an annotation that can't be decoded from JSON:"
+            " any is a function; write Any of typing (d.py:5)"
+        ),
+    ),
     "a method": (
         "class Shop:\n    @shop.query\n    def price(self) -> int: ...",
         (
@@ -388,6 +399,8 @@ def test_what_no_daemon_can_read_is_logged_with_what_was_meant(folder: Path) -> 
         ("shop, scopes='a b'", "scopes must be a list of strings, not one string"),
         ("shop, reload=True", "reload: only for the command line, `discreet serve`"),
         ("'./shop.py:shop'", "neither a Service nor an Agent but of type str"),
+        ("shop, max_threads='3'", "max_threads: expected a number, not str"),
+        ("shop, ordered='yes'", "ordered: expected True or False, not str"),
         ("shop, log_level='verbose'", "log_level: expected one of "),
     ],
 )

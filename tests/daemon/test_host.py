@@ -254,6 +254,34 @@ async def test_an_agent_that_no_client_can_reach_is_refused_or_logged(
     assert logged.names() == ["agent.unreachable"]
 
 
+@pytest.mark.parametrize("declared", ["hover", "command", "prompt"])
+async def test_methods_that_clients_of_a_plain_server_never_find_are_logged(
+    logged: LoggedEvents, declared: Literal["hover", "command", "prompt"]
+) -> None:
+    service = Service("shop")
+
+    def work() -> None: ...
+
+    def ask() -> str:
+        return "well?"
+
+    match declared:
+        case "hover":
+            service.query("textDocument/hover")(work)
+        case "command":
+            service.command(work)
+        case "prompt":
+            service.prompt(ask)
+    meant: Literal["mcp", "lsp"] = "mcp" if declared == "prompt" else "lsp"
+    Host([service], Settings(dialect=meant), version="1")
+    Host([service], Settings(dialect="plain"), version="1")
+    assert logged.names() == []
+    Host([service], Settings(), version="1")
+    ((event, fields),) = logged()
+    assert (event, len(fields["methods"])) == ("dialect.undeclared", 1)
+    assert f"dialect={meant!r}" in fields["hint"]
+
+
 async def test_declarations_that_a_dialect_refuses_name_their_lines() -> None:
     service = Service("shop")
     for name in ("a.b", "a/b"):

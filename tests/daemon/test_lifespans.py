@@ -121,7 +121,9 @@ async def test_what_fails_is_named_by_its_service_and_not_by_the_others(logged: 
                 await daemon.run()
             return
         await daemon.run()
-    assert [fields["service"] for name, fields in logged() if name == "lifespan.failed"] == ["bad"]
+    (failed,) = [fields for name, fields in logged() if name == "lifespan.failed"]
+    assert failed["service"] == "bad"
+    assert failed["at"].startswith("test_lifespans.py:")
 
 
 @pytest.mark.parametrize("fault", [ValueError("no database"), SystemExit(3)], ids=["exception", "exit"])

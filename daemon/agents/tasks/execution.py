@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import final
 
 from ....errors.exceptions import FailureError
@@ -85,7 +86,7 @@ class Execution:
         if self.live.state in INTERRUPTED:
             self.live.set_status(TaskState.WORKING)
 
-    def conclude(self, fault: BaseException | None) -> None:
+    def conclude(self, fault: BaseException | None, returned: object = None) -> None:
         """Fail the task where the executor raised this `fault`, or left it neither ended nor waiting for its caller."""
         live, scope = self.live, self.scope
         if live.ended or self.reply is not None or (scope is not None and scope.cancel_called):
@@ -96,7 +97,7 @@ class Execution:
         if fault is not None:
             fail_task(live, *_parts_of(fault, live))
         elif live.state not in INACTIVE and not self.superseded:
-            log.error("agent.unfinished", task=live.id, state=live.state.name.lower())
+            log.error("agent.unfinished", task=live.id, state=live.state.name.lower(), hint=_way_to_end(returned))
             fail_task(live, Part(text=UNFINISHED_TEXT))
 
     async def wait_accepted(self) -> None:
@@ -137,6 +138,16 @@ class Execution:
             await self.live.wait_for_change()
         self._raise_refusal()
         return self.live.stopped_task if self.stopped else None
+
+
+def _way_to_end(returned: object) -> str:
+    """What the author of an executor probably forgot, where it left its task with this result."""
+    if isinstance(returned, Coroutine):
+        returned.close()
+        return "execute returned a coroutine: is an `await` missing?"
+    if returned is None:
+        return "end with `await events.complete(…)`, or with another status that ends or waits; is an `await` missing?"
+    return f"execute returned {type(returned).__name__}, which is not sent: `await events.complete(…)`"
 
 
 def _parts_of(fault: BaseException, live: LiveTask) -> tuple[Part, ...]:

@@ -164,7 +164,11 @@ class Runner:
 
     async def _execute(self, execution: Execution) -> None:
         with anyio.CancelScope() as execution.scope:
-            execution.conclude(await self._executor.execute(execution.context, execution.events))
+            done = await self._executor.execute(execution.context, execution.events)
+            if isinstance(done, Raised):
+                execution.conclude(done.exc)
+            else:
+                execution.conclude(None, done)
 
     # -- cancellation ------------------------------------------------------------------------------------------
 

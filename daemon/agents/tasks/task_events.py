@@ -141,7 +141,8 @@ class TaskEvents:
         """
         if not self._may_reply:
             raise MisplacedReplyError(
-                "an agent with replies_without_task=True replies once, before any event, to a message that names no task"
+                "only an agent that is declared with replies_without_task=True may reply: once, before any event, to a"
+                " message that names no task; others `await events.complete(…)`"
             )
         self._may_reply = False
         if self._live.generation:

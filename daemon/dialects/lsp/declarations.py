@@ -6,10 +6,11 @@ Loads no module of structs but those that a wrong declaration needs for its mess
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Any, Final, get_args, get_origin
 
+from ....errors.nearest import closest_match
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
 from .generated.names import HOMES
@@ -21,9 +22,21 @@ OWN_METHODS: Final = frozenset({"initialize", "shutdown", "exit", "$/cancelReque
 """Methods that the dialect answers itself."""
 RUN_COMMAND: Final = "workspace/executeCommand"
 
+SIMILAR: Final = 0.85
+"""How similar a method must be to one of LSP's to be taken for a slip; the ratio of `difflib`."""
+
 _SCALARS: Final = (bool, int, float, str)
 _ANYTHING: Final = frozenset({"Any", "LSPAny", "LSPObject", "LSPArray"})
 """Aliases of whatever JSON can hold."""
+
+
+def slips(methods: Iterable[str]) -> Iterator[str]:
+    """Yield a line for each method that is not LSP's and nearly is."""
+    known = REQUESTS.keys() | NOTIFICATIONS.keys()
+    for method in methods:
+        near = "" if method in known else closest_match(method, known, cutoff=SIMILAR)
+        if near:
+            yield f"{method} is no method of LSP; nearest: {near}; editors never call it"
 
 
 def check_declaration(spec: OperationSpec) -> None:

@@ -13,12 +13,14 @@ from ....errors.type_building import convert
 from ...documents.store import Documents
 from ...documents.text import ENCODINGS, PositionEncoding
 from ...logs import log
+from ...operations.catalogue import OF_EDITORS
 from ...operations.context import ClientRefused, Context
 from ...operations.service import Service
 from ...operations.spec import Forward, OperationSpec
 from ..client_connection import ClientConnection, DaemonControl
 from ..handshake import add_initialize, client_info, run_initializers
 from .capabilities import Announcement, announcement, command_of, has_capability
+from .declarations import slips
 from .dialect import LspDialect
 
 VERSION: Final = "3.17"
@@ -56,6 +58,8 @@ class LspSession:
         self._control = control
         self._specs = connection.host.catalogue.operations
         self._announcement: Announcement = announcement(self._specs)
+        for line in slips(spec.name for spec in self._specs if spec.name.startswith(OF_EDITORS)):
+            log.warning("method.unknown", hint=line)
         self._commands = {command_of(spec): spec for spec in self._specs if spec.command}
         self.documents: Final = Documents()
         self.dialect: Final = LspDialect(

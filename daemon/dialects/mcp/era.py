@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ....errors.exceptions import FailureError
 from ....errors.failures import DomainFailure, Failure, InvalidParams, MethodNotFound
 from ....errors.type_building import DECODE_ERRORS, decoder_for
 from .generated.methods import LEGACY_METHODS, MODERN_METHODS
@@ -144,6 +145,14 @@ PROTOCOL_ERROR: Final = "MCP"
 def is_own(failure: Failure) -> bool:
     """Whether it is an error of the protocol's own."""
     return isinstance(failure, DomainFailure) and failure.code == PROTOCOL_ERROR
+
+
+def unknown(what: str, name: str, *, param: str, expected: str = "") -> FailureError:
+    """The error for a tool, a prompt or a resource that is not there. It names it by a plain word alone."""
+    from ...operations.input_errors import is_plain  # late: only errors need it
+
+    named = f"{what} {name}" if is_plain(name) else what
+    return FailureError(InvalidParams(param, expected or f"the name of a {what}", "another value", unknown=named))
 
 
 def own_error(number: int, message: str, data: object) -> DomainFailure:

@@ -18,7 +18,7 @@ from ...operations.service import Service
 from ...operations.spec import OperationSpec
 from ...schemas.documents import input_schema
 from .asking.calls import AskingParams, forward
-from .era import Era, Params
+from .era import Era, Params, unknown
 from .generated import legacy, shared
 from .results import TTL_MS, encode_result
 from .state import McpState
@@ -99,8 +99,9 @@ def _find(state: McpState, kind: type[Prompt] | type[Resource], name: str, param
     for spec, offer in state.offered(kind):
         if name == (offer.uri if isinstance(offer, Resource) else tool_name(spec.name)):
             return spec
-    what = "the name of a prompt" if kind is Prompt else "the URI of a resource"
-    raise FailureError(InvalidParams(param, what, "another value"))
+    if kind is Prompt:
+        raise unknown("prompt", name, param=param)
+    raise unknown("resource", name, param=param, expected="the URI of a resource")
 
 
 def _completed(spec: OperationSpec, name: str, begun: str) -> Sequence[str]:

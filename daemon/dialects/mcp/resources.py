@@ -10,7 +10,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import Cancelled, Failure, InvalidParams, Overloaded
+from ....errors.failures import Cancelled, Failure, Overloaded
 from ....errors.redaction import scrub_known
 from ....errors.type_building import decoder_for
 from ....lazy import anyio
@@ -19,7 +19,7 @@ from ...operations.context import Context
 from ...operations.service import Service
 from ...operations.spec import OperationSpec
 from .asking.calls import AskingParams, forward
-from .era import RESOURCE_NOT_FOUND, Era, Params, own_error
+from .era import RESOURCE_NOT_FOUND, Era, Params, own_error, unknown
 from .generated import legacy, shared
 from .generated.modern import SubscriptionFilter
 from .handshake import EMPTY
@@ -156,7 +156,7 @@ def _find(state: McpState, uri: str, era: Era) -> tuple[OperationSpec, Resource,
     if found is not None:
         return found
     if era.modern:
-        raise FailureError(InvalidParams("uri", "the URI of a resource", "another value"))
+        raise unknown("resource", uri, param="uri", expected="the URI of a resource")
     raise FailureError(own_error(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri}))
 
 

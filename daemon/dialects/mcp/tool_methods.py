@@ -6,12 +6,10 @@ from typing import Any
 
 from msgspec import Raw
 
-from ....errors.exceptions import FailureError
-from ....errors.failures import InvalidParams
 from ...operations.context import Context
 from ...operations.service import Service
 from .asking.calls import AskingParams, forward
-from .era import Params
+from .era import Params, unknown
 from .generated import legacy
 from .results import TTL_MS
 from .state import McpState
@@ -47,6 +45,6 @@ def add_tools(service: Service, state: McpState) -> None:
         """Call a tool."""
         tool = state.tools.get(params.name)
         if tool is None:
-            raise FailureError(InvalidParams("name", "the name of a tool", "another value"))
+            raise unknown("tool", params.name, param="name")
         rendering = ToolRendering(tool, state.era(params.meta), state.server, state.dialect)
         return forward(state, tool.spec.name, tool.arguments(params.arguments), "arguments", rendering, params)

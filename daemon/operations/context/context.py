@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, final, overload
 
 import msgspec
 
 from ....errors.failures import Failure
+from ....errors.nearest import nearest_hint
 from ....errors.type_building import decoder_for
 from .host import NOTHING_SENT, ClientInfo, ContextHost, LogLevel, Sending, Stopped
 
@@ -44,6 +45,12 @@ class Context:
         self._token: str | int | None | msgspec.UnsetType = msgspec.UNSET
         self._shown = False
         self._returned = False  # set by who runs the handler
+
+    if not TYPE_CHECKING:  # checkers know what there is
+
+        def __getattr__(self, name: str) -> NoReturn:
+            known = [each for each in dir(type(self)) if not each.startswith("_")]
+            raise AttributeError(f"a context has no {name}{nearest_hint(name, known)}")
 
     def _require_running(self, ability: str) -> None:
         if self._returned:

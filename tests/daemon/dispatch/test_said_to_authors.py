@@ -158,12 +158,28 @@ async def test_details_of_a_wrong_type_are_one_problem_with_the_error_that_was_r
         "the details of Broken are not what it declares: Expected `int`, got `str` - at `$.at`"
     ]
     assert isinstance(failed[0]["exc"], Broken)
+    assert "request.failed" not in logged.names()
 
 
-@pytest.mark.parametrize("make", [lambda: Broken(5), Broken, lambda: Broken(at=1, on=2)])
-def test_an_error_that_is_made_wrongly_says_how_it_is_made(make: Callable[[], Broken]) -> None:
-    with pytest.raises(TypeError, match=r"^write Broken\(at=…\)$"):
+class Unannotated(OperationError, code="UNANNOTATED"):
+    """One attribute has no type."""
+
+    item = "x"
+
+
+@pytest.mark.parametrize(
+    ("make", "line"),
+    [
+        (lambda: Broken(5), "write Broken(at=…)"),
+        (Broken, "write Broken(at=…)"),
+        (lambda: Broken(at=1, on=2), "write Broken(at=…); there is no field on"),
+        (lambda: Unannotated(item="y"), "write Unannotated(); item is no field without an annotation"),
+    ],
+)
+def test_an_error_that_is_made_wrongly_says_how_it_is_made(make: Callable[[], OperationError], line: str) -> None:
+    with pytest.raises(TypeError) as caught:
         make()
+    assert str(caught.value) == line
 
 
 def test_an_error_says_what_it_carries() -> None:
@@ -186,13 +202,18 @@ async def test_what_a_context_is_asked_wrongly_says_what_there_is(serving: Servi
     def level(ctx: Context) -> None:
         ctx.log("warn", "x")  # type: ignore[arg-type]
 
+    @service.query
+    def unknown(ctx: Context) -> float:
+        return ctx.time_lfet  # type: ignore[attr-defined, no-any-return]
+
     async with serving(service, credentials={"github": "hidden"}) as wire:
-        for method in ("credential", "document", "level"):
+        for method in ("credential", "document", "level", "unknown"):
             await wire.call(f"faulty/{method}")
     said = [str(fields["exc"]) for name, fields in logged() if name == "handler.failed"]
     assert "declares github" in said[0]
     assert "file:///a is open" in said[1]
     assert "warning" in said[2]
+    assert said[3] == "a context has no time_lfet; nearest: time_left"
 
 
 @pytest.mark.parametrize("method", ["undeclared", "text", "unencodable", "events"])
@@ -250,6 +271,40 @@ async def test_a_handler_that_keeps_the_loop_is_named_with_its_place(
     assert all("wait_until_told < " in fields["at"] and fields["at"].endswith("block") for fields in blocked)
 
 
+class Leaving:
+    """An executor that leaves its task as it is."""
+
+    async def execute(self, context: RequestContext, events: TaskEvents) -> Any:
+        match context.text:
+            case "text":
+                return "done"
+            case "coroutine":
+                return events.complete("done")
+            case _:
+                return None
+
+    async def cancel(self, context: RequestContext, events: TaskEvents) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("text", "execute returned str, which is not sent"),
+        ("coroutine", "execute returned a coroutine: is an `await` missing?"),
+        ("nothing", "end with `await events.complete(…)`"),
+    ],
+)
+async def test_an_executor_that_leaves_its_task_is_told_what_it_forgot(
+    serving: Serving, logged: LoggedEvents, text: str, said: str
+) -> None:
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
+    async with serving(agent=Agent(Leaving(), name="Clerk", description="Leaves.")) as wire:
+        await wire.call("SendMessage", {"message": message})
+        await wire.end()
+    (hint,) = [fields["hint"] for name, fields in logged() if name == "agent.unfinished"]
+    assert hint.startswith(said)
+
+
 class Misusing:
     """An executor that uses its events wrongly."""
 
@@ -274,7 +329,7 @@ class Misusing:
         ("state", "the state is a member of TaskState, such as TaskState.WORKING, not 'done'"),
         ("metadata", "metadata is a dict, not int"),
         ("parts", "content is text, or at least one Part, each with exactly one of text, raw, url and data"),
-        ("late", "INVALID_STATE_TRANSITION: The task cannot go from its state to that one"),
+        ("late", "INVALID_STATE_TRANSITION: The task has ended and takes no more events"),
     ],
 )
 async def test_events_that_are_used_wrongly_say_what_was_meant(
@@ -315,3 +370,23 @@ async def test_a_thread_that_outlives_its_deadline_is_said_once(serving: Serving
         await until(lambda: wire.daemon.host.scheduler.idle)
     names += logged.names()
     assert names.count("handler.overdue") == 1
+
+
+async def test_what_runs_on_when_the_drain_window_closes_is_named_and_answered(
+    serving: Serving, logged: LoggedEvents
+) -> None:
+    service, begun, over = Service("late"), threading.Event(), threading.Event()
+
+    @service.query
+    def work() -> None:
+        begun.set()
+        over.wait(DEADLINE_SECONDS)
+
+    async with serving(service, drain_timeout=0.1) as wire:
+        await wire.send(wire.request("late/work"))
+        await until(begun.is_set)
+        assert await wire.end() == 0
+        assert (await wire.receive())["error"]["data"]["code"] == "UNAVAILABLE"
+        over.set()
+    (closed,) = [fields for name, fields in logged() if name == "daemon.window_closed"]
+    assert closed == {"unanswered": 1, "running": 1, "methods": ["late/work"]}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic
 
 import pytest
 
 from discreet.daemon.process.loop_watch import LoopWatch
+from support.logged_events import logged_events
+from support.waits import DEADLINE_SECONDS
 
 
 @pytest.mark.parametrize("refusals", [0, 1, 3])
@@ -26,6 +29,20 @@ def test_a_step_without_a_thread_leaves_the_next_one_to_try(refusals: int) -> No
         watch.step = None
     assert len(tried) == refusals + 1
     assert not watch.asleep
+
+
+def test_a_step_that_was_logged_is_known_to_have_ended_when_the_watch_closes() -> None:
+    watch = LoopWatch(0.001)
+    with logged_events("warn") as logged:
+        watch.step = ("a",)
+        watch.look()
+        names, ends = list[str](), monotonic() + DEADLINE_SECONDS
+        while not names and monotonic() < ends:
+            names = logged.names()
+        watch.step = None
+        watch.close()
+        watch.close()
+        assert [*names, *logged.names()] == ["loop.blocked", "loop.resumed"]
 
 
 def test_with_no_limit_nothing_is_watched() -> None:

@@ -146,6 +146,11 @@ def test_a_named_file_may_set_everything_and_the_found_one_is_not_read(name: str
     assert (found.settings.push_private, found.settings.max_threads, found.ignored) == (True, 999, "")
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("max-threads = 3", encoding="utf-8-sig")
+    assert load_settings(["--config=c.toml"], {}, str(tmp_path)).max_threads == 3
+
+
 def test_a_named_file_has_to_exist(tmp_path: Path) -> None:
     for name in ("none.toml", "no/such.toml"):
         with pytest.raises(UsageError, match="^--config: .*toml$"):

@@ -1,18 +1,16 @@
-"""What of a language server's announcement an editor would pass over: members and methods that LSP does not name.
+"""What of a language server's announcement an editor would pass over: members that LSP does not name.
 
 Reads the tables of the meta model. Starts nothing and asks nobody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from ...daemon.dialects.lsp.generated.tables import NOTIFICATIONS, OPTIONS, REQUESTS
+from ...daemon.dialects.lsp.declarations import SIMILAR
+from ...daemon.dialects.lsp.generated.tables import OPTIONS
 from ...errors.nearest import closest_match
-
-SIMILAR: Final = 0.85
-"""How similar a method must be to one of LSP's to be taken for a slip; the ratio of `difflib`."""
 
 
 def unknown_members(given: Mapping[str, Any], options: str = "ServerCapabilities", path: str = "") -> Iterator[str]:
@@ -30,15 +28,6 @@ def unknown_members(given: Mapping[str, Any], options: str = "ServerCapabilities
             yield from min(kinds, key=len)
         elif {*inner, "bool"} >= {*member["types"]} and not ("bool" in member["types"] and isinstance(value, bool)):
             yield f"{where} must be {' | '.join(member['types'])} in LSP"
-
-
-def slips(methods: Iterable[str]) -> Iterator[str]:
-    """Yield a line for each method that is not LSP's and nearly is."""
-    known = REQUESTS.keys() | NOTIFICATIONS.keys()
-    for method in methods:
-        near = "" if method in known else closest_match(method, known, cutoff=SIMILAR)
-        if near:
-            yield f"{method} is no method of LSP{_nearest(near)}; editors never call it"
 
 
 def _nearest(near: str) -> str:

@@ -26,6 +26,7 @@ class LogLine(Struct, frozen=True):
     dialect: DialectChoice = "plain"
     exc: str = ""
     text: str = ""
+    hint: str = ""
 
 
 def error_line(log: bytes) -> str:

@@ -125,6 +125,8 @@ def trial_findings(trial: TrialResult, framing: FramingSetting, drain_timeout: f
     for line in events:
         if what := _LIFESPAN_ENDS.get(line.event):
             yield Finding("end", "warn", f"the lifespan of a service {what} ({line.event})")
+        if line.event == "dialect.undeclared":
+            yield Finding("dialect", "warn", line.hint)
     if stray := [line.text for line in events if line.event.endswith(".stray")]:
         began = printable(cut(stray[0].strip(), _MAX_STRAY_CHARS))
         yield Finding("stdout", "warn", f"the apps wrote to stdout or stderr, which went to the log: {began}")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from discreet import Context, Service, lsp
+from support.logged_events import LoggedEvents
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -129,3 +130,15 @@ async def test_a_cancellation_as_a_request_has_its_turn_like_any_other(serving: 
         assert (await wire.call("$/cancelRequest", {"id": 7}))["result"] is None
         await wire.call("shutdown")
         assert (await wire.call("$/cancelRequest", {"id": 7}))["error"]["code"] == -32600
+
+
+async def test_a_method_that_is_nearly_lsps_is_logged(serving: Any, logged: LoggedEvents) -> None:
+    words = Service("words")
+
+    @words.query("textDocument/hovr")
+    def hover(params: lsp.HoverParams, /) -> None: ...
+
+    async with serving(words, dialect="lsp"):
+        pass
+    (unknown,) = [fields for name, fields in logged() if name == "method.unknown"]
+    assert "nearest: textDocument/hover;" in unknown["hint"]
