@@ -106,6 +106,14 @@ class ConnectContext(AbstractContextManager["BlockingPeer", None]):
                 f"not connected yet: write `with connect(…) as peer:` and use `peer.{name}` in the block"
             )
 
+        async def __aenter__(self) -> NoReturn:
+            raise TypeError(
+                "not for `async with`: its form is discreet.client.connect; here write `with connect(…) as peer:`"
+            )
+
+        async def __aexit__(self, *_: object) -> None:
+            """Never called: `__aenter__` raises."""
+
 
 def _leave_to_parent(block: AbstractContextManager[BlockingPeer]) -> None:
     """Let a forked child, which has neither the loop's thread nor the server, end without waiting for them.

@@ -25,8 +25,9 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     `cancel` is the method of the notification that cancels a request; `cancel_member` is the member of its params that
     holds the request's id. `progress` is the method of the notification that tells of a request's progress;
     `progress_member` is the member of its params that holds the token. A request asks for it in `workDoneToken` with
-    `work_done_token`, else in `_meta.progressToken`. `a2a` says that errors −32001 to −32009 are those of A2A; other
-    protocols use these numbers for errors of their own. `msgspec.structs.replace` gives a dialect a handshake of your own.
+    `work_done_token`, else in `_meta.progressToken`. `a2a` says that errors −32001 to −32009 of A2A's methods are
+    A2A's; other protocols use these numbers for errors of their own. `msgspec.structs.replace` gives a dialect a
+    handshake of your own.
     """
 
     framing: Framing = "content-length"

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from ..errors.backoff import SYSTEM_TIMING
-from .connection.connector import Connector
+from .connection.connector import Connector, OwnLoop
 from .connection.handlers import Handlers, NotificationHandler, RequestHandler
 from .connection.pending import PendingCall
 from .connection.progress import ProgressDialect, ProgressHandler, with_token
@@ -76,9 +76,10 @@ class CallDefaults(msgspec.Struct, frozen=True):
 class Peer:
     """The server at the other end. Any number of calls and streams may run at once.
 
-    Belongs to the event loop that made it; not thread-safe. If the server writes garbage, every waiting call raises
-    `InvalidReply`, because any answer may have been lost; the connection goes on with the next good frame. A slow consumer of
-    a stream never delays a call.
+    Belongs to the event loop that made it; in another one, its methods raise `RuntimeError`.
+
+    If the server writes garbage, every waiting call raises `InvalidReply`, because any answer may have been lost; the
+    connection goes on with the next good frame. A slow consumer of a stream never delays a call.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Peer:
         ids: Iterator[int] | None = None,
         kinds: Kinds | None = None,
     ) -> None:
-        self._connector = connector
+        self._connector = OwnLoop(connector)
         self._handlers = handlers
         self._defaults = defaults
         self._ids = count(1) if ids is None else ids
@@ -180,7 +181,7 @@ class Peer:
     async def _call_once(self, request: _Request, kind: Any, seconds: float | None) -> Any:
         request_id = next(self._ids)
         message = request.message(request_id, self._handlers.dialect)
-        call = PendingCall(request_id, message.size, request.errors, request.on_progress)
+        call = PendingCall(request_id, message.size, request.errors, request.on_progress, method=request.method)
         sent = False
         with anyio.move_on_after(seconds):
             connection = await self._connector.connection()

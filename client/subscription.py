@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, TypeVar, final
 
 import anyio
 import msgspec
@@ -17,7 +17,7 @@ from msgspec import Raw
 
 from ..errors.type_building import decoder_for
 from ..errors.wire import encode_error
-from .connection.connector import ClientConnection, Connector
+from .connection.connector import ClientConnection, OwnLoop
 from .connection.error_replies import remote_error
 from .connection.pending import PendingStream
 from .errors import (
@@ -36,6 +36,8 @@ from .messages import DECODE_ERRORS, OutgoingRequest, outgoing_request
 T = TypeVar("T")
 
 SUBSCRIBE: Final = "services/subscribe"
+
+ASYNC_FOR: Final = "write `async for event in …:`"
 
 _INPUT: Final = "input"
 """The param of `services/subscribe` that holds the operation's own params. Its errors name them with this prefix."""
@@ -62,7 +64,7 @@ def name_method(error: RemoteError, method: str, *, other: str) -> None:
     """Tell an error which method was called. `other` is what had to be used if the operation is of another kind."""
     error.method = method
     if isinstance(error, OperationTypeMismatch):
-        error.add_note(f"{method} is for peer.{other}(…)")
+        error.remedy = f"; {method} is for peer.{other}(…)"
 
 
 class StreamRequest(msgspec.Struct, frozen=True):
@@ -85,7 +87,7 @@ class StreamRequest(msgspec.Struct, frozen=True):
 
     def _numbered(self, method: str, params: object) -> tuple[PendingStream, OutgoingRequest]:
         message = outgoing_request(next(self.ids), method, params, self.service_params)
-        return PendingStream(message.id, message.size, self.errors), message
+        return PendingStream(message.id, message.size, self.errors, method=self.method), message
 
 
 def decode_as(text: Raw, kind: Any, method: str) -> Any:  # Any: the caller's type decides
@@ -118,7 +120,7 @@ class Subscription(AsyncIterator[T], Generic[T]):
 
     def __init__(
         self,
-        connector: Connector,
+        connector: OwnLoop,
         request: StreamRequest,
         *,
         kind: Any,
@@ -141,6 +143,7 @@ class Subscription(AsyncIterator[T], Generic[T]):
             raise StopAsyncIteration
         if self._in_anext:
             raise RuntimeError("another task waits for this stream's next event")
+        self._connector.require()
         self._in_anext = True
         delivered = sent = False
         try:
@@ -203,6 +206,14 @@ class Subscription(AsyncIterator[T], Generic[T]):
     ) -> None:
         if not self._closed:
             self._close()
+
+    if not TYPE_CHECKING:  # type checkers report these by themselves
+
+        def __await__(self) -> NoReturn:
+            raise TypeError(f"not to be awaited: {ASYNC_FOR}")
+
+        def __iter__(self) -> NoReturn:
+            raise TypeError(f"not for a plain `for`: {ASYNC_FOR}")
 
     def __del__(self) -> None:  # may run in any thread, so it only sets a flag
         if self._stream is not None:

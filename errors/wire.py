@@ -234,8 +234,10 @@ NO_CODE: Final = 0
 """Stands for the code of a received error without one; JSON-RPC does not use it."""
 
 
-def decode_error(raw: bytes | Raw) -> tuple[ErrorObject, Failure]:
+def decode_error(raw: bytes | Raw, *, a2a: bool = True) -> tuple[ErrorObject, Failure]:
     """Decode the error object of a peer, and the failure that it stands for. Total: unrecognised text is `Internal`.
+
+    Without `a2a`, the numbers of A2A are the peer's own.
 
     JSON of another shape becomes the `data` of the returned error object.
     """
@@ -244,7 +246,7 @@ def decode_error(raw: bytes | Raw) -> tuple[ErrorObject, Failure]:
             error = decoder_for(ErrorObject)(raw)
         except msgspec.ValidationError:
             error = _malformed_error(raw)
-        return error, _failure_from(error)
+        return error, _failure_from(error, a2a=a2a)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ErrorObject(NO_CODE, ""), Internal()
 
@@ -257,16 +259,17 @@ def _malformed_error(raw: bytes | Raw) -> ErrorObject:
     return ErrorObject(number, message if isinstance(message, str) else "", Raw(bytes(raw)))
 
 
-def _failure_from(error: ErrorObject) -> Failure:
+def _failure_from(error: ErrorObject, *, a2a: bool) -> Failure:
     if not isinstance(error.data, UnsetType) and bytes(error.data).lstrip().startswith(b"["):
         from .rpc_details import failure_from_details, read_details
 
         return failure_from_details(error.code, error.message, read_details(error.data))
     if error.code == SERVER_ERROR:
         return _server_failure(error.message, error.data)
-    if not rows_of_code(error.code):
+    rows = [row for row in rows_of_code(error.code) if a2a or not issubclass(row.failure, AgentFailure)]
+    if not rows:
         return _numbered_failure(error)
-    for row in rows_of_code(error.code):
+    for row in rows:
         try:
             built = _from_data(row.failure, error.data)
         except msgspec.DecodeError:  # data of the peer's own under a standard code

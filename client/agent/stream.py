@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from types import TracebackType
-from typing import Self, TypeAlias, final
+from typing import TYPE_CHECKING, NoReturn, Self, TypeAlias, final
 
 from ...daemon.agents.model.results import SendResponse, TaskArtifactUpdate, TaskStatusUpdate
 from ...daemon.agents.model.types import Message, Task
 from ..errors import InvalidReply
-from ..subscription import Subscription
+from ..subscription import ASYNC_FOR, Subscription
 
 AgentEvent: TypeAlias = Task | Message | TaskStatusUpdate | TaskArtifactUpdate
 """One event of a stream: a task as it is, an agent's reply without a task, or what has changed of a task."""
@@ -39,6 +39,14 @@ class EventStream(AsyncIterator[AgentEvent]):
         self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self._events.__aexit__(kind, exc, traceback)
+
+    if not TYPE_CHECKING:  # type checkers report these by themselves
+
+        def __await__(self) -> NoReturn:
+            raise TypeError(f"not to be awaited: {ASYNC_FOR}")
+
+        def __iter__(self) -> NoReturn:
+            raise TypeError(f"not for a plain `for`: {ASYNC_FOR}")
 
 
 def event_of(response: SendResponse) -> AgentEvent:

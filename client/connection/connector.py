@@ -1,6 +1,7 @@
 """Opens connections, and gives the peer the one to use.
 
 `FixedConnector` always gives the same connection; `policies.restart` has the connector that replaces a dead server.
+`OwnLoop` keeps other event loops off either of them.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Protocol, final
+
+from anyio.lowlevel import current_token
 
 from ...framing.events import Framing
 from ...framing.transports.interface import ByteTransport
@@ -85,6 +88,32 @@ class FixedConnector:
 
     async def connection(self) -> ClientConnection:
         return self._connection
+
+
+@final
+class OwnLoop:
+    """A connector for the event loop that it is made in: in another one, whoever waits would never be woken."""
+
+    def __init__(self, connector: Connector) -> None:
+        self._connector = connector
+        self._loop = current_token().native_token
+
+    @property
+    def closed(self) -> bool:
+        return self._connector.closed
+
+    async def connection(self) -> ClientConnection:
+        """As `Connector` says. Raises `RuntimeError` in another event loop, unless the connection is closed anyway."""
+        self.require()
+        return await self._connector.connection()
+
+    def require(self) -> None:
+        """Raise `RuntimeError` in another event loop, unless the connection is closed anyway."""
+        if current_token().native_token is not self._loop and not self.closed:
+            raise RuntimeError(
+                "this peer belongs to another event loop: use it there, or connect with discreet.client.blocking,"
+                " whose peer any thread may use"
+            )
 
 
 @asynccontextmanager

@@ -40,6 +40,13 @@ ERROR_CLASSES: Final[dict[type, type[RemoteError]]] = {
 }
 
 
+def is_agent_method(method: str) -> bool:
+    """Whether this is a method of A2A, whose errors have numbers that mean something else elsewhere."""
+    from ...daemon.rpc.a2a_methods import METHODS  # late: only errors need it
+
+    return method in METHODS
+
+
 _TYPE_MISMATCH: Final = encode_error(failures.OperationTypeMismatch())
 """The daemon's own error for a wrong operation type. Used when an event answers a call, or a result answers a stream."""
 
@@ -55,15 +62,15 @@ def type_mismatch(result: Raw | None = None) -> ClientError:
 def remote_error(
     raw: bytes | msgspec.Raw, errors: DeclaredErrors = (), *, a2a: bool = True
 ) -> RemoteError | InvalidReply:
-    """The exception for an error's JSON text, whatever the text holds. Without `a2a`, A2A's numbers mean nothing special.
+    """The exception for an error's JSON text, whatever the text holds.
+
+    Without `a2a`, the numbers of A2A are the server's own: only data of A2A 1.0 make them A2A's.
 
     The class in `errors` that declares the error's code decodes the details, tells the HTTP status, and makes the
     exception that the caller gets in place of `OperationFailed`. If the details do not fit it, the result is
     `InvalidReply`, with the error itself as its cause.
     """
-    error, failure = decode_error(raw)
-    if isinstance(failure, failures.AgentFailure) and not a2a:
-        failure = failures.Internal()
+    error, failure = decode_error(raw, a2a=a2a)
     if not isinstance(failure, failures.DomainFailure):
         return ERROR_CLASSES[type(failure)](failure, error)
     cls = next((cls for cls in errors if cls.definition.code == failure.code), None)

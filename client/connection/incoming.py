@@ -13,7 +13,7 @@ from ...errors.type_building import decoder_for
 from .. import messages
 from ..errors import InvalidReply, RemoteError
 from . import log
-from .error_replies import remote_error, type_mismatch
+from .error_replies import is_agent_method, remote_error, type_mismatch
 from .handlers import Handlers, call_logged
 from .pending import PendingCall, PendingRequest, PendingRequests, PendingStream
 from .progress import read_progress
@@ -93,7 +93,8 @@ class IncomingMessages:
             case None:  # it was cancelled or timed out, or this side never sent it
                 log.debug("the server answered a request that nobody waits for")
             case _ if response.error is not None:
-                request.fail(partial(remote_error, response.error, request.errors, a2a=self._handlers.dialect.a2a))
+                a2a = self._handlers.dialect.a2a and is_agent_method(request.method)
+                request.fail(partial(remote_error, response.error, request.errors, a2a=a2a))
             case PendingCall() if response.result is not None:
                 request.set_result(response.result)
             case PendingStream() if (end := _stream_end(response.result)) is not None:
@@ -108,7 +109,7 @@ class IncomingMessages:
 
         If any of the pending requests was too large, then the largest one was.
         """
-        exc = remote_error(error)
+        exc = remote_error(error, a2a=False)
         too_large = isinstance(exc, RemoteError) and exc.failure == failures.InvalidRequest("oversize")
         if too_large and (largest := self._pending.largest()) is not None:
             self._pending.remove(largest.id)

@@ -38,14 +38,22 @@ ErrorFactory: TypeAlias = Callable[[], ClientError]
 class PendingCall:
     """A request with one answer.
 
-    `size` is about its length in bytes, which tells the largest. `errors` are the classes that decode the details of an
-    error. `on_progress` is called with what the server tells of the progress before the answer.
+    `method` is the one that the caller has named. `size` is about its length in bytes, which tells the largest. `errors`
+    are the classes that decode the details of an error. `on_progress` is called with what the server tells of the progress
+    before the answer.
     """
 
     def __init__(
-        self, request_id: int, size: int, errors: DeclaredErrors = (), on_progress: ProgressHandler | None = None
+        self,
+        request_id: int,
+        size: int,
+        errors: DeclaredErrors = (),
+        on_progress: ProgressHandler | None = None,
+        *,
+        method: str = "",
     ) -> None:
         self.id = request_id
+        self.method = method
         self.size = size
         self.fingerprint: int | None = None
         """Tells what was sent from other messages, once it was."""
@@ -80,8 +88,9 @@ class PendingCall:
 class PendingStream:
     """A subscription: the events that its consumer has not taken yet, and how it ended."""
 
-    def __init__(self, request_id: int, size: int, errors: DeclaredErrors = ()) -> None:
+    def __init__(self, request_id: int, size: int, errors: DeclaredErrors = (), *, method: str = "") -> None:
         self.id = request_id
+        self.method = method
         self.size = size
         self.fingerprint: int | None = None
         self.errors = errors

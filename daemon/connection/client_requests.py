@@ -90,5 +90,5 @@ def _unanswerable() -> ClientRefused:
 def _result(reply: Reply) -> bytes:
     if reply.result is not None:
         return bytes(reply.result)
-    error, failure = decode_error(b"" if reply.error is None else reply.error)
+    error, failure = decode_error(b"" if reply.error is None else reply.error, a2a=False)
     raise ClientRefused(error.code, error.message, failure)

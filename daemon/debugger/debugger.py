@@ -76,7 +76,7 @@ class Debugger:
         if self._holder is not session:
             self._turn.acquire()
             self._holder = session
-        if not self._has_client():
+        if self._client is None or not _is_there(self._client):
             self.detach()
             self._wait(place)
         if self._ended:
@@ -97,16 +97,6 @@ class Debugger:
             with suppress(OSError):  # what it has not taken
                 each.close()
 
-    def _has_client(self) -> bool:
-        if self._client is None:
-            return False
-        try:
-            return bool(self._client.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-
     def _wait(self, place: str) -> None:
         """Wait for someone to attach, or for the end."""
         told = False
@@ -121,9 +111,22 @@ class Debugger:
             except OSError:  # closed
                 return
             client.setblocking(True)
+            if not _is_there(client):  # it has left before it had its turn
+                client.close()
+                continue
             self._files = (
                 client.makefile("r", encoding="utf-8", errors="replace"),
                 client.makefile("w", encoding="utf-8", errors="backslashreplace"),
             )
             self._client = client
             return
+
+
+def _is_there(client: socket.socket) -> bool:
+    """Whether who has attached has not left."""
+    try:
+        return bool(client.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False

@@ -12,6 +12,8 @@ from contextlib import suppress
 from typing import Final
 
 SUFFIX: Final = ".debug"
+LOCK_SUFFIX: Final = ".attached"
+"""The file that who has attached keeps locked: one at a time."""
 
 
 class SocketUnusable(Exception):
@@ -27,9 +29,8 @@ def listen() -> socket.socket:
         _require_private(folder)
         for pid in listening():
             if not _is_alive(pid):
-                os.unlink(_path(pid))
-        with suppress(FileNotFoundError):  # of a process that had this number before
-            os.unlink(_path(os.getpid()))
+                _unlink(pid)
+        _unlink(os.getpid())  # of a process that had this number before
         found = socket.socket(socket.AF_UNIX)
         found.bind(_path(os.getpid()))
         os.chmod(_path(os.getpid()), 0o600)
@@ -42,7 +43,7 @@ def listen() -> socket.socket:
 def remove() -> None:
     """Remove the socket of this process."""
     with suppress(OSError):
-        os.unlink(_path(os.getpid()))
+        _unlink(os.getpid())
 
 
 def listening() -> list[int]:
@@ -57,8 +58,12 @@ def listening() -> list[int]:
 
 
 def connect(pid: int) -> socket.socket:
-    """A connection to the debugger of this process. Raises `SocketUnusable`, and `OSError` where nothing listens."""
+    """A connection to the debugger of this process, which nobody else gets before the caller's process ends.
+
+    Raises `SocketUnusable`, also where somebody has attached already, and `OSError` where nothing listens.
+    """
     _require_private(_folder())
+    _lock(pid)
     found = socket.socket(socket.AF_UNIX)
     try:
         found.connect(_path(pid))
@@ -68,14 +73,33 @@ def connect(pid: int) -> socket.socket:
     return found
 
 
+def _lock(pid: int) -> None:
+    """Keep others out until this process ends."""
+    import fcntl  # late: not on every system
+
+    os.stat(_path(pid))
+    lock = os.open(_path(pid, LOCK_SUFFIX), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise SocketUnusable(f"somebody is attached to {pid}, and only one can be") from None
+
+
 def _folder() -> str:
     if not hasattr(socket, "AF_UNIX") or not hasattr(os, "getuid"):
         raise SocketUnusable("this system has no Unix sockets for Python")
     return f"/tmp/discreet-{os.getuid()}"
 
 
-def _path(pid: int) -> str:
-    return f"{_folder()}/{pid}{SUFFIX}"
+def _path(pid: int, suffix: str = SUFFIX) -> str:
+    return f"{_folder()}/{pid}{suffix}"
+
+
+def _unlink(pid: int) -> None:
+    for suffix in (SUFFIX, LOCK_SUFFIX):
+        with suppress(FileNotFoundError):
+            os.unlink(_path(pid, suffix))
 
 
 def _require_private(folder: str) -> None:

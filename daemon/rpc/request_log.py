@@ -16,6 +16,10 @@ _OPENINGS: Final[tuple[tuple[bytes, str], ...]] = (
     (rb"[A-Z]+ \S+ HTTP/", "this is an HTTP request; what is read here is JSON-RPC on stdin"),
     (rb"(?i:content-[a-z]+:[^\r\n]*)\n", "header lines end in CR LF, and so does the empty line behind them"),
     (rb"(?i:content-[a-z]+):", "messages with headers need --framing content-length"),
+    (
+        rb'\s*\{[^\n]*"initialize"',
+        "an initialize that is a line is that of MCP or ACP: --dialect mcp or acp; other lines need --framing newline",
+    ),
     (rb"\s*[\[{]", "messages that are lines need --framing newline"),
 )
 """What the input of a client begins with that framed not even its first message as is expected, and what to tell it."""

@@ -82,7 +82,9 @@ class FlagParser(argparse.ArgumentParser):
             name = word.partition("=")[0]
             if name.startswith("-"):
                 raise UsageError(f"{name}: {self._about_unknown(name)}")
-            raise UsageError(f"{word}: one argument too many")
+            has_command = self.get_default("command") is not None
+            instead = "the server's command line goes after `--`" if has_command else "one argument too many"
+            raise UsageError(f"{word}: {instead}")
         return args
 
     def _about_unknown(self, name: str) -> str:
@@ -90,7 +92,11 @@ class FlagParser(argparse.ArgumentParser):
             return "an app is an argument here, without a flag"
         known = [known for flag in self.flags() for known in flag.names]
         if any(name in (option.flag, *option.info.flag_aliases) for option in OPTIONS):
-            return "a flag of serve" + (": put it into --server" if "--server" in known else "")
+            option = next(option for option in OPTIONS if name in (option.flag, *option.info.flag_aliases))
+            variable = f", or set {option.variable}" if name == "--debug" else ""
+            return "a flag of serve" + (f": put it into --server{variable}" if "--server" in known else "")
+        if name == "-o" and "--output" not in known:
+            return "unknown flag; what is printed is put into a file with > FILE"
         takes_params = any(action.metavar == PARAM for action in self._actions)
         param = f"; a param is written without dashes: {name.lstrip('-')}=…" if takes_params else ""
         return f"unknown flag; nearest: {closest_match(name, known)}{param}"

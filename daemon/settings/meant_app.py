@@ -8,6 +8,9 @@ from typing import Final
 _HOSTED: Final = ("Service", "Agent")
 """The classes whose instances are apps."""
 
+_SWITCHED: Final = ("true", "false", "yes", "no", "on", "off", "1", "0")
+"""What other programs take behind a switch."""
+
 _MAX_BYTES: Final = 1024 * 1024
 """How much of a file is parsed."""
 
@@ -22,6 +25,8 @@ _SIMILARITY: Final = 0.6
 
 def meant_by(text: str) -> str:
     """The end of a message on a text that is no reference: the references that it may stand for; empty for no idea."""
+    if text.lower() in _SWITCHED:
+        return "; a switch takes no value"
     text = text.removesuffix(":")
     path = text if text.endswith(".py") else f"{text}.py"
     shown = path if os.path.dirname(path) else os.path.join(os.curdir, path)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from discreet.cli.exit_status import EXIT_DOMAIN
 from support.programs import DISCREET, finished
 
 APP: Final = """
 import anyio
-from discreet import Service
+from discreet import Service, lsp
 from discreet.agents import Agent, RequestContext, TaskEvents
 
 shop = Service("shop")
@@ -31,6 +33,15 @@ class Echo:
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
         pass
+
+
+todo = Service("todo", dialect="lsp")
+
+
+@todo.query("textDocument/hover")
+def hover(params: lsp.HoverParams, /) -> lsp.Hover | None:
+    "Say nothing."
+    return None
 
 
 agent = Agent(Echo(), name="Echo", description="Echoes.")
@@ -72,6 +83,23 @@ def test_a_refusal_says_what_was_probably_meant(name: str, tmp_path: Path) -> No
     done = finished([*DISCREET, "call", *words.split(), *source], tmp_path)
     assert done.stderr.endswith(f"{end}\n"), done.stderr
     assert (done.stdout, done.stderr.count("\n")) == ("", 1)
+
+
+def test_a_server_that_waits_for_a_handshake_is_told_by_its_own_code_and_with_the_dialect(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    server = shlex.join([*DISCREET, "serve", "./app.py:todo", "--log-level", "error"])
+    done = finished([*DISCREET, "call", "textDocument/hover", "--server", server], tmp_path)
+    assert done.stderr.startswith("discreet: textDocument/hover: SERVER_NOT_INITIALIZED: "), done.stderr
+    assert done.stderr.endswith("--dialect lsp\n"), done.stderr
+
+
+def test_an_error_that_acp_declares_has_its_code_and_its_status(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    prompt = '{"sessionId":"none","prompt":[{"type":"text","text":"x"}]}'
+    source = ["--app", "./app.py:agent", "--dialect", "acp"]
+    done = finished([*DISCREET, "call", "session/prompt", prompt, *source], tmp_path)
+    assert done.stderr.startswith("discreet: session/prompt: SESSION_NOT_FOUND: "), done.stderr
+    assert done.returncode == EXIT_DOMAIN
 
 
 def test_a_number_is_a_text_for_a_method_without_a_schema_that_takes_a_text(tmp_path: Path) -> None:

@@ -106,6 +106,40 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
         "run ./shop.py:shop",
         "run: neither a command nor an app (pkg.module:name or ./file.py:name); nearest: serve",
     ),
+    "a server's command line without its dashes": (
+        "record -o r.jsonl discreet serve ./shop.py:shop",
+        "discreet: the server's command line goes after `--`",
+    ),
+    "the same for a replay": (
+        "replay r.jsonl my-server --stdio",
+        "my-server: the server's command line goes after `--`",
+    ),
+    "an app in the place of the method": (
+        "call ./shop.py:shop shop/price",
+        "./shop.py:shop: an app is given with --app: discreet call METHOD --app ./shop.py:shop",
+    ),
+    "a file for what is printed": (
+        "show r.jsonl --html -o r.html",
+        "-o: unknown flag; what is printed is put into a file with > FILE",
+    ),
+    "a value behind a switch": (
+        "serve ./shop.py:shop --reload true",
+        "APP: true: expected pkg.module:name or ./file.py:name; a switch takes no value",
+    ),
+    "a param with a colon": (
+        "call garden/plant name: oak",
+        "name:: neither NAME=VALUE nor the only argument, a JSON object or array; write name=…",
+    ),
+    "a file of params as in curl": (
+        "call m --json @p.json",
+        "params: no JSON: @p.json: invalid character at character 1; a file is read from stdin: --json - < p.json",
+    ),
+    "help as a verb": ("help call", "help: write discreet call --help"),
+    "help alone": ("help", "help: write discreet --help"),
+    "the debugger of a daemon that call starts": (
+        "call m --debug",
+        "--debug: a flag of serve: put it into --server, or set DISCREET_DEBUG",
+    ),
     "a param as a flag": (
         "call m --song=1",
         "--song: unknown flag; nearest: --json; a param is written without dashes: song=…",
@@ -351,6 +385,8 @@ def test_a_wrong_declaration_is_one_line_with_its_place(
 
 def test_what_no_daemon_can_read_is_logged_with_what_was_meant(folder: Path) -> None:
     line = '{"jsonrpc":"2.0","id":1,"method":"version"}\n'
+    greeting = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}\n'
+    assert "--dialect mcp or acp" in finished([*DISCREET, "serve"], folder, stdin=greeting).stderr
     unversioned = f(b'{"id":2,"method":"version"}').decode()
     done = finished([*DISCREET, "serve"], folder, stdin=line + unversioned)
     dropped, failed = done.stderr.splitlines()

@@ -21,7 +21,9 @@ from discreet.client import (
     Dialect,
     InternalError,
     MethodNotFound,
+    OperationFailed,
     Peer,
+    RemoteError,
     RequestTimeout,
     RestartPolicy,
     RetryPolicy,
@@ -31,7 +33,7 @@ from discreet.client import (
 )
 from discreet.client.connection.error_replies import remote_error
 from discreet.client.dialects import DIALECTS, initialize_handshake
-from discreet.client.errors import TaskNotFound
+from discreet.client.errors import TaskNotCancelable, TaskNotFound
 from discreet.client.task_group import background_tasks
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
 from support.waits import DEADLINE_SECONDS
@@ -167,6 +169,27 @@ async def test_an_error_number_is_read_as_the_dialect_defines_it() -> None:
     with pytest.raises(InternalError):
         async with between(serve, msgspec.structs.replace(MCP, handshake=None)) as peer:
             await peer.call("tools/call")
+
+
+@pytest.mark.parametrize(
+    ("method", "data", "raised", "code"),
+    [
+        ("textDocument/hover", {}, InternalError, "INTERNAL"),
+        ("textDocument/hover", {"data": {"code": "NOT_YET", "retryable": False}}, OperationFailed, "NOT_YET"),
+        ("CancelTask", {}, TaskNotCancelable, "TASK_NOT_CANCELABLE"),
+    ],
+)
+async def test_in_plain_json_rpc_a_number_of_a2a_is_that_for_a_method_of_a2a_only(
+    method: str, data: dict[str, Any], raised: type[RemoteError], code: str
+) -> None:
+    async def serve(server: LineServer) -> None:
+        call = await server.read()
+        await server.write(id=call["id"], error={"code": -32002, "message": "Server not initialized", **data})
+
+    with pytest.raises(raised, match="Server not initialized") as caught:
+        async with between(serve, msgspec.structs.replace(PLAIN, framing="newline")) as peer:
+            await peer.call(method)
+    assert (caught.value.code, caught.value.number) == (code, -32002)
 
 
 def test_each_dialect_has_its_protocols_framing() -> None:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+import anyio
 import pytest
+from anyio import to_thread
 
 from discreet import OperationError, Service
-from discreet.client import ConnectionFailed, EndBounds, attach, connect, spawn
+from discreet.client import ConnectionFailed, EndBounds, attach, blocking, connect, spawn
+from discreet.client.agent import AgentClient
+from discreet.client.errors import OperationTypeMismatch
 from discreet.client.typed import Caller
 from discreet.framing.transports.memory import memory_pair
 from discreet.testing import in_memory, spawned
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -102,6 +108,8 @@ async def test_an_uncaught_error_says_what_was_called_and_what_went_wrong(name: 
         with pytest.raises(Exception) as raised:
             await call(peer)
     assert shown in "".join(traceback.format_exception_only(raised.value))
+    if isinstance(raised.value, OperationTypeMismatch):  # a log may have the text alone
+        assert shown in str(raised.value)
 
 
 async def test_a_server_that_refuses_to_start_is_told_with_the_last_line_that_was_collected() -> None:
@@ -115,3 +123,55 @@ async def test_a_server_that_refuses_to_start_is_told_with_the_last_line_that_wa
 async def test_a_generated_client_takes_a_peer_only(peer: Any) -> None:
     with pytest.raises(TypeError, match="a generated client takes the Peer of"):
         Caller(peer)
+
+
+async def test_a_stream_of_events_says_how_it_is_read() -> None:
+    async with in_memory(shop()) as peer:
+        for events in (peer.subscribe("shop/ticks"), AgentClient(peer).stream("hello")):
+            with pytest.raises(TypeError, match="`async for event in …:`"):
+                await awaited(events)
+            with pytest.raises(TypeError, match="`async for event in …:`"):
+                list(events)  # type: ignore[call-overload]  # what is tested
+
+
+async def test_the_blocking_client_names_the_form_for_async_with() -> None:
+    with pytest.raises(TypeError, match=r"discreet\.client\.connect"):
+        async with blocking.connect(["x"]):  # type: ignore[attr-defined]  # what is tested
+            pass
+
+
+ELSEWHERE: Final[dict[str, Callable[[Any], Any]]] = {
+    "call": lambda peer: peer.call("shop/buy", {"article": "pen"}),
+    "notify": lambda peer: peer.notify("shop/buy"),
+    "subscribe": lambda peer: anext(peer.subscribe("shop/ticks")),
+    "send_raw": lambda peer: peer.send_raw(b""),
+}
+
+
+async def refused_in_another_loop(use: Callable[[], Any]) -> None:
+    async def run() -> None:
+        await use()
+
+    with (
+        anyio.fail_after(DEADLINE_SECONDS),
+        pytest.raises(RuntimeError, match=r"event loop.*discreet\.client\.blocking"),
+    ):
+        await to_thread.run_sync(lambda: asyncio.run(run()), abandon_on_cancel=True)
+
+
+@pytest.mark.parametrize("use", ELSEWHERE)
+async def test_a_peer_says_at_once_that_it_belongs_to_another_event_loop(use: str) -> None:
+    async with in_memory(shop()) as peer:
+        await refused_in_another_loop(lambda: ELSEWHERE[use](peer))
+        assert await peer.call("version")
+
+
+async def test_so_does_a_subscription_that_has_begun() -> None:
+    async with in_memory(shop()) as peer, peer.subscribe("shop/ticks") as ticks:
+        assert await anext(ticks) == 1
+        await refused_in_another_loop(lambda: anext(ticks))
+
+
+async def test_so_does_a_peer_by_http() -> None:
+    async with connect("http://127.0.0.1:9/") as peer:
+        await refused_in_another_loop(lambda: peer.call("GetTask", {"id": "1"}))

@@ -167,6 +167,34 @@ def test_steps_cross_an_await_and_end_where_the_handler_ends(spawn: Spawn, attac
     assert child.read()["result"] == 3
 
 
+def test_a_second_one_is_refused_and_the_handler_stands_on(spawn: Spawn, attach: Attach) -> None:
+    child = spawn("serve", "./shop.py:shop", "--debug")
+    ask(child, 1, "thread", n=1)
+    first = attach(pid := waiting(child))
+    first.prompt()
+    second = attach(pid)
+    second.close_stdin()
+    assert second.wait() == 2
+    assert second.process.stderr is not None
+    assert second.process.stderr.read() == f"discreet: somebody is attached to {pid}, and only one can be\n".encode()
+    assert first.ask("p n").startswith("2\n")
+    first.send("c")
+    assert child.read()["result"] == 3
+
+
+def test_who_has_left_before_a_breakpoint_lets_no_handler_go_on(spawn: Spawn, attach: Attach) -> None:
+    child = spawn("serve", "./shop.py:shop", "--debug")
+    assert child.call(1, "shop/ping")["result"] == "pong"
+    for _ in range(2):
+        gone = attach(child.process.pid)
+        assert gone.process.stderr is not None
+        assert gone.process.stderr.readline().startswith(b"discreet: attached")
+        gone.process.kill()
+        gone.wait()
+    ask(child, 2, "thread", n=1)
+    assert waiting(child) == str(child.process.pid)
+
+
 @pytest.mark.parametrize("how", ["quit", "end of input", "killed"])
 def test_who_leaves_lets_the_handler_go_on_past_all_breakpoints(spawn: Spawn, attach: Attach, how: str) -> None:
     child = spawn("serve", "./shop.py:shop", "--debug")

@@ -92,3 +92,14 @@ def test_a_file_that_is_no_recording_is_told(tmp_path: Path) -> None:
     path.write_bytes(msgspec.json.encode({"a": 1}) + b"\n")
     with pytest.raises(RecordingError):
         replayed(path, notes())
+
+
+@pytest.mark.anyio
+async def test_an_async_test_is_told_that_this_is_for_plain_functions(session: Path) -> None:
+    with pytest.raises(RuntimeError, match="replayed runs an event loop of its own: call it in a plain function"):
+        replayed(session, notes())
+
+
+def test_a_replay_without_a_service_says_so(session: Path) -> None:
+    with pytest.raises(TypeError, match="no service is given"):
+        replayed(session)

@@ -86,7 +86,7 @@ VERB_STATUSES: Final[Mapping[str, Mapping[int, str]]] = {
     "attach": {
         EXIT_OK: "the daemon has ended, or was left to go on",
         EXIT_FAILED: "the reader of stdout is gone",
-        EXIT_USAGE: "there is no such daemon, or there are several",
+        EXIT_USAGE: "there is no such daemon, there are several, or somebody is attached",
         EXIT_INTERRUPTED: "interrupted (SIGINT); the daemon goes on",
     },
     "schema": {

@@ -57,6 +57,8 @@ def _run(argv: Sequence[str]) -> int:
             from .call.completer import print_completions  # late: no other run needs it
 
             return print_completions(line)
+        case ["help", *rest] if not rest or rest[0] in VERBS:
+            raise UsageError(f"help: write discreet {''.join(f'{verb} ' for verb in rest[:1])}--help")
         case [name, *rest] if name in VERBS:
             pass
         case [word, *_] if not word.startswith("-") and ":" not in word:

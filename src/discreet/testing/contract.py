@@ -20,6 +20,7 @@ from ..daemon.schemas.documents import Snapshot, read_snapshot, snapshot
 from ..errors.exceptions import OperationError
 from .examples import Example, ExampleFailed, Scenario, checked_examples, run_example, run_scenario
 from .memory import in_memory
+from .memory_daemon import refuse_event_loop
 from .observer import OperationObserver
 
 _REMEDY: Final = "; add one, or list the error in unprovoked"
@@ -92,7 +93,7 @@ def check_contract(
     raises. Raises `RuntimeError` in a coroutine.
     """
     __tracebackhide__ = True  # pytest shows the test's line, not this module
-    _refuse_in_event_loop()
+    refuse_event_loop("check_contract")
     for service in services:
         if not isinstance(service, Service):
             raise TypeError(f"check_contract takes services, not {type(service).__name__}")
@@ -120,16 +121,6 @@ def check_contract(
     if violations:
         raise ContractBroken(report)
     return report
-
-
-def _refuse_in_event_loop() -> None:
-    try:
-        anyio.get_cancelled_exc_class()
-    except RuntimeError:  # no event loop runs here
-        return
-    raise RuntimeError(
-        "check_contract runs an event loop of its own: call it in a plain function, not in an async test"
-    )
 
 
 async def _run(

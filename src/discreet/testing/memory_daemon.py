@@ -69,6 +69,15 @@ def check_hosted(hosted: Sequence[object]) -> None:
             raise TypeError(f"only services and agents can be hosted here, not {type(each).__name__}{instead}")
 
 
+def refuse_event_loop(function: str) -> None:
+    """Raises `RuntimeError` where an event loop runs, for a function that runs one of its own."""
+    try:
+        anyio.get_cancelled_exc_class()
+    except RuntimeError:  # no event loop runs here
+        return
+    raise RuntimeError(f"{function} runs an event loop of its own: call it in a plain function, not in an async test")
+
+
 def _daemon(
     hosted: Sequence[Service | Agent],
     settings: Settings,

@@ -19,7 +19,7 @@ from ..recording.format import read_recording
 from ..recording.replay import WAIT_SECONDS, ReplayResult, replay
 from ..recording.report import ReplayReport, compare
 from ..recording.script import build_script
-from .memory_daemon import check_hosted, memory_daemon
+from .memory_daemon import check_hosted, memory_daemon, refuse_event_loop
 from .settings import client_framing, settings_of
 
 
@@ -53,10 +53,14 @@ def replayed(
 
     Returns the report, with notes on what could not be played. Raises `RecordingDiffers` (an `AssertionError`) with all
     differences, `RecordingError` for a file that is no recording, `OSError`, `ValueError` for another `backend`, a wrong
-    `timeout` or an `ignore` that names no field, and what `in_memory` raises.
+    `timeout` or an `ignore` that names no field, `TypeError` without a service, `RuntimeError` where an event loop runs, and
+    what `in_memory` raises.
     """
     __tracebackhide__ = True  # pytest shows the test's line, not this module
+    refuse_event_loop("replayed")
     check_hosted(services)
+    if not services:
+        raise TypeError("no service is given: replayed(path, notes)")
     if isinstance(ignore, str):
         raise TypeError("ignore is a list of fields, not one string")
     check_backend(backend)

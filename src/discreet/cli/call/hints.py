@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ...client import LSP, MCP, PLAIN, ClientError, Peer
+from ...client import LSP, MCP, PLAIN, ClientError, Peer, RemoteError
 from ...client.peer import LISTING_SECONDS
 from ...daemon.rpc.a2a_methods import METHODS
 from ...daemon.settings import Settings
@@ -114,6 +114,13 @@ def oversize_hint(call: RemoteCall) -> str:
     if not call.is_discreet:
         return "; the request is larger than the server takes"
     return f"; DISCREET_MAX_MESSAGE_BYTES sets the limit (default: {Settings().max_message_bytes})"
+
+
+def handshake_hint(call: RemoteCall, error: RemoteError) -> str:
+    """For a server that answers nothing before its client has said hello."""
+    if call.dialect is not PLAIN or "initializ" not in error.message.lower():
+        return ""
+    return _dialect_hint(call) or "; its protocol begins with a handshake: --dialect lsp"
 
 
 async def _names(peer: Peer, call: RemoteCall, method: str) -> list[str] | None:

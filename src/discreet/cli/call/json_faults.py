@@ -42,6 +42,8 @@ def _place(text: str, byte: int) -> str:
 
 
 def _hint(text: str) -> str:
+    if text.startswith("@"):
+        return f"; a file is read from stdin: --json - < {printable(cut(scrub(text[1:]), _MAX_SHOWN))}"
     if typographic := next((char for char in text if char in _TYPOGRAPHIC), ""):
         return f'; {typographic} is no quote of JSON, " is'
     return QUOTING if '"' not in text else ""

@@ -87,7 +87,7 @@ def _parse_named(words: Sequence[str]) -> Params:
     for word in words:
         name, equals, value = require_utf8(word).partition("=")
         if not equals or not name:
-            hint = "; an app is given with --app" if read_reference(word) else _quoting(words)
+            hint = _meant(word) or _quoting(words)
             raise UsageError(f"{word}: neither NAME=VALUE nor the only argument, a JSON object or array{hint}")
         if name in params:
             raise UsageError(f"{name}: given twice")
@@ -126,6 +126,13 @@ def _read_bounded(file: BinaryIO, what: str) -> bytes:
     if len(content) > MAX_READ_BYTES:
         raise UsageError(f"{what}: more than {MAX_READ_BYTES} bytes")
     return content
+
+
+def _meant(word: str) -> str:
+    if read_reference(word):
+        return "; an app is given with --app"
+    name = word.removesuffix(":")
+    return f"; write {name}=…" if name != word and name.isidentifier() else ""
 
 
 def _quoting(words: Sequence[str]) -> str:

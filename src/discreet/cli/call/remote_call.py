@@ -31,7 +31,7 @@ from ...errors.type_building import decoder_for
 from ..exit_status import EXIT_DOMAIN, exit_status
 from ..json_output import note_json, print_json
 from ..output import write_stderr
-from .hints import ask_operation, deadline_hint, methods_hint, names_hint, oversize_hint
+from .hints import ask_operation, deadline_hint, handshake_hint, methods_hint, names_hint, oversize_hint
 from .params import Params
 from .progress_line import ProgressLine
 from .request import RemoteCall
@@ -113,6 +113,7 @@ async def _call(peer: Peer, call: RemoteCall) -> int:
     except MethodNotFound as error:
         return _fail(call, error, await methods_hint(peer, call))
     except OperationTypeMismatch as error:
+        error.remedy = ""  # that of a program
         return _fail(call, error, "; a subscription needs --stream")
     except OperationTimedOut as error:
         return _fail(call, error, await deadline_hint(peer, call))
@@ -133,6 +134,7 @@ async def _subscribe(peer: Peer, call: RemoteCall) -> int:
     except MethodNotFound as error:
         return _fail(call, error, await methods_hint(peer, call))
     except OperationTypeMismatch as error:
+        error.remedy = ""
         if error.result is None:
             return _fail(call, error, "; not a subscription: leave out --stream")
         print_json(error.result, one_line=False)
@@ -167,6 +169,8 @@ def _fail(call: RemoteCall, error: ClientError, hint: str = "") -> int:
     """Write one line to stderr. Returns the exit status."""
     if isinstance(error, InvalidRequest) and error.failure.reason == "oversize":
         hint = oversize_hint(call)
+    elif isinstance(error, RemoteError) and not hint:
+        hint = handshake_hint(call, error)
     is_named = isinstance(error, RequestTimeout) or (isinstance(error, RemoteError) and error.method)
     write_stderr(f"{error}{hint}" if is_named else f"{call.method}: {error}{hint}")
     return exit_status(error)

@@ -120,6 +120,8 @@ def remote_call_of(args: argparse.Namespace) -> RemoteCall:
         raise UsageError("--retry is for calls, not for streams")
     if args.token_file == STDIN_PATH and reads_stdin(args.params, args.json):
         raise UsageError("--token-file: stdin holds either the token or the params, not both")
+    if ".py:" in args.method:
+        raise UsageError(f"{args.method}: an app is given with --app: discreet call METHOD --app {args.method}")
     params = parse_params(args.params, args.json)
     service_params = read_service_params(args)
     return RemoteCall(
