@@ -216,6 +216,10 @@ class _Process:
         if self._orphaned:
             self._on_parent_gone()
         if daemon.finished():
+            if self._settings.http is not None:
+                complain(
+                    self._streams.stderr, "stdin has ended, and the daemon with it; --no-stdio serves HTTP without it"
+                )
             return daemon.lifecycle.status
         self._watch_processes(daemon)
         return self._serve(daemon)

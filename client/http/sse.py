@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, final
 
 import msgspec
@@ -10,6 +11,9 @@ MAX_ID_LENGTH: Final = 1024
 """Bytes of an id. It is sent back in a header."""
 
 _BOM: Final = b"\xef\xbb\xbf"
+
+_IN_HEADER: Final = re.compile(rb"[ -~]*").fullmatch
+"""What can be sent back. Other ids are ignored: one goes on from the last that can be."""
 
 
 class TooLarge(Exception):
@@ -72,8 +76,8 @@ class SseParser:
             case b"data":
                 self._data.append(value)
                 self._data_size += size
-            case b"id" if b"\0" not in value and len(value) <= MAX_ID_LENGTH:
-                self._id = value.decode(errors="replace")
+            case b"id" if len(value) <= MAX_ID_LENGTH and _IN_HEADER(value):
+                self._id = value.decode()
             case b"retry" if value.isdigit() and len(value) <= len("999999999"):
                 self.retry_seconds = int(value) / 1000
             case _:  # a comment, a field without a meaning here, or an unknown one

@@ -163,13 +163,21 @@ def _build_card(name: str, description: str, options: AgentOptions) -> AgentCard
             provider=options.get("provider"),
             documentation_url=options.get("documentation_url"),
             security_schemes={key: wrap_scheme(scheme) for key, scheme in options.get("security_schemes", {}).items()},
-            security_requirements=_unchecked(options.get("security", ())),
+            security_requirements=_requirements(options.get("security", ())),
             signatures=_unchecked(options.get("signatures", ())),
             icon_url=options.get("icon_url"),
         )
     )
     _check_card(card)
     return card
+
+
+def _requirements(given: Sequence[SecurityRequirement]) -> tuple[SecurityRequirement, ...]:
+    """Raises `TypeError` for other forms, such as that of 0.3: read as one of 1.0 it would require nothing."""
+    for each in given:
+        if not isinstance(each, SecurityRequirement):
+            raise TypeError(f'security takes requires({{"scheme": []}}), not a {type(each).__name__}')
+    return tuple(given)
 
 
 def _unchecked(given: object) -> Any:  # Any: `validate_card` converts it to the declared type, or refuses it

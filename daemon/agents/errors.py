@@ -27,7 +27,7 @@ class TaskConflict(OperationError, code="TASK_CONFLICT", http_status=409, retrya
 
 
 class EventsLost(OperationError, code="EVENTS_LOST", http_status=410, retryable=True):
-    """The subscriber was too slow for the task's log; a new subscription begins with the task as it is"""
+    """The log of the task does not hold these events any more; the task itself has what came of them"""
 
     taskId: str  # noqa: N815 - as everything on this wire
     lastGeneration: int  # noqa: N815

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...errors.exceptions import FailureError
-from ...errors.failures import A2AVersion, Failure, Internal, MethodNotFound
+from ...errors.failures import A2AVersion, Failure, Internal, MethodNotFound, Unavailable
 from ...lazy import anyio
 from ..dispatch.router import Router
 from ..logs import log
@@ -86,6 +86,7 @@ class Gateway:
         self._cards = Cards(host.agent.public_card)
         self._api_keys: tuple[ApiKey, ...] = host.agent.api_keys
         self._closed = False
+        self._bodies: set[anyio.CancelScope] = set()
         self._open = 0
         self.on_progress: Callable[[], None] = lambda: None
         self.context_host: Final = HttpContextHost(host, self._access)
@@ -94,6 +95,8 @@ class Gateway:
     def close(self) -> None:
         """From now on whatever comes is answered with UNAVAILABLE. What was accepted goes on."""
         self._closed = True
+        for scope in self._bodies:
+            scope.cancel()
 
     @property
     def settled(self) -> bool:
@@ -202,14 +205,21 @@ class Gateway:
     async def _body(self, request: Request, writer: AnswerWriter, *, needed: bool = True) -> bytes | Response | None:
         """The body; or the response where it is refused; None where the client has gone."""
         settings = self._settings
-        try:
-            return await read_body(request, limit=settings.max_body, seconds=settings.body_timeout, needed=needed)
-        except FailureError as exc:
-            return _refused(writer, exc.failure, close=True)
-        except BodyTimeout:
-            return Response(status_code=408, headers={"connection": "close"})
-        except ClientGone:
-            return None
+        with anyio.CancelScope() as scope:
+            self._bodies.add(scope)
+            try:
+                return await read_body(
+                    request, self._host.memory, limit=settings.max_body, seconds=settings.body_timeout, needed=needed
+                )
+            except FailureError as exc:
+                return _refused(writer, exc.failure, close=True)
+            except BodyTimeout:
+                return Response(status_code=408, headers={"connection": "close"})
+            except ClientGone:
+                return None
+            finally:
+                self._bodies.discard(scope)
+        return _refused(writer, Unavailable(), close=True)  # the end has begun: the rest of the body is not awaited
 
     async def _exchange(
         self, request: Request, send: Send, call: Call, writer: AnswerWriter, router: Router

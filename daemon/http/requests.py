@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from ...errors.exceptions import FailureError
-from ...errors.failures import A2AVersion, InvalidRequest
+from ...errors.failures import A2AVersion, InvalidRequest, Overloaded
 from ...lazy import anyio
 from ..agents.versions.version import covers_version
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
     from ..agents.card.model import ApiKey
+    from ..memory import MemoryBudget
 
 DEFAULT_VERSION: Final = "0.3"
 """The version of a request that names none (A2A 1.0, section 3.6.2)."""
@@ -44,9 +45,12 @@ class ClientGone(Exception):
     """The client closed the connection before it had sent its body."""
 
 
-async def read_body(request: Request, *, limit: int, seconds: float, needed: bool = True) -> bytes:
+async def read_body(
+    request: Request, memory: MemoryBudget, *, limit: int, seconds: float, needed: bool = True
+) -> bytes:
     """The body; empty where there is none and none is `needed`. Raises `FailureError(InvalidRequest)` for one of another type or
-    size, `BodyTimeout` or `ClientGone`."""
+    size, `FailureError(Overloaded)` where there is no memory for it, `BodyTimeout` or `ClientGone`. While it is read it counts in
+    `memory`."""
     if not needed and not _announces_body(request):
         return b""
     check_content_type(request.headers.get("content-type"))
@@ -54,7 +58,7 @@ async def read_body(request: Request, *, limit: int, seconds: float, needed: boo
     if declared.isdecimal() and int(declared) > limit:
         raise FailureError(InvalidRequest("oversize"))
     with anyio.move_on_after(seconds):
-        return await _receive(request, limit)
+        return await _receive(request, memory, limit)
     raise BodyTimeout
 
 
@@ -63,20 +67,26 @@ def _announces_body(request: Request) -> bool:
     return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
-async def _receive(request: Request, limit: int) -> bytes:
+async def _receive(request: Request, memory: MemoryBudget, limit: int) -> bytes:
     chunks: list[bytes] = []
     size = 0
-    while True:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        chunk = message.get("body", b"")
-        size += len(chunk)
-        if size > limit:
-            raise FailureError(InvalidRequest("oversize"))
-        chunks.append(chunk)
-        if not message.get("more_body", False):
-            return b"".join(chunks) if len(chunks) > 1 else chunks[0]
+    try:
+        while True:
+            message = await request.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            chunk = message.get("body", b"")
+            if size + len(chunk) > limit:
+                raise FailureError(InvalidRequest("oversize"))
+            if not memory.fits(len(chunk)):
+                raise FailureError(Overloaded())
+            size += len(chunk)
+            memory.add("requests", len(chunk))
+            chunks.append(chunk)
+            if not message.get("more_body", False):
+                return b"".join(chunks) if len(chunks) > 1 else chunks[0]
+    finally:
+        memory.add("requests", -size)
 
 
 def route_path(scope: Scope) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..apps import AppError
 from ..settings import Settings
 from .gateway import GatewaySettings
 from .origins import LOOPBACK_NAMES, Origins, host_name_of
@@ -20,7 +21,13 @@ def gateway_settings(settings: Settings, *, local: bool) -> GatewaySettings:
 
 
 def origins_of(settings: Settings, *, local: bool, host: str = "") -> Origins:
-    """`host` is the address that is listened on, empty where it is not known."""
+    """`host` is the address that is listened on, empty where it is not known. Raises `AppError` for names that fit nothing."""
+    for origin in settings.http_origins or ():
+        if origin != "*" and not origin.startswith(("http://", "https://")):
+            raise AppError(f"--http-origin {origin}: an origin begins with http:// or https://")
+    for given in settings.http_hosts or ():
+        if "/" in given:
+            raise AppError(f"--http-host {given}: a name or an address, without scheme and path")
     hosts: list[str] | None = None
     if settings.http_hosts is not None:
         hosts = [*settings.http_hosts]

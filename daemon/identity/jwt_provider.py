@@ -14,6 +14,7 @@ from typing import Any, Final, final
 import jwt
 import msgspec
 
+from ...errors.type_building import convert
 from ..logs import log
 from ..operations.access import Identity
 from .key_set import FITTING, KeySet
@@ -98,7 +99,10 @@ class JwtProvider:
         key = None if keys is None else keys.find(header.alg, header.kid)
         if (key is None or not self._fresh) and self._may_fetch and self._lock.acquire(blocking=False):
             self._begin_fetch()
-        return None if key is None else self._verify(token, header.alg, key.key)
+        if key is None:
+            log.info("identity.refused", reason="unknown key")
+            return None
+        return self._verify(token, header.alg, key.key)
 
     def _read_token(self, authorization: str) -> tuple[str, _Header] | None:
         """The token and what it says of its signature; None for what can't be accepted with any key."""
@@ -107,10 +111,11 @@ class JwtProvider:
         if scheme.lower() != "bearer" or len(token) > MAX_TOKEN:
             return None
         try:
-            header = msgspec.convert(jwt.get_unverified_header(token), _Header)
+            header: _Header = convert(jwt.get_unverified_header(token), _Header)
         except (jwt.PyJWTError, msgspec.ValidationError, ValueError, RecursionError):
             return None
         if header.alg not in self._algorithms or header.crit is not None:  # nothing critical is known here
+            log.info("identity.refused", reason="algorithm")
             return None
         return token, header
 
@@ -125,7 +130,8 @@ class JwtProvider:
                 leeway=LEEWAY_SECONDS,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
-        except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError):
+        except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as exc:
+            log.info("identity.refused", reason=type(exc).__name__)  # its text may hold what the token says
             return None
         return _identity(claims)
 

@@ -11,6 +11,8 @@ from typing import Any, Final, Literal, final
 import jwt
 import msgspec
 
+from ...errors.type_building import decoder_for
+
 FITTING: Final = {
     "RS256": "RSA", "RS384": "RSA", "RS512": "RSA", "PS256": "RSA", "PS384": "RSA", "PS512": "RSA",
     "ES256": "P-256", "ES384": "P-384", "ES512": "P-521", "EdDSA": "Ed25519",
@@ -54,7 +56,7 @@ class KeySet:
 
     def __init__(self, text: bytes, algorithms: Collection[str]) -> None:
         try:
-            members = msgspec.json.decode(text, type=_Members).keys
+            members = decoder_for(_Members)(text).keys
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise ValueError("no JSON Web Key Set") from None
         wanted = {FITTING[algorithm] for algorithm in algorithms}
@@ -76,7 +78,7 @@ class KeySet:
 def _public_key(text: bytes) -> PublicKey | None:
     """The key; None for one of another kind or use, a private, a weak or a broken one."""
     try:
-        declared = msgspec.json.decode(text, type=_JsonWebKey)
+        declared = decoder_for(_JsonWebKey)(text)
         if declared.use != "sig" or "verify" not in declared.key_ops or declared.d is not None:
             return None
         fits = declared.crv if declared.kty != "RSA" else "RSA"

@@ -115,6 +115,8 @@ class Access:
             return self.parent
         authorization = metadata.get("authorization")
         identity = None if authorization is None else self.provider.resolve(authorization)
+        if not (identity is None or isinstance(identity, Identity)):  # such as a coroutine
+            raise TypeError(f"resolve returned a {type(identity).__name__} and no Identity")
         if authorization is not None and identity is not None:
             self._register_secret(authorization)
         return identity

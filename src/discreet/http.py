@@ -30,7 +30,11 @@ def asgi(*hosted: Service | Agent, provider: IdentityProvider | None = None, **s
     what can't be hosted.
     """
     from .daemon.apps import AppError, hosted_objects
-    from .daemon.http.mounted import mounted
+
+    try:
+        from .daemon.http.mounted import mounted
+    except ModuleNotFoundError as exc:
+        raise ImportError(f"discreet.http needs {exc.name}: pip install 'discreet[http]'") from None
     from .daemon.operations.service import DeclarationError
     from .daemon.settings import SettingsFile, UsageError, resolve_here
     from .daemon.settings.keywords import from_keywords

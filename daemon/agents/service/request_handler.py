@@ -146,6 +146,8 @@ class RequestHandler:
         async with self._cache.pinned(task_id, caller.scope) as live:
             if live.ended and after is None:
                 raise FailureError(task_has_ended(live.id, live.state))
+            if after is not None and after > live.generation:
+                raise FailureError(InvalidParams("Last-Event-ID", f"integer <= {live.generation}", "number"))
             with closing(EventReader(live, self._store.event_log, after=after)) as reader:
                 if after is None:
                     yield await wait_committed(live)

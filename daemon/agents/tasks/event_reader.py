@@ -15,14 +15,15 @@ from .live_task import LiveTask, raise_if_lost
 
 @final
 class EventReader:
-    """Reads the events that are published from now on, or those after the generation `after`. It must be closed."""
+    """Reads the events that are published from now on, or those after the generation `after`, which the task has reached. It
+    must be closed."""
 
     def __init__(self, live: LiveTask, log: EventLog, *, after: int | None = None) -> None:
         self._live = live
         self._log = log
         self._watcher = live.watch()
         if after is not None:
-            self._watcher.position = min(after, live.generation)
+            self._watcher.position = after
         self._closed = False
         log.retain(live.id)
 

@@ -64,7 +64,8 @@ class HttpListener:
             self._server: Final = _Server(_config(self.gateway, settings))
             self._socket: Final = listen(address)
         except OSError as exc:
-            raise AppError(f"--http {settings.http}: {exc.strerror or 'the address is unknown'}") from None
+            unknown = "the path is too long for a socket" if address.path else "the address is unknown"
+            raise AppError(f"--http {settings.http}: {exc.strerror or unknown}") from None
         self._ended: anyio.Event | None = None
 
     def report_to(self, on_progress: Callable[[], None]) -> None:

@@ -26,6 +26,11 @@ CHUNK_OVERHEAD: Final = 8
 """Bytes that a chunked body may have for each of its own. The smallest chunk has 5 beside its byte."""
 
 
+EOF_SECONDS: Final = 2.0
+"""How long a client that sends nothing more may wait for its answer. Whether it still reads can't be told: one that has gone
+looks the same."""
+
+
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Times in seconds, sizes in bytes. `write_seconds` is how long a client may take nothing of what is sent to it."""
 
@@ -46,6 +51,7 @@ class _Guard:
 
     _head_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
+    _eof_timer: asyncio.TimerHandle | None = None
     _address: str | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
@@ -83,8 +89,16 @@ class _Guard:
         """A client that has sent all it wants may still wait for the answer."""
         if self._between_requests or self.transport.get_extra_info("sslcontext") is not None:
             return None
+        if self.cycle.more_body:
+            return None  # the rest of the body can't come any more
         self.cycle.keep_alive = False
+        self._eof_timer = _later(EOF_SECONDS, self.transport.abort)
         return True
+
+    def send_400_response(self, msg: str) -> None:
+        """What is no HTTP: uvicorn's own answer."""
+        log.info("http.malformed", status=400)
+        super().send_400_response(msg)  # type: ignore[misc]
 
     def pause_writing(self) -> None:
         super().pause_writing()  # type: ignore[misc]
@@ -121,10 +135,10 @@ class _Guard:
             self.transport.abort()
 
     def _stop_timers(self) -> None:
-        for timer in (self._head_timer, self._write_timer):
+        for timer in (self._head_timer, self._write_timer, self._eof_timer):
             if timer is not None:
                 timer.cancel()
-        self._head_timer = self._write_timer = None
+        self._head_timer = self._write_timer = self._eof_timer = None
 
 
 def _later(seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:

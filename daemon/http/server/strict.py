@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _ONCE: Final = (b"host", b"content-length", b"transfer-encoding", b"authorization", b"content-type")
 """Headers of which a second one could be read by somebody else."""
+_HEAD_TOO_LARGE: Final = 431
 _LINE_BYTES: Final = 4
 """What a header line has beside its name and its value: the colon, a blank, and the line's end."""
 
@@ -32,7 +33,10 @@ class StrictHttp:
         status = self._refusal(scope) if scope["type"] == "http" else 0
         if not status:
             return await self._app(scope, receive, send)
-        log.info("http.malformed", status=status)
+        if status == _HEAD_TOO_LARGE:
+            log.info("http.head_too_large")
+        else:
+            log.info("http.malformed", status=status)
         await Response(status_code=status, headers={"connection": "close"})(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> int:
@@ -42,7 +46,7 @@ class StrictHttp:
             return 505
         size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
         if size + sum(len(name) + len(value) + _LINE_BYTES for name, value in headers) > self._head_bytes:
-            return 431
+            return _HEAD_TOO_LARGE
         if not (scope.get("raw_path") or b"/").startswith((b"/", b"*")):
             return 400
         names = [name for name, _ in headers]

@@ -36,6 +36,7 @@ EXTRAS: Final[dict[str, tuple[str, str, str]]] = {
     "cli": ("rich", "JSON on a terminal has no colours", "'discreet[cli]'"),
     "fast": ("ahocorasick_rs", "logs are scrubbed more slowly", "'discreet[fast]'"),
     "http": ("httpx", "agents are neither served nor called by HTTP", "'discreet[http]'"),
+    "jwt": ("jwt", "callers can't be told apart by JSON Web Tokens", "'discreet[jwt]'"),
     "push": ("httpcore", "agents send no push notifications", "'discreet[push]'"),
     "watch": ("watchfiles", "fs/watch lists directories at intervals", "'discreet[watch]'"),
     "trio": ("trio", "the backend is asyncio", "trio"),
