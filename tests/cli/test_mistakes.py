@@ -110,10 +110,7 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
         "record -o r.jsonl discreet serve ./shop.py:shop",
         "discreet: the server's command line goes after `--`",
     ),
-    "the same for a replay": (
-        "replay r.jsonl my-server --stdio",
-        "my-server: the server's command line goes after `--`",
-    ),
+    "the same for a replay": ("replay r.jsonl x --stdio", "x: the server's command line goes after `--`"),
     "an app in the place of the method": (
         "call ./shop.py:shop shop/price",
         "./shop.py:shop: an app is given with --app: discreet call METHOD --app ./shop.py:shop",
@@ -135,7 +132,6 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
         "params: no JSON: @p.json: invalid character at character 1; a file is read from stdin: --json - < p.json",
     ),
     "help as a verb": ("help call", "help: write discreet call --help"),
-    "help alone": ("help", "help: write discreet --help"),
     "the debugger of a daemon that call starts": (
         "call m --debug",
         "--debug: a flag of serve: put it into --server, or set DISCREET_DEBUG",
