@@ -390,23 +390,3 @@ def test_what_no_daemon_can_read_is_logged_with_what_was_meant(folder: Path) -> 
     assert "--framing newline" in dropped
     assert "member=jsonrpc" in failed
     assert 'jsonrpc must be \\"2.0\\"' in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        ("shop, loglevel='info'", "there is no setting loglevel; nearest: log_level"),
-        ("shop, scopes='a b'", "scopes must be a list of strings, not one string"),
-        ("shop, reload=True", "reload: only for the command line, `discreet serve`"),
-        ("'./shop.py:shop'", "neither a Service nor an Agent but of type str"),
-        ("shop, max_threads='3'", "max_threads: expected a number, not str"),
-        ("shop, ordered='yes'", "ordered: expected True or False, not str"),
-        ("shop, log_level='verbose'", "log_level: expected one of "),
-    ],
-)
-def test_a_program_that_serves_wrongly_is_told_in_one_line(folder: Path, arguments: str, line: str) -> None:
-    program = f"import discreet\nfrom shop import shop\ndiscreet.serve({arguments})\n"
-    (folder / "program.py").write_text(program)
-    done = finished([sys.executable, "program.py"], folder)
-    assert done.stderr.startswith(f"discreet: {line}")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
