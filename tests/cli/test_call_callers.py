@@ -227,7 +227,8 @@ def test_a_server_that_waits_for_a_handshake_gets_it(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr, done.returncode) == ('{"tools":[]}\n', "", 0)
     refused = run("call", "tools/list", "--framing=newline", server, cwd=tmp_path)
     assert (refused.stdout, refused.returncode) == ("", 3)
-    assert refused.stderr == "discreet: tools/list: INVALID_INPUT: not initialized\n"
+    hint = "; a method of another protocol: --dialect mcp"
+    assert refused.stderr == f"discreet: tools/list: INVALID_INPUT: not initialized{hint}\n"
 
 
 @pytest.mark.parametrize(
