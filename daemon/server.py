@@ -19,11 +19,10 @@ from ..framing.transports.stdio import StdioTransport
 from ..lazy import anyio
 from ..version import __version__
 from .apps import AppError, Hosted
-from .daemon import Daemon, log_output_failure, reader_has_gone
+from .daemon import Daemon, Listener, log_output_failure, reader_has_gone
 from .debugger.breakpoints import Breakpoints, without_time_limits
 from .host import Host
 from .hosting import host_of, log_settings, opened_store
-from .http.server.available import listener_of
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import (
     capture_logging,
@@ -203,7 +202,7 @@ class _Process:
             on_ending=self._on_ending,
             on_swapping=self._on_swapping,
             on_swap=self._become,
-            listener=listener_of(host),
+            listener=self._listener(host),
         )
         self._reload_with(daemon)
         self._announce(host)
@@ -233,6 +232,14 @@ class _Process:
             return transport
         self._transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
         return self._transport
+
+    def _listener(self, host: Host) -> Listener | None:
+        """What listens for HTTP clients, if anything. Raises `AppError`."""
+        if self._settings.http is None and not self._settings.no_stdio:
+            return None
+        from .http.server.available import listener_of  # late: for those who speak HTTP
+
+        return listener_of(host)
 
     def _announce(self, host: Host) -> None:
         """Say that the daemon has started, now that nothing can be wrong with its apps: else there is one line, why not."""

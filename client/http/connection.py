@@ -129,7 +129,7 @@ class HttpConnection:
         resumption = Resumption(message)
         take = partial(self._take, stream, resumption)
         next_message: OutgoingRequest | None = message
-        failures = 0
+        failures = reconnections = 0
         while next_message is not None:
             before = stream.received
             error: ClientError | None = None
@@ -146,7 +146,8 @@ class HttpConnection:
             if error is not None and (next_message is None or failures > MAX_RECONNECTIONS):
                 raise error
             if next_message is not None:
-                await self._wait(failures, exchange, error)
+                reconnections += 1
+                await self._wait(failures, exchange, error, first=reconnections == 1)
         stream.complete(stream.received)
 
     async def _take(self, stream: PendingStream, resumption: Resumption, value: Raw, event_id: str | None) -> bool:
@@ -160,9 +161,11 @@ class HttpConnection:
             stream.push(stream.received + 1, value)
         return not (stream.abandoned or stream.done or resumption.is_over)
 
-    async def _wait(self, failures: int, exchange: Exchange, error: ClientError | None) -> None:
-        """The first reconnection is immediate. The server may ask for more time."""
-        backoff = exponential_backoff(RECONNECT_INITIAL, RECONNECT_CAP, failures - 2) if failures > 1 else 0.0
+    async def _wait(self, failures: int, exchange: Exchange, error: ClientError | None, *, first: bool) -> None:
+        """The first reconnection of a stream is immediate; a server that cuts it again and again is not pressed. It may ask for
+        more time.
+        """
+        backoff = 0.0 if first else exponential_backoff(RECONNECT_INITIAL, RECONNECT_CAP, max(failures - 2, 0))
         asked = max(exchange.retry_seconds or 0.0, 0.0 if error is None else retry_after(error))
         await self._timing.sleep(max(self._timing.jitter() * backoff, min(asked, MAX_ASKED_SECONDS)))
 

@@ -56,10 +56,19 @@ def url(tmp_path: Path) -> Iterator[str]:
         yield found
 
 
-def session(variable: str, script: str, url: str, binding: str) -> dict[str, str]:
+@pytest.fixture
+def open_url(tmp_path: Path) -> Iterator[str]:
+    """Of a gateway that takes every media type from anybody."""
+    pytest.importorskip("uvicorn")
+    (tmp_path / "app.py").write_text(APP.replace("extended=extended", 'input_modes=["*/*"]'))
+    with http_daemon(tmp_path, "./app.py:agent") as found:
+        yield found
+
+
+def session(variable: str, script: str, *arguments: str) -> dict[str, str]:
     python = os.environ.get(variable) or missing(f"{variable} names no interpreter with a2a-sdk")
     done = subprocess.run(
-        [python, HERE / script, url, binding, TOKEN],
+        [python, HERE / script, *arguments],
         env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
         capture_output=True,
         text=True,
@@ -72,7 +81,7 @@ def session(variable: str, script: str, url: str, binding: str) -> dict[str, str
 
 @pytest.mark.parametrize("binding", BINDINGS)
 def test_the_client_of_1_0_completes_a_session(url: str, binding: str) -> None:
-    assert session("DISCREET_A2A_V1", "session_a2a.py", url, binding) == {
+    assert session("DISCREET_A2A_V1", "session_a2a.py", url, binding, TOKEN) == {
         "interface": "1.0",
         "send": "TASK_STATE_COMPLETED",
         "stream": "task artifact_update status_update",
@@ -97,7 +106,7 @@ def test_the_client_of_1_0_completes_a_session(url: str, binding: str) -> None:
 @pytest.mark.parametrize("binding", BINDINGS)
 def test_the_client_of_0_3_completes_a_session(url: str, binding: str) -> None:
     jsonrpc = binding == "JSONRPC"
-    assert session("DISCREET_A2A_V03", "session_a2a_0_3.py", url, binding) == {
+    assert session("DISCREET_A2A_V03", "session_a2a_0_3.py", url, binding, TOKEN) == {
         "interface": "0.3.0",
         "send": "completed",
         "stream": "Task TaskArtifactUpdateEvent TaskStatusUpdateEvent",
@@ -113,4 +122,53 @@ def test_the_client_of_0_3_completes_a_session(url: str, binding: str) -> None:
         "unknown": "-32001" if jsonrpc else "404",
         "wrong": "-32602" if jsonrpc else "400",
         "stranger": "401",
+    }
+
+
+def test_the_http_json_client_of_1_0_sends_files_and_tenants(open_url: str) -> None:
+    assert session("DISCREET_A2A_V1", "session_a2a_rest.py", open_url) == {
+        "send": "TASK_STATE_COMPLETED",
+        "file": "00ff",
+        "stream": "task artifact_update status_update",
+        "subscribe": "task",
+        "get": "True",
+        "push": "c https://example.com/hook t",
+        "cancel": "TASK_STATE_CANCELED",
+        "rest": "status_update",
+        "again": "TaskNotCancelableError",
+        "unknown": "TaskNotFoundError",
+        "list": "1 3",
+        "wrong": "InvalidParamsError",
+        "client": "task status_update",
+    }
+
+
+def test_the_http_json_client_of_1_0_speaks_0_3(open_url: str) -> None:
+    assert session("DISCREET_A2A_V1", "session_a2a_rest.py", open_url, "old") == {
+        "send": "TASK_STATE_COMPLETED",
+        "file": "00ff",
+        "stream": "task artifact_update status_update",
+        "subscribe": "task",
+        "get": "True",
+        "push": "c https://example.com/hook t",
+        "cancel": "TASK_STATE_CANCELED",
+        "rest": "status_update",
+        "again": "TaskNotCancelableError",
+        "unknown": "TaskNotFoundError",
+    }
+
+
+def test_the_http_json_client_of_0_3_sends_files(open_url: str) -> None:
+    assert session("DISCREET_A2A_V03", "session_a2a_rest_0_3.py", open_url) == {
+        "send": "completed",
+        "file": "00ff",
+        "stream": "Task TaskArtifactUpdateEvent TaskStatusUpdateEvent",
+        "subscribe": "Task",
+        "get": "True",
+        "push": "c https://example.com/hook t",
+        "kept": "https://example.com/hook",
+        "cancel": "canceled",
+        "rest": "TaskStatusUpdateEvent",
+        "again": "400",
+        "unknown": "404",
     }

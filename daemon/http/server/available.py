@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from ...apps import AppError
@@ -21,6 +20,8 @@ def listener_of(host: Host) -> Listener | None:
         if settings.no_stdio:
             raise AppError("--no-stdio leaves no way in; add --http HOST:PORT")
         return None
+    from importlib.util import find_spec  # late: few daemons listen
+
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise AppError(f"--http needs {' and '.join(missing)}: pip install 'discreet[http]'")
     from .listener import HttpListener  # late: it loads them

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, final
@@ -121,6 +122,7 @@ def _config(gateway: Gateway, settings: Settings) -> uvicorn.Config:
         head_bytes=settings.max_header_bytes,
         connections_per_address=settings.http_max_connections,
     )
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what it says below that, our own events say
     config = uvicorn.Config(
         StrictHttp(gateway, settings.max_header_bytes),
         http=protocol_class(limits),

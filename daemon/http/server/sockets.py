@@ -22,28 +22,25 @@ def listen(address: Address) -> socket.socket:
         family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
     # asyncio sets TCP_NODELAY only where a socket says what it is; without it every answer waits some 40 ms for the client
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        if os.name == "posix":  # on Windows it would let others take the port
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((address.host, address.port))
-        listener.listen(BACKLOG)
-    except BaseException:
-        listener.close()
-        raise
-    listener.setblocking(False)
-    return listener
+    if os.name == "posix":  # on Windows it would let others take the port
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    return _listening(listener, (address.host, address.port))
 
 
 def _listen_unix(path: str) -> socket.socket:
     """Only the user may connect. A socket that nobody listens on any more is replaced, anything else is not."""
     _remove_stale(path)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    mask = os.umask(0o177)
     try:
-        mask = os.umask(0o177)
-        try:
-            listener.bind(path)
-        finally:
-            os.umask(mask)
+        return _listening(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM), path)
+    finally:
+        os.umask(mask)
+
+
+def _listening(listener: socket.socket, address: tuple[str, int] | str) -> socket.socket:
+    """The same socket, or closed where it can't listen there."""
+    try:
+        listener.bind(address)
         listener.listen(BACKLOG)
     except BaseException:
         listener.close()
