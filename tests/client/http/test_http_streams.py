@@ -309,3 +309,16 @@ async def test_in_the_end_a_lost_server_is_given_up() -> None:
         assert caught.value.last_seq == 1
         assert len(server.requests) == 1 + http_connection.MAX_RECONNECTIONS
         assert max(timing.slept) <= http_connection.RECONNECT_CAP
+
+
+async def test_a_server_that_cuts_after_every_event_is_not_pressed() -> None:
+    timing = FakeTiming()
+    working = [Sends((status("WORKING"), number), cut=True) for number in range(2, 7)]
+    script = Sends((TASK, 1), cut=True), *working, Sends((status("COMPLETED"), 7))
+    async with http_server(*script) as server, timed(server.url, timing) as peer:
+        got: list[Any] = []
+        await taken(peer.subscribe("SendStreamingMessage"), got)
+        assert got == [TASK, *[status("WORKING")] * 5, status("COMPLETED")]
+        first, *later = timing.slept
+        assert (first, len(later)) == (0.0, 5)
+        assert min(later) > http_connection.RECONNECT_INITIAL / 2
