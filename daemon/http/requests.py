@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from ...errors.exceptions import FailureError
-from ...errors.failures import A2AVersion, InvalidRequest, Overloaded
+from ...errors.failures import InvalidRequest, Overloaded
 from ...lazy import anyio
-from ..agents.versions.version import covers_version
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
 
     from ..agents.card.model import ApiKey
     from ..memory import MemoryBudget
-
-DEFAULT_VERSION: Final = "0.3"
-"""The version of a request that names none (A2A 1.0, section 3.6.2)."""
 
 _PARAMS: Final = {
     "authorization": "authorization",
@@ -109,13 +105,12 @@ def check_content_type(header: str | None) -> None:
 
 
 def service_params(request: Request, api_keys: Iterable[ApiKey] = ()) -> dict[str, str]:
-    """The service parameters of a request: from its headers alone, and the version also from its query (A2A 1.0, 3.6.1).
+    """The service parameters of a request: from its headers alone.
 
     An API key in a place that the card declares becomes an `authorization` of the scheme `ApiKey`, if there is no other.
     """
     headers = request.headers
     params = {name: headers[header] for header, name in _PARAMS.items() if header in headers}
-    params["a2a-version"] = asked_version(request) or DEFAULT_VERSION
     if "authorization" not in params:
         for key in api_keys:
             given = _api_key(request, key)
@@ -123,17 +118,6 @@ def service_params(request: Request, api_keys: Iterable[ApiKey] = ()) -> dict[st
                 params["authorization"] = f"ApiKey {given}"
                 break
     return params
-
-
-def asked_version(request: Request) -> str | None:
-    """The version of A2A that a request names, in its headers or its query."""
-    version = request.headers.get("a2a-version") or request.query_params.get("A2A-Version") or ""
-    return version.strip() or None
-
-
-def version_to_answer(request: Request) -> A2AVersion:
-    """The version in which a request is answered whose method does not tell it."""
-    return "1.0" if covers_version("1.0", asked_version(request) or DEFAULT_VERSION) else "0.3"
 
 
 def _api_key(request: Request, key: ApiKey) -> str | None:
