@@ -205,6 +205,7 @@ class _Process:
             listener=self._listener(host),
         )
         self._reload_with(daemon)
+        host.begin_tracing()  # the last that may be wrong
         self._announce(host)
         end_start()
         daemon.begin()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextvars import Context as Variables
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, final
 
 from ..operations.access import Access, Identity
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from ..dispatch.request import EventSink, Outcome
     from ..memory import MemoryBudget
     from ..operations.context import ContextHost
+    from ..tracing.tracing import Tracing
     from .agent import Agent
     from .card.model import AgentCard, ApiKey
     from .service.call_pipeline import CallPipeline
@@ -41,6 +44,7 @@ class AgentHost:
         settings: Settings,
         inner_calls: InnerCalls,
         memory: MemoryBudget,
+        tracing: Tracing | None = None,
     ) -> None:
         self.lazy_operations: Final = LazyOperations(METHODS, self._methods)
         self.rest_operations: Final = LazyOperations(frozenset(V03_METHODS), self._rest_methods)
@@ -51,8 +55,10 @@ class AgentHost:
         self._inner_calls = inner_calls
         self._store: TaskStore | None = None
         self._memory = memory
+        self._tracing = tracing
         self._composed: Composed | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
+        self._variables: Variables
         self._context_host: ContextHost | None = None
 
     def open_store(self) -> None:
@@ -78,6 +84,7 @@ class AgentHost:
         `load()` has the registry take up the lazy operations. `context_host` is for the contexts of skills.
         """
         self._tasks = tasks
+        self._variables = copy_context()
         self._context_host = context_host
         if self._settings.store != MEMORY:
             load()
@@ -139,6 +146,7 @@ class AgentHost:
             settings=self._settings,
             store=self._store or create_store(self._settings.store, self._memory),
             budget=self._memory,
+            tracing=self._tracing,
         )
         self._composed = compose(self, parts)
         return self._composed
@@ -149,7 +157,7 @@ class AgentHost:
         """Run this until the end. On the loop."""
         if self._tasks is None:
             raise RuntimeError("the daemon does not run")
-        self._tasks.start_soon(work)
+        self._variables.run(self._tasks.start_soon, work)  # what outlives a call is no part of it
 
     def skill(self, name: str, identity: Identity | None) -> OperationSpec | None:
         return self._catalogue.find(name, identity)

@@ -131,6 +131,7 @@ class Connection:
             self._backlog,
             self.context_host,
             session.dialect,
+            self.host.tracing,
         )
         return self._dispatcher
 

@@ -5,7 +5,7 @@ An inline handler runs at once when nothing waits before it; everything else pas
 
 from __future__ import annotations
 
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import msgspec
 
@@ -22,6 +22,9 @@ from .responder import Responder
 from .router import Router
 from .scheduler import Scheduler
 
+if TYPE_CHECKING:
+    from ..tracing.tracing import Tracing
+
 
 @final
 class Dispatcher:
@@ -35,6 +38,7 @@ class Dispatcher:
         backlog: Backlog[Request],
         context_host: ContextHost,
         dialect: Dialect,
+        tracing: Tracing | None = None,
     ) -> None:
         self._router = router
         self._responder = responder
@@ -42,6 +46,7 @@ class Dispatcher:
         self._backlog = backlog
         self._context_host = context_host
         self._dialect = dialect
+        self._tracing = tracing
         self._closed = False
 
     def close(self) -> None:
@@ -59,6 +64,8 @@ class Dispatcher:
         cancels = call.method in self._dialect.cancellations
         if cancels and call.id is None:
             return self._cancel(call)
+        if self._tracing is not None:
+            self._begin_span(self._tracing, call)
         verdict = self._dialect.receive(call)
         if verdict is not None:
             return None if isinstance(verdict, Ignored) else self._responder.fail(call, verdict)
@@ -78,6 +85,12 @@ class Dispatcher:
         if spec.mode == "inline" and spec.concurrency_group is None and self._may_start_now(spec):
             return self._run_inline(call, spec)
         self._enqueue(call, spec)
+
+    def _begin_span(self, tracing: Tracing, call: Call) -> None:
+        """It ends with the call's answer. That of a notification which is ignored never ends, so nobody sees it."""
+        known = call.method if self._router.knows(call.method) else None
+        dialect = self._dialect
+        call.span = tracing.request(known, call.metadata, meta=dialect.trace_meta(call), mcp=dialect.name == "mcp")
 
     def _may_start_now(self, spec: OperationSpec) -> bool:
         if spec.kind == "notification" and self._backlog.notifications:

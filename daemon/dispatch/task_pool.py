@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context as Variables
+from contextvars import copy_context
 from types import coroutine
 from typing import TYPE_CHECKING, Any, final
 
@@ -73,6 +74,7 @@ class TaskPool:
         self._sleeping: list[anyio.Event] = []
         self._waking = False
         self._tasks: anyio.abc.TaskGroup | None = None
+        self._variables: Variables
 
     def __len__(self) -> int:
         """How many requests were submitted and have not begun."""
@@ -86,6 +88,7 @@ class TaskPool:
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """Run in this task group from now on, with what was submitted before."""
         self._tasks = tasks
+        self._variables = copy_context()
         self._wake_one_if_needed()
 
     def submit(self, request: Request) -> None:
@@ -100,7 +103,9 @@ class TaskPool:
         if self._sleeping:
             self._sleeping.pop().set()
         else:
-            self._tasks.start_soon(self._work)
+            self._variables.run(
+                self._tasks.start_soon, self._work
+            )  # not in those of a handler that has submitted something
 
     async def _work(self) -> None:
         with anyio.CancelScope() as scope:

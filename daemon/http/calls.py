@@ -13,7 +13,7 @@ import msgspec
 from starlette.responses import Response
 
 from ...errors.exceptions import FailureError
-from ...errors.failures import Failure, Internal, Unavailable
+from ...errors.failures import Cancelled, Failure, Internal, Unavailable
 from ...lazy import anyio
 from ..operations.access import Access, Identity
 from ..rpc.dialect import PLAIN
@@ -111,14 +111,27 @@ class Calls:
                 self._bodies.discard(scope)
         return refused(writer, Unavailable(), close=True)  # the end has begun: the rest of the body is not awaited
 
-    async def run(
-        self, request: Request, send: Send, call: Call, writer: AnswerWriter, router: Router
+    async def run(  # noqa: PLR0913 - what a call needs
+        self,
+        request: Request,
+        send: Send,
+        call: Call,
+        writer: AnswerWriter,
+        router: Router,
+        *,
+        jsonrpc: bool = True,
     ) -> Response | None:
-        """Run one call, and send its events if it has such; returns the answer where that is one response."""
+        """Run one call, and send its events if it has such; returns the answer where that is one response. `jsonrpc` says
+        whether it came as JSON-RPC, for its span."""
         self._open += 1
+        if self._host.tracing is not None:
+            known = call.method if router.knows(call.method) else None
+            call.span = self._host.tracing.request(known, call.metadata, jsonrpc=jsonrpc)
         try:
             access = await self._callers.access_of(call)
             if isinstance(access, Internal):
+                if call.span is not None:
+                    call.span.end(access)
                 return response_of(writer.failure(access))
             with self._senders.enter(_sender_key(request, access)) as sender:
                 exchange = Exchange(self._host, call)
@@ -129,6 +142,8 @@ class Calls:
                 finally:
                     exchange.abandon()
         finally:
+            if call.span is not None:
+                call.span.end(Cancelled())  # where nothing else was told
             self._open -= 1
             self.on_progress()
 

@@ -56,9 +56,16 @@ class Gateway:
             return
         request = Request(scope, receive)
         send = self._cors.adding_headers(request, send)
+        if self._host.tracing is None:
+            return await self._answer(request, send)
+        from ..tracing.http_request import answered  # late: it loads OpenTelemetry
+
+        await answered(self._host.tracing, request, send, lambda watched: self._answer(request, watched))
+
+    async def _answer(self, request: Request, send: Send) -> None:
         response = self._refusal(request)
         if response is None:
-            path = route_path(scope)
+            path = route_path(request.scope)
             response = await self._endpoint(path).respond(request, path, send)
         if response is not None:
             await self._send(response, send)

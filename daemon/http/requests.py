@@ -9,6 +9,7 @@ from urllib.parse import quote
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidRequest, Overloaded
 from ...lazy import anyio
+from ..tracing.attributes import HTTP_ROUTE, SCOPE_MEMBER
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from ..agents.card.model import ApiKey
     from ..memory import MemoryBudget
+    from ..tracing.span import Span
 
 _PARAMS: Final = {
     "authorization": "authorization",
@@ -90,6 +92,13 @@ def route_path(scope: Scope) -> str:
     raw = scope.get("raw_path")
     path = raw.decode("latin-1").partition("?")[0] if raw else quote(scope["path"])
     return path.removeprefix(quote(scope.get("root_path", ""))).removeprefix("/")
+
+
+def note_route(request: Request, route: str) -> None:
+    """Tell the span of a request, if it has one, which of our paths it asks for: `/tasks/{id}`."""
+    span: Span | None = request.scope.get(SCOPE_MEMBER)
+    if span is not None:
+        span.tell({HTTP_ROUTE: route}, name=f"{request.method} {route}")
 
 
 def check_content_type(header: str | None) -> None:

@@ -32,6 +32,7 @@ class AcpDialect(Dialect):
     name: ClassVar[DialectName] = "acp"
     cancellations: ClassVar[Mapping[str, str]] = {_CANCEL_REQUEST: "requestId"}
     mends_surrogates: ClassVar[bool] = True
+    has_meta: ClassVar[bool] = True
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions

@@ -50,6 +50,7 @@ class McpDialect(Dialect):
     unanswered: ClassVar[tuple[type[Failure], ...]] = (Cancelled,)
     named: ClassVar[bool] = False
     mends_surrogates: ClassVar[bool] = True
+    has_meta: ClassVar[bool] = True
     gives_up_requests: ClassVar[bool] = True
 
     progress_method: ClassVar[str] = "notifications/progress"

@@ -12,11 +12,12 @@ from ...operations.registry import Registry
 from ...rpc.a2a_methods import version_of
 from ...rpc.envelope import NULL_ID, Call
 from ..calls import Calls, refused, response_of
+from ..requests import note_route
 from .cards import WELL_KNOWN, WELL_KNOWN_OLD, Cards
 from .jsonrpc import JsonRpcWriter, read_call
 from .rest.answers import RestWriter
 from .rest.params import read_params
-from .rest.routes import Found, NotAllowed, find_route, version_of_path
+from .rest.routes import Found, NotAllowed, find_route, path_of, version_of_path
 from .version import DEFAULT_VERSION, asked_version, version_to_answer
 
 if TYPE_CHECKING:
@@ -44,9 +45,11 @@ class A2AEndpoint:
     async def respond(self, request: Request, path: str, send: Send) -> Response | None:
         if not path:
             if request.method == "POST":
+                note_route(request, "/")
                 return await self._jsonrpc(request, send)
             return response_of(RestWriter(version_to_answer(request)).not_allowed(MethodNotFound(), ("POST",)))
         if f"/{path}" in (WELL_KNOWN, WELL_KNOWN_OLD) and request.method in ("GET", "HEAD"):
+            note_route(request, f"/{path}")
             return self._cards.answer(request, self._calls.url(request))
         return await self._http_json(request, path, send)
 
@@ -71,18 +74,19 @@ class A2AEndpoint:
                 return response_of(writer.failure(MethodNotFound()))
             case NotAllowed(allowed):
                 return response_of(writer.not_allowed(MethodNotFound(), allowed))
-            case Found(route):
+            case Found(route, params):
+                note_route(request, path_of(route, version, tenant="tenant" in params))
                 methods, router = self._rest[version]
                 takes_body = route.verb == "POST"
                 body = await self._calls.body(request, writer, needed=route.needs_body) if takes_body else b""
         if not isinstance(body, bytes):
             return body
         try:
-            params = read_params(found, body, request.query_params, methods)
+            decoded = read_params(found, body, request.query_params, methods)
         except FailureError as exc:
             return refused(writer, exc.failure)
-        call = Call(route.method, NULL_ID, params, self._metadata(request), size=len(body))
-        return await self._calls.run(request, send, call, writer, router)
+        call = Call(route.method, NULL_ID, decoded, self._metadata(request), size=len(body))
+        return await self._calls.run(request, send, call, writer, router, jsonrpc=False)
 
     def _metadata(self, request: Request) -> dict[str, str]:
         """The service parameters of a request (A2A 1.0, section 3.6.1). The version stands in its headers or in its query."""
