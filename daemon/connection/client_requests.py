@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import final
 
 from ...errors.codes import SERVER_ERROR, row_of
@@ -35,7 +35,14 @@ class ClientRequests:
         self._open: dict[bytes, _Pending] = {}
         self._closed = False
 
-    async def ask(self, method: str, params: object, timeout: float, encode_cancel: Callable[[int], bytes]) -> bytes:
+    async def ask(
+        self,
+        method: str,
+        params: object,
+        timeout: float,
+        encode_cancel: Callable[[int], bytes],
+        service_params: Mapping[str, str] | None = None,
+    ) -> bytes:
         """The client's result as JSON text. `encode_cancel(id)` is the message that cancels the request.
 
         Raises `ClientRefused` with the client's error, and `TimeoutError` after `timeout` seconds. The client is told
@@ -46,7 +53,7 @@ class ClientRequests:
         self.last += 1
         pending = _Pending(anyio.Event())
         key = b"%d" % self.last
-        message = envelope.encode_request(self.last, method, params)
+        message = envelope.encode_request(self.last, method, params, service_params)
         self._open[key] = pending
         self._writer.post(message)
         self._writer.flush()

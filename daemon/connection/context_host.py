@@ -97,9 +97,14 @@ class ClientContextHost:
         return await self._host.inner_calls.call(spec, params, caller, parent, self, continue_running=continue_running)
 
     async def ask(self, method: str, params: object, timeout: float) -> bytes:
-        if not self.session.dialect.asks:
+        dialect, requests = self.session.dialect, self._client_requests
+        if not dialect.asks:
             raise ClientRefused(METHOD_NOT_FOUND, "the client takes no requests", MethodNotFound())
-        return await self._client_requests.ask(method, params, timeout, self.session.dialect.encode_cancel)
+        if self._host.tracing is None:
+            return await requests.ask(method, params, timeout, dialect.encode_cancel)
+        with self._host.tracing.asking(method, mcp=dialect.name == "mcp") as headers:
+            params, service_params = dialect.with_trace(params, headers)
+            return await requests.ask(method, params, timeout, dialect.encode_cancel, service_params)
 
     def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
         return self._host.run_from_thread(request, work)

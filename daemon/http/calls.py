@@ -111,7 +111,7 @@ class Calls:
                 self._bodies.discard(scope)
         return refused(writer, Unavailable(), close=True)  # the end has begun: the rest of the body is not awaited
 
-    async def run(  # noqa: PLR0913 - what a call needs
+    async def run(
         self,
         request: Request,
         send: Send,

@@ -7,6 +7,7 @@ operation.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeAlias
 
 import msgspec
@@ -295,9 +296,11 @@ def encode_event(call_id: bytes, seq: int, value: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","method":"stream/event","params":{"id":%b,"seq":%d,"value":%b}}' % (call_id, seq, value)
 
 
-def encode_request(call_id: int, method: str, params: object) -> bytes:
+def encode_request(call_id: int, method: str, params: object, service_params: Mapping[str, str] | None = None) -> bytes:
     """A request that this side sends. Raises as `encode_notification` does."""
-    return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}' % (call_id, _encode(method), _encode_params(params))
+    beside = b',"serviceParams":%b' % _encode(service_params) if service_params else b""
+    text = _encode_params(params)
+    return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b%b}' % (call_id, _encode(method), text, beside)
 
 
 _check_json: Final = msgspec.json.Decoder(Raw).decode

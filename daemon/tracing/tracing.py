@@ -13,6 +13,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context, attach, detach, get_current
 from opentelemetry.trace import Link, SpanKind
 
+from ...otel import trace_calls
 from ...version import __version__
 from ..logs import log
 from . import attributes
@@ -43,6 +44,7 @@ class Tracing:
         `TracingError`.
         """
         ensure_provider(service)
+        trace_calls()  # those that handlers make with `discreet.client`
         log.queue.annotate = _annotate
         self._tracer = trace.get_tracer("discreet", __version__)
 
@@ -157,16 +159,24 @@ class Tracing:
             told[attributes.HTTP_RESEND] = attempt - 1
         return self._outgoing("POST", _in(origin), told)
 
-    def ask(self, method: str, *, mcp: bool) -> tuple[Span, Mapping[str, str]]:
-        """A request to the client, for what runs here; and what names it."""
-        return self._outgoing(method, get_current(), attributes.of_jsonrpc(method, mcp=mcp))
+    @contextmanager
+    def asking(self, method: str, *, mcp: bool) -> Iterator[Mapping[str, str]]:
+        """The block is a request to the client, for what runs here. Its value names it."""
+        span, headers = self._outgoing(method, get_current(), attributes.of_jsonrpc(method, mcp=mcp))
+        try:
+            yield headers
+        except Exception as exc:
+            span.blame(type(exc).__name__)
+            raise
+        finally:
+            span.end()
 
     def _outgoing(self, name: str, base: Context, told: Attributes) -> tuple[Span, Mapping[str, str]]:
         span = self._start(name, base, SpanKind.CLIENT, told)
         with span.entered():
             return span, write_parent()
 
-    def _start(  # noqa: PLR0913 - what a span begins with
+    def _start(
         self,
         name: str,
         base: Context,
