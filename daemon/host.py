@@ -117,7 +117,7 @@ class Host:
             from .tracing.provider import Service, TracingError  # late: it loads OpenTelemetry
 
             try:
-                self.tracing.begin(Service(*self.server))
+                self.tracing.begin(Service(*self._named()))
             except TracingError as exc:
                 raise AppError(str(exc)) from exc
 
@@ -216,6 +216,15 @@ class Host:
         if len(services) == 1 and services[0].version:
             return services[0].namespace or "discreet", services[0].version
         return "discreet", self.version
+
+    def _named(self) -> tuple[str, str]:
+        """The same for those who watch many programs: by whatever alone is hosted."""
+        agent, services = self.agent.declared, self.catalogue.services
+        if agent is not None and not services:
+            return agent.card.name, agent.card.version or self.version
+        if agent is None and len(services) == 1 and services[0].namespace:
+            return services[0].namespace, services[0].version or self.version
+        return self.server
 
     def announced(self) -> dict[str, Any]:  # JSON
         """What the services add to the capabilities of the daemon."""
