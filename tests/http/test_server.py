@@ -109,8 +109,7 @@ ON_SOCKET = ("--http", "unix:socket", "--isolated", "--log-level", "info")
 @contextmanager
 def on_socket(folder: Path) -> Iterator[HttpDaemon]:
     with http_daemon(folder, *ON_SOCKET, "--no-stdio") as daemon:
-        daemon.wait_for("http.listening")
-        daemon.url = f"unix:{folder / 'socket'}"
+        assert daemon.listening().url == f"unix:{folder / 'socket'}"
         yield daemon
 
 

@@ -293,7 +293,8 @@ class MemoryStore:
             raise LogTruncatedError(task_id, 0)
         if after >= record.generation:
             return ()
-        log, start = record.log or (), after - record.snapshot_generation
+        log: Sequence[bytes] = record.log or ()
+        start = after - record.snapshot_generation
         if start < 0:
             log = self._tails.get(task_id)
             start += len(log)

@@ -11,7 +11,7 @@ import uvicorn
 
 from ....lazy import anyio
 from ...apps import AppError
-from ...logs import log
+from ...logs import ConfiguredPath, log
 from ...settings.addresses import read_address
 from ..gateway import Gateway
 from ..settings import gateway_settings, origins_of
@@ -88,7 +88,7 @@ class HttpListener:
         self._ended = anyio.Event()
         if not await self._host.lifespans.entered():
             return
-        log.always("http.listening", url=self.url)
+        log.always("http.listening", url=ConfiguredPath(self.url))
         try:
             await self._server.serve(sockets=[self._socket])
         finally:
@@ -112,7 +112,6 @@ class HttpListener:
         if self._ended is not None:
             with anyio.move_on_after(seconds):
                 await self._ended.wait()
-
 
     def close(self) -> None:
         """Listen no more, also where it never ran."""

@@ -121,7 +121,9 @@ async def test_a_full_store_refuses_new_tasks_until_one_ends() -> None:
     assert await store.commit([change(a_task("3", WORKING))]) == [None]
 
 
-@pytest.mark.parametrize("limits", [StoreLimits(log_events=10, tail_bytes=0), StoreLimits(log_bytes=2000, tail_bytes=0)])
+@pytest.mark.parametrize(
+    "limits", [StoreLimits(log_events=10, tail_bytes=0), StoreLimits(log_bytes=2000, tail_bytes=0)]
+)
 async def test_a_log_that_grows_too_long_becomes_part_of_the_snapshot(limits: StoreLimits) -> None:
     store = MemoryStore(limits)
     task = a_task("t", WORKING)
