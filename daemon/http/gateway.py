@@ -13,9 +13,10 @@ from starlette.responses import Response
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import A2AVersion, Failure, Internal, MethodNotFound, Unavailable
+from ...errors.printable import cut
 from ...lazy import anyio
 from ..dispatch.router import Router
-from ..logs import log
+from ..logs import RepeatedWarning
 from ..memory import SMALL
 from ..operations.access import Access, Identity
 from ..operations.registry import Registry
@@ -49,6 +50,13 @@ ANONYMOUS: Final = "anonymous"
 
 UNWATCHED_SECONDS: Final = 0.05
 """How long a call may run before the gateway watches whether its client goes: that costs as much as most calls."""
+
+
+MAX_SHOWN: Final = 255
+"""Characters of a header that the log shows: as many as a name may have."""
+
+_HOST_HINT: Final = "answer to this name, too: http-host; behind a proxy, name the public address: http-url"
+_ORIGIN_HINT: Final = "let the web pages of this origin call: http-origin"
 
 
 class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +93,9 @@ class Gateway:
         self._senders = Senders(settings.max_in_flight)
         self._cards = Cards(host.agent.public_card)
         self._api_keys: tuple[ApiKey, ...] = host.agent.api_keys
+        self._stranger_refused = RepeatedWarning("http.stranger_refused")
+        self._host_refused = RepeatedWarning("http.request_refused")
+        self._origin_refused = RepeatedWarning("http.request_refused")
         self._closed = False
         self._bodies: set[anyio.CancelScope] = set()
         self._open = 0
@@ -131,18 +142,19 @@ class Gateway:
     def _refusal(self, request: Request) -> Response | None:
         """What strangers' web pages get. Whether they may read it is for the CORS rules to say."""
         if self._settings.local_only and not _is_local(request):
-            log.warning(
-                "http.stranger_refused", hint="only this machine may call; add a token, or allow everybody: http-open"
-            )
+            self._stranger_refused(hint="only this machine may call; add a token, or allow everybody: http-open")
             return Response("only callers on this machine are answered", 403, media_type="text/plain")
         host, origin = request.headers.get("host"), request.headers.get("origin")
         if not self._origins.admits_host(host):
+            self._host_refused(host=cut(host or "", MAX_SHOWN), hint=_HOST_HINT)
             return Response("unknown host", 421, media_type="text/plain")
-        if (preflight := self._cors.preflight(request)) is not None:
-            return preflight
-        if not self._origins.admits_origin(origin, host):
-            return Response("origin not allowed", 403, media_type="text/plain")
-        return None
+        if self._cors.is_preflight(request):
+            if origin is not None and self._origins.allows_cross_origin(origin):
+                return self._cors.preflight()
+        elif self._origins.admits_origin(origin, host):
+            return None
+        self._origin_refused(origin=cut(origin or "", MAX_SHOWN), hint=_ORIGIN_HINT)
+        return Response("origin not allowed", 403, media_type="text/plain")
 
     async def _respond(self, request: Request, scope: Scope, receive: Receive, send: Send) -> Response | None:
         path = route_path(scope)

@@ -3,6 +3,7 @@
 from .hooks import capture_logging, capture_structlog, install_hooks, loop_exception_handler, uninstall_hooks
 from .levels import AnyLevel, Level, parse_level
 from .logger import ConfiguredPath, Logger, log
+from .repeated import RepeatedWarning
 from .sink import LogSettings
 from .writer import LogWriter, log_stray_output, start_logging
 
@@ -13,6 +14,7 @@ __all__ = [
     "LogSettings",
     "LogWriter",
     "Logger",
+    "RepeatedWarning",
     "capture_logging",
     "capture_structlog",
     "install_hooks",

@@ -97,7 +97,7 @@ class SocketFile:
         self._identity = _identity(path)
 
     def remove(self) -> None:
-        """Remove it, unless that was done, or it is another's by now. Best while it is still listened on: nobody replaces it then."""
+        """Remove it, unless it is gone or another's by now. Best while it is still listened on: nobody replaces it then."""
         with suppress(OSError):
             if self._identity is not None and self._identity == _identity(self._path):
                 os.unlink(self._path)
