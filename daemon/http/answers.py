@@ -1,27 +1,22 @@
-"""How outcomes are written for one client: as JSON-RPC, or as plain HTTP with the statuses of the error table."""
+"""How outcomes are written for one client, and what HTTP says of failures: the statuses of the error table, and headers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Protocol, final
+from typing import Final, Protocol
 
 import msgspec
 
 from ...errors.codes import row_of
 from ...errors.failures import (
-    A2AVersion,
     AuthenticationRequired,
     Failure,
-    InsufficientPermissions,
     InvalidRequest,
     Overloaded,
     Unavailable,
 )
-from ...errors.wire import encode_error_response
-from ..rpc import envelope
 
 JSON: Final = "application/json"
-A2A_JSON: Final = "application/a2a+json"
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -59,52 +54,18 @@ class AnswerWriter(Protocol):
         ...
 
 
-@final
-class JsonRpcWriter:
-    """Answers one JSON-RPC request, in a version of A2A."""
-
-    def __init__(self, call_id: bytes, version: A2AVersion) -> None:
-        self._id = call_id
-        self._version: Final[A2AVersion] = version
-        self.fails_in_stream = version == "0.3"
-        self.failure_event = ""
-
-    def result(self, result: bytes) -> Answer:
-        return Answer(200, self.event(result))
-
-    def failure(self, failure: Failure) -> Answer:
-        return Answer(status_of_jsonrpc(failure), self.last_event(failure), headers=headers_of(failure))
-
-    def event(self, value: bytes) -> bytes:
-        return envelope.encode_result(self._id, value)
-
-    def last_event(self, failure: Failure) -> bytes:
-        return encode_error_response(self._id, failure, version=self._version)
-
-
-_TRANSPORT_STATUSES: Final[Mapping[str, int]] = {
+TRANSPORT_STATUSES: Final[Mapping[str, int]] = {
     "unsupported-content-type": 415,
     "bad-charset": 415,
     "oversize": 413,
 }
-"""Statuses of what is wrong with the HTTP message and not with the JSON-RPC request in it."""
-
-
-def status_of_jsonrpc(failure: Failure) -> int:
-    """The status of the response that carries a JSON-RPC error: 200, but where HTTP's own clients must act on it."""
-    match failure:
-        case AuthenticationRequired() | InsufficientPermissions() | Overloaded() | Unavailable():
-            return row_of(failure).http_status
-        case InvalidRequest(reason):
-            return _TRANSPORT_STATUSES.get(reason, 200)
-        case _:
-            return 200
+"""Statuses of what is wrong with the HTTP message and not with the request in it."""
 
 
 def status_of(failure: Failure) -> int:
     """The status of a failure in plain HTTP: that of the error table."""
     if isinstance(failure, InvalidRequest):
-        return _TRANSPORT_STATUSES.get(failure.reason, 400)
+        return TRANSPORT_STATUSES.get(failure.reason, 400)
     return row_of(failure).http_status
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from ..apps import AppError
 from ..settings import Settings
-from .gateway import GatewaySettings
+from .calls import CallSettings
 from .origins import LOOPBACK_NAMES, Origins, host_name_of
 
 
-def gateway_settings(settings: Settings, *, local: bool) -> GatewaySettings:
-    """`local` where only callers on this machine are answered."""
-    return GatewaySettings(
+def call_settings(settings: Settings) -> CallSettings:
+    return CallSettings(
         url=settings.http_url or "",
         max_body=settings.max_message_bytes,
         body_timeout=settings.frame_timeout,
         keep_alive=settings.http_keep_alive,
         max_in_flight=settings.http_max_requests,
-        local_only=local,
     )
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.agents import Agent
-from discreet.daemon.http.rest.routes import ROUTES, Found, NotAllowed, find_route
+from discreet.daemon.http.a2a.rest.routes import ROUTES, Found, NotAllowed, find_route
 from discreet.daemon.rpc.a2a_methods import V03_METHODS, V10_METHODS
 from discreet.errors.failures import A2AVersion
 from support.a2a_bindings import Tokens

@@ -14,7 +14,7 @@ from ...apps import AppError
 from ...logs import ConfiguredPath, log
 from ...settings.addresses import read_address
 from ..gateway import Gateway
-from ..settings import gateway_settings, origins_of
+from ..settings import call_settings, origins_of
 from .protocols import Limits, protocol_class
 from .sockets import SocketFile, listen
 from .strict import StrictHttp
@@ -56,8 +56,9 @@ class HttpListener:
         local = address.loopback and host.access.provider is None and not settings.http_open
         self.gateway: Final = Gateway(
             host,
-            gateway_settings(settings, local=local),
+            call_settings(settings),
             origins_of(settings, local=address.loopback, host=address.host),
+            local_only=local,
         )
         self.context_host: Final = self.gateway.context_host
         self._host = host
@@ -72,7 +73,7 @@ class HttpListener:
 
     def report_to(self, on_progress: Callable[[], None]) -> None:
         """Have `on_progress()` called when a request has ended."""
-        self.gateway.on_progress = on_progress
+        self.gateway.calls.on_progress = on_progress
 
     @property
     def url(self) -> str:
@@ -96,7 +97,7 @@ class HttpListener:
 
     def refuse_more(self) -> None:
         """Accept no more connections, and refuse what comes over those that are open. What was accepted goes on."""
-        self.gateway.close()
+        self.gateway.calls.close()
         self._remove_file()
         for server in getattr(self._server, "servers", ()):  # there are none before it has started
             server.close()
@@ -104,7 +105,7 @@ class HttpListener:
     @property
     def settled(self) -> bool:
         """True when every request is answered."""
-        return self.gateway.settled
+        return self.gateway.calls.settled
 
     async def finish(self, seconds: float) -> None:
         """Let the last bytes go, for at most so long. After it, nothing is sent."""

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final, get_args
 import msgspec
 from msgspec import Raw
 
-from ....errors.exceptions import FailureError
-from ....errors.failures import Failure, InvalidParams, InvalidRequest
-from ...rpc.text import encoding_failure, parse_failure
+from .....errors.exceptions import FailureError
+from .....errors.failures import Failure, InvalidParams, InvalidRequest
+from ....rpc.text import encoding_failure, parse_failure
 
 if TYPE_CHECKING:
     from starlette.datastructures import QueryParams
 
-    from ...operations.params import InputModel
-    from ...operations.registry import Registry
+    from ....operations.params import InputModel
+    from ....operations.registry import Registry
     from .routes import Found
 
 _encode: Final = msgspec.json.Encoder().encode

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from ....errors.failures import A2AVersion, Failure
-from ....errors.wire import encode_status
-from ..answers import A2A_JSON, JSON, Answer, headers_of, status_of
+from .....errors.failures import A2AVersion, Failure
+from .....errors.wire import encode_status
+from ...answers import JSON, Answer, headers_of, status_of
+
+A2A_JSON: Final = "application/a2a+json"
 
 
 @final
