@@ -35,13 +35,12 @@ OPERATION: Final = "discreet.operation"
 TASK_ID: Final = "discreet.task.id"
 TASK_STATE: Final = "discreet.task.state"
 
-SCOPE_MEMBER: Final = "discreet.span"
-"""The member of an ASGI scope that holds the span of the request."""
+SCOPE_MEMBER: Final = "discreet.request"
+"""The member of an ASGI scope that holds the record of its request."""
 
 Attributes: TypeAlias = Mapping[str, str | int]
 
 JSONRPC: Final = "jsonrpc"
-_JSONRPC: Final[Attributes] = {RPC_SYSTEM: JSONRPC, JSONRPC_VERSION: "2.0"}
 
 _TARGETS: Final[Mapping[str, tuple[str, Attributes]]] = {
     "tools/call": ("gen_ai.tool.name", {GEN_AI_OPERATION: "execute_tool"}),
@@ -54,8 +53,9 @@ _HTTP_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "CONNE
 
 def of_jsonrpc(method: str, *, mcp: bool) -> Attributes:
     """Of one request or notification of JSON-RPC."""
-    named = {RPC_METHOD: method, MCP_METHOD: method} if mcp else {RPC_METHOD: method}
-    return {**_JSONRPC, **named}
+    if mcp:
+        return {RPC_SYSTEM: JSONRPC, JSONRPC_VERSION: "2.0", RPC_METHOD: method, MCP_METHOD: method}
+    return {RPC_SYSTEM: JSONRPC, JSONRPC_VERSION: "2.0", RPC_METHOD: method}
 
 
 def of_target(method: str, target: str) -> Attributes:

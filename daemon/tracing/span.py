@@ -19,26 +19,33 @@ from .problems import note_fault
 class Span:
     """It ends once; what is told of it later is dropped. From any thread. Nothing here raises.
 
-    `base` is the context that it was started in. `method` is how the caller has named the work.
+    `base` is the context that it was started in. `method` is how the caller has named the work. Where it is `held`, only `close`
+    ends it: that of an HTTP request lasts longer than the call in it.
     """
 
-    __slots__ = ("_base", "_ended", "_method", "_recorded", "_span")
+    __slots__ = ("_base", "_closed", "_ended", "_held", "_method", "_recorded", "_span")
 
-    def __init__(self, span: trace.Span, base: Context, method: str = "") -> None:
+    def __init__(self, span: trace.Span, base: Context, method: str = "", *, held: bool = False) -> None:
         self._span = span
         self._base = base
         self._method = method
+        self._held = held
         self._recorded = span.is_recording()
-        self._ended = False
+        self._ended = self._closed = False
+
+    @property
+    def context(self) -> Context:
+        """The context in which it is the current span."""
+        return trace.set_span_in_context(self._span, self._base)
 
     def enter(self) -> None:
         """Make it the current span of the context variables that this runs in, for as long as they live."""
-        attach(trace.set_span_in_context(self._span, self._base))
+        attach(self.context)
 
     @contextmanager
     def entered(self) -> Iterator[None]:
         """The same for the block."""
-        token = attach(trace.set_span_in_context(self._span, self._base))
+        token = attach(self.context)
         try:
             yield
         finally:
@@ -48,34 +55,43 @@ class Span:
         """The method only leads to an operation, which has this name."""
         if self._recorded:
             self._span.update_name(f"{self._method} {target}")
-            self._span.set_attributes(of_target(self._method, target))
+            self._tell(of_target(self._method, target))
 
-    def tell(self, attributes: Attributes, *, name: str = "") -> None:
-        """Add to what is known of it, or give it another name."""
-        if self._recorded:
-            self._span.set_attributes(attributes)
-            if name:
-                self._span.update_name(name)
+    def tell(self, name: str, value: str | int) -> None:
+        """Add an attribute."""
+        if self._recorded and not self._closed:
+            self._tell({name: value})
+
+    def _tell(self, attributes: Attributes) -> None:
+        tell = getattr(self._span, "tell", None) or self._span.set_attributes  # the former checks nothing
+        tell(attributes)
 
     def blame(self, error: Failure | str) -> None:
-        """What has gone wrong: a failure as it is told to the caller, or a fault by the name of its class or a constant. Never the
-        text of an exception."""
-        if not self._recorded or self._ended:
+        """What has gone wrong: a failure as it is told to the caller, or a fault by the name of its class or a constant. Never
+        the text of an exception."""
+        if not self._recorded or self._closed:
             return
-        if isinstance(error, str):
-            self._span.set_attribute(ERROR_TYPE, error)
-        else:
-            self._span.set_attributes(of_failure(error))
+        self._tell({ERROR_TYPE: error} if isinstance(error, str) else of_failure(error))
         if isinstance(error, str) or is_fault(error):
             self._span.set_status(StatusCode.ERROR)
 
     def end(self, error: Failure | str | None = None) -> None:
-        """It is over; `error` is what has gone wrong."""
+        """The work is over; `error` is what has gone wrong."""
         if self._ended:
+            return
+        self._ended = True
+        if not self._held:
+            self.close(error)
+        elif error is not None:
+            self.blame(error)
+
+    def close(self, error: Failure | str | None = None) -> None:
+        """The same, also where it is held."""
+        if self._closed:
             return
         if error is not None:
             self.blame(error)
-        self._ended = True
+        self._closed = True
         try:
             self._span.end()
         except Exception as exc:  # noqa: BLE001 - a processor of the program's own must not cost an answer

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from opentelemetry.context import Context
 from opentelemetry.trace import SpanContext, TraceFlags, TraceState
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -61,8 +62,8 @@ def _state_of(carrier: Mapping[str, object]) -> TraceState:
     return TraceState(pairs)
 
 
-def write_parent() -> dict[str, str]:
-    """What an outgoing request says of the current span; nothing where there is none."""
+def write_parent(context: Context) -> dict[str, str]:
+    """What an outgoing request says of the span that is current in a context; nothing where there is none."""
     carrier: dict[str, str] = {}
-    _inject(carrier)
+    _inject(carrier, context)
     return carrier

@@ -216,7 +216,8 @@ class PushNotifier:
         try:
             failure = await self._attempt(target, notification.body, trace_headers)
             if failure is not None:
-                span.tell({HTTP_STATUS: failure.cause} if isinstance(failure.cause, int) else {})
+                if isinstance(failure.cause, int):
+                    span.tell(HTTP_STATUS, failure.cause)
                 span.blame(str(failure.cause))
             return failure
         finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, assert_never, final
 
 from ....lazy import anyio
@@ -83,8 +82,11 @@ class Committer:
             match refusal:
                 case None:
                     live.mark_committed(change)
-                    with nullcontext() if self._tracing is None else self._tracing.resumed(lives[live]):
+                    if self._tracing is None or not live.push_targets:
                         self._on_committed(live, change.events)
+                    else:  # what is pushed belongs to what has changed the task
+                        with self._tracing.resumed(lives[live]):
+                            self._on_committed(live, change.events)
                 case CommitConflict():
                     log.warning("task.taken_over", task=live.id, generation=refusal.generation)
                     self._lose(live, "conflict")
@@ -100,10 +102,9 @@ class Committer:
         self, changes: Sequence[TaskChange], origins: Sequence[Origin]
     ) -> Sequence[CommitRefusal | None] | Raised:
         """What the store says to each; or what it raised, whatever that is: other tasks go on."""
-        tracing = self._tracing
-        if tracing is None:
+        if self._tracing is None or not self._store.durable:  # in memory there is nothing to wait for
             return await attempt(lambda: self._store.commit(changes))
-        span = tracing.commit(origins, durable=self._store.durable)
+        span = self._tracing.commit(origins)
         try:
             with span.entered():
                 results = await attempt(lambda: self._store.commit(changes))

@@ -188,7 +188,7 @@ class Runner:
         try:
             await self._run(execution, span)
         finally:
-            span.tell({TASK_STATE: execution.live.state.name.lower()})
+            span.tell(TASK_STATE, execution.live.state.name.lower())
             span.end()
 
     async def _run(self, execution: Execution, span: Span | None) -> None:

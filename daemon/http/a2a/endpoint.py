@@ -44,13 +44,16 @@ class A2AEndpoint:
 
     async def respond(self, request: Request, path: str, send: Send) -> Response | None:
         if not path:
+            note_route(request, "/")
             if request.method == "POST":
-                note_route(request, "/")
                 return await self._jsonrpc(request, send)
-            return response_of(RestWriter(version_to_answer(request)).not_allowed(MethodNotFound(), ("POST",)))
-        if f"/{path}" in (WELL_KNOWN, WELL_KNOWN_OLD) and request.method in ("GET", "HEAD"):
+            hint = f"JSON-RPC is sent by POST; the agent card is at {WELL_KNOWN}"
+            return _not_allowed(version_to_answer(request), ("POST",), hint)
+        if f"/{path}" in (WELL_KNOWN, WELL_KNOWN_OLD):
             note_route(request, f"/{path}")
-            return self._cards.answer(request, self._calls.url(request))
+            if request.method in ("GET", "HEAD"):
+                return self._cards.answer(request, self._calls.url(request))
+            return _not_allowed(version_to_answer(request), ("GET", "HEAD"))
         return await self._http_json(request, path, send)
 
     async def _jsonrpc(self, request: Request, send: Send) -> Response | None:
@@ -63,7 +66,7 @@ class A2AEndpoint:
             call_id, failure = call
             return refused(JsonRpcWriter(call_id, version), failure, call_id)
         writer = JsonRpcWriter(call.id or NULL_ID, version_of(call.method) or version)
-        return await self._calls.run(request, send, call, writer, self._router)
+        return await self._calls.run(request, send, call, writer, self._router, jsonrpc=True)
 
     async def _http_json(self, request: Request, path: str, send: Send) -> Response | None:
         version = version_of_path(path, version_to_answer(request))
@@ -71,9 +74,12 @@ class A2AEndpoint:
         found = find_route(request.method, path, version_to_answer(request))
         match found:
             case None:
-                return response_of(writer.failure(MethodNotFound()))
+                from .rest.meant import meant_by  # late: only errors need it
+
+                meant = meant_by(path, version, request.scope.get("root_path", ""))
+                return response_of(writer.failure(MethodNotFound(meant)))
             case NotAllowed(allowed):
-                return response_of(writer.not_allowed(MethodNotFound(), allowed))
+                return _not_allowed(version, allowed)
             case Found(route, params):
                 note_route(request, path_of(route, version, tenant="tenant" in params))
                 methods, router = self._rest[version]
@@ -86,8 +92,13 @@ class A2AEndpoint:
         except FailureError as exc:
             return refused(writer, exc.failure)
         call = Call(route.method, NULL_ID, decoded, self._metadata(request), size=len(body))
-        return await self._calls.run(request, send, call, writer, router, jsonrpc=False)
+        return await self._calls.run(request, send, call, writer, router)
 
     def _metadata(self, request: Request) -> dict[str, str]:
         """The service parameters of a request (A2A 1.0, section 3.6.1). The version stands in its headers or in its query."""
         return {**self._calls.service_params(request), "a2a-version": asked_version(request) or DEFAULT_VERSION}
+
+
+def _not_allowed(version: A2AVersion, allowed: tuple[str, ...], suggestion: str = "") -> Response:
+    failure = MethodNotFound(suggestion or f"this path takes {' and '.join(allowed)}")
+    return response_of(RestWriter(version).not_allowed(failure, allowed))
