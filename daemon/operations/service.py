@@ -37,6 +37,7 @@ from .access import AccessRule
 from .json_types import may_hold_floats, require_json_members, require_json_type
 from .options import (
     OperationOptions,
+    check_kind,
     check_lifespan,
     check_name,
     check_names,
@@ -291,6 +292,7 @@ class Service:
         self, name: str, kind: OperationKind, func: Callable[..., Any], options: OperationOptions
     ) -> OperationSpec:
         check_name(name)
+        check_kind(kind, options)
         mode = mode_of(kind, func, options)
         model = build_input(func)
         _check_params(model)
@@ -317,6 +319,7 @@ class Service:
             namespace=self.namespace,
             limit=options.get("limit"),
             options=options.get("options"),
+            etag=options.get("etag", False),
             uses=self.uses,
             authority=self.authority,
             source=source_of(func),

@@ -83,6 +83,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
 
     `offer` is set where it is no tool but a resource or a prompt to clients that tell these apart.
     `command` marks one that editors run by its name. `options` are what a dialect says of the operation beside its types.
+    `etag` says that results of a query get an `ETag` by HTTP.
 
     Two fields are for operations of the daemon itself. `immediate` runs an inline handler as soon as its request is
     read, before all that waits and also while the daemon shuts down. `only_waits` marks a handler that does nothing but
@@ -115,6 +116,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     offer: Offer | None = None
     command: bool = False
     options: Any = None  # Any: what the dialect of the client takes
+    etag: bool = False
 
     def describe_params(self) -> list[str]:
         """The params for people, in the order of the signature: `level: string`, or `limit?: integer` if optional."""
