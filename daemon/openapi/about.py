@@ -34,7 +34,7 @@ def about(
     return About(
         title=title,
         version=shown_version,
-        url=url,
+        url=url.rstrip("/") or "/",  # paths begin with a slash
         namespaces={service.namespace: service.description for service in services if service.description},
         security=security_of(provider, None if agent is None else agent.card),
     )

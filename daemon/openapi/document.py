@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ...errors.redaction import scrub_known
+from ..operations.context import LONGEST_NUMBER
 from ..operations.spec import OperationSpec
 from ..schemas.documents import AccessSchema, OperationSchema, operation_schema
 from ..schemas.named_types import NamedTypes
@@ -52,8 +53,8 @@ _STREAM: Final = (
 _LAST_EVENT_ID: Final = Parameter(
     "Last-Event-ID",
     "header",
-    "The `id` of the last event that came, where events have one: the stream goes on behind it.",
-    schema={"type": "string"},
+    "The `id` of the last event that came: the stream goes on behind it.",
+    schema={"type": "integer", "minimum": 0, "maximum": 10**LONGEST_NUMBER - 1},
 )
 _IF_NONE_MATCH: Final = Parameter(
     "If-None-Match", "header", "The `ETag` of the result that the caller has.", schema={"type": "string"}
@@ -110,7 +111,7 @@ class _Writer:
             spec,
             operation,
             _NOT_IN_IDS.sub("_", spec.name),
-            parameters=(_LAST_EVENT_ID,) if spec.kind == "subscription" else (),
+            parameters=(_LAST_EVENT_ID,) if spec.numbered else (),
             body=RequestBody({JSON: body}, required=True),
         )
 
@@ -141,7 +142,7 @@ class _Writer:
         body: RequestBody | UnsetType = UNSET,
     ) -> Operation:
         by_get = body is UNSET
-        successes = self._successes(operation, with_etag=by_get and spec.etag)
+        successes = self._successes(spec, operation, with_etag=by_get and spec.etag)
         failures = self.errors.of(spec, operation.error_schemas, with_body=not by_get)
         return Operation(
             operation_id=self._unique(operation_id),
@@ -155,12 +156,14 @@ class _Writer:
             scopes=_scopes(operation.access),
         )
 
-    def _successes(self, operation: OperationSchema, *, with_etag: bool) -> dict[str, Response | Reference]:
+    def _successes(
+        self, spec: OperationSpec, operation: OperationSchema, *, with_etag: bool
+    ) -> dict[str, Response | Reference]:
         output = operation.output_schema
         if operation.kind == "subscription":
             event = self._types.include_named(output)
             return {"200": Response(_STREAM, content={EVENT_STREAM: MediaType({"type": "string"}, event=event)})}
-        if has_no_result(operation):
+        if not spec.has_result:
             return {"204": Response("It is done. There is no result.")}
         content = {JSON: MediaType(self._types.include_named(output), example=example_of(output, output))}
         result = Response("The result.", {"ETag": _ETAG} if with_etag else {}, content)
@@ -177,8 +180,3 @@ class _Writer:
 
 def _scopes(access: AccessSchema | UnsetType) -> Scopes | UnsetType:
     return UNSET if isinstance(access, UnsetType) else Scopes(access.all_of, access.any_of)
-
-
-def has_no_result(operation: OperationSchema) -> bool:
-    """Whether a call is answered without content: its result is always null."""
-    return operation.kind == "notification" or operation.output_schema.get("type") == "null"

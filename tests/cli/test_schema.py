@@ -63,7 +63,7 @@ def test_an_openapi_document_is_printed_or_written_and_checked_like_a_snapshot(t
     done = schema(tmp_path, "./app.py:app", "--openapi", "-o", "kept.json", "--http-url", "https://shop.example/")
     assert (done.returncode, done.stdout) == (0, "")
     assert (
-        json.loads((tmp_path / "kept.json").read_text(encoding="utf-8"))["servers"][0]["url"] == "https://shop.example/"
+        json.loads((tmp_path / "kept.json").read_text(encoding="utf-8"))["servers"][0]["url"] == "https://shop.example"
     )
     write_app(tmp_path, more=", b: int", returns="str")
     done = schema(tmp_path, "./app.py:app", "--check", "kept.json", "--openapi", "-o", "kept.json")

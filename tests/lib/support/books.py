@@ -10,7 +10,7 @@ import msgspec
 from jsonschema import Draft202012Validator
 from msgspec import Meta
 
-from discreet import OperationError, Service
+from discreet import Numbered, OperationError, Service
 from discreet.daemon.openapi.about import About, about
 from discreet.daemon.openapi.document import document_text, openapi_document
 
@@ -48,9 +48,9 @@ def book() -> Service:
         return []
 
     @service.subscription()
-    async def leaf(start: int) -> AsyncIterator[Page]:
+    async def leaf(start: int) -> AsyncIterator[Numbered[Page]]:
         """Leaf through it."""
-        yield Page("one")
+        yield Numbered(Page("one"), 1)
 
     @service.mutation()
     def mark(page: int, **more: str) -> None:
