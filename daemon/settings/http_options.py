@@ -7,12 +7,12 @@ from typing import Annotated, Final, TypeAlias
 
 from .option import OptionInfo
 
-_HTTP: Final = "HTTP"
+HTTP: Final = "HTTP"
 
 HttpAddress: TypeAlias = Annotated[
     str | None,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="no",
         kind="address",
         help="serve A2A by HTTP, too, at HOST:PORT or unix:PATH",
@@ -21,7 +21,7 @@ HttpAddress: TypeAlias = Annotated[
 ]
 
 HttpNoStdio: TypeAlias = Annotated[
-    bool, OptionInfo(group=_HTTP, found_file="no", help="serve by HTTP only; stdin is not read")
+    bool, OptionInfo(group=HTTP, found_file="no", help="serve by HTTP only; stdin is not read")
 ]
 
 HttpOperations: TypeAlias = Annotated[
@@ -33,13 +33,13 @@ HttpOperations: TypeAlias = Annotated[
 
 HttpOpen: TypeAlias = Annotated[
     bool,
-    OptionInfo(group=_HTTP, found_file="no", help="let anybody call who reaches an address beyond this machine"),
+    OptionInfo(group=HTTP, found_file="no", help="let anybody call who reaches an address beyond this machine"),
 ]
 
 HttpUrl: TypeAlias = Annotated[
     str | None,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="no",
         kind="url",
         help="the public address, for the agent card, where a proxy stands in front",
@@ -50,7 +50,7 @@ HttpUrl: TypeAlias = Annotated[
 HttpHosts: TypeAlias = Annotated[
     tuple[str, ...] | None,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="no",
         kind="words",
         key="http-host",
@@ -62,7 +62,7 @@ HttpHosts: TypeAlias = Annotated[
 HttpOrigins: TypeAlias = Annotated[
     tuple[str, ...] | None,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="no",
         kind="words",
         key="http-origin",
@@ -74,7 +74,7 @@ HttpOrigins: TypeAlias = Annotated[
 HttpCert: TypeAlias = Annotated[
     str | None,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="no",
         kind="readable",
         help="the certificate chain for TLS, in PEM form",
@@ -85,7 +85,7 @@ HttpCert: TypeAlias = Annotated[
 HttpKey: TypeAlias = Annotated[
     str | None,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="no",
         kind="readable",
         help="the certificate's private key, in PEM form",
@@ -96,7 +96,7 @@ HttpKey: TypeAlias = Annotated[
 HttpKeepAlive: TypeAlias = Annotated[
     float,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="yes",
         unit="seconds",
         minimum=0.05,
@@ -108,7 +108,7 @@ HttpKeepAlive: TypeAlias = Annotated[
 HttpMaxConnections: TypeAlias = Annotated[
     int,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="lower",
         unit="connections",
         minimum=1,
@@ -120,7 +120,7 @@ HttpMaxConnections: TypeAlias = Annotated[
 HttpMaxRequests: TypeAlias = Annotated[
     int,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="lower",
         unit="requests",
         minimum=1,
