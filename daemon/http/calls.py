@@ -13,7 +13,7 @@ import msgspec
 from starlette.responses import Response
 
 from ...errors.exceptions import FailureError
-from ...errors.failures import Failure, Internal, Unavailable
+from ...errors.failures import Failure, Internal, TimedOut, Unavailable
 from ...lazy import anyio
 from ..operations.access import Access, Identity
 from ..rpc.dialect import PLAIN
@@ -92,6 +92,10 @@ class Calls:
         """The metadata of the call that a request makes."""
         return service_params(request, self._api_keys)
 
+    async def access_of(self, call: Call) -> Access | Internal:
+        """Who calls; or what the call gets where that can't be told."""
+        return await self._callers.access_of(call)
+
     async def body(self, request: Request, writer: AnswerWriter, *, needed: bool = True) -> bytes | Response | None:
         """The body, JSON by its content type; empty where there is none and none is `needed`. The response where it is refused;
         None where the client has gone."""
@@ -108,7 +112,7 @@ class Calls:
                 self._bodies.discard(scope)
         if self.closed:  # the end has begun: the rest of the body is not awaited
             return refused(writer, Unavailable(), close=True)
-        return Response(status_code=408, headers={"connection": "close"})
+        return refused(writer, TimedOut(), status=408, close=True)
 
     async def run(
         self, request: Request, send: Send, call: Call, writer: AnswerWriter, router: Router
@@ -116,7 +120,7 @@ class Calls:
         """Run one call, and send its events if it has such; returns the answer where that is one response."""
         self._open += 1
         try:
-            access = await self._callers.access_of(call)
+            access = await self.access_of(call)
             if isinstance(access, Internal):
                 return response_of(writer.failure(access))
             key = _sender_key(request, access)
@@ -151,15 +155,24 @@ class Calls:
         return response_of(writer.result(outcome) if isinstance(outcome, bytes) else writer.failure(outcome))
 
 
-def refused(writer: AnswerWriter, failure: Failure, call_id: bytes | None = None, *, close: bool = False) -> Response:
-    """The answer to what never became a call, which is logged."""
+def refused(
+    writer: AnswerWriter,
+    failure: Failure,
+    call_id: bytes | None = None,
+    *,
+    status: int | None = None,
+    close: bool = False,
+) -> Response:
+    """The answer to what never became a call, which is logged. `status` is its status where that is not the failure's own."""
     note_failure(None, call_id, failure, failure, PLAIN)
-    return response_of(writer.failure(failure), close=close)
+    response = response_of(writer.failure(failure), close=close)
+    response.status_code = status or response.status_code
+    return response
 
 
 def response_of(answer: Answer, *, close: bool = False) -> Response:
     headers = {**answer.headers, **({"connection": "close"} if close else {})}
-    return Response(answer.body, answer.status, headers, answer.media_type)
+    return Response(answer.body, answer.status, headers, answer.media_type or None)
 
 
 def _sender_key(request: Request, access: Access) -> str:

@@ -54,9 +54,20 @@ class Gateway:
         self._origin_refused = RepeatedWarning("http.request_refused")
         self.calls: Final = Calls(host, settings)
         self._a2a: Final[Endpoint] = A2AEndpoint(host, self.calls)
-        self._endpoints: Final[Mapping[str, Endpoint]] = {}
+        self._endpoints: Final[Mapping[str, Endpoint]] = self._chosen_endpoints(host)
         self.context_host: Final = HttpContextHost(host, self.calls.access)
         """For what runs for no request."""
+
+    def _chosen_endpoints(self, host: Host) -> dict[str, Endpoint]:
+        """What the settings have beside A2A, by the first segment of its paths."""
+        found: dict[str, Endpoint] = {}
+        if host.settings.http_operations:
+            from .operations.document import DocumentEndpoint  # late: only who chose it pays for it
+            from .operations.endpoint import OperationsEndpoint
+
+            found["operations"] = OperationsEndpoint(host, self.calls)
+            found["openapi.json"] = DocumentEndpoint(host, self.calls)
+        return found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
