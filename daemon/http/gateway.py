@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, Protocol, final
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from ..logs import log
@@ -15,9 +14,10 @@ from .a2a.endpoint import A2AEndpoint
 from .calls import Calls, CallSettings
 from .context_host import HttpContextHost
 from .cors import Cors
-from .requests import route_path
+from .requests import GatewayRequest, route_path
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
     from ..host import Host
@@ -54,7 +54,7 @@ class Gateway:
             elif scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1000})
             return
-        request = Request(scope, receive)
+        request = GatewayRequest(scope, receive)
         send = self._cors.adding_headers(request, send)
         response = self._refusal(request)
         if response is None:

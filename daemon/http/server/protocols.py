@@ -48,6 +48,7 @@ class _Guard:
     transport: asyncio.Transport
     cycle: Any  # Any: uvicorn's RequestResponseCycle, of either protocol
     client: tuple[str, int] | None
+    _unset_keepalive_if_required: Callable[[], None]
 
     _head_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
@@ -75,6 +76,7 @@ class _Guard:
                 del counts[self._address]
             self._address = None
         super().connection_lost(exc)  # type: ignore[misc]
+        self._unset_keepalive_if_required()  # after a reset uvicorn leaves its timer, which would keep all this until it fires
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)  # type: ignore[misc]
