@@ -115,7 +115,9 @@ class AgentHost:
         counts = {} if self._composed is None else await self._composed.runtime.count_tasks()
         if counts is None:
             return {}
-        return {each.value.removeprefix("TASK_STATE_").lower().replace("_", "-"): counts.get(each, 0) for each in TaskState}
+        return {
+            each.value.removeprefix("TASK_STATE_").lower().replace("_", "-"): counts.get(each, 0) for each in TaskState
+        }
 
     async def probe_store(self) -> bool:
         """Whether tasks can be stored now. Takes as long as the store does."""

@@ -223,6 +223,9 @@ class Request:
 OTHER: Final = "other"
 """Stands for every method that is not declared, and for codes beyond `MAX_CODES`: what callers write is never counted by name."""
 
+SHORTEST: Final = 1e-9
+"""Stands for no time at all, which has no power of two: a coarse clock does not move during a short call."""
+
 MAX_CODES: Final = 64
 """Codes that are counted by name for one method. An operation declares a few."""
 
@@ -242,7 +245,7 @@ class Durations:
 
     def add(self, seconds: float, count: int = 1) -> None:
         """Count something that took so long, or several that took as long each."""
-        self.exponents[frexp(seconds)[1]] += count
+        self.exponents[frexp(seconds or SHORTEST)[1]] += count
         self.seconds += count * seconds
 
     def include(self, others: Durations) -> None:
@@ -308,7 +311,7 @@ class RequestMetrics:
         if request.spec.mode == "stream":
             return method.count(OK if isinstance(outcome, bytes) else code_of(outcome))
         elapsed, durations = monotonic() - request.since, method.durations
-        durations.exponents[frexp(elapsed)[1]] += 1
+        durations.exponents[frexp(elapsed or SHORTEST)[1]] += 1
         durations.seconds += elapsed
         if not isinstance(outcome, bytes):
             method.failed += 1

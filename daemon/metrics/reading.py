@@ -71,14 +71,14 @@ async def read_figures(sources: Sources, shows: Callable[[str], bool]) -> Figure
         uptime_seconds=monotonic() - sources.started,
         requests=[RequestCount(*key, counts_by_code[key]) for key in sorted(counts_by_code)],
         bounds=BOUNDS,
-        durations=[RequestDurations(*key, _histogram(durations[key])) for key in sorted(durations)],
+        durations=[RequestDurations(*key, histogram(durations[key])) for key in sorted(durations)],
         in_flight=counts["requests"],
         backlog=_backlog(sources.scheduler),
         streams=counts["streams"],
         busy_threads=counts["threads_busy"],
         tasks=await sources.tasks.count_tasks(),
         memory=MemoryFigures(sources.memory.limit, sources.memory.by_kind()),
-        store=StoreFigures(_histogram(sources.tasks.commits), sources.tasks.failed_commits),
+        store=StoreFigures(histogram(sources.tasks.commits), sources.tasks.failed_commits),
         loop=LoopFigures(delay, sources.watch.blocked),
         redactions=redactions(),
         dropped_log_lines=log.queue.dropped,
@@ -107,7 +107,8 @@ def _requests(
     return counts, durations
 
 
-def _histogram(durations: Durations) -> Histogram:
+def histogram(durations: Durations) -> Histogram:
+    """The same with the buckets of `BOUNDS`, each of which includes the shorter ones."""
     buckets = [sum(count for each, count in durations.exponents.items() if each <= exponent) for exponent in EXPONENTS]
     return Histogram(durations.count, durations.seconds, buckets)
 
