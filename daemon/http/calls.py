@@ -93,6 +93,10 @@ class Calls:
         """The metadata of the call that a request makes."""
         return service_params(request, self._api_keys)
 
+    async def access_of(self, call: Call) -> Access | Internal:
+        """Who calls; or what the call gets where that can't be told."""
+        return await self._callers.access_of(call)
+
     async def body(self, request: Request, writer: AnswerWriter, *, needed: bool = True) -> bytes | Response | None:
         """The body, JSON by its content type; empty where there is none and none is `needed`. The response where it is refused;
         None where the client has gone."""
@@ -125,7 +129,7 @@ class Calls:
         """Run one call, and send its events if it has such; returns the answer where that is one response."""
         self._open += 1
         try:
-            access = await self._callers.access_of(call)
+            access = await self.access_of(call)
             if isinstance(access, Internal):
                 self._metrics.refused(router.name_of(call), access)
                 return response_of(writer.failure(access))

@@ -14,6 +14,8 @@ from .a2a.endpoint import A2AEndpoint
 from .calls import Calls, CallSettings
 from .context_host import HttpContextHost
 from .cors import Cors
+from .monitoring.available import check_available
+from .monitoring.health import Liveness, Readiness
 from .requests import GatewayRequest, route_path
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ class Endpoint(Protocol):
 
 @final
 class Gateway:
-    """An ASGI app. With `local_only`, callers from other machines are refused."""
+    """An ASGI app. With `local_only`, callers from other machines are refused. Raises `AppError` where an extra is missing."""
 
     def __init__(self, host: Host, settings: CallSettings, origins: Origins, *, local_only: bool = False) -> None:
         self._host = host
@@ -43,9 +45,22 @@ class Gateway:
         self._cors = Cors(origins, host.agent.api_keys)
         self.calls: Final = Calls(host, settings)
         self._a2a: Final[Endpoint] = A2AEndpoint(host, self.calls)
-        self._endpoints: Final[Mapping[str, Endpoint]] = {}
+        self._endpoints: Final[Mapping[str, Endpoint]] = self._chosen_endpoints(host)
         self.context_host: Final = HttpContextHost(host, self.calls.access)
         """For what runs for no request."""
+
+    def _chosen_endpoints(self, host: Host) -> dict[str, Endpoint]:
+        """What there is beside A2A, by the first segment of its paths. Raises `AppError` where an extra is missing."""
+        found: dict[str, Endpoint] = {
+            "healthz": Liveness(),
+            "readyz": Readiness(lambda: self.calls.closed, host.agent.probe_store, host.spawn),
+        }
+        if host.settings.http_metrics:
+            check_available()
+            from .monitoring.metrics import MetricsEndpoint  # late: it loads the extra's library
+
+            found["metrics"] = MetricsEndpoint(host, self.calls)
+        return found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

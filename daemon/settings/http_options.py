@@ -24,6 +24,11 @@ HttpNoStdio: TypeAlias = Annotated[
     bool, OptionInfo(group=_HTTP, found_file="no", help="serve by HTTP only; stdin is not read")
 ]
 
+HttpMetrics: TypeAlias = Annotated[
+    bool,
+    OptionInfo(group=_HTTP, found_file="no", help="serve metrics for Prometheus, too: GET /metrics"),
+]
+
 HttpOpen: TypeAlias = Annotated[
     bool,
     OptionInfo(group=_HTTP, found_file="no", help="let anybody call who reaches an address beyond this machine"),
