@@ -181,7 +181,9 @@ async def test_however_many_ask_the_store_is_probed_once_a_second(monkeypatch: p
         assert (await readiness.obstacle(), store.probed) == ("store", 2)
 
 
-async def test_a_store_that_does_not_answer_is_not_waited_for_and_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_that_does_not_answer_is_not_waited_for_and_not_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(health, "PROBE_SECONDS", 0.001)
     store = Store()
     async with anyio.create_task_group() as tasks:
@@ -233,7 +235,17 @@ async def test_requests_by_http_are_counted_by_method_and_code(serve: Serve) -> 
 async def test_names_that_callers_make_up_are_no_labels(serve: Serve) -> None:
     async with serve(http_metrics=True) as client:
         before = await scraped(client)
-        for name in ("x", "SendMessage ", "sendmessage", 'a"b', "a\nb", "{}", "é", "x" * 5000, *(f"m{n}" for n in range(50))):
+        for name in (
+            "x",
+            "SendMessage ",
+            "sendmessage",
+            'a"b',
+            "a\nb",
+            "{}",
+            "é",
+            "x" * 5000,
+            *(f"m{n}" for n in range(50)),
+        ):
             await client.call(name, {}, **V1)
             await client.request("GET", f"/made-up/{name[:40]}".replace("\n", ""), headers={"A2A-Version": "1.0"})
         after = await scraped(client)

@@ -69,12 +69,14 @@ def _requests(figures: Figures) -> Iterator[Metric]:
 
 def _under_way(figures: Figures) -> Iterator[Metric]:
     yield GaugeMetricFamily(
-        "discreet_requests_in_flight", "Requests that wait or run, calls between operations included.", figures.in_flight
+        "discreet_requests_in_flight",
+        "Requests that wait or run, calls between operations included.",
+        figures.in_flight,
     )
+    yield GaugeMetricFamily("discreet_backlog_requests", "Requests that wait to be started.", figures.backlog.requests)
     yield GaugeMetricFamily(
-        "discreet_backlog_requests", "Requests that wait to be started.", figures.backlog.requests
+        "discreet_backlog_bytes", "Size of the requests that wait to be started.", figures.backlog.bytes
     )
-    yield GaugeMetricFamily("discreet_backlog_bytes", "Size of the requests that wait to be started.", figures.backlog.bytes)
     yield GaugeMetricFamily("discreet_streams", "Subscriptions that run.", figures.streams)
     yield GaugeMetricFamily("discreet_busy_threads", "Worker threads that run a handler.", figures.busy_threads)
 

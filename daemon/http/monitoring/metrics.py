@@ -50,7 +50,7 @@ class MetricsEndpoint:
         return await self._figures(access.caller, request.headers.get("accept", ""))
 
     async def _figures(self, identity: Identity | None, accept: str) -> Response:
-        """Written in a thread: for hundreds of methods that takes many milliseconds. One at a time, or slow ones would pile up."""
+        """Written in a thread: for hundreds of methods that takes many milliseconds. One at a time, so that none pile up."""
         if self._one_at_a_time is None:
             self._one_at_a_time = anyio.CapacityLimiter(1)
         with anyio.move_on_after(SCRAPE_SECONDS):
