@@ -7,12 +7,12 @@ from typing import Annotated, Final, TypeAlias
 
 from .option import OptionInfo
 
-_HTTP: Final = "HTTP"
+HTTP: Final = "HTTP"
 
 HttpAddress: TypeAlias = Annotated[
     str | None,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="no",
         kind="address",
         help="serve A2A by HTTP, too, at HOST:PORT or unix:PATH",
@@ -21,23 +21,23 @@ HttpAddress: TypeAlias = Annotated[
 ]
 
 HttpNoStdio: TypeAlias = Annotated[
-    bool, OptionInfo(group=_HTTP, found_file="no", help="serve by HTTP only; stdin is not read")
+    bool, OptionInfo(group=HTTP, found_file="no", help="serve by HTTP only; stdin is not read")
 ]
 
 HttpMetrics: TypeAlias = Annotated[
     bool,
-    OptionInfo(group=_HTTP, found_file="no", help="serve metrics for Prometheus, too: GET /metrics"),
+    OptionInfo(group=HTTP, found_file="no", help="serve metrics for Prometheus, too: GET /metrics"),
 ]
 
 HttpOpen: TypeAlias = Annotated[
     bool,
-    OptionInfo(group=_HTTP, found_file="no", help="let anybody call who reaches an address beyond this machine"),
+    OptionInfo(group=HTTP, found_file="no", help="let anybody call who reaches an address beyond this machine"),
 ]
 
 HttpUrl: TypeAlias = Annotated[
     str | None,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="no",
         kind="url",
         help="the public address, for the agent card, where a proxy stands in front",
@@ -48,7 +48,7 @@ HttpUrl: TypeAlias = Annotated[
 HttpHosts: TypeAlias = Annotated[
     tuple[str, ...] | None,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="no",
         kind="words",
         key="http-host",
@@ -60,7 +60,7 @@ HttpHosts: TypeAlias = Annotated[
 HttpOrigins: TypeAlias = Annotated[
     tuple[str, ...] | None,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="no",
         kind="words",
         key="http-origin",
@@ -72,7 +72,7 @@ HttpOrigins: TypeAlias = Annotated[
 HttpCert: TypeAlias = Annotated[
     str | None,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="no",
         kind="readable",
         help="the certificate chain for TLS, in PEM form",
@@ -83,7 +83,7 @@ HttpCert: TypeAlias = Annotated[
 HttpKey: TypeAlias = Annotated[
     str | None,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="no",
         kind="readable",
         help="the certificate's private key, in PEM form",
@@ -94,7 +94,7 @@ HttpKey: TypeAlias = Annotated[
 HttpKeepAlive: TypeAlias = Annotated[
     float,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="yes",
         unit="seconds",
         minimum=0.05,
@@ -106,7 +106,7 @@ HttpKeepAlive: TypeAlias = Annotated[
 HttpMaxConnections: TypeAlias = Annotated[
     int,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="lower",
         unit="connections",
         minimum=1,
@@ -118,7 +118,7 @@ HttpMaxConnections: TypeAlias = Annotated[
 HttpMaxRequests: TypeAlias = Annotated[
     int,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="lower",
         unit="requests",
         minimum=1,

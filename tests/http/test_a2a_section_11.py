@@ -43,10 +43,6 @@ def reason_of(body: Any) -> str:
     return str(body["error"]["details"][0]["reason"])
 
 
-def suggestion_of(body: Any) -> str:
-    return str(body["error"]["details"][0]["metadata"]["suggestion"])
-
-
 async def task_of(client: AsgiClient, text: str = "ask") -> Any:
     return (await ask(client, "POST", "/message:send", v1(text)))[2]["task"]
 
@@ -184,7 +180,7 @@ async def test_11_3_a_path_of_nobody_is_not_found(serve: Serve, path: str) -> No
 async def test_11_3_a_path_of_nobody_is_told_which_is_near(serve: Serve, path: str, meant: str) -> None:
     async with serve(agent()) as client:
         status, _, answer = await client.request("POST", path, headers={} if "v1" in path else V1)
-    suggestion = suggestion_of(msgspec.json.decode(answer))
+    suggestion = msgspec.json.decode(answer)["error"]["details"][0]["metadata"]["suggestion"]
     assert (status, meant in f"{suggestion},") == (404, True), suggestion
     assert "xxx" not in suggestion
 
@@ -207,7 +203,7 @@ async def test_11_3_a_verb_that_a_path_does_not_take_is_told_which_it_takes(
     async with serve(agent()) as client:
         status, headers, body = await ask(client, verb, path)
     assert (status, headers["allow"], body["error"]["code"]) == (405, allowed, 405)
-    assert allowed.partition(",")[0] in suggestion_of(body)
+    assert allowed.partition(",")[0] in body["error"]["details"][0]["metadata"]["suggestion"]
 
 
 @pytest.mark.anyio
