@@ -57,6 +57,7 @@ class Calls:
 
     def __init__(self, host: Host, settings: CallSettings) -> None:
         self._host = host
+        self._metrics = host.request_metrics["http"]
         self._settings = settings
         self._api_keys = host.agent.api_keys
         self.access: Final = Access(Identity(ANONYMOUS, host.access.parent.scopes), host.access.provider)
@@ -105,14 +106,31 @@ class Calls:
             try:
                 return await read_body(request, self._host.memory, limit=settings.max_body, needed=needed)
             except FailureError as exc:
-                return refused(writer, exc.failure, close=True)
+                return self.refused(writer, exc.failure, close=True)
             except ClientGone:
                 return None
             finally:
                 self._bodies.discard(scope)
         if self.closed:  # the end has begun: the rest of the body is not awaited
-            return refused(writer, Unavailable(), close=True)
-        return refused(writer, TimedOut(), status=408, close=True)
+            return self.refused(writer, Unavailable(), close=True)
+        return self.refused(writer, TimedOut(), status=408, close=True)
+
+    def refused(
+        self,
+        writer: AnswerWriter,
+        failure: Failure,
+        call_id: bytes | None = None,
+        *,
+        status: int | None = None,
+        close: bool = False,
+    ) -> Response:
+        """The answer to what never became a call, which is logged and counted. `status` is its status where that is not the
+        failure's own."""
+        self._metrics.refused(None, failure)
+        note_failure(None, call_id, failure, failure, PLAIN)
+        response = response_of(writer.failure(failure), close=close)
+        response.status_code = status or response.status_code
+        return response
 
     async def run(
         self, request: Request, send: Send, call: Call, writer: AnswerWriter, router: Router
@@ -122,6 +140,7 @@ class Calls:
         try:
             access = await self.access_of(call)
             if isinstance(access, Internal):
+                self._metrics.refused(router.name_of(call), access)
                 return response_of(writer.failure(access))
             key = _sender_key(request, access)
             sender = self._senders.enter(key)
@@ -153,21 +172,6 @@ class Calls:
         if outcome is None:  # the client has gone
             return None
         return response_of(writer.result(outcome) if isinstance(outcome, bytes) else writer.failure(outcome))
-
-
-def refused(
-    writer: AnswerWriter,
-    failure: Failure,
-    call_id: bytes | None = None,
-    *,
-    status: int | None = None,
-    close: bool = False,
-) -> Response:
-    """The answer to what never became a call, which is logged. `status` is its status where that is not the failure's own."""
-    note_failure(None, call_id, failure, failure, PLAIN)
-    response = response_of(writer.failure(failure), close=close)
-    response.status_code = status or response.status_code
-    return response
 
 
 def response_of(answer: Answer, *, close: bool = False) -> Response:
