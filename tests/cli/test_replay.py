@@ -77,6 +77,22 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def addition(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The recording of one call, as a session of its own made it."""
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "app.py").write_text(APP)
+    recorded(folder, ADD)
+    return (folder / "s.jsonl").read_text()
+
+
+@pytest.fixture
+def added(folder: Path, addition: str) -> Path:
+    """A folder with that recording."""
+    (folder / "s.jsonl").write_text(addition)
+    return folder
+
+
 def recorded(folder: Path, *bodies: bytes, framing: Framing = "content-length") -> None:
     """A session in which a client says these things at once, and ends."""
     data = b"".join(encode_frame(body, framing) for body in bodies)
@@ -118,10 +134,9 @@ def test_another_answer_is_printed_with_method_id_and_place(folder: Path) -> Non
     ]
 
 
-def test_what_may_differ_is_ignored(folder: Path) -> None:
-    recorded(folder, ADD)
-    assert replayed(folder, "--ignore", "result", OFF_BY="1").returncode == 0
-    assert replayed(folder, "--ignore", "result.*", OFF_BY="1").returncode == 1
+def test_what_may_differ_is_ignored(added: Path) -> None:
+    assert replayed(added, "--ignore", "result", OFF_BY="1").returncode == 0
+    assert replayed(added, "--ignore", "result.*", OFF_BY="1").returncode == 1
 
 
 def test_a_session_with_a_login_is_replayed_with_the_token_of_the_new_login(folder: Path) -> None:
@@ -162,10 +177,8 @@ def test_a_scrubbed_param_that_nothing_fills_is_told(folder: Path) -> None:
     assert b"app/refuse: params.why was scrubbed" in done.stderr
 
 
-def test_no_secret_is_printed(folder: Path) -> None:
-    recorded(folder, ADD)
-    text = (folder / "s.jsonl").read_text().replace('"result":3', '"result":"old"')
-    (folder / "s.jsonl").write_text(text)
+def test_no_secret_is_printed(folder: Path, addition: str) -> None:
+    (folder / "s.jsonl").write_text(addition.replace('"result":3', '"result":"old"'))
     server = "import sys; sys.stdin.buffer.read(10); print(sys.argv[1], end='')"
     body = encode_frame(b'{"jsonrpc":"2.0","id":1,"result":"x ' + GITHUB.encode() + b'"}', "content-length").decode()
     done = run(folder, "replay", "s.jsonl", "--", sys.executable, "-c", server, body)
@@ -173,13 +186,12 @@ def test_no_secret_is_printed(folder: Path) -> None:
     assert GITHUB.encode() not in done.stdout + done.stderr
 
 
-def test_another_exit_status_is_a_difference(folder: Path) -> None:
-    recorded(folder, ADD)
+def test_another_exit_status_is_a_difference(added: Path) -> None:
     server = (
         'import sys\nsys.stdout.write(\'Content-Length: 35\\r\\n\\r\\n\' + \'{"jsonrpc":"2.0","id":1,"result":3}\')\n'
         "sys.stdout.flush()\nsys.stdin.read()\nsys.exit(4)"
     )
-    done = run(folder, "replay", "s.jsonl", "--", sys.executable, "-c", server)
+    done = run(added, "replay", "s.jsonl", "--", sys.executable, "-c", server)
     assert done.returncode == 1
     assert b"exit status\n  recorded  0\n  now       4\n" in done.stdout
 
@@ -191,9 +203,8 @@ def test_a_server_that_dies_is_a_difference_and_no_wait(folder: Path) -> None:
     assert done.stdout.count(b"  now       nothing") == 2
 
 
-def test_a_server_that_can_not_be_started_has_a_status_of_its_own(folder: Path) -> None:
-    recorded(folder, ADD)
-    done = run(folder, "replay", "s.jsonl", "--", "no-such-command-anywhere")
+def test_a_server_that_can_not_be_started_has_a_status_of_its_own(added: Path) -> None:
+    done = run(added, "replay", "s.jsonl", "--", "no-such-command-anywhere")
     assert (done.returncode, done.stdout) == (10, b"")
     assert done.stderr.count(b"\n") == 1
 
