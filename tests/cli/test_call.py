@@ -121,21 +121,22 @@ def test_a_result_is_indented_on_a_terminal(fake: str, without_rich: dict[str, s
 
 
 @needs_a_terminal
+@pytest.mark.needs("rich")
 def test_with_rich_a_result_is_coloured_on_a_terminal_and_says_the_same(fake: str) -> None:
-    pytest.importorskip("rich", reason="the extra cli")
     shown = on_a_terminal("echo", "a=9007199254740993", f"b={'x' * 200}", fake)
     assert "\x1b[" in shown
     assert STYLES.sub("", shown) == '{\r\n  "a": 9007199254740993,\r\n  "b": "' + "x" * 200 + '"\r\n}\r\n'
 
 
 @needs_a_terminal
+@pytest.mark.needs("rich")
 def test_no_color_is_honoured(fake: str) -> None:
     shown = on_a_terminal("echo", "a=1", fake, NO_COLOR="1")
     assert re.sub(r"\x1b\[[01]?m", "", shown) == '{\r\n  "a": 1\r\n}\r\n'  # bold is no colour
 
 
 @needs_a_terminal
-@pytest.mark.parametrize("rich", [True, False])
+@pytest.mark.parametrize("rich", [pytest.param(True, marks=pytest.mark.needs("rich")), False])
 def test_a_result_cannot_move_the_cursor(fake: str, without_rich: dict[str, str], rich: bool) -> None:
     hostile = json.dumps("\x1b[2J\x9b2J\u202e\U000e0001é😀[red]", ensure_ascii=False)
     variables = {} if rich else without_rich
