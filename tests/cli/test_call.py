@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from support.in_process import in_process
 from support.programs import environment, finished
 from support.waits import DEADLINE_SECONDS
 
@@ -81,11 +82,11 @@ def fake(tmp_path: Path) -> str:
 
 
 def call(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return finished(command(*words), cwd)
+    return in_process("call", *words, folder=cwd)
 
 
 def test_a_result_is_one_line_of_json_when_piped(fake: str) -> None:
-    done = call("echo", "a=1", "b=two", 'c={"x": [1,  2]}', fake)
+    done = finished(command("echo", "a=1", "b=two", 'c={"x": [1,  2]}', fake))
     assert (done.returncode, done.stdout, done.stderr) == (0, '{"a":1,"b":"two","c":{"x":[1,2]}}\n', "")
 
 
