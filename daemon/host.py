@@ -6,7 +6,7 @@ Knows no client: those are in `connection/`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
 
 from .agents.host import AgentHost
 from .dispatch.execution import APP_LOOP
@@ -32,12 +32,14 @@ if TYPE_CHECKING:
 
     from ..errors.codes import DialectChoice
     from .agents.agent import Agent
-    from .operations.context import Context, ContextHost
+    from .operations.context import Context, ContextHost, Sending
     from .operations.current_request import CurrentRequest
     from .operations.service import Service
     from .operations.spec import OperationSpec
 
 T = TypeVar("T")
+
+ResourceWatcher: TypeAlias = "Callable[[str], Sending | None]"
 
 MAX_NAMED: Final = 5
 """How many methods a line of the log names."""
@@ -86,6 +88,8 @@ class Host:
         if agent is not None:
             self._check_reachable(agent)
         self._warn_of_plain()
+        self.resource_watchers: Final[list[ResourceWatcher]] = []
+        """What is called with the URI of each resource that has changed, from any thread."""
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._waiting: list[Callable[[], Coroutine[Any, Any, None]]] = []
@@ -140,6 +144,13 @@ class Host:
     def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
         """Run something on the loop, as a part of this request, and wait for it in a worker thread."""
         return self._portal.run(request, work)
+
+    def resource_updated(self, uri: str, own: ResourceWatcher | None = None) -> Sending | None:
+        """Tell all clients that want to hear of it, from any thread. What is returned waits for one of them alone, whose watcher
+        is given.
+        """
+        sent = {watch: watch(uri) for watch in [*self.resource_watchers]}
+        return None if own is None else sent.get(own)
 
     def offered(self, context: Context) -> Iterator[OperationSpec]:
         """The external operations that this caller may call, in the order of declaration."""

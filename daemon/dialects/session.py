@@ -76,12 +76,12 @@ def check_declarations(connection: ClientConnection) -> None:
     """Raises `DeclarationError` where the services can't be served in every dialect. Opens no session: that costs more."""
     from .acp.errors import check_declarations as check_acp  # late: each dialect loads when it is spoken
     from .lsp.capabilities import announcement
-    from .mcp.state import McpState
+    from .mcp.state import Offered
 
     specs = connection.host.catalogue.operations
     checks: dict[DialectName, Callable[[], object]] = {
         "lsp": lambda: announcement(specs),
-        "mcp": lambda: McpState(connection),
+        "mcp": lambda: Offered(connection.host),
         "acp": lambda: check_acp(specs),
     }
     for name, check in checks.items():

@@ -11,6 +11,7 @@ import msgspec
 
 from ...errors.failures import Cancelled, Failure, MethodNotFound, Overloaded, Unavailable
 from ...errors.type_building import decoder_for
+from ..operations.access import Access
 from ..operations.context import Context, ContextHost
 from ..operations.spec import OperationSpec
 from ..rpc.dialect import Dialect, Ignored
@@ -25,9 +26,9 @@ from .scheduler import Scheduler
 
 @final
 class Dispatcher:
-    """One per client."""
+    """One per client, or per request where each says anew who calls: `access` is that of one caller."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - whom a call meets on its way
         self,
         router: Router,
         responder: Responder,
@@ -35,6 +36,7 @@ class Dispatcher:
         backlog: Backlog[Request],
         context_host: ContextHost,
         dialect: Dialect,
+        access: Access | None = None,
     ) -> None:
         self._router = router
         self._responder = responder
@@ -42,6 +44,7 @@ class Dispatcher:
         self._backlog = backlog
         self._context_host = context_host
         self._dialect = dialect
+        self._access = access
         self._closed = False
 
     def close(self) -> None:
@@ -65,7 +68,7 @@ class Dispatcher:
         if cancels:  # normally a notification; sent as a request, it is answered like one
             self._cancel(call)
             return self._responder.result(call, b"null")
-        route = self._router.route(call)
+        route = self._router.route(call, self._access)
         if not isinstance(route, tuple):
             if call.id is None and call.method.startswith("$/") and isinstance(route, MethodNotFound):
                 return note_ignored(call)  # what a client may send to any server

@@ -1,6 +1,6 @@
 """The context of a handler, and what it stands on."""
 
-from .context import Context, is_answered, keep_progress_token, shown_progress
+from .context import Context, host_of, is_answered, keep_progress_token, shown_progress
 from .host import NOTHING_SENT, CallFailed, ClientInfo, ClientRefused, ContextHost, LogLevel, Sending, Stopped
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "LogLevel",
     "Sending",
     "Stopped",
+    "host_of",
     "is_answered",
     "keep_progress_token",
     "shown_progress",
