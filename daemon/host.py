@@ -189,7 +189,7 @@ class Host:
         if self.settings.dialect is not None:
             return
         for meant, methods in self.catalogue.only_in().items():
-            if self.dialect == "plain":
+            if self.dialect == "plain" and not (meant == "mcp" and self.settings.http_mcp):
                 hint = (
                     f"only clients of {meant} find these, and the dialect is plain: write Service(…, dialect={meant!r})"
                 )

@@ -28,7 +28,7 @@ from .scheduler import Scheduler
 class Dispatcher:
     """One per client, or per request where each says anew who calls: `access` is that of one caller."""
 
-    def __init__(  # noqa: PLR0913 - whom a call meets on its way
+    def __init__(
         self,
         router: Router,
         responder: Responder,

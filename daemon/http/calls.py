@@ -5,8 +5,8 @@ Knows no protocol: the endpoints do.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Final, final
 
 import msgspec
@@ -18,12 +18,12 @@ from ...lazy import anyio
 from ..operations.access import Access, Identity
 from ..rpc.dialect import PLAIN
 from ..rpc.request_log import note_failure
-from .answers import Answer, AnswerWriter
+from .answers import Answer, AnswerWriter, FailureWriter
 from .callers import Callers
 from .context_host import HttpContextHost
 from .exchange import Exchange
 from .requests import BodyTimeout, ClientGone, read_body, service_params
-from .senders import Senders
+from .senders import Sender, Senders
 from .sse import send_events
 
 if TYPE_CHECKING:
@@ -60,8 +60,11 @@ class Calls:
         self._settings = settings
         self._api_keys = host.agent.api_keys
         self.access: Final = Access(Identity(ANONYMOUS, host.access.parent.scopes), host.access.provider)
-        self._callers = Callers(self.access)
-        self._senders = Senders(settings.max_in_flight)
+        self._callers: Final = Callers(self.access)
+        self._senders: Final = Senders(settings.max_in_flight)
+        self.keep_alive: Final = settings.keep_alive
+        self.on_close: Final[list[Callable[[], None]]] = []
+        """What is called when the end begins."""
         self._bodies: set[anyio.CancelScope] = set()
         self._open = 0
         self.closed = False
@@ -72,6 +75,8 @@ class Calls:
         self.closed = True
         for scope in self._bodies:
             scope.cancel()
+        for tell in self.on_close:
+            tell()
 
     @property
     def settled(self) -> bool:
@@ -91,7 +96,25 @@ class Calls:
         """The metadata of the call that a request makes."""
         return service_params(request, self._api_keys)
 
-    async def body(self, request: Request, writer: AnswerWriter, *, needed: bool = True) -> bytes | Response | None:
+    async def access_of(self, call: Call) -> Access | Internal:
+        """The access of whoever makes this call; what it gets where the provider raised something."""
+        return await self._callers.access_of(call)
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """A request is open during the block: the daemon does not end before."""
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+            self.on_progress()
+
+    def sender(self, request: Request, access: Access) -> AbstractContextManager[Sender | None]:
+        """Whose turn and whose limit it is, for a request that is in flight during the block; None where it is one too many."""
+        return self._senders.enter(sender_key(request, access))
+
+    async def body(self, request: Request, writer: FailureWriter, *, needed: bool = True) -> bytes | Response | None:
         """The body, JSON by its content type; empty where there is none and none is `needed`. The response where it is refused;
         None where the client has gone."""
         settings = self._settings
@@ -115,12 +138,11 @@ class Calls:
         self, request: Request, send: Send, call: Call, writer: AnswerWriter, router: Router
     ) -> Response | None:
         """Run one call, and send its events if it has such; returns the answer where that is one response."""
-        self._open += 1
-        try:
-            access = await self._callers.access_of(call)
+        with self.open():
+            access = await self.access_of(call)
             if isinstance(access, Internal):
                 return response_of(writer.failure(access))
-            with self._senders.enter(_sender_key(request, access)) as sender:
+            with self.sender(request, access) as sender:
                 exchange = Exchange(self._host, call)
                 try:
                     context_host = HttpContextHost(self._host, access, self.url(request))
@@ -128,21 +150,18 @@ class Calls:
                     return await self._answer(request, send, exchange, writer)
                 finally:
                     exchange.abandon()
-        finally:
-            self._open -= 1
-            self.on_progress()
 
     async def _answer(self, request: Request, send: Send, exchange: Exchange, writer: AnswerWriter) -> Response | None:
         if exchange.is_stream:
-            async with _watched(request):
-                answer = await send_events(exchange, writer, send, keep_alive=self._settings.keep_alive)
+            async with watched(request):
+                answer = await send_events(exchange, writer, send, keep_alive=self.keep_alive)
                 return None if answer is None else response_of(answer)
             return None
         if exchange.outcome is None:
             with anyio.move_on_after(UNWATCHED_SECONDS):
                 await exchange.wait()
         if exchange.outcome is None:
-            async with _watched(request):
+            async with watched(request):
                 await exchange.wait()
         outcome = exchange.outcome
         if outcome is None:  # the client has gone
@@ -150,7 +169,7 @@ class Calls:
         return response_of(writer.result(outcome) if isinstance(outcome, bytes) else writer.failure(outcome))
 
 
-def refused(writer: AnswerWriter, failure: Failure, call_id: bytes | None = None, *, close: bool = False) -> Response:
+def refused(writer: FailureWriter, failure: Failure, call_id: bytes | None = None, *, close: bool = False) -> Response:
     """The answer to what never became a call, which is logged."""
     note_failure(None, call_id, failure, failure, PLAIN)
     return response_of(writer.failure(failure), close=close)
@@ -161,7 +180,7 @@ def response_of(answer: Answer, *, close: bool = False) -> Response:
     return Response(answer.body, answer.status, headers, answer.media_type)
 
 
-def _sender_key(request: Request, access: Access) -> str:
+def sender_key(request: Request, access: Access) -> str:
     """Who shares a limit and a turn: one identity; of anonymous callers, one address."""
     identity = access.caller
     if identity is not None and access.provider is not None:
@@ -170,7 +189,7 @@ def _sender_key(request: Request, access: Access) -> str:
 
 
 @asynccontextmanager
-async def _watched(request: Request) -> AsyncGenerator[None]:
+async def watched(request: Request) -> AsyncGenerator[None]:
     """The block is left early when the client goes."""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_watch, request, tasks.cancel_scope)

@@ -43,7 +43,7 @@ class Gateway:
         self._cors = Cors(origins, host.agent.api_keys)
         self.calls: Final = Calls(host, settings)
         self._a2a: Final[Endpoint] = A2AEndpoint(host, self.calls)
-        self._endpoints: Final[Mapping[str, Endpoint]] = {}
+        self._endpoints: Final[Mapping[str, Endpoint]] = _endpoints(host, self.calls)
         self.context_host: Final = HttpContextHost(host, self.calls.access)
         """For what runs for no request."""
 
@@ -64,8 +64,12 @@ class Gateway:
             await self._send(response, send)
 
     def _endpoint(self, path: str) -> Endpoint:
-        """Whose path this is: by its first segment. All that is nobody else's is A2A's, where it may be a tenant."""
-        return self._endpoints.get(path.partition("/")[0], self._a2a)
+        """Whose path this is: by its first segment, or its first two. All that is nobody else's is A2A's, where it may be a
+        tenant.
+        """
+        first, _, rest = path.partition("/")
+        endpoint = self._endpoints.get(first) or self._endpoints.get(f"{first}/{rest.partition('/')[0]}")
+        return endpoint or self._a2a
 
     async def _send(self, response: Response, send: Send) -> None:
         """Send a whole response. It counts in the memory budget until the client has taken most of it."""
@@ -94,6 +98,16 @@ class Gateway:
         if not self._origins.admits_origin(origin, host):
             return Response("origin not allowed", 403, media_type="text/plain")
         return None
+
+
+def _endpoints(host: Host, calls: Calls) -> dict[str, Endpoint]:
+    """Those that the settings ask for, by what their paths begin with. Raises `DeclarationError`."""
+    endpoints: dict[str, Endpoint] = {}
+    if host.settings.http_mcp:
+        from .mcp.endpoint import PATHS, McpEndpoint  # late: it loads the dialect
+
+        endpoints |= dict.fromkeys(PATHS, McpEndpoint(host, calls))
+    return endpoints
 
 
 def _is_local(request: Request) -> bool:

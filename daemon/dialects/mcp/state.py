@@ -202,7 +202,9 @@ def _check_offers(specs: Iterable[OperationSpec]) -> None:
     seen: dict[tuple[str, str], str] = {}
     for spec in specs:
         if isinstance(spec.offer, Resource | Prompt):
-            what = ("resource", spec.offer.uri) if isinstance(spec.offer, Resource) else ("prompt", tool_name(spec.name))
+            what = (
+                ("resource", spec.offer.uri) if isinstance(spec.offer, Resource) else ("prompt", tool_name(spec.name))
+            )
             if what in seen:
                 raise DeclarationError(f"operations {seen[what]} and {spec.name} are both the {what[0]} {what[1]}")
             seen[what] = spec.name
