@@ -14,9 +14,11 @@ from ...connection.context_host import ClientContextHost
 from ...connection.notices import Notices
 from ...dialects.handshake import ServerInfo
 from ...dialects.mcp.session import McpSession
+from ...dialects.mcp.subscriptions import UPDATED
 from ...dispatch.dispatcher import Dispatcher
 from ...dispatch.responder import Responder
 from ...dispatch.router import Router
+from ...logs import log
 from ...operations.context import ClientInfo
 from ...operations.registry import Registry
 from ...rpc.envelope import NULL_ID, Call, Dropped, NoJson, Refused, Reply
@@ -92,7 +94,9 @@ class Conversation:
 
     def tell_updated(self, uri: str) -> None:
         for message in self.session.dialect.encode_updates(uri):
-            if not self.listening.congested:
+            if self.listening.congested:  # nobody waits for those who do not read
+                log.warning("notification.dropped", method=UPDATED)
+            else:
                 self.listening.post(message)
 
     def _hold(self, size: int) -> None:
@@ -202,25 +206,32 @@ class Posting:
         self.expected = sum(map(_needs_answer, messages))
         if not self.expected:
             self._on_answered()
-        for message in messages:
-            match message:
-                case Call():
-                    message.metadata = metadata
-                    if refusal is None:
-                        self._dispatcher.accept(message)
-                    else:
-                        self._responder.fail(message, refusal)
-                case Refused(call_id, failure):
-                    self._responder.refuse(call_id, failure)
-                case NoJson(parse_failure):
-                    self._responder.refuse(NULL_ID, parse_failure)
-                case Reply():
-                    if not self._conversation.client_requests.take(message):
-                        note_reply(message)
-                case Dropped():
-                    note_dropped()
-                case _:
-                    assert_never(message)
+        try:
+            for message in messages:
+                self._take(message, metadata, refusal)
+        except BaseException:  # a fault of our own must not take up a place for ever
+            self._on_answered()
+            raise
+
+    def _take(self, message: Message, metadata: dict[str, str], refusal: Failure | None) -> None:
+        match message:
+            case Call():
+                message.metadata = metadata
+                if refusal is None:
+                    self._dispatcher.accept(message)
+                else:
+                    self._responder.fail(message, refusal)
+            case Refused(call_id, failure):
+                self._responder.refuse(call_id, failure)
+            case NoJson(parse_failure):
+                self._responder.refuse(NULL_ID, parse_failure)
+            case Reply():
+                if not self._conversation.client_requests.take(message):
+                    note_reply(message)
+            case Dropped():
+                note_dropped()
+            case _:
+                assert_never(message)
 
     @property
     def complete(self) -> bool:

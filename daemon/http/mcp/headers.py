@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import binascii
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Raw, Struct
 
@@ -16,14 +16,18 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from ....errors.failures import Failure
+    from ...dialects.mcp.tools import Tool
     from ...rpc.envelope import Call
+
+T = TypeVar("T")
 
 VERSION: Final = "mcp-protocol-version"
 SESSION: Final = "mcp-session-id"
 LAST_EVENT: Final = "last-event-id"
 
-_NAMED: Final[Mapping[str, str]] = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""The member of the params that `Mcp-Name` repeats."""
+_NAMING: Final = ("tools/call", "prompts/get", "resources/read")
+"""The methods whose params `Mcp-Name` repeats a member of."""
+_INTEGER: Final = re.compile(r"-?\d{1,16}(\.0*)?", re.ASCII)
 _MISMATCH: Final = -32020
 _BEGIN, _END = "=?base64?", "?="
 
@@ -37,35 +41,56 @@ def accepts(request: Request, *media_types: str) -> bool:
     return all(not ranges.isdisjoint({kind, f"{kind.partition('/')[0]}/*", "*/*"}) for kind in media_types)
 
 
-def mismatch(request: Request, call: Call, version: object) -> Failure | None:
+def mismatch(request: Request, call: Call, version: object, tools: Mapping[str, Tool]) -> Failure | None:
     """Why a request of 2026-07-28 is refused whose headers do not repeat what its body says (section Server Validation)."""
-    for header, wanted in _repeated(call, version):
-        if _decoded(request.headers.getlist(header)) != wanted:
+    for header, wanted in _repeated(call, version, tools):
+        if not _says(_decoded(request.headers.getlist(header)), wanted):
             return own_error(_MISMATCH, "Header mismatch", {"header": header})
     return None
 
 
-def _repeated(call: Call, version: object) -> Iterator[tuple[str, object]]:
+def _repeated(call: Call, version: object, tools: Mapping[str, Tool]) -> Iterator[tuple[str, object]]:
+    """The headers, and the values that they must have; None for those that must not be there."""
     yield "MCP-Protocol-Version", version
     yield "Mcp-Method", call.method
-    member = _NAMED.get(call.method)
-    if member is not None:
-        named = _members(call.params).get(member)
-        if isinstance(named, str):  # else the method says what is wrong
-            yield "Mcp-Name", named
+    params = _decode(call.params or b"{}", _Named())
+    named = params.uri if call.method == "resources/read" else params.name
+    if call.method not in _NAMING or not isinstance(named, str):  # then the method says what is wrong
+        return
+    yield "Mcp-Name", named
+    tool = tools.get(named) if call.method == "tools/call" else None
+    if tool is not None and tool.mirrored:
+        for header, path in tool.mirrored.items():
+            value: Any = _decode(tool.arguments(params.arguments), dict[str, Any]())
+            for name in path:
+                value = value.get(name) if isinstance(value, dict) else None
+            yield header, value
 
 
 class _Named(Struct):
     name: Any = None  # JSON
     uri: Any = None
+    arguments: Raw = Raw(b"{}")
 
 
-def _members(params: Raw | None) -> Mapping[str, Any]:
+def _decode(text: Raw | bytes, otherwise: T) -> T:
+    """Decoded as the type of what is given otherwise."""
     try:
-        found = decoder_for(_Named)(params or b"{}")
+        return decoder_for(type(otherwise))(text)
     except DECODE_ERRORS:
-        return {}
-    return {"name": found.name, "uri": found.uri}
+        return otherwise
+
+
+def _says(given: str | None, wanted: object) -> bool:
+    match wanted:
+        case bool():
+            return given == str(wanted).lower()
+        case int():  # 42.0 says 42
+            return (
+                given is not None and _INTEGER.fullmatch(given) is not None and int(given.partition(".")[0]) == wanted
+            )
+        case _:
+            return given == wanted
 
 
 def _decoded(values: list[str]) -> str | None:
@@ -79,5 +104,5 @@ def _decoded(values: list[str]) -> str | None:
     try:
         found = b64decode(encoded, validate=True)
         return found.decode() if b64encode(found).decode() == encoded else None
-    except (binascii.Error, ValueError):
+    except ValueError:  # as are those of both codecs
         return None

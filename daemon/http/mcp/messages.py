@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 import msgspec
 
@@ -18,9 +18,6 @@ from ....framing.channel import HIGH_WATER_BYTES
 from ....lazy import anyio
 from ...memory import SMALL, Kind, MemoryBudget
 from ..event_queue import MAX_UNDELIVERED, MEMORY_POLL_SECONDS, TURN_BYTES
-
-if TYPE_CHECKING:
-    from ...connection.output import Output
 
 MESSAGE_BYTES: Final = 256
 """What a message takes beside its text."""
@@ -52,7 +49,7 @@ class MessageStream:
         number: int = 0,
         *,
         keep: Callable[[int], None] | None = None,
-        later: Output | None = None,
+        later: MessageStream | None = None,
     ) -> None:
         self.number: Final = number
         self.last = 0
@@ -90,6 +87,8 @@ class MessageStream:
 
     @property
     def unsent_bytes(self) -> int:
+        if self.ended and self._later is not None:
+            return self._later.unsent_bytes
         return self._untaken_bytes if self._open else 0
 
     @property
@@ -97,8 +96,9 @@ class MessageStream:
         return self.unsent_bytes >= HIGH_WATER_BYTES
 
     async def wait_for_room(self) -> None:
-        while self.congested and not self.ended:
-            await self._wait()
+        while self.congested:
+            stream = self._later if self.ended and self._later is not None else self
+            await stream._wait()
 
     @property
     def full(self) -> bool:
@@ -113,10 +113,10 @@ class MessageStream:
 
     def close(self) -> None:
         """End, and drop everything."""
-        self.end()
         self._later = None
         while self._messages:
             self._drop()
+        self.end()
 
     # -- who takes ---------------------------------------------------------------------------------------------
 

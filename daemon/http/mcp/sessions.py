@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 from ....errors.failures import Overloaded
 from ....lazy import anyio
 from ...logs import log
+from ..exchange import RETRY_AFTER_MS
 from .conversation import SESSION_BYTES, Conversation
 
 if TYPE_CHECKING:
@@ -153,5 +154,4 @@ class Sessions:
 
 
 SWEEP_SECONDS: Final = 60.0
-RETRY_AFTER_MS: Final = 1000
-"""What a client is told to wait that has too many sessions."""
+"""How often idle sessions are looked for, at least."""
