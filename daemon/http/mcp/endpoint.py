@@ -247,17 +247,19 @@ class McpEndpoint:
             conversation.forget(stream)
             return Response(status_code=202)
         await stream.begun(UNWATCHED_SECONDS)
+        streaming = False
         if not posting.complete:
             async with watched(request):
-                await stream.begun(FIRST_SECONDS)
-                if not posting.complete:
+                await stream.begun(min(FIRST_SECONDS, self._calls.keep_alive))
+                streaming = not posting.complete
+                if streaming:
                     await self._send(send, conversation, stream, headers=headers)
-                    return None
-        if not posting.complete:  # the client has gone, and knows no event behind which it could begin again
-            conversation.forget(stream)
+        if streaming:
             return None
-        texts = stream.text()
+        complete, texts = posting.complete, stream.text()
         conversation.forget(stream)
+        if not complete:  # the client has gone, and knows no event behind which it could begin again
+            return None
         modern = not conversation.keeps
         if not texts:  # it was cancelled
             return Response(headers=headers, media_type=SSE)
