@@ -251,7 +251,7 @@ class Posting:
         return Events(self.stream, self._conversation.host.memory, encode, self._answer)
 
     def _answer(self, body: bytes | None) -> None:
-        if body is not None:
+        if body is not None and not self.stream.ended:  # it ends before where nobody can read it any more
             self._told += 1
             self.stream.post(body)
         self._answered += 1

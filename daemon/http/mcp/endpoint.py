@@ -156,7 +156,7 @@ class McpEndpoint:
         version = meta.protocol_version if isinstance(meta, Meta) else None
         if version is not None or request.headers.get(VERSION) == MODERN_REVISION:
             return await self._post_alone(request, send, caller, message, version)
-        begins = isinstance(message, Call) and message.method == "initialize" and SESSION not in request.headers
+        begins = SESSION not in request.headers and _begins_session(message)
         session = self._new_session(request, caller) if begins else self._session(request, caller)
         if isinstance(session, Response):
             return session
@@ -313,6 +313,10 @@ class McpEndpoint:
             primed=conversation.keeps and revision >= PRIMED_SINCE,
             behind=behind,
         )
+
+
+def _begins_session(message: Message) -> bool:
+    return isinstance(message, Call) and message.method == "initialize" and message.id is not None
 
 
 def _wrong_version(request: Request) -> Response | None:

@@ -113,7 +113,6 @@ class MessageStream:
 
     def close(self) -> None:
         """End, and drop everything."""
-        self._later = None
         while self._messages:
             self._drop()
         self.end()

@@ -159,7 +159,10 @@ async def test_a_request_that_takes_long_becomes_a_stream_although_nothing_is_to
 async def test_requests_of_one_session_run_side_by_side(serve: Serve, works: Works) -> None:
     async with serve(works.service, **SERVED) as client:
         ours = await begun(client)
-        async with ours.open("tools/call", {"name": "work_wait"}, 1) as slow, ours.open("tools/call", steps(1), 2) as told:
+        async with (
+            ours.open("tools/call", {"name": "work_wait"}, 1) as slow,
+            ours.open("tools/call", steps(1), 2) as told,
+        ):
             assert (await ours.call("work_add", 3, a=1, b=1)).json["id"] == 3
             works.going.set()
             assert [each["id"] for each in await messages(slow)] == [1]
