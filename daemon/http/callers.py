@@ -33,6 +33,8 @@ class Callers:
 
     async def access_of(self, call: Call) -> Access | Internal:
         """The access of the caller alone; what the call gets where the provider raised something."""
+        if self._access.provider is None:
+            return self._access
         lacks_key = attempt_now(lambda: self._lacks_key(call.metadata.get("authorization")), step=_STEP)
         if isinstance(lacks_key, Raised):
             return provider_failed(call, lacks_key.exc)

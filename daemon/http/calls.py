@@ -6,7 +6,7 @@ Knows no protocol: the endpoints do.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Final, final
 
 import msgspec
@@ -21,8 +21,8 @@ from ..rpc.request_log import note_failure
 from .answers import Answer, AnswerWriter, FailureWriter
 from .callers import Callers
 from .context_host import HttpContextHost
-from .exchange import Exchange
-from .requests import BodyTimeout, ClientGone, read_body, service_params
+from .exchange import Exchange, Overdue
+from .requests import ClientGone, read_body, service_params
 from .senders import Sender, Senders
 from .sse import send_events
 
@@ -38,7 +38,7 @@ ANONYMOUS: Final = "anonymous"
 """Who HTTP callers are where no identity provider tells them apart. Their tasks are not those of the parent process."""
 
 UNWATCHED_SECONDS: Final = 0.05
-"""How long a call may run before the gateway watches whether its client goes: that costs as much as most calls."""
+"""How long a call may run at least before the gateway watches whether its client goes: that costs as much as most calls."""
 
 
 class CallSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,8 +60,9 @@ class Calls:
         self._settings = settings
         self._api_keys = host.agent.api_keys
         self.access: Final = Access(Identity(ANONYMOUS, host.access.parent.scopes), host.access.provider)
-        self._callers: Final = Callers(self.access)
-        self._senders: Final = Senders(settings.max_in_flight)
+        self._callers = Callers(self.access)
+        self._senders = Senders(settings.max_in_flight)
+        self._overdue = Overdue(host.spawn, UNWATCHED_SECONDS)
         self.keep_alive: Final = settings.keep_alive
         self.on_close: Final[list[Callable[[], None]]] = []
         """What is called when the end begins."""
@@ -110,29 +111,34 @@ class Calls:
             self._open -= 1
             self.on_progress()
 
-    def sender(self, request: Request, access: Access) -> AbstractContextManager[Sender | None]:
+    @contextmanager
+    def sender(self, request: Request, access: Access) -> Iterator[Sender | None]:
         """Whose turn and whose limit it is, for a request that is in flight during the block; None where it is one too many."""
-        return self._senders.enter(sender_key(request, access))
+        key = _sender_key(request, access)
+        sender = self._senders.enter(key)
+        try:
+            yield sender
+        finally:
+            if sender is not None:
+                self._senders.leave(key, sender)
 
     async def body(self, request: Request, writer: FailureWriter, *, needed: bool = True) -> bytes | Response | None:
         """The body, JSON by its content type; empty where there is none and none is `needed`. The response where it is refused;
         None where the client has gone."""
         settings = self._settings
-        with anyio.CancelScope() as scope:
+        with anyio.move_on_after(settings.body_timeout) as scope:
             self._bodies.add(scope)
             try:
-                return await read_body(
-                    request, self._host.memory, limit=settings.max_body, seconds=settings.body_timeout, needed=needed
-                )
+                return await read_body(request, self._host.memory, limit=settings.max_body, needed=needed)
             except FailureError as exc:
                 return refused(writer, exc.failure, close=True)
-            except BodyTimeout:
-                return Response(status_code=408, headers={"connection": "close"})
             except ClientGone:
                 return None
             finally:
                 self._bodies.discard(scope)
-        return refused(writer, Unavailable(), close=True)  # the end has begun: the rest of the body is not awaited
+        if self.closed:  # the end has begun: the rest of the body is not awaited
+            return refused(writer, Unavailable(), close=True)
+        return Response(status_code=408, headers={"connection": "close"})
 
     async def run(
         self, request: Request, send: Send, call: Call, writer: AnswerWriter, router: Router
@@ -142,14 +148,17 @@ class Calls:
             access = await self.access_of(call)
             if isinstance(access, Internal):
                 return response_of(writer.failure(access))
-            with self.sender(request, access) as sender:
-                exchange = Exchange(self._host, call)
-                try:
-                    context_host = HttpContextHost(self._host, access, self.url(request))
-                    exchange.begin(router, access, sender, context_host, closed=self.closed)
-                    return await self._answer(request, send, exchange, writer)
-                finally:
-                    exchange.abandon()
+            key = _sender_key(request, access)
+            sender = self._senders.enter(key)
+            exchange = Exchange(self._host, call)
+            try:
+                context_host = HttpContextHost(self._host, access, self.url(request))
+                exchange.begin(router, access, sender, context_host, closed=self.closed)
+                return await self._answer(request, send, exchange, writer)
+            finally:
+                exchange.abandon()
+                if sender is not None:
+                    self._senders.leave(key, sender)
 
     async def _answer(self, request: Request, send: Send, exchange: Exchange, writer: AnswerWriter) -> Response | None:
         if exchange.is_stream:
@@ -158,8 +167,7 @@ class Calls:
                 return None if answer is None else response_of(answer)
             return None
         if exchange.outcome is None:
-            with anyio.move_on_after(UNWATCHED_SECONDS):
-                await exchange.wait()
+            await self._overdue.wait(exchange)
         if exchange.outcome is None:
             async with watched(request):
                 await exchange.wait()
@@ -180,7 +188,7 @@ def response_of(answer: Answer, *, close: bool = False) -> Response:
     return Response(answer.body, answer.status, headers, answer.media_type)
 
 
-def sender_key(request: Request, access: Access) -> str:
+def _sender_key(request: Request, access: Access) -> str:
     """Who shares a limit and a turn: one identity; of anonymous callers, one address."""
     identity = access.caller
     if identity is not None and access.provider is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, final
 
 from ...errors.failures import Cancelled, Overloaded, Unavailable
 from ...lazy import anyio
@@ -34,6 +35,7 @@ class Exchange:
         self._request: Request | None = None
         self._events: EventQueue | None = None
         self._changed: anyio.Event | None = None
+        self._gave_up = False
 
     def begin(
         self, router: Router, access: Access, sender: Sender | None, context_host: ContextHost, *, closed: bool
@@ -101,6 +103,15 @@ class Exchange:
             await self._wait_for_change()
         return self.outcome
 
+    def give_up(self) -> None:
+        """Let `wait_or_give_up` return now."""
+        self._gave_up = True
+        self._wake()
+
+    async def wait_or_give_up(self) -> None:
+        while self.outcome is None and not self._gave_up:
+            await self._wait_for_change()
+
     async def next_events(self, seconds: float | None) -> list[QueuedEvent]:
         """Wait for events; none after so many seconds, or where the outcome has come. `delivered` must follow."""
         assert self._events is not None, "only streams have events"
@@ -121,6 +132,47 @@ class Exchange:
     def _wake(self) -> None:
         if self._changed is not None:
             self._changed.set()
+
+
+@final
+class Overdue:
+    """Tells waits that last: one clock for all, which costs each of them less than one of its own would.
+
+    `spawn` runs the clock, which stands still while nobody waits.
+    """
+
+    def __init__(self, spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None], seconds: float) -> None:
+        self._spawn = spawn
+        self._seconds = seconds
+        self._running = False
+        self._came = False
+        self._new: set[Exchange] = set()
+        self._old: set[Exchange] = set()
+        """Those who waited already when the clock ticked last."""
+
+    async def wait(self, exchange: Exchange) -> None:
+        """Wait for the outcome, for one to two times so many seconds at most."""
+        self._came = True
+        self._new.add(exchange)
+        if not self._running:
+            self._running = True
+            self._spawn(self._run)
+        try:
+            await exchange.wait_or_give_up()
+        finally:
+            self._new.discard(exchange)
+            self._old.discard(exchange)
+
+    async def _run(self) -> None:
+        try:
+            while self._came or self._old:
+                self._came = False
+                await anyio.sleep(self._seconds)
+                for exchange in self._old:
+                    exchange.give_up()
+                self._old, self._new = self._new, set()
+        finally:
+            self._running = False
 
 
 RETRY_AFTER_MS = 1000

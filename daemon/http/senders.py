@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final, final
 
 from ..dispatch.backlog import Backlog
@@ -38,19 +36,17 @@ class Senders:
         self._limit = limit
         self._senders: dict[str, Sender] = {}
 
-    @contextmanager
-    def enter(self, key: str) -> Iterator[Sender | None]:
-        """The sender of one request, which is in flight during the block; None where it has too many."""
+    def enter(self, key: str) -> Sender | None:
+        """The sender of one more request, which is in flight until `leave`; None where it has too many."""
         sender = self._senders.get(key)
         if sender is None:
             sender = self._senders[key] = Sender()
         if sender.in_flight >= self._limit:
-            yield None
-            return
+            return None
         sender.in_flight += 1
-        try:
-            yield sender
-        finally:
-            sender.in_flight -= 1
-            if not sender.in_flight:
-                del self._senders[key]
+        return sender
+
+    def leave(self, key: str, sender: Sender) -> None:
+        sender.in_flight -= 1
+        if not sender.in_flight:
+            del self._senders[key]

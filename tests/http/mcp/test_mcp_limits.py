@@ -12,17 +12,13 @@ from anyio.abc import TaskStatus
 
 from discreet.http import asgi
 from support.asgi_client import AsgiClient
-from support.mcp_http import MODERN, McpHttp, begun, first, messages
+from support.mcp_http import MODERN, McpHttp, begun, budget, first, messages
 from support.waits import until
 
 from ..conftest import Serve
 from .conftest import SERVED, Works
 
 pytestmark = pytest.mark.anyio
-
-
-def budget(client: AsgiClient) -> Any:
-    return client._app._gateway._host.memory
 
 
 async def test_a_caller_has_so_many_requests_under_way_and_streams_are_among_them(serve: Serve, works: Works) -> None:

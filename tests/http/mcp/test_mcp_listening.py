@@ -10,7 +10,7 @@ import pytest
 
 from discreet.daemon.logs import log
 from support.asgi_client import Reply
-from support.mcp_http import McpHttp, begun, events, first, messages
+from support.mcp_http import McpHttp, begun, budget, events, first, messages
 from support.waits import until
 
 from ..conftest import Serve
@@ -252,4 +252,4 @@ async def test_a_notification_that_nobody_awaits_does_not_fill_the_memory(serve:
             reply.stalls = True
             for _ in range(200):
                 context.notify("notifications/later", {"x": "x" * 100_000})
-            assert context._host._host.memory.held("sessions") < 8 * 1024 * 1024  # type: ignore[attr-defined]
+            assert budget(client).held("sessions") < 8 * 1024 * 1024

@@ -14,7 +14,7 @@ from discreet.daemon.http.mcp.conversation import SESSION_BYTES
 from discreet.daemon.http.mcp.sessions import Session, Sessions
 from discreet.daemon.settings import Settings
 from discreet.errors.failures import Overloaded
-from support.mcp_http import McpHttp, begun, messages
+from support.mcp_http import McpHttp, begun, budget, messages
 from support.vault import SECRET, digest
 from support.waits import until
 
@@ -181,14 +181,8 @@ async def test_no_session_begins_without_memory_for_it() -> None:
 
 
 async def test_idle_sessions_are_looked_for_without_any_request(serve: Serve, works: Works) -> None:
-    memory: Any = None
-
-    @works.service.query
-    async def held() -> int:
-        return int(memory.held("sessions"))
-
     async with serve(works.service, http_session_timeout=0.05, **SERVED) as client:
-        memory = client._app._gateway._host.memory  # type: ignore[attr-defined]
+        memory = budget(client)
         ours = await begun(client)
         async with ours.listen():
             assert memory.held("sessions") > 0
@@ -198,7 +192,7 @@ async def test_idle_sessions_are_looked_for_without_any_request(serve: Serve, wo
 
 async def test_what_a_client_says_of_itself_and_subscribes_to_counts(serve: Serve, works: Works) -> None:
     async with serve(works.service, **SERVED) as client:
-        memory = client._app._gateway._host.memory  # type: ignore[attr-defined]
+        memory = budget(client)
         ours = await begun(client, experimental={"x": {"y": "z" * 100_000}})
         said = memory.held("sessions")
         assert said >= SESSION_BYTES + 100_000
@@ -211,7 +205,7 @@ async def test_what_a_client_says_of_itself_and_subscribes_to_counts(serve: Serv
 async def test_sessions_of_many_clients_begin_and_end_beside_each_other(serve: Serve, works: Works) -> None:
     works.going.set()
     async with serve(works.service, **SERVED) as client:
-        memory = client._app._gateway._host.memory  # type: ignore[attr-defined]
+        memory = budget(client)
 
         async def live(number: int) -> None:
             ours = await begun(client)

@@ -9,6 +9,8 @@ from typing import Any, Final
 import anyio
 import msgspec
 
+from discreet.daemon.memory import MemoryBudget
+
 from .asgi_client import AsgiClient, Reply
 from .waits import DEADLINE_SECONDS
 
@@ -159,4 +161,10 @@ async def begun(client: AsgiClient, revision: str = "2025-11-25", **capabilities
     found = McpHttp(client, revision)
     with anyio.fail_after(DEADLINE_SECONDS):
         assert (await found.begin(**capabilities)).status == 200
+    return found
+
+
+def budget(client: AsgiClient) -> MemoryBudget:
+    """The memory budget of the daemon behind it."""
+    found: MemoryBudget = client._app._gateway._host.memory
     return found
