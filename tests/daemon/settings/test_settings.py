@@ -162,7 +162,9 @@ def test_what_editors_add_to_the_command_line_is_accepted(argv: list[str]) -> No
     assert load_settings(argv, {}, HERE).parent_pid == 77
 
 
-@pytest.mark.parametrize("argv", ["a:b --ordered c:d", "--ordered a:b c:d", "a:b c:d --ordered", "--ordered -- a:b c:d"])
+@pytest.mark.parametrize(
+    "argv", ["a:b --ordered c:d", "--ordered a:b c:d", "a:b c:d --ordered", "--ordered -- a:b c:d"]
+)
 def test_apps_and_flags_stand_in_any_order(argv: str) -> None:
     settings = load_settings(argv.split(), {}, HERE)
     assert (settings.apps, settings.ordered) == (("a:b", "c:d"), True)
