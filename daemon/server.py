@@ -115,6 +115,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
 def check(settings: Settings) -> NoReturn:
     """Load what `serve` would, and end with status 0; or say on stdout, in one line, why it can't be served."""
     from ..framing.transports.memory import memory_pair  # late: `serve` does without
+    from .dialects.session import offered_by
 
     report = os.dup(stdio_guard.STDOUT)
     os.environ.pop("NOTIFY_SOCKET", None)  # for the process that serves
@@ -125,6 +126,8 @@ def check(settings: Settings) -> NoReturn:
     try:
         host = host_of(settings)
         Daemon(host, memory_pair()[0])
+        if settings.http_mcp:
+            offered_by(host)
         with opened_store(host):
             pass
     except (AppError, DeclarationError) as exc:
@@ -235,6 +238,8 @@ class _Process:
 
     def _listening(self, host: Host) -> AbstractContextManager[Listener | None]:
         """What listens for HTTP clients during the block, if anything. Raises `AppError`."""
+        if self._settings.http is None and self._settings.http_mcp:
+            raise AppError("--http-mcp needs --http HOST:PORT beside it")
         if self._settings.http is None and not self._settings.no_stdio:
             return nullcontext()
         from .http.server.available import opened_listener  # late: for those who speak HTTP

@@ -16,8 +16,10 @@ from .client_connection import ClientConnection, DaemonControl
 
 if TYPE_CHECKING:
     from ..documents.store import Documents
+    from ..host import Host
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
+    from .mcp.state import Offered
 
 
 class Session(Protocol):
@@ -90,6 +92,16 @@ def check_declarations(connection: ClientConnection) -> None:
         except DeclarationError as exc:
             placed = with_place(exc, specs)
             raise DeclarationError(f"{placed} (dialect auto speaks {name}, too; choose one with --dialect)") from None
+
+
+def offered_by(host: Host) -> Offered:
+    """What clients of MCP are offered. Raises `DeclarationError`."""
+    from .mcp.state import Offered  # late: each dialect loads when it is spoken
+
+    try:
+        return Offered(host)
+    except DeclarationError as exc:
+        raise with_place(exc, host.catalogue.operations) from exc
 
 
 def with_place(exc: DeclarationError, specs: Iterable[OperationSpec]) -> DeclarationError:

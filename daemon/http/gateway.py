@@ -113,7 +113,7 @@ class Gateway:
 
 
 def _endpoints(host: Host, calls: Calls) -> dict[str, Endpoint]:
-    """Those that the settings ask for, by what their paths begin with. Raises `DeclarationError`."""
+    """Those that the settings ask for, by what their paths begin with."""
     endpoints: dict[str, Endpoint] = {}
     if host.settings.http_mcp:
         from .mcp.endpoint import PATHS, McpEndpoint  # late: it loads the dialect

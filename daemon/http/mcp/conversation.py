@@ -18,7 +18,7 @@ from ...dialects.mcp.subscriptions import UPDATED
 from ...dispatch.dispatcher import Dispatcher
 from ...dispatch.responder import Responder
 from ...dispatch.router import Router
-from ...logs import log
+from ...logs import RepeatedWarning
 from ...operations.context import ClientInfo
 from ...operations.registry import Registry
 from ...rpc.envelope import NULL_ID, Call, Dropped, NoJson, Refused, Reply
@@ -44,6 +44,9 @@ MAX_KEPT_BYTES: Final = 1024 * 1024
 
 SCARCE_KEPT_BYTES: Final = 64 * 1024
 """The same while all sessions together take a quarter of the memory budget."""
+
+
+_update_dropped: Final = RepeatedWarning("notification.dropped")
 
 
 @final
@@ -95,7 +98,7 @@ class Conversation:
     def tell_updated(self, uri: str) -> None:
         for message in self.session.dialect.encode_updates(uri):
             if self.listening.congested:  # nobody waits for those who do not read
-                log.warning("notification.dropped", method=UPDATED)
+                _update_dropped(method=UPDATED)
             else:
                 self.listening.post(message)
 

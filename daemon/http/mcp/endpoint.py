@@ -24,11 +24,9 @@ from ....errors.failures import (
 from ...dialects.mcp.dialect import McpDialect
 from ...dialects.mcp.era import MISSING_META, NEWEST_LEGACY, Meta, meta_of
 from ...dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
-from ...dialects.mcp.state import Offered
 from ...dialects.mcp.subscriptions import Subscriptions
-from ...dialects.session import with_place
+from ...dialects.session import offered_by
 from ...logs import log
-from ...operations.service import DeclarationError
 from ...rpc.envelope import NULL_ID, Call, Message, NoJson, Refused, Reply, decode, split_batch
 from ..answers import JSON
 from ..calls import UNWATCHED_SECONDS, refused, watched
@@ -76,10 +74,7 @@ class McpEndpoint:
 
     def __init__(self, host: Host, calls: Calls) -> None:
         settings = host.settings
-        try:
-            offered = Offered(host)
-        except DeclarationError as exc:
-            raise with_place(exc, host.catalogue.operations) from exc
+        offered = offered_by(host)
         self._calls = calls
         self._tools = offered.tools
         self._sessions: Final = Sessions(host, offered, settings.http_max_sessions, settings.http_session_timeout)
