@@ -86,7 +86,7 @@ class McpEndpoint:
 
     async def respond(self, request: Request, path: str, send: Send) -> Response | None:
         if path.startswith(WELL_KNOWN):
-            return self._metadata.answer(path, request.method, self._calls.url(request))
+            return self._metadata.answer(path, request.method, self._url(request))
         if path != PATH:
             return _plain(404, f"the endpoint is /{PATH}")
         modern = request.headers.get(VERSION) == MODERN_REVISION
@@ -108,10 +108,14 @@ class McpEndpoint:
         self._sessions.end(session)
         return Response(status_code=204)
 
+    def _url(self, request: Request) -> str:
+        """The gateway's, with a slash at its end."""
+        return self._calls.url(request).rstrip("/") + "/"
+
     async def _caller(self, request: Request) -> Caller | Response:
         """Whoever has an identity provider to convince must do so for every request."""
         metadata = self._calls.service_params(request)
-        url = self._calls.url(request)
+        url = self._url(request)
         answers = FailureAnswers(self._dialect, self._metadata.params(url), authorized="authorization" in metadata)
         access = await self._calls.access_of(Call(PATH, None, None, metadata))
         if isinstance(access, Internal):

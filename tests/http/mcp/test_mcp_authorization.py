@@ -153,7 +153,7 @@ async def test_the_resource_is_the_audience_where_that_is_an_address_of_the_endp
     serve: Serve, issued: Any, audience: str, resource: str
 ) -> None:
     settings, _ = issued
-    given = {**settings, "jwt_audience": audience, "http_url": "https://agents.example/shop/"}
+    given = {**settings, "jwt_audience": audience, "http_url": "https://agents.example/shop"}
     async with serve(shop(), **given, **SERVED) as client:
         async with client.open("GET", f"{METADATA}/mcp") as reply:
             assert (await reply.json())["resource"] == resource

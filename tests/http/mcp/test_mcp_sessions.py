@@ -174,8 +174,8 @@ async def test_an_idle_session_ends_and_gives_its_memory_back() -> None:
 async def test_no_session_begins_without_memory_for_it() -> None:
     host = Host([], Settings(max_memory=16 * 1024 * 1024), version="1")
     sessions = Sessions(host, Offered(host), 1000, 10.0)
-    begun = [sessions.begin(f"caller {number}") for number in range(300)]
-    assert sum(isinstance(each, Session) for each in begun) == host.memory.limit // SESSION_BYTES == 256
+    begun = [sessions.begin(f"caller {number}") for number in range(600)]
+    assert sum(isinstance(each, Session) for each in begun) == host.memory.limit // SESSION_BYTES == 512
     assert isinstance(begun[-1], Overloaded)
 
 
