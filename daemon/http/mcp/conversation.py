@@ -184,6 +184,8 @@ class Posting:
     ) -> None:
         host, dialect = conversation.host, conversation.session.dialect
         self.stream: Final = conversation.open_stream()
+        self.batch = False
+        """Whether the messages came together, and are answered so."""
         self.expected = 0
         """How many answers there will be."""
         self.failure: Failure | None = None

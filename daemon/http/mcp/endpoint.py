@@ -6,7 +6,7 @@ Sections are those of basic/transports (2025-11-25) and basic/transports/streama
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, final
 
@@ -55,6 +55,7 @@ SSE: Final = "text/event-stream"
 PRIMED_SINCE: Final = "2025-11-25"
 """Clients of earlier revisions take an event without data for a broken message."""
 
+_BATCH: Final = Refused(NULL_ID, InvalidRequest("batch-not-supported"))
 _EVENT_ID: Final = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
 
 
@@ -151,7 +152,10 @@ class McpEndpoint:
         message = decode(body)
         if isinstance(message, NoJson):
             message = self._dialect.read_again(body) or message
-        meta = meta_of(message.params) if isinstance(message, Call) else None
+        meta = None
+        if isinstance(message, Call):
+            meta = meta_of(message.params)
+            caller.answers.call_id = message.id or NULL_ID
         version = meta.protocol_version if isinstance(meta, Meta) else None
         if version is not None or request.headers.get(VERSION) == MODERN_REVISION:
             return await self._post_alone(request, send, caller, message, version)
@@ -198,13 +202,13 @@ class McpEndpoint:
         self, request: Request, caller: Caller, conversation: Conversation, message: Message, body: bytes
     ) -> Posting | Response:
         """Take the messages of a session. What runs then goes on when its client goes away."""
-        messages: Sequence[Message] = [message]
-        if conversation.session.dialect.batches and message == Refused(NULL_ID, InvalidRequest("batch-not-supported")):
-            messages = split_batch(body)
+        batch = conversation.session.dialect.batches and message == _BATCH
+        messages = split_batch(body) if batch else [message]
         if len(messages) == 1 and not isinstance(messages[0], Call | Reply):
             return self._refused(caller, messages[0])
         posting = self._posting(request, caller, conversation)
         if isinstance(posting, Posting):
+            posting.batch = batch
             posting.take(messages, caller.metadata)
         return posting
 
@@ -262,7 +266,7 @@ class McpEndpoint:
         modern = not conversation.keeps
         if not texts:  # it was cancelled
             return Response(headers=headers, media_type=SSE)
-        if len(texts) > 1:
+        if posting.batch:
             return Response(b"[%b]" % b",".join(texts), headers=headers, media_type=JSON)
         failure = posting.failure
         if failure is None:

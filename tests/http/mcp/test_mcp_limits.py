@@ -25,8 +25,10 @@ async def test_a_caller_has_so_many_requests_under_way_and_streams_are_among_the
     async with serve(works.service, http_max_requests=2, **SERVED) as client:
         ours = await begun(client)
         async with ours.listen(), ours.open("tools/call", {"name": "work_wait"}, "slow") as reply:
-            for answer in (await ours.post("ping"), await ours.get(), await McpHttp(client, MODERN).post("tools/list")):
+            refused = [await ours.post("ping"), await ours.get(), await McpHttp(client, MODERN).post("tools/list")]
+            for answer in refused:
                 assert (answer.status, answer.headers["retry-after"]) == (429, "1")
+                assert answer.json.get("id") == (None if answer is refused[1] else 1)
             works.going.set()
             assert len(await messages(reply)) == 1
         assert (await ours.post("ping")).status == 200

@@ -239,6 +239,7 @@ async def test_a_batch_of_2025_03_26_is_answered_message_by_message(serve: Serve
         ours = await begun(client, "2025-03-26")
         answer = await ours.send([ping(1), note, ping("b"), 7, ping(1)])
         assert [each.get("id") for each in answer.json] == [1, "b", None, 1]
+        assert [each["id"] for each in (await ours.send([ping(1)])).json] == [1]
         assert (await ours.send([note, note])).status == 202
         assert (await ours.send([reply, reply])).status == 202
         works.going.set()
