@@ -13,7 +13,7 @@ import msgspec
 from starlette.responses import Response
 
 from ...errors.exceptions import FailureError
-from ...errors.failures import Failure, Internal, Unavailable
+from ...errors.failures import Failure, Internal, TimedOut, Unavailable
 from ...lazy import anyio
 from ..operations.access import Access, Identity
 from ..rpc.dialect import PLAIN
@@ -57,6 +57,7 @@ class Calls:
 
     def __init__(self, host: Host, settings: CallSettings) -> None:
         self._host = host
+        self._metrics = host.request_metrics["http"]
         self._settings = settings
         self._api_keys = host.agent.api_keys
         self.access: Final = Access(Identity(ANONYMOUS, host.access.parent.scopes), host.access.provider)
@@ -98,7 +99,7 @@ class Calls:
         return service_params(request, self._api_keys)
 
     async def access_of(self, call: Call) -> Access | Internal:
-        """The access of whoever makes this call; what it gets where the provider raised something."""
+        """Who calls; or what the call gets where that can't be told."""
         return await self._callers.access_of(call)
 
     @contextmanager
@@ -131,14 +132,31 @@ class Calls:
             try:
                 return await read_body(request, self._host.memory, limit=settings.max_body, needed=needed)
             except FailureError as exc:
-                return refused(writer, exc.failure, close=True)
+                return self.refused(writer, exc.failure, close=True)
             except ClientGone:
                 return None
             finally:
                 self._bodies.discard(scope)
         if self.closed:  # the end has begun: the rest of the body is not awaited
-            return refused(writer, Unavailable(), close=True)
-        return Response(status_code=408, headers={"connection": "close"})
+            return self.refused(writer, Unavailable(), close=True)
+        return self.refused(writer, TimedOut(), status=408, close=True)
+
+    def refused(
+        self,
+        writer: FailureWriter,
+        failure: Failure,
+        call_id: bytes | None = None,
+        *,
+        status: int | None = None,
+        close: bool = False,
+    ) -> Response:
+        """The answer to what never became a call, which is logged and counted. `status` is its status where that is not the
+        failure's own."""
+        self._metrics.refused(None, failure)
+        note_failure(None, call_id, failure, failure, PLAIN)
+        response = response_of(writer.failure(failure), close=close)
+        response.status_code = status or response.status_code
+        return response
 
     async def run(
         self, request: Request, send: Send, call: Call, writer: AnswerWriter, router: Router
@@ -147,6 +165,7 @@ class Calls:
         with self.open():
             access = await self.access_of(call)
             if isinstance(access, Internal):
+                self._metrics.refused(router.name_of(call), access)
                 return response_of(writer.failure(access))
             key = _sender_key(request, access)
             sender = self._senders.enter(key)
@@ -177,15 +196,9 @@ class Calls:
         return response_of(writer.result(outcome) if isinstance(outcome, bytes) else writer.failure(outcome))
 
 
-def refused(writer: FailureWriter, failure: Failure, call_id: bytes | None = None, *, close: bool = False) -> Response:
-    """The answer to what never became a call, which is logged."""
-    note_failure(None, call_id, failure, failure, PLAIN)
-    return response_of(writer.failure(failure), close=close)
-
-
 def response_of(answer: Answer, *, close: bool = False) -> Response:
     headers = {**answer.headers, **({"connection": "close"} if close else {})}
-    return Response(answer.body, answer.status, headers, answer.media_type)
+    return Response(answer.body, answer.status, headers, answer.media_type or None)
 
 
 def _sender_key(request: Request, access: Access) -> str:

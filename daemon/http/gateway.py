@@ -15,6 +15,8 @@ from .a2a.endpoint import A2AEndpoint
 from .calls import Calls, CallSettings
 from .context_host import HttpContextHost
 from .cors import Cors
+from .monitoring.available import check_available
+from .monitoring.health import Liveness, Readiness
 from .requests import GatewayRequest, route_path
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ class Endpoint(Protocol):
 
 @final
 class Gateway:
-    """An ASGI app. With `local_only`, callers from other machines are refused."""
+    """An ASGI app. With `local_only`, callers from other machines are refused. Raises `AppError` where an extra is missing."""
 
     def __init__(self, host: Host, settings: CallSettings, origins: Origins, *, local_only: bool = False) -> None:
         self._host = host
@@ -54,9 +56,33 @@ class Gateway:
         self._origin_refused = RepeatedWarning("http.request_refused")
         self.calls: Final = Calls(host, settings)
         self._a2a: Final[Endpoint] = A2AEndpoint(host, self.calls)
-        self._endpoints: Final[Mapping[str, Endpoint]] = _endpoints(host, self.calls)
+        self._endpoints: Final[Mapping[str, Endpoint]] = self._chosen_endpoints(host)
         self.context_host: Final = HttpContextHost(host, self.calls.access)
         """For what runs for no request."""
+
+    def _chosen_endpoints(self, host: Host) -> dict[str, Endpoint]:
+        """What there is beside A2A, by what its paths begin with. Raises `AppError` where an extra is missing."""
+        found: dict[str, Endpoint] = {
+            "healthz": Liveness(),
+            "readyz": Readiness(lambda: self.calls.closed, host.agent.probe_store, host.spawn),
+        }
+        settings = host.settings
+        if settings.http_operations:
+            from .operations.document import DocumentEndpoint  # late: only who chose it pays for it
+            from .operations.endpoint import OperationsEndpoint
+
+            found["operations"] = OperationsEndpoint(host, self.calls)
+            found["openapi.json"] = DocumentEndpoint(host, self.calls)
+        if settings.http_mcp:
+            from .mcp.endpoint import PATHS, McpEndpoint  # late: it loads the dialect
+
+            found |= dict.fromkeys(PATHS, McpEndpoint(host, self.calls))
+        if settings.http_metrics:
+            check_available()
+            from .monitoring.metrics import MetricsEndpoint  # late: it loads the extra's library
+
+            found["metrics"] = MetricsEndpoint(host, self.calls)
+        return found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -110,16 +136,6 @@ class Gateway:
             return None
         self._origin_refused(origin=cut(origin or "", MAX_SHOWN), hint=_ORIGIN_HINT)
         return Response("origin not allowed", 403, media_type="text/plain")
-
-
-def _endpoints(host: Host, calls: Calls) -> dict[str, Endpoint]:
-    """Those that the settings ask for, by what their paths begin with."""
-    endpoints: dict[str, Endpoint] = {}
-    if host.settings.http_mcp:
-        from .mcp.endpoint import PATHS, McpEndpoint  # late: it loads the dialect
-
-        endpoints |= dict.fromkeys(PATHS, McpEndpoint(host, calls))
-    return endpoints
 
 
 def _is_local(request: Request) -> bool:

@@ -20,8 +20,10 @@ from .http_options import (
     HttpMaxRequests,
     HttpMaxSessions,
     HttpMcp,
+    HttpMetrics,
     HttpNoStdio,
     HttpOpen,
+    HttpOperations,
     HttpOrigins,
     HttpSessionTimeout,
     HttpUrl,
@@ -245,6 +247,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = 30.0
     http: HttpAddress = None
     no_stdio: HttpNoStdio = False
+    http_operations: HttpOperations = False
+    http_metrics: HttpMetrics = False
     http_open: HttpOpen = False
     http_url: HttpUrl = None
     http_hosts: HttpHosts = None

@@ -193,7 +193,8 @@ class Posting:
         self._conversation = conversation
         self._answered = self._told = 0
         self._on_answered = on_answered
-        self._responder = Responder(self, host.memory, dialect, conversation.inflight)
+        metrics = host.request_metrics["http"]
+        self._responder = Responder(self, host.memory, dialect, metrics, conversation.inflight)
         self._dispatcher = Dispatcher(
             conversation.router,
             self._responder,
@@ -201,6 +202,7 @@ class Posting:
             backlog,
             conversation.context(self.stream, access, url),
             dialect,
+            metrics,
             access,
         )
         if closed:
@@ -225,7 +227,7 @@ class Posting:
                 if refusal is None:
                     self._dispatcher.accept(message)
                 else:
-                    self._responder.fail(message, refusal)
+                    self._dispatcher.refuse(message, refusal)
             case Refused(call_id, failure):
                 self._responder.refuse(call_id, failure)
             case NoJson(parse_failure):

@@ -29,7 +29,7 @@ from ...dialects.session import offered_by
 from ...logs import log
 from ...rpc.envelope import NULL_ID, Call, Message, NoJson, Refused, Reply, decode, split_batch
 from ..answers import JSON
-from ..calls import UNWATCHED_SECONDS, refused, watched
+from ..calls import UNWATCHED_SECONDS, watched
 from ..exchange import RETRY_AFTER_MS
 from ..sse import FIRST_SECONDS
 from .answers import FailureAnswers, send_messages, status_of_outcome
@@ -120,19 +120,19 @@ class McpEndpoint:
         answers = FailureAnswers(self._dialect, self._metadata.params(url), authorized="authorization" in metadata)
         access = await self._calls.access_of(Call(PATH, None, None, metadata))
         if isinstance(access, Internal):
-            return refused(answers, access)
+            return self._calls.refused(answers, access)
         provider = access.provider
         if provider is None:
             return Caller(access, "", metadata, answers, url)
         if access.caller is None:
-            return refused(answers, AuthenticationRequired(tuple(provider.schemes), provider.realm))
+            return self._calls.refused(answers, AuthenticationRequired(tuple(provider.schemes), provider.realm))
         return Caller(access, access.caller.subject, metadata, answers, url)
 
     def _new_session(self, request: Request, caller: Caller) -> Session | Response:
         if (wrong := _wrong_version(request)) is not None:
             return wrong
         session = self._sessions.begin(caller.owner)
-        return refused(caller.answers, session) if isinstance(session, Overloaded) else session
+        return self._calls.refused(caller.answers, session) if isinstance(session, Overloaded) else session
 
     def _session(self, request: Request, caller: Caller) -> Session | Response:
         """The session that a request belongs to (section Session Management)."""
@@ -217,11 +217,11 @@ class McpEndpoint:
         match message:
             case Refused(call_id, failure):
                 caller.answers.call_id = call_id
-                return refused(caller.answers, failure, call_id)
+                return self._calls.refused(caller.answers, failure, call_id)
             case NoJson(failure):
-                return refused(caller.answers, failure)
+                return self._calls.refused(caller.answers, failure)
             case _:
-                return refused(caller.answers, InvalidRequest("malformed-envelope"))
+                return self._calls.refused(caller.answers, InvalidRequest("malformed-envelope"))
 
     def _posting(self, request: Request, caller: Caller, conversation: Conversation) -> Posting | Response:
         """What answers one POST, within the limits of whoever sends it: until all is answered, even when nobody waits for it."""
@@ -229,7 +229,7 @@ class McpEndpoint:
         sender = stack.enter_context(self._calls.sender(request, caller.access))
         if sender is None or sender.backlog.full():
             stack.close()
-            return refused(caller.answers, Overloaded(RETRY_AFTER_MS))
+            return self._calls.refused(caller.answers, Overloaded(RETRY_AFTER_MS))
         closed = self._calls.closed
         return Posting(conversation, caller.access, sender.backlog, caller.url, closed=closed, on_answered=stack.close)
 
@@ -277,7 +277,7 @@ class McpEndpoint:
     async def _get(self, request: Request, send: Send, caller: Caller, session: Session) -> Response | None:
         """A stream of what belongs to no request, or the rest of one that was cut off (section Resumability and Redelivery)."""
         if self._calls.closed:
-            return refused(caller.answers, Unavailable())
+            return self._calls.refused(caller.answers, Unavailable())
         conversation = session.conversation
         stream, behind = conversation.listening, None
         if (last := request.headers.get(LAST_EVENT)) is not None:
@@ -292,7 +292,7 @@ class McpEndpoint:
                 log.info("mcp.messages_lost", count=stream.oldest - behind - 1)
         with self._sessions.using(session), self._calls.sender(request, caller.access) as sender:
             if sender is None:
-                return refused(caller.answers, Overloaded(RETRY_AFTER_MS))
+                return self._calls.refused(caller.answers, Overloaded(RETRY_AFTER_MS))
             async with watched(request):
                 await self._send(send, conversation, stream, behind=behind)
         return None

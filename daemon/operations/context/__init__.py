@@ -1,9 +1,20 @@
 """The context of a handler, and what it stands on."""
 
-from .context import Context, host_of, is_answered, keep_progress_token, shown_progress
+from .context import (
+    LAST_EVENT_ID,
+    LONGEST_NUMBER,
+    Context,
+    host_of,
+    is_answered,
+    keep_progress_token,
+    last_event_id,
+    shown_progress,
+)
 from .host import NOTHING_SENT, CallFailed, ClientInfo, ClientRefused, ContextHost, LogLevel, Sending, Stopped
 
 __all__ = [
+    "LAST_EVENT_ID",
+    "LONGEST_NUMBER",
     "NOTHING_SENT",
     "CallFailed",
     "ClientInfo",
@@ -16,5 +27,6 @@ __all__ = [
     "host_of",
     "is_answered",
     "keep_progress_token",
+    "last_event_id",
     "shown_progress",
 ]
