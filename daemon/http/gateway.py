@@ -61,7 +61,7 @@ class Gateway:
         """For what runs for no request."""
 
     def _chosen_endpoints(self, host: Host) -> dict[str, Endpoint]:
-        """What there is beside A2A, by the first segment of its paths. Raises `AppError` where an extra is missing."""
+        """What there is beside A2A, by what its paths begin with. Raises `AppError` where an extra is missing."""
         found: dict[str, Endpoint] = {
             "healthz": Liveness(),
             "readyz": Readiness(lambda: self.calls.closed, host.agent.probe_store, host.spawn),
@@ -73,6 +73,10 @@ class Gateway:
 
             found["operations"] = OperationsEndpoint(host, self.calls)
             found["openapi.json"] = DocumentEndpoint(host, self.calls)
+        if settings.http_mcp:
+            from .mcp.endpoint import PATHS, McpEndpoint  # late: it loads the dialect
+
+            found |= dict.fromkeys(PATHS, McpEndpoint(host, self.calls))
         if settings.http_metrics:
             check_available()
             from .monitoring.metrics import MetricsEndpoint  # late: it loads the extra's library
@@ -97,8 +101,12 @@ class Gateway:
             await self._send(response, send)
 
     def _endpoint(self, path: str) -> Endpoint:
-        """Whose path this is: by its first segment. All that is nobody else's is A2A's, where it may be a tenant."""
-        return self._endpoints.get(path.partition("/")[0], self._a2a)
+        """Whose path this is: by its first segment, or its first two. All that is nobody else's is A2A's, where it may be a
+        tenant.
+        """
+        first, _, rest = path.partition("/")
+        endpoint = self._endpoints.get(first) or self._endpoints.get(f"{first}/{rest.partition('/')[0]}")
+        return endpoint or self._a2a
 
     async def _send(self, response: Response, send: Send) -> None:
         """Send a whole response. It counts in the memory budget until the client has taken most of it."""
