@@ -116,7 +116,7 @@ class Connection:
             self,
             host.request_metrics["stdio"],
         )
-        self._client = Client(self.writer.flush, self.on_progress)
+        self._client = Client(self._flush, self.on_progress)
         host.scheduler.attach(self._client)
         for call in self._session.dialect.open_calls():
             dispatcher.accept(call)
@@ -259,6 +259,10 @@ class Connection:
         )
 
     # -- what the scheduler and the session ask for -----------------------------------------------------------
+
+    def _flush(self) -> None:
+        self.writer.flush()
+        self.host.request_metrics["stdio"].sent()
 
     def on_progress(self) -> None:
         self._reader.look_again()
