@@ -17,7 +17,7 @@ from .context_host import HttpContextHost
 from .cors import Cors
 from .monitoring.available import check_available
 from .monitoring.health import Liveness, Readiness
-from .requests import GatewayRequest, route_path
+from .requests import GatewayRequest, address_of, route_path
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -66,7 +66,14 @@ class Gateway:
             "healthz": Liveness(),
             "readyz": Readiness(lambda: self.calls.closed, host.agent.probe_store, host.spawn),
         }
-        if host.settings.http_metrics:
+        settings = host.settings
+        if settings.http_operations:
+            from .operations.document import DocumentEndpoint  # late: only who chose it pays for it
+            from .operations.endpoint import OperationsEndpoint
+
+            found["operations"] = OperationsEndpoint(host, self.calls)
+            found["openapi.json"] = DocumentEndpoint(host, self.calls)
+        if settings.http_metrics:
             check_available()
             from .monitoring.metrics import MetricsEndpoint  # late: it loads the extra's library
 
@@ -125,9 +132,9 @@ class Gateway:
 
 def _is_local(request: Request) -> bool:
     """Whether the client is on this machine. A client without an IP address is: a unix socket, or a test."""
+    address = address_of(request)
     try:
-        client = request.client
-        return client is None or client.host == "127.0.0.1" or ip_address(client.host).is_loopback
+        return address in ("127.0.0.1", "") or ip_address(address).is_loopback
     except ValueError:
         return True
 

@@ -24,6 +24,13 @@ HttpNoStdio: TypeAlias = Annotated[
     bool, OptionInfo(group=HTTP, found_file="no", help="serve by HTTP only; stdin is not read")
 ]
 
+HttpOperations: TypeAlias = Annotated[
+    bool,
+    OptionInfo(
+        group=HTTP, found_file="no", help="serve operations by HTTP, too: POST /operations/NAME, GET /openapi.json"
+    ),
+]
+
 HttpMetrics: TypeAlias = Annotated[
     bool,
     OptionInfo(group=HTTP, found_file="no", help="serve metrics for Prometheus, too: GET /metrics"),

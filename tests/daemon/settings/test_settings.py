@@ -66,6 +66,7 @@ SAMPLES = {
     "frame_timeout": Sample(["--frame-timeout", "0.5"], "0.5", "0.5", 0.5),
     "http": Sample(["--http", "unix:/run/d.sock"], "unix:/run/d.sock", '"unix:/run/d.sock"', "unix:/run/d.sock"),
     "no_stdio": Sample(["--no-stdio"], "1", "true", True),
+    "http_operations": Sample(["--http-operations"], "yes", "true", True),
     "http_metrics": Sample(["--http-metrics"], "1", "true", True),
     "http_open": Sample(["--http-open"], "1", "true", True),
     "http_url": Sample(["--http-url", "https://a.b/"], "https://a.b/", '"https://a.b/"', "https://a.b/"),
