@@ -90,14 +90,14 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
             return complain(stderr, fault)
         process = _Process(settings, streams, handed, hosted)
     except (StdoutClosed, SharedStderr) as exc:
-        return complain(stderr, str(exc))
+        return complain(stderr, str(exc), in_code=hosted is not None)
     except REFUSALS as exc:
         return complain(stderr, refusal(exc))
     status = EXIT_FAILED
     try:
         status = process.run()
     except (AppError, DeclarationError) as exc:
-        status = complain(stderr, str(exc))
+        status = complain(stderr, str(exc), in_code=hosted is not None)
         log.debug("app.failed", exc=exc.__cause__ or exc)
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
         if isinstance(exc, REFUSALS) and not process.serving:
@@ -115,6 +115,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
 def check(settings: Settings) -> NoReturn:
     """Load what `serve` would, and end with status 0; or say on stdout, in one line, why it can't be served."""
     from ..framing.transports.memory import memory_pair  # late: `serve` does without
+    from .dialects.session import offered_by
 
     report = os.dup(stdio_guard.STDOUT)
     os.environ.pop("NOTIFY_SOCKET", None)  # for the process that serves
@@ -125,6 +126,8 @@ def check(settings: Settings) -> NoReturn:
     try:
         host = host_of(settings)
         Daemon(host, memory_pair()[0])
+        if settings.http_mcp:
+            offered_by(host)
         with opened_store(host):
             pass
     except (AppError, DeclarationError) as exc:
@@ -217,9 +220,8 @@ class _Process:
             self._on_parent_gone()
         if daemon.finished():
             if self._settings.http is not None:
-                complain(
-                    self._streams.stderr, "stdin has ended, and the daemon with it; --no-stdio serves HTTP without it"
-                )
+                ended = "stdin has ended, and the daemon with it; --no-stdio serves HTTP without it"
+                complain(self._streams.stderr, ended, in_code=self._hosted is not None)
             return daemon.lifecycle.status
         self._watch_processes(daemon)
         return self._serve(daemon)

@@ -5,25 +5,27 @@ Knows no protocol: the endpoints do.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from types import coroutine
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 import msgspec
 from starlette.responses import Response
 
 from ...errors.exceptions import FailureError
-from ...errors.failures import Cancelled, Failure, Internal, Unavailable
+from ...errors.failures import Cancelled, Failure, Internal, TimedOut, Unavailable
 from ...lazy import anyio
 from ..operations.access import Access, Identity
 from ..rpc.dialect import PLAIN
 from ..rpc.request_log import note_failure
-from .answers import Answer, AnswerWriter
+from .answers import Answer, AnswerWriter, FailureWriter
 from .callers import Callers
 from .context_host import HttpContextHost
 from .exchange import Exchange, Overdue
-from .requests import ClientGone, read_body, service_params
-from .senders import Senders
+from .requests import ClientGone, address_of, read_body, service_params
+from .senders import Sender, Senders
 from .sse import send_events
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from ..dispatch.router import Router
     from ..host import Host
     from ..rpc.envelope import Call
+
+T = TypeVar("T")
 
 _CANCELLED: Final = Cancelled()
 
@@ -44,13 +48,16 @@ UNWATCHED_SECONDS: Final = 0.05
 
 
 class CallSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Sizes in bytes, times in seconds. `url` is the public one; without it, what clients ask for."""
+    """Sizes in bytes, times in seconds. `url` is the public one; without it, what clients ask for. `plain_receive`: the `receive`
+    of the server opens no cancel scopes, so that it may be begun outside of one.
+    """
 
     url: str = ""
     max_body: int
     body_timeout: float
     keep_alive: float = 15.0
     max_in_flight: int = 1024
+    plain_receive: bool = False
 
 
 @final
@@ -59,12 +66,16 @@ class Calls:
 
     def __init__(self, host: Host, settings: CallSettings) -> None:
         self._host = host
+        self._metrics = host.request_metrics["http"]
         self._settings = settings
         self._api_keys = host.agent.api_keys
         self.access: Final = Access(Identity(ANONYMOUS, host.access.parent.scopes), host.access.provider)
         self._callers = Callers(self.access)
         self._senders = Senders(settings.max_in_flight)
         self._overdue = Overdue(host.spawn, UNWATCHED_SECONDS)
+        self.keep_alive: Final = settings.keep_alive
+        self.on_close: Final[list[Callable[[], None]]] = []
+        """What is called when the end begins."""
         self._bodies: set[anyio.CancelScope] = set()
         self._open = 0
         self.closed = False
@@ -75,6 +86,8 @@ class Calls:
         self.closed = True
         for scope in self._bodies:
             scope.cancel()
+        for tell in self.on_close:
+            tell()
 
     @property
     def settled(self) -> bool:
@@ -94,23 +107,77 @@ class Calls:
         """The metadata of the call that a request makes."""
         return service_params(request, self._api_keys)
 
-    async def body(self, request: Request, writer: AnswerWriter, *, needed: bool = True) -> bytes | Response | None:
+    async def access_of(self, call: Call) -> Access | Internal:
+        """Who calls; or what the call gets where that can't be told."""
+        return await self._callers.access_of(call)
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """A request is open during the block: the daemon does not end before."""
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+            self.on_progress()
+
+    @contextmanager
+    def sender(self, request: Request, access: Access) -> Iterator[Sender | None]:
+        """Whose turn and whose limit it is, for a request that is in flight during the block; None where it is one too many."""
+        key = _sender_key(request, access)
+        sender = self._senders.enter(key)
+        try:
+            yield sender
+        finally:
+            if sender is not None:
+                self._senders.leave(key, sender)
+
+    async def body(self, request: Request, writer: FailureWriter, *, needed: bool = True) -> bytes | Response | None:
         """The body, JSON by its content type; empty where there is none and none is `needed`. The response where it is refused;
         None where the client has gone."""
-        settings = self._settings
-        with anyio.move_on_after(settings.body_timeout) as scope:
+        reading = self._read(request, writer, needed=needed)
+        if self._settings.plain_receive:
+            try:
+                reading = _rest_of(reading, reading.send(None))
+            except (
+                StopIteration
+            ) as whole:  # most bodies come with their heads: a time limit would cost more than they do
+                found: bytes | Response | None = whole.value
+                return found
+        with anyio.move_on_after(self._settings.body_timeout) as scope:
             self._bodies.add(scope)
             try:
-                return await read_body(request, self._host.memory, limit=settings.max_body, needed=needed)
-            except FailureError as exc:
-                return refused(writer, exc.failure, close=True)
-            except ClientGone:
-                return None
+                return await reading
             finally:
                 self._bodies.discard(scope)
         if self.closed:  # the end has begun: the rest of the body is not awaited
-            return refused(writer, Unavailable(), close=True)
-        return Response(status_code=408, headers={"connection": "close"})
+            return self.refused(writer, Unavailable(), close=True)
+        return self.refused(writer, TimedOut(), status=408, close=True)
+
+    def refused(
+        self,
+        writer: FailureWriter,
+        failure: Failure,
+        call_id: bytes | None = None,
+        *,
+        status: int | None = None,
+        close: bool = False,
+    ) -> Response:
+        """The answer to what never became a call, which is logged and counted. `status` is its status where that is not the
+        failure's own."""
+        self._metrics.refused(None, failure)
+        note_failure(None, call_id, failure, failure, PLAIN)
+        response = response_of(writer.failure(failure), close=close)
+        response.status_code = status or response.status_code
+        return response
+
+    async def _read(self, request: Request, writer: FailureWriter, *, needed: bool) -> bytes | Response | None:
+        try:
+            return await read_body(request, self._host.memory, limit=self._settings.max_body, needed=needed)
+        except FailureError as exc:
+            return self.refused(writer, exc.failure, close=True)
+        except ClientGone:
+            return None
 
     async def run(
         self,
@@ -124,43 +191,43 @@ class Calls:
     ) -> Response | None:
         """Run one call, and send its events if it has such; returns the answer where that is one response. `jsonrpc` says
         whether it came as JSON-RPC, for its span."""
-        self._open += 1
-        if self._host.tracing is not None:
-            known = call.method if router.knows(call.method) else None
-            call.span = self._host.tracing.request(known, call.metadata, jsonrpc=jsonrpc)
+        if self._host.tracing is None:
+            return await self._run(request, send, call, writer, router)
+        call.span = self._host.tracing.request(router.name_of(call), call.metadata, jsonrpc=jsonrpc)
         try:
-            access = await self._callers.access_of(call)
+            return await self._run(request, send, call, writer, router)
+        finally:
+            call.span.end(_CANCELLED)  # where nothing else was told
+
+    async def _run(
+        self, request: Request, send: Send, call: Call, writer: AnswerWriter, router: Router
+    ) -> Response | None:
+        with self.open():
+            access = await self.access_of(call)
             if isinstance(access, Internal):
+                self._metrics.refused(router.name_of(call), access)
                 if call.span is not None:
                     call.span.end(access)
                 return response_of(writer.failure(access))
-            key = _sender_key(request, access)
-            sender = self._senders.enter(key)
-            exchange = Exchange(self._host, call)
-            try:
-                context_host = HttpContextHost(self._host, access, self.url(request))
-                exchange.begin(router, access, sender, context_host, closed=self.closed)
-                return await self._answer(request, send, exchange, writer)
-            finally:
-                exchange.abandon()
-                if sender is not None:
-                    self._senders.leave(key, sender)
-        finally:
-            if call.span is not None:
-                call.span.end(_CANCELLED)  # where nothing else was told
-            self._open -= 1
-            self.on_progress()
+            with self.sender(request, access) as sender:
+                exchange = Exchange(self._host, call)
+                try:
+                    context_host = HttpContextHost(self._host, access, partial(self.url, request))
+                    exchange.begin(router, access, sender, context_host, closed=self.closed)
+                    return await self._answer(request, send, exchange, writer)
+                finally:
+                    exchange.abandon()
 
     async def _answer(self, request: Request, send: Send, exchange: Exchange, writer: AnswerWriter) -> Response | None:
         if exchange.is_stream:
-            async with _watched(request):
-                answer = await send_events(exchange, writer, send, keep_alive=self._settings.keep_alive)
+            async with watched(request):
+                answer = await send_events(exchange, writer, send, keep_alive=self.keep_alive)
                 return None if answer is None else response_of(answer)
             return None
         if exchange.outcome is None:
             await self._overdue.wait(exchange)
         if exchange.outcome is None:
-            async with _watched(request):
+            async with watched(request):
                 await exchange.wait()
         outcome = exchange.outcome
         if outcome is None:  # the client has gone
@@ -168,15 +235,43 @@ class Calls:
         return response_of(writer.result(outcome) if isinstance(outcome, bytes) else writer.failure(outcome))
 
 
-def refused(writer: AnswerWriter, failure: Failure, call_id: bytes | None = None, *, close: bool = False) -> Response:
-    """The answer to what never became a call, which is logged."""
-    note_failure(None, call_id, failure, failure, PLAIN)
-    return response_of(writer.failure(failure), close=close)
-
-
 def response_of(answer: Answer, *, close: bool = False) -> Response:
-    headers = {**answer.headers, **({"connection": "close"} if close else {})}
-    return Response(answer.body, answer.status, headers, answer.media_type)
+    return _WholeResponse(answer, {**answer.headers, "connection": "close"} if close else answer.headers)
+
+
+@final
+class _WholeResponse(Response):
+    """A response that is made in less time: its body is made already, and its headers are known to be fit."""
+
+    def __init__(self, answer: Answer, headers: Mapping[str, str]) -> None:
+        self.status_code = answer.status
+        self.body = answer.body
+        self.background = None
+        self.raw_headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+        if answer.status not in _WITHOUT_BODY:
+            self.raw_headers.append((b"content-length", b"%d" % len(answer.body)))
+        if answer.media_type:
+            self.raw_headers.append((b"content-type", answer.media_type.encode("latin-1")))
+
+
+_WITHOUT_BODY: Final = (204, 304)
+
+
+@coroutine
+def _rest_of(work: Coroutine[Any, Any, T], awaited: object) -> Generator[Any, Any, T]:
+    """Await what is left of a coroutine that has made its first step, and waits for this."""
+    while True:
+        step: Callable[..., Any] = work.send
+        argument: object
+        try:
+            argument = yield awaited
+        except BaseException as exc:  # noqa: BLE001 - whatever the loop throws in belongs to the work
+            step, argument = work.throw, exc
+        try:
+            awaited = step(argument)
+        except StopIteration as stop:
+            found: T = stop.value
+            return found
 
 
 def _sender_key(request: Request, access: Access) -> str:
@@ -184,11 +279,11 @@ def _sender_key(request: Request, access: Access) -> str:
     identity = access.caller
     if identity is not None and access.provider is not None:
         return f"identity:{identity.subject}"
-    return f"address:{request.client.host if request.client else ''}"
+    return f"address:{address_of(request)}"
 
 
 @asynccontextmanager
-async def _watched(request: Request) -> AsyncGenerator[None]:
+async def watched(request: Request) -> AsyncGenerator[None]:
     """The block is left early when the client goes."""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_watch, request, tasks.cancel_scope)

@@ -30,7 +30,7 @@ _PARAMS: Final = {
 }
 """The headers that are service parameters, and their names there. The last one that came wins."""
 
-HEADERS: Final = frozenset({*_PARAMS, "a2a-version"})
+HEADERS: Final = frozenset({*_PARAMS, "a2a-version", "if-none-match"})
 """The headers that say something to the gateway, beside those of HTTP itself."""
 
 _JSON_TYPES: Final = frozenset({"application/json", "application/a2a+json"})
@@ -51,7 +51,7 @@ class _Headers(Headers):
         return isinstance(key, str) and key.lower() in self._first
 
     def get(self, key: str, default: Any = None) -> Any:
-        return self._first.get(key.lower(), default)
+        return self._first.get(key, default) if key.islower() else self._first.get(key.lower(), default)
 
 
 @final
@@ -65,6 +65,12 @@ class GatewayRequest(Request):
     @property
     def headers(self) -> Headers:
         return self._headers
+
+
+def address_of(request: Request) -> str:
+    """The address of the client; empty where it has none, as on a unix socket."""
+    client = request.scope.get("client")
+    return client[0] if client else ""
 
 
 class ClientGone(Exception):
@@ -142,8 +148,8 @@ def service_params(request: Request, api_keys: Iterable[ApiKey] = ()) -> dict[st
 
     An API key in a place that the card declares becomes an `authorization` of the scheme `ApiKey`, if there is no other.
     """
-    headers = request.headers
-    params = {name: headers[header] for header, name in _PARAMS.items() if header in headers}
+    get = request.headers.get
+    params = {name: value for header, name in _PARAMS.items() if (value := get(header)) is not None}
     if "authorization" not in params:
         for key in api_keys:
             given = _api_key(request, key)
