@@ -191,32 +191,27 @@ class Calls:
     ) -> Response | None:
         """Run one call, and send its events if it has such; returns the answer where that is one response. `jsonrpc` says
         whether it came as JSON-RPC, for its span."""
-        if self._host.tracing is None:
-            return await self._run(request, send, call, writer, router)
-        call.span = self._host.tracing.request(router.name_of(call), call.metadata, jsonrpc=jsonrpc)
+        if self._host.tracing is not None:
+            call.span = self._host.tracing.request(router.name_of(call), call.metadata, jsonrpc=jsonrpc)
         try:
-            return await self._run(request, send, call, writer, router)
+            with self.open():
+                access = await self.access_of(call)
+                if isinstance(access, Internal):
+                    self._metrics.refused(router.name_of(call), access)
+                    if call.span is not None:
+                        call.span.end(access)
+                    return response_of(writer.failure(access))
+                with self.sender(request, access) as sender:
+                    exchange = Exchange(self._host, call)
+                    try:
+                        context_host = HttpContextHost(self._host, access, partial(self.url, request))
+                        exchange.begin(router, access, sender, context_host, closed=self.closed)
+                        return await self._answer(request, send, exchange, writer)
+                    finally:
+                        exchange.abandon()
         finally:
-            call.span.end(_CANCELLED)  # where nothing else was told
-
-    async def _run(
-        self, request: Request, send: Send, call: Call, writer: AnswerWriter, router: Router
-    ) -> Response | None:
-        with self.open():
-            access = await self.access_of(call)
-            if isinstance(access, Internal):
-                self._metrics.refused(router.name_of(call), access)
-                if call.span is not None:
-                    call.span.end(access)
-                return response_of(writer.failure(access))
-            with self.sender(request, access) as sender:
-                exchange = Exchange(self._host, call)
-                try:
-                    context_host = HttpContextHost(self._host, access, partial(self.url, request))
-                    exchange.begin(router, access, sender, context_host, closed=self.closed)
-                    return await self._answer(request, send, exchange, writer)
-                finally:
-                    exchange.abandon()
+            if call.span is not None:
+                call.span.end(_CANCELLED)  # where nothing else was told
 
     async def _answer(self, request: Request, send: Send, exchange: Exchange, writer: AnswerWriter) -> Response | None:
         if exchange.is_stream:

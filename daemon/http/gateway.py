@@ -98,22 +98,21 @@ class Gateway:
         send = self._cors.adding_headers(request, send)
         path, tracing = route_path(scope), self._host.tracing
         kept = None if tracing is None or path in PROBES else tracing.begin_http(scope)
-        if tracing is None or kept is None:
-            return await self._answer(request, path, send)
+        if kept is not None:
+            send = kept.watched(send)
         try:
-            await self._answer(request, path, kept.watched(send))
+            response = self._refusal(request)
+            if response is None:
+                response = await self._endpoint(path).respond(request, path, send)
+            if response is not None:
+                await self._send(response, send)
         except Exception as exc:
-            kept.error = type(exc).__name__
+            if kept is not None:
+                kept.error = type(exc).__name__
             raise
         finally:
-            tracing.end_http(kept, scope)
-
-    async def _answer(self, request: Request, path: str, send: Send) -> None:
-        response = self._refusal(request)
-        if response is None:
-            response = await self._endpoint(path).respond(request, path, send)
-        if response is not None:
-            await self._send(response, send)
+            if tracing is not None and kept is not None:
+                tracing.end_http(kept, scope)
 
     def _endpoint(self, path: str) -> Endpoint:
         """Whose path this is: by its first segment, or its first two. All that is nobody else's is A2A's, where it may be a

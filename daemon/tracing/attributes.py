@@ -48,7 +48,8 @@ _TARGETS: Final[Mapping[str, tuple[str, Attributes]]] = {
 }
 """Of methods that only lead to an operation: the attribute with its name, and what else is said then."""
 
-_HTTP_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"})
+HTTP_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"})
+"""Those of RFC 9110 and RFC 5789."""
 
 
 def of_jsonrpc(method: str, *, mcp: bool) -> Attributes:
@@ -73,8 +74,3 @@ def of_failure(failure: Failure) -> Attributes:
 def is_fault(failure: Failure) -> bool:
     """Whether the daemon is at fault, and not its caller. A declared error is an answer like any other."""
     return not isinstance(failure, DomainFailure) and row_of(failure).http_status >= 500
-
-
-def http_method(method: str) -> str:
-    """The method of an HTTP request, if it is one of RFC 9110 or RFC 5789."""
-    return method if method in _HTTP_METHODS else OTHER

@@ -10,10 +10,11 @@ from contextvars import ContextVar
 from time import time_ns
 from typing import TYPE_CHECKING, Any, Final, final
 
-from .attributes import HTTP_METHOD, HTTP_ROUTE, OTHER, URL_SCHEME, http_method
-from .trace_context import TRACEPARENT, TRACESTATE
+from .attributes import HTTP_METHOD, HTTP_METHODS, HTTP_ROUTE, OTHER, URL_SCHEME
+from .trace_context import TRACEPARENT, TRACESTATE, read_parent
 
 if TYPE_CHECKING:
+    from opentelemetry.trace import SpanContext
     from starlette.types import Scope, Send
 
     from .attributes import Attributes
@@ -36,7 +37,8 @@ class HttpRequest:
 
     def __init__(self, scope: Scope) -> None:
         self.begun: Final = time_ns()
-        self.verb: Final = http_method(scope["method"])
+        verb = scope["method"]
+        self.verb: Final[str] = verb if verb in HTTP_METHODS else OTHER
         self.route = ""
         self.status = 0
         self.error = ""
@@ -57,21 +59,21 @@ class HttpRequest:
             told[HTTP_ROUTE] = self.route
         return told
 
-    @property
-    def trace(self) -> dict[str, str]:
-        """The headers that name the caller's span. Of several nobody can tell which is meant (W3C Trace Context, section 4.3)."""
+    def parent(self) -> SpanContext | None:
+        """The span of the caller for which it is made. Of several nobody can tell which is meant (W3C Trace Context, section
+        4.3)."""
         parent = state = None
         for name, value in self._scope["headers"]:
             if name == _PARENT:
                 if parent is not None:
-                    return {}
+                    return None
                 parent = value
             elif name == _STATE:
                 state = value if state is None else b"%b,%b" % (state, value)
         if parent is None:
-            return {}
+            return None
         found = {TRACEPARENT: parent.decode("latin-1")}
-        return found if state is None else {**found, TRACESTATE: state.decode("latin-1")}
+        return read_parent(found if state is None else {**found, TRACESTATE: state.decode("latin-1")})
 
     def watched(self, send: Send) -> Send:
         """Sends the same, and takes note of the status."""

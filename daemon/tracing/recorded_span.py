@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from time import time_ns
 from traceback import format_exception
-from typing import Any, Final, cast, final
+from typing import Any, Final, final
 
 from opentelemetry import trace
 from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import Event, ReadableSpan, SpanLimits, Tracer
-from opentelemetry.sdk.trace import Span as SdkSpan
 from opentelemetry.sdk.trace.sampling import Decision
 from opentelemetry.sdk.util import BoundedList
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
@@ -25,6 +24,9 @@ from .attributes import Attributes as OwnAttributes
 
 MOST_ATTRIBUTES: Final = 32
 """More than the daemon ever sets. With a lower limit, or one for the length of values, the SDK makes the spans."""
+
+
+_NONE: Final = trace.INVALID_SPAN_CONTEXT
 
 
 @final
@@ -153,7 +155,9 @@ class Recorder:
         start_time: int | None,
     ) -> trace.Span:
         """As that of the tracer: a span that is not sampled records nothing."""
-        tracer, parent = self._tracer, trace.get_current_span(context).get_span_context()
+        tracer, parent = self._tracer, _NONE
+        if context:
+            parent = trace.get_current_span(context).get_span_context()
         ids, root = tracer.id_generator, not parent.is_valid
         trace_id = ids.generate_trace_id() if root else parent.trace_id
         result = tracer.sampler.should_sample(context, trace_id, name, kind, attributes, links)
@@ -163,11 +167,12 @@ class Recorder:
             return NonRecordingSpan(found)
         begun = time_ns() if start_time is None else start_time
         given = (name, found, None if root else parent, dict(result.attributes), kind, begun)
-        span = RecordedSpan(tracer, self._scope, self._limits, *given)
+        span: Any = RecordedSpan(tracer, self._scope, self._limits, *given)  # Any: to processors it is one of the SDK's
         for link in links:
             span.add_link(link.context)
-        tracer.span_processor.on_start(cast(SdkSpan, span), parent_context=context)
-        return span
+        tracer.span_processor.on_start(span, parent_context=context)
+        recorded: RecordedSpan = span
+        return recorded
 
 
 _SAMPLED: Final = TraceFlags(TraceFlags.SAMPLED)
@@ -189,6 +194,3 @@ def recorder_of(tracer: trace.Tracer, version: str) -> Recorder | None:
     except (AttributeError, TypeError):  # an SDK whose spans are made in another way
         return None
     return Recorder(tracer, limits, version)
-
-
-_NONE: Final = trace.INVALID_SPAN_CONTEXT

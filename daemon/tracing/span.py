@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import final
 
@@ -23,10 +23,11 @@ class Span:
     ends it: that of an HTTP request lasts longer than the call in it.
     """
 
-    __slots__ = ("_base", "_blamed", "_closed", "_ended", "_held", "_method", "_recorded", "_span")
+    __slots__ = ("_base", "_blamed", "_closed", "_ended", "_held", "_method", "_recorded", "_span", "_tell")
 
     def __init__(self, span: trace.Span, base: Context, method: str = "", *, held: bool = False) -> None:
         self._span = span
+        self._tell: Callable[[Attributes], None] = getattr(span, "tell", span.set_attributes)  # ours checks nothing
         self._base = base
         self._method = method
         self._held = held
@@ -40,7 +41,7 @@ class Span:
 
     def enter(self) -> None:
         """Make it the current span of the context variables that this runs in, for as long as they live."""
-        attach(self.context)
+        attach(trace.set_span_in_context(self._span, self._base))
 
     @contextmanager
     def entered(self) -> Iterator[None]:
@@ -61,10 +62,6 @@ class Span:
         """Add an attribute."""
         if self._recorded and not self._closed:
             self._tell({name: value})
-
-    def _tell(self, attributes: Attributes) -> None:
-        tell = getattr(self._span, "tell", None) or self._span.set_attributes  # the former checks nothing
-        tell(attributes)
 
     def blame(self, error: Failure | str) -> None:
         """What has gone wrong: a failure as it is told to the caller, or a fault by the name of its class or a constant. Never
@@ -87,10 +84,12 @@ class Span:
         elif error is not None:
             self.blame(error)
 
-    def close(self, error: Failure | str | None = None) -> None:
-        """The same, also where it is held."""
+    def close(self, error: Failure | str | None = None, told: Attributes | None = None) -> None:
+        """The same, also where it is held. `told` are its last attributes."""
         if self._closed:
             return
+        if told is not None and self._recorded:
+            self._tell(told)
         if error is not None:
             self.blame(error)
         self._closed = True

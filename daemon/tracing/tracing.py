@@ -117,7 +117,7 @@ class Tracing:
             base = http.span.context
         else:
             name = (method or attributes.JSONRPC) if jsonrpc else http.name
-            base = _in(remote or read_parent(http.trace))
+            base = _in(remote or http.parent())
             started = self._start(name, base, SpanKind.SERVER, http.attributes(told), begun=http.begun)
             http.span = Span(started, base, named, held=True)
             return http.span
@@ -145,11 +145,10 @@ class Tracing:
         http.open = False
         span = http.span
         if span is None:
-            base, told = _in(read_parent(http.trace)), http.attributes({})
+            base, told = _in(http.parent()), http.attributes({})
             span = Span(self._start(http.name, base, SpanKind.SERVER, told, begun=http.begun), base)
-        if http.status:
-            span.tell(attributes.HTTP_STATUS, http.status)
-        span.close(http.error or (str(http.status) if http.status >= 500 else None))
+        error = http.error or (str(http.status) if http.status >= 500 else None)
+        span.close(error, {attributes.HTTP_STATUS: http.status} if http.status else None)
 
     # -- what is done for it -----------------------------------------------------------------------------------
 
