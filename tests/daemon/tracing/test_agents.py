@@ -7,6 +7,9 @@ from typing import Any
 
 import anyio
 import pytest
+
+pytest.importorskip("opentelemetry.sdk.trace")
+
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
+pytest.importorskip("opentelemetry.sdk.trace")
+
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 
