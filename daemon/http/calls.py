@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from time import monotonic, time
 from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 from starlette.responses import Response
 
+from ...errors.codes import row_of
 from ...errors.exceptions import FailureError
-from ...errors.failures import Failure, Internal, Unavailable
+from ...errors.failures import Cancelled, Failure, Internal, Unavailable
 from ...lazy import anyio
 from ..operations.access import Access, Identity
 from ..rpc.dialect import PLAIN
@@ -22,6 +24,7 @@ from .answers import Answer, AnswerWriter
 from .callers import Callers
 from .context_host import HttpContextHost
 from .exchange import Exchange, Overdue
+from .page.recent_requests import OK, OTHER, RecentRequest, RecentRequests
 from .requests import ClientGone, read_body, service_params
 from .senders import Senders
 from .sse import send_events
@@ -53,10 +56,11 @@ class CallSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class Calls:
-    """Those of all clients of a gateway. `on_progress()` is called when a request has ended."""
+    """Those of all clients of a gateway. `on_progress()` is called when a request has ended, which is put down in `recent`."""
 
-    def __init__(self, host: Host, settings: CallSettings) -> None:
+    def __init__(self, host: Host, settings: CallSettings, recent: RecentRequests | None = None) -> None:
         self._host = host
+        self._recent = recent
         self._settings = settings
         self._api_keys = host.agent.api_keys
         self.access: Final = Access(Identity(ANONYMOUS, host.access.parent.scopes), host.access.provider)
@@ -115,8 +119,9 @@ class Calls:
     ) -> Response | None:
         """Run one call, and send its events if it has such; returns the answer where that is one response."""
         self._open += 1
+        started = monotonic()
         try:
-            access = await self._callers.access_of(call)
+            access = await self.access_of(call)
             if isinstance(access, Internal):
                 return response_of(writer.failure(access))
             key = _sender_key(request, access)
@@ -130,9 +135,25 @@ class Calls:
                 exchange.abandon()
                 if sender is not None:
                     self._senders.leave(key, sender)
+                if self._recent is not None:
+                    self._put_down(self._recent, access, exchange, monotonic() - started)
         finally:
             self._open -= 1
             self.on_progress()
+
+    async def access_of(self, call: Call) -> Access | Internal:
+        """The access of the caller alone; what the call gets where the identity provider raised something."""
+        return await self._callers.access_of(call)
+
+    def _put_down(self, recent: RecentRequests, access: Access, exchange: Exchange, seconds: float) -> None:
+        """Let the caller see this request among its last ones. Whom nobody knows sees none."""
+        caller = access.caller
+        if caller is None and access.provider is not None:
+            return
+        outcome = Cancelled() if exchange.outcome is None else exchange.outcome
+        code = OK if isinstance(outcome, bytes) else row_of(outcome).protocol_code
+        subject = "" if caller is None else caller.subject
+        recent.add(subject, RecentRequest(time(), exchange.name or OTHER, code, round(seconds * 1000, 3)))
 
     async def _answer(self, request: Request, send: Send, exchange: Exchange, writer: AnswerWriter) -> Response | None:
         if exchange.is_stream:

@@ -14,6 +14,9 @@ from .a2a.endpoint import A2AEndpoint
 from .calls import Calls, CallSettings
 from .context_host import HttpContextHost
 from .cors import Cors
+from .page.endpoint import SEGMENT as PAGE
+from .page.endpoint import PageEndpoint
+from .page.recent_requests import RecentRequests
 from .requests import GatewayRequest, route_path
 
 if TYPE_CHECKING:
@@ -41,9 +44,11 @@ class Gateway:
         self._origins = origins
         self._local_only = local_only
         self._cors = Cors(origins, host.agent.api_keys)
-        self.calls: Final = Calls(host, settings)
+        recent = RecentRequests() if host.settings.http_page else None
+        self.calls: Final = Calls(host, settings, recent)
         self._a2a: Final[Endpoint] = A2AEndpoint(host, self.calls)
-        self._endpoints: Final[Mapping[str, Endpoint]] = {}
+        self._page: Final[Endpoint | None] = None if recent is None else PageEndpoint(self.calls, recent)
+        self._endpoints: Final[Mapping[str, Endpoint]] = {} if self._page is None else {PAGE: self._page}
         self.context_host: Final = HttpContextHost(host, self.calls.access)
         """For what runs for no request."""
 
@@ -59,12 +64,17 @@ class Gateway:
         response = self._refusal(request)
         if response is None:
             path = route_path(scope)
-            response = await self._endpoint(path).respond(request, path, send)
+            response = await self._endpoint(request.method, path).respond(request, path, send)
         if response is not None:
             await self._send(response, send)
 
-    def _endpoint(self, path: str) -> Endpoint:
-        """Whose path this is: by its first segment. All that is nobody else's is A2A's, where it may be a tenant."""
+    def _endpoint(self, method: str, path: str) -> Endpoint:
+        """Whose path this is: by its first segment. All that is nobody else's is A2A's, where it may be a tenant.
+
+        The root is that of A2A's JSON-RPC, by POST, and of the page.
+        """
+        if not path and self._page is not None and method in ("GET", "HEAD"):
+            return self._page
         return self._endpoints.get(path.partition("/")[0], self._a2a)
 
     async def _send(self, response: Response, send: Send) -> None:

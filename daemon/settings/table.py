@@ -21,6 +21,7 @@ from .http_options import (
     HttpNoStdio,
     HttpOpen,
     HttpOrigins,
+    HttpPage,
     HttpUrl,
 )
 from .jwt_options import JwtAlgorithms, JwtAudience, JwtIssuer, JwtKeys
@@ -243,6 +244,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     http: HttpAddress = None
     no_stdio: HttpNoStdio = False
     http_open: HttpOpen = False
+    http_page: HttpPage = False
     http_url: HttpUrl = None
     http_hosts: HttpHosts = None
     http_origins: HttpOrigins = None

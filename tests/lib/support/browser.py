@@ -1,4 +1,4 @@
-"""A headless Chromium that tests drive over a pipe, as its DevTools protocol allows. It has no network."""
+"""A headless Chromium that tests drive over a pipe, as its DevTools protocol allows. It has no network but this machine's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FLAGS: Final = (
     "--disable-background-networking",
     "--disable-component-update",
     "--no-first-run",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--remote-debugging-pipe",
 )
 
@@ -69,9 +69,10 @@ class Page:
                 result: dict[str, Any] = came["result"]
                 return result
 
-    def open(self, path: Path) -> None:
-        """Load a file, and wait until it is there."""
-        self.send("Page.navigate", url=path.as_uri())
+    def open(self, where: Path | str) -> None:
+        """Load a file or an address, and wait until it is there. `events` are then those since."""
+        self.events.clear()
+        self.send("Page.navigate", url=where.as_uri() if isinstance(where, Path) else where)
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self._receive()
 
