@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
+from ..errors.exceptions import FailureError
+from ..errors.failures import Overloaded
 from .agents.host import AgentHost
 from .dispatch.execution import APP_LOOP
 from .dispatch.from_thread import LoopPortal
@@ -140,6 +142,19 @@ class Host:
     def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
         """Run something on the loop, as a part of this request, and wait for it in a worker thread."""
         return self._portal.run(request, work)
+
+    def hold_memory(self, size: int) -> None:
+        """Count what a handler keeps. Raises `FailureError(Overloaded)` where there is no room."""
+        if size > 0 and not self.memory.fits(size):
+            raise FailureError(Overloaded())
+        self.memory.add("handlers", size)
+
+    def state_of(self, namespace: str) -> Any:
+        """What the lifespan of a service yielded."""
+        return self.lifespans.state_of(namespace)
+
+    def credentials_of(self, namespace: str) -> Mapping[str, str]:
+        return self.catalogue.credentials_of(namespace)
 
     def offered(self, context: Context) -> Iterator[OperationSpec]:
         """The external operations that this caller may call, in the order of declaration."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from time import monotonic_ns
 from typing import Final, NoReturn, final
@@ -191,10 +191,10 @@ class _Process:
             self._breakpoints.install()
             host = host_of(self._settings, self._hosted)
             install_hooks()  # once more: the apps may have imported what has hooks of its own
-            with opened_store(host):
-                return self._run(host)
+            with opened_store(host), self._listening(host) as listener:
+                return self._run(host, listener)
 
-    def _run(self, host: Host) -> int:
+    def _run(self, host: Host, listener: Listener | None) -> int:
         self._daemon = daemon = Daemon(
             host,
             self._open_transport(),
@@ -202,7 +202,7 @@ class _Process:
             on_ending=self._on_ending,
             on_swapping=self._on_swapping,
             on_swap=self._become,
-            listener=self._listener(host),
+            listener=listener,
         )
         self._reload_with(daemon)
         self._announce(host)
@@ -233,13 +233,13 @@ class _Process:
         self._transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
         return self._transport
 
-    def _listener(self, host: Host) -> Listener | None:
-        """What listens for HTTP clients, if anything. Raises `AppError`."""
+    def _listening(self, host: Host) -> AbstractContextManager[Listener | None]:
+        """What listens for HTTP clients during the block, if anything. Raises `AppError`."""
         if self._settings.http is None and not self._settings.no_stdio:
-            return None
-        from .http.server.available import listener_of  # late: for those who speak HTTP
+            return nullcontext()
+        from .http.server.available import opened_listener  # late: for those who speak HTTP
 
-        return listener_of(host)
+        return opened_listener(host)
 
     def _announce(self, host: Host) -> None:
         """Say that the daemon has started, now that nothing can be wrong with its apps: else there is one line, why not."""

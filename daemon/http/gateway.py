@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, Protocol, final
 
 from starlette.responses import Response
 
-from ..logs import log
+from ...errors.printable import cut
+from ..logs import RepeatedWarning
 from ..memory import SMALL
 from .a2a.endpoint import A2AEndpoint
 from .calls import Calls, CallSettings
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 
     from ..host import Host
     from .origins import Origins
+
+
+MAX_SHOWN: Final = 255
+"""Characters of a header that the log shows: as many as a name may have."""
+
+_HOST_HINT: Final = "answer to this name, too: http-host; behind a proxy, name the public address: http-url"
+_ORIGIN_HINT: Final = "let the web pages of this origin call: http-origin"
 
 
 class Endpoint(Protocol):
@@ -44,6 +52,9 @@ class Gateway:
         self._origins = origins
         self._local_only = local_only
         self._cors = Cors(origins, host.agent.api_keys)
+        self._stranger_refused = RepeatedWarning("http.stranger_refused")
+        self._host_refused = RepeatedWarning("http.request_refused")
+        self._origin_refused = RepeatedWarning("http.request_refused")
         recent = RecentRequests() if host.settings.http_page else None
         self.calls: Final = Calls(host, settings, recent)
         self._a2a: Final[Endpoint] = A2AEndpoint(host, self.calls)
@@ -92,18 +103,19 @@ class Gateway:
     def _refusal(self, request: Request) -> Response | None:
         """What strangers' web pages get. Whether they may read it is for the CORS rules to say."""
         if self._local_only and not _is_local(request):
-            log.warning(
-                "http.stranger_refused", hint="only this machine may call; add a token, or allow everybody: http-open"
-            )
+            self._stranger_refused(hint="only this machine may call; add a token, or allow everybody: http-open")
             return Response("only callers on this machine are answered", 403, media_type="text/plain")
         host, origin = request.headers.get("host"), request.headers.get("origin")
         if not self._origins.admits_host(host):
+            self._host_refused(host=cut(host or "", MAX_SHOWN), hint=_HOST_HINT)
             return Response("unknown host", 421, media_type="text/plain")
-        if (preflight := self._cors.preflight(request)) is not None:
-            return preflight
-        if not self._origins.admits_origin(origin, host):
-            return Response("origin not allowed", 403, media_type="text/plain")
-        return None
+        if self._cors.is_preflight(request):
+            if origin is not None and self._origins.allows_cross_origin(origin):
+                return self._cors.preflight()
+        elif self._origins.admits_origin(origin, host):
+            return None
+        self._origin_refused(origin=cut(origin or "", MAX_SHOWN), hint=_ORIGIN_HINT)
+        return Response("origin not allowed", 403, media_type="text/plain")
 
 
 def _is_local(request: Request) -> bool:

@@ -87,25 +87,26 @@ def _announces_body(request: Request) -> bool:
 
 
 async def _receive(request: Request, memory: MemoryBudget, limit: int) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
+    body = bytearray()  # a list of its pieces would take many times their bytes, where they are small
     try:
         while True:
             message = await request.receive()
             if message["type"] == "http.disconnect":
                 raise ClientGone
-            chunk = message.get("body", b"")
-            if size + len(chunk) > limit:
+            chunk: bytes = message.get("body", b"")
+            if len(body) + len(chunk) > limit:
                 raise FailureError(InvalidRequest("oversize"))
             if not memory.fits(len(chunk)):
                 raise FailureError(Overloaded())
-            size += len(chunk)
+            is_last = not message.get("more_body", False)
+            if is_last and not body:
+                return chunk
             memory.add("requests", len(chunk))
-            chunks.append(chunk)
-            if not message.get("more_body", False):
-                return b"".join(chunks) if len(chunks) > 1 else chunks[0]
+            body += chunk
+            if is_last:
+                return bytes(body)
     finally:
-        memory.add("requests", -size)
+        memory.add("requests", -len(body))
 
 
 def route_path(scope: Scope) -> str:

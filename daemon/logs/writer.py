@@ -17,7 +17,7 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, Final, final
 
 from .levels import RANK
-from .logger import Logger, log
+from .logger import ConfiguredPath, Logger, log
 from .queue import LogEvent
 from .safe_call import safe_call
 from .sink import DEFAULTS, Form, LogSettings, Sink, open_sink, wants_color
@@ -133,9 +133,10 @@ class LogWriter:
     def announce(self, version: str, **facts: str) -> None:
         """Log that the daemon has started, with these facts, and that the log file can't be used, if so."""
         logger, pid = self._logger, os.getpid()
-        logger.info("daemon.started", version=version, pid=pid, log_level=logger.level, sink=self.sink_name, **facts)
+        sink = ConfiguredPath(self.sink_name)
+        logger.info("daemon.started", version=version, pid=pid, log_level=logger.level, sink=sink, **facts)
         if self.fault is not None:
-            logger.warning("logs.file_unusable", file=self.file, reason=self.fault)
+            logger.warning("logs.file_unusable", file=ConfiguredPath(self.file), reason=self.fault)
 
     def reopen(self) -> None:
         """Have the log file opened anew, under its name, before the next line. May be called in a signal handler."""
@@ -230,7 +231,7 @@ class LogWriter:
         self._reopen_asked = False
         fault = self._sink.reopen()
         if fault is not None:  # it goes to the old file
-            fields: dict[str, object] = {"file": self.sink_name, "reason": fault}
+            fields: dict[str, object] = {"file": ConfiguredPath(self.sink_name), "reason": fault}
             self._lost += not self._put(LogEvent(time(), RANK["warn"], "logs.file_unusable", fields, 0, 0))
 
     def _report_dropped(self, refused: int) -> None:

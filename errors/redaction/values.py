@@ -137,17 +137,25 @@ _ITERABLES = frozenset({"deque", "dict_keys", "dict_values", "dict_items", "rang
 
 
 def scrub_event(
-    pipeline: Pipeline, fields: Mapping[str, object], *, program_names: Collection[str], cap: int
+    pipeline: Pipeline,
+    fields: Mapping[str, object],
+    *,
+    program_names: Collection[str],
+    whole_paths: Collection[str],
+    cap: int,
 ) -> dict[str, object]:
     """Scrub each field of a log event by itself: the size and the secrets of one change no other.
 
-    Names of fields, and texts in the fields `program_names`, are scrubbed as names of the program.
+    Names of fields, and texts in the fields `program_names`, are scrubbed as names of the program. Paths in the fields
+    `whole_paths` keep their directories.
     """
     result: dict[str, object] = {}
     named = ""
     for name, value in fields.items():
         if name in program_names and isinstance(value, str):
             copied: object = pipeline.scrub_name(value[:cap])
+        elif name in whole_paths and isinstance(value, str):
+            copied, _ = pipeline.scrub_secrets(value[:cap])
         else:
             owner = named if named and name in _PAIR_VALUES else name
             copied = ValueScrubber(pipeline, cap=cap).scrub_named(owner, value)

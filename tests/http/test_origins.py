@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -167,3 +168,19 @@ async def test_the_gateway_answers_where_it_is_mounted_as_well() -> None:
         client = AsgiClient(app)
         async with client.open("GET", f"/agent{CARD}", headers={"origin": APP}, root_path="/agent") as reply:
             assert (reply.status, reply.headers["access-control-allow-origin"]) == (200, APP)
+
+
+async def test_hosts_and_origins_that_are_refused_are_logged_now_and_then_with_the_setting(
+    serve: Serve, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with serve(log_format="json", log_level="warn") as client:
+        for host in ("evil.example", "x.example"):
+            await client.request("GET", CARD, headers={"host": host})
+        for method, more in (("OPTIONS", PREFLIGHT), ("POST", JSON), ("POST", JSON)):
+            await client.request(method, "/", b"{}", {"origin": EVIL + "x" * 5000, **more})
+    host_refused, origin_refused = map(json.loads, capfd.readouterr().err.splitlines())
+    assert host_refused["event"] == origin_refused["event"] == "http.request_refused"
+    assert (host_refused["host"], "http-host" in host_refused["hint"]) == ("evil.example", True)
+    assert origin_refused["origin"].startswith(EVIL)
+    assert len(origin_refused["origin"]) < 300
+    assert "http-origin" in origin_refused["hint"]

@@ -10,6 +10,8 @@ import ssl
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +57,8 @@ def refused(folder: Path, *flags: str, command: tuple[str, ...] = DISCREET) -> s
         (["--http", "127.0.0.1:0", "--http-cert", "worker.py"], "--http-cert"),
         (["--http", "127.0.0.1:0", "--http-cert", "nowhere.pem"], "--http-cert"),
         (["--http", "127.0.0.1:0", "--http-key", "worker.py"], "--http-cert"),
-        (["--http", "unix:worker.py"], "unix:"),
+        (["--http", "unix:worker.py"], "no socket"),
+        (["--http", "unix:."], "no socket"),
         (["--http", "unix:nowhere/socket"], "unix:"),
         (["--http", "unix:" + "x" * 200], "unix:"),
         (["--jwt-issuer", "x"], "--jwt-audience and --jwt-jwks"),
@@ -100,22 +103,50 @@ def test_beyond_this_machine_it_takes_tokens_or_leave(tmp_path: Path, flags: lis
 # -- unix sockets --------------------------------------------------------------------------------------------------
 
 
-def test_a_unix_socket_is_the_user_s_own(tmp_path: Path) -> None:
-    with http_daemon(tmp_path, "--http", "unix:socket", "--no-stdio", "--isolated", "--log-level", "info") as daemon:
-        daemon.wait_for("http.listening")
-        daemon.url = f"unix:{tmp_path / 'socket'}"
+ON_SOCKET = ("--http", "unix:socket", "--isolated", "--log-level", "info")
+
+
+@contextmanager
+def on_socket(folder: Path) -> Iterator[HttpDaemon]:
+    with http_daemon(folder, *ON_SOCKET, "--no-stdio") as daemon:
+        assert daemon.listening().url == f"unix:{folder / 'socket'}"
+        yield daemon
+
+
+def test_a_unix_socket_is_the_user_s_own_and_gone_at_the_end(tmp_path: Path) -> None:
+    with on_socket(tmp_path) as daemon:
         assert stat.S_IMODE((tmp_path / "socket").stat().st_mode) == 0o600
         assert daemon.call("who").json["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
-        assert "unix:" in refused(tmp_path, "--http", "unix:socket")  # somebody listens
+        assert "another process listens" in refused(tmp_path, "--http", "unix:socket")
         assert daemon.call().status == 200
+        (tmp_path / "socket").chmod(0o660)  # as for a proxy
+        assert daemon.end() == 0
+    assert not (tmp_path / "socket").exists()
+
+
+def test_the_socket_of_a_killed_daemon_is_taken_over(tmp_path: Path) -> None:
+    with on_socket(tmp_path) as daemon:
         daemon.process.kill()
         daemon.wait()
     assert (tmp_path / "socket").exists()
-    with http_daemon(tmp_path, "--http", "unix:socket", "--no-stdio", "--isolated", "--log-level", "info") as daemon:
-        daemon.wait_for("http.listening")
-        daemon.url = f"unix:{tmp_path / 'socket'}"
-        assert daemon.call().status == 200  # nobody listened any more
+    with on_socket(tmp_path) as daemon:
+        assert daemon.call().status == 200
         assert daemon.end() == 0
+
+
+def test_a_socket_that_another_process_has_put_there_since_stays(tmp_path: Path) -> None:
+    with on_socket(tmp_path) as daemon, socket.socket(socket.AF_UNIX) as another:
+        (tmp_path / "socket").unlink()
+        another.bind(str(tmp_path / "socket"))
+        assert daemon.end() == 0
+        assert (tmp_path / "socket").exists()
+
+
+def test_a_daemon_that_ends_before_it_serves_leaves_no_socket(tmp_path: Path) -> None:
+    with http_daemon(tmp_path, *ON_SOCKET) as daemon:  # its input has ended
+        assert daemon.wait() == 0
+    assert "--no-stdio" in daemon.log
+    assert not (tmp_path / "socket").exists()
 
 
 # -- TLS -----------------------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 A stored task is one object and a few byte strings, which the garbage collector does not traverse. Tasks that have ended are
 deleted, oldest first, when they are too old, too many or too large together. A task whose log is being read is deleted only
-if all the others together are still too large. Tasks that have not ended are never deleted.
+if all the others together are still too large. Tasks that have not ended are never deleted. Of the events that a snapshot
+covers the last ones can still be read.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from .checks import (
     up_to_max_page_bytes,
     up_to_max_read_bytes,
 )
+from .event_tails import MAX_TAIL_BYTES, EventTails
 from .interface import (
     CommitRefusal,
     LoggedEvent,
@@ -80,6 +82,7 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
     ended_seconds: float = ENDED_TASK_SECONDS
     log_events: int = MAX_LOG_EVENTS
     log_bytes: int = MAX_LOG_BYTES
+    tail_bytes: int = MAX_TAIL_BYTES
 
 
 @final
@@ -98,6 +101,7 @@ class MemoryStore:
         self._budget = budget or MemoryBudget(maxsize)
         ended_bytes = min(self._limits.ended_bytes, self._budget.limit // 4)
         self._limits = msgspec.structs.replace(self._limits, ended_bytes=ended_bytes)
+        self._tails = EventTails(self._limits.tail_bytes, self._budget)
         self._tasks: dict[str, TaskRecord] = {}
         self._by_sequence: dict[int, TaskRecord] = {}
         self._indexes: dict[_IndexKey, TaskIndex] = {}
@@ -150,7 +154,7 @@ class MemoryStore:
             return conflict
         if record is None and len(self._tasks) - self._ended_tasks >= self._limits.active_tasks:
             return StoreFull()
-        encoded = encode_change(change, keep_covered_events=False)
+        encoded = encode_change(change)
         if isinstance(encoded, Unserializable):
             return encoded
         if record is None:
@@ -171,7 +175,7 @@ class MemoryStore:
             change.owner,
             encoded.snapshot or b"",
         )
-        self._append(record, encoded.events)
+        self._append(record, encoded.events, covered=change.snapshot is not None)
         self._tasks[record.id] = record
         self._add_to_indexes(record)
 
@@ -183,9 +187,8 @@ class MemoryStore:
             self._delete_owner_requests(record.id)
         record.generation = change.generation
         if encoded.snapshot is not None:
-            record.snapshot, record.log, record.log_bytes = encoded.snapshot, None, 0
-        else:
-            self._append(record, encoded.events)
+            record.snapshot = encoded.snapshot
+        self._append(record, encoded.events, covered=encoded.snapshot is not None)
         if record.state in TERMINAL:
             self._ended_bytes += record.size
         if change.events:
@@ -193,14 +196,18 @@ class MemoryStore:
             record.state, record.status_timestamp = change.state, change.status_timestamp
             self._add_to_indexes(record)
 
-    def _append(self, record: TaskRecord, events: Sequence[bytes]) -> None:
-        if not events:
+    def _append(self, record: TaskRecord, events: Sequence[bytes], *, covered: bool) -> None:
+        """Append the events to the log. `covered`: the task's snapshot covers the log and them."""
+        if not (record.log or events):
             return
         record.log = record.log or []
         record.log += events
         record.log_bytes += sum(map(len, events))
-        if len(record.log) > self._limits.log_events or record.log_bytes > self._limits.log_bytes:
+        if not covered and (len(record.log) > self._limits.log_events or record.log_bytes > self._limits.log_bytes):
             record.snapshot = encode(apply_events(decode_task(record.snapshot), map(decode_event, record.log)))
+            covered = True
+        if covered:
+            self._tails.extend(record.id, record.log)
             record.log, record.log_bytes = None, 0
 
     # -- indexes -----------------------------------------------------------------------------------------------
@@ -237,8 +244,9 @@ class MemoryStore:
         record.counted = size
 
     def free(self, size: int) -> None:
+        size -= self._tails.free(size)
         limits = self._limits
-        self._limits = msgspec.structs.replace(limits, ended_bytes=max(0, self._ended_bytes - size))
+        self._limits = msgspec.structs.replace(limits, ended_bytes=max(0, self._ended_bytes - max(0, size)))
         self._evict()
         self._limits = limits
 
@@ -263,6 +271,7 @@ class MemoryStore:
     def _delete(self, record: TaskRecord) -> None:
         self._remove_from_indexes(record)
         del self._tasks[record.id]
+        self._tails.drop(record.id)
         self._push_targets.pop(record.id, None)
         self._delete_owner_requests(record.id)
 
@@ -284,10 +293,14 @@ class MemoryStore:
             raise LogTruncatedError(task_id, 0)
         if after >= record.generation:
             return ()
-        if after < record.snapshot_generation:
-            raise LogTruncatedError(task_id, record.generation)
+        log: Sequence[bytes] = record.log or ()
         start = after - record.snapshot_generation
-        events = up_to_max_read_bytes(islice(record.log or (), start, start + limit))
+        if start < 0:
+            log = self._tails.get(task_id)
+            start += len(log)
+            if start < 0:
+                raise LogTruncatedError(task_id, record.generation)
+        events = up_to_max_read_bytes(log[start : start + limit])
         return decode_events(events, first_generation=after + 1)
 
     def retain(self, task_id: str) -> None:

@@ -45,9 +45,12 @@ class A2AEndpoint:
         if not path:
             if request.method == "POST":
                 return await self._jsonrpc(request, send)
-            return response_of(RestWriter(version_to_answer(request)).not_allowed(MethodNotFound(), ("POST",)))
-        if f"/{path}" in (WELL_KNOWN, WELL_KNOWN_OLD) and request.method in ("GET", "HEAD"):
-            return self._cards.answer(request, self._calls.url(request))
+            hint = f"JSON-RPC is sent by POST; the agent card is at {WELL_KNOWN}"
+            return _not_allowed(version_to_answer(request), ("POST",), hint)
+        if f"/{path}" in (WELL_KNOWN, WELL_KNOWN_OLD):
+            if request.method in ("GET", "HEAD"):
+                return self._cards.answer(request, self._calls.url(request))
+            return _not_allowed(version_to_answer(request), ("GET", "HEAD"))
         return await self._http_json(request, path, send)
 
     async def _jsonrpc(self, request: Request, send: Send) -> Response | None:
@@ -68,9 +71,12 @@ class A2AEndpoint:
         found = find_route(request.method, path, version_to_answer(request))
         match found:
             case None:
-                return response_of(writer.failure(MethodNotFound()))
+                from .rest.meant import meant_by  # late: only errors need it
+
+                meant = meant_by(path, version, request.scope.get("root_path", ""))
+                return response_of(writer.failure(MethodNotFound(meant)))
             case NotAllowed(allowed):
-                return response_of(writer.not_allowed(MethodNotFound(), allowed))
+                return _not_allowed(version, allowed)
             case Found(route):
                 methods, router = self._rest[version]
                 takes_body = route.verb == "POST"
@@ -87,3 +93,8 @@ class A2AEndpoint:
     def _metadata(self, request: Request) -> dict[str, str]:
         """The service parameters of a request (A2A 1.0, section 3.6.1). The version stands in its headers or in its query."""
         return {**self._calls.service_params(request), "a2a-version": asked_version(request) or DEFAULT_VERSION}
+
+
+def _not_allowed(version: A2AVersion, allowed: tuple[str, ...], suggestion: str = "") -> Response:
+    failure = MethodNotFound(suggestion or f"this path takes {' and '.join(allowed)}")
+    return response_of(RestWriter(version).not_allowed(failure, allowed))

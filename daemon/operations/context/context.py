@@ -93,12 +93,12 @@ class Context:
     @property
     def state(self) -> Any:
         """What the service's `lifespan` yielded; None without one."""
-        return self._host.state_of(self._caller.namespace)
+        return self._host.process.state_of(self._caller.namespace)
 
     @property
     def credentials(self) -> Mapping[str, str]:
         """Credentials for outbound calls, by the names that the service declares. The logs scrub their values."""
-        return self._host.credentials_of(self._caller.namespace)
+        return self._host.process.credentials_of(self._caller.namespace)
 
     @property
     def request_id(self) -> str | None:
@@ -151,7 +151,7 @@ class Context:
 
         Raises `FailureError(Overloaded)`, and counts nothing, where the budget has no room.
         """
-        self._host.hold_memory(size)
+        self._host.process.hold_memory(size)
 
     def notify(self, method: str, params: object = None) -> Sending:
         """Send the client a notification; `params` is anything that encodes to a JSON object or array.
@@ -228,7 +228,7 @@ class Context:
     ) -> Any:
         """`call` for handlers in worker threads. Raises `Stopped` when the request is ended meanwhile."""
         return self._decode(
-            self._host.run_from_thread(self._request, lambda: self._call_other(name, params, continue_running)),
+            self._host.process.run_from_thread(self._request, lambda: self._call_other(name, params, continue_running)),
             type,
         )
 
@@ -257,7 +257,7 @@ class Context:
         """`request` for handlers in worker threads. Raises `Stopped` when the request is ended meanwhile."""
         asked = {} if params is None else params
         return self._decode(
-            self._host.run_from_thread(
+            self._host.process.run_from_thread(
                 None if self._returned else self._request, lambda: self._host.ask(method, asked, timeout)
             ),
             type,

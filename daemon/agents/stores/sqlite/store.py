@@ -135,7 +135,7 @@ class SqliteStore:
 
     async def commit(self, changes: Sequence[TaskChange]) -> Sequence[CommitRefusal | None]:
         check_changes(changes)
-        encoded = [(change, encode_change(change, keep_covered_events=True)) for change in changes]
+        encoded = [(change, encode_change(change)) for change in changes]
         valid = [(change, each) for change, each in encoded if isinstance(each, EncodedChange)]
         results = iter(await self._open_store.writer_thread.run(CommitRequest(valid)) if valid else ())
         return [each if isinstance(each, Unserializable) else next(results) for _, each in encoded]
