@@ -20,7 +20,7 @@ from .lifespans import Lifespans
 from .logs import log
 from .memory import MemoryBudget
 from .operations.access import PARENT, Access
-from .operations.catalogue import Catalogue
+from .operations.catalogue import Catalogue, server_of
 from .operations.registry import LazyOperations, Registry
 from .operations.service import DeclarationError
 from .process.address_space import fitting_memory, fitting_threads
@@ -202,10 +202,7 @@ class Host:
     @property
     def server(self) -> tuple[str, str]:
         """Name and version: of the service where one alone is hosted and says its version, else of the daemon."""
-        services = self.catalogue.services
-        if len(services) == 1 and services[0].version:
-            return services[0].namespace or "discreet", services[0].version
-        return "discreet", self.version
+        return server_of(self.catalogue.services, self.version)
 
     def announced(self) -> dict[str, Any]:  # JSON
         """What the services add to the capabilities of the daemon."""

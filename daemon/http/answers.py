@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Final, Protocol
 
 import msgspec
@@ -10,11 +11,13 @@ import msgspec
 from ...errors.codes import row_of
 from ...errors.failures import (
     AuthenticationRequired,
+    DomainFailure,
     Failure,
     InvalidRequest,
     Overloaded,
     Unavailable,
 )
+from ...errors.type_building import decoder_for
 
 JSON: Final = "application/json"
 
@@ -32,7 +35,8 @@ class AnswerWriter(Protocol):
     """Writes the outcome and the events of one call.
 
     `fails_in_stream`: a call of a subscription that fails before its first event is told so as an event. `failure_event` is the
-    name of the event that tells of a failure; empty for none.
+    name of the event that tells of a failure; empty for none. `completion_event` is that of the event that tells that the
+    subscription has ended by itself; empty where nothing tells it.
     """
 
     @property
@@ -40,6 +44,9 @@ class AnswerWriter(Protocol):
 
     @property
     def failure_event(self) -> str: ...
+
+    @property
+    def completion_event(self) -> str: ...
 
     def result(self, result: bytes) -> Answer: ...
 
@@ -77,8 +84,23 @@ def headers_of(failure: Failure) -> Mapping[str, str]:
             names = (scheme.title() if scheme.islower() else scheme for scheme in schemes)
             return {"www-authenticate": ", ".join(f'{name} realm="{quoted}"' for name in names)}
         case Overloaded(retry_after_ms) if retry_after_ms is not None:
-            return {"retry-after": str(-(-retry_after_ms // 1000))}
+            return {"retry-after": str(ceil(retry_after_ms / 1000))}
         case Unavailable():
             return {"retry-after": "1"}
+        case DomainFailure(details=details) if details is not None and b"retryAfterMs" in bytes(details):
+            return _retry_after_of(details)
         case _:
             return {}
+
+
+class _Details(msgspec.Struct):
+    retry_after_ms: int | float | None = msgspec.field(name="retryAfterMs", default=None)
+
+
+def _retry_after_of(details: msgspec.Raw) -> Mapping[str, str]:
+    """What a declared error says of the time to wait, in the words of OVERLOADED."""
+    try:
+        after = decoder_for(_Details)(details).retry_after_ms
+    except msgspec.ValidationError:
+        return {}
+    return {} if after is None or after < 0 else {"retry-after": str(ceil(after / 1000))}

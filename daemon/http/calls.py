@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from time import monotonic, time
+from time import monotonic
 from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 from starlette.responses import Response
 
-from ...errors.codes import row_of
 from ...errors.exceptions import FailureError
-from ...errors.failures import Cancelled, Failure, Internal, Unavailable
+from ...errors.failures import Failure, Internal, TimedOut, Unavailable
 from ...lazy import anyio
 from ..operations.access import Access, Identity
 from ..rpc.dialect import PLAIN
@@ -24,7 +23,6 @@ from .answers import Answer, AnswerWriter
 from .callers import Callers
 from .context_host import HttpContextHost
 from .exchange import Exchange, Overdue
-from .page.recent_requests import OK, OTHER, RecentRequest, RecentRequests
 from .requests import ClientGone, read_body, service_params
 from .senders import Senders
 from .sse import send_events
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
     from ..dispatch.router import Router
     from ..host import Host
     from ..rpc.envelope import Call
+    from .page.recent_requests import RecentRequests
 
 ANONYMOUS: Final = "anonymous"
 """Who HTTP callers are where no identity provider tells them apart. Their tasks are not those of the parent process."""
@@ -58,9 +57,8 @@ class CallSettings(msgspec.Struct, frozen=True, kw_only=True):
 class Calls:
     """Those of all clients of a gateway. `on_progress()` is called when a request has ended, which is put down in `recent`."""
 
-    def __init__(self, host: Host, settings: CallSettings, recent: RecentRequests | None = None) -> None:
+    def __init__(self, host: Host, settings: CallSettings) -> None:
         self._host = host
-        self._recent = recent
         self._settings = settings
         self._api_keys = host.agent.api_keys
         self.access: Final = Access(Identity(ANONYMOUS, host.access.parent.scopes), host.access.provider)
@@ -71,6 +69,7 @@ class Calls:
         self._open = 0
         self.closed = False
         self.on_progress: Callable[[], None] = lambda: None
+        self.recent: RecentRequests | None = None
 
     def close(self) -> None:
         """From now on whatever comes is answered with UNAVAILABLE. What was accepted goes on."""
@@ -96,6 +95,10 @@ class Calls:
         """The metadata of the call that a request makes."""
         return service_params(request, self._api_keys)
 
+    async def access_of(self, call: Call) -> Access | Internal:
+        """Who calls; or what the call gets where that can't be told."""
+        return await self._callers.access_of(call)
+
     async def body(self, request: Request, writer: AnswerWriter, *, needed: bool = True) -> bytes | Response | None:
         """The body, JSON by its content type; empty where there is none and none is `needed`. The response where it is refused;
         None where the client has gone."""
@@ -112,7 +115,7 @@ class Calls:
                 self._bodies.discard(scope)
         if self.closed:  # the end has begun: the rest of the body is not awaited
             return refused(writer, Unavailable(), close=True)
-        return Response(status_code=408, headers={"connection": "close"})
+        return refused(writer, TimedOut(), status=408, close=True)
 
     async def run(
         self, request: Request, send: Send, call: Call, writer: AnswerWriter, router: Router
@@ -135,25 +138,11 @@ class Calls:
                 exchange.abandon()
                 if sender is not None:
                     self._senders.leave(key, sender)
-                if self._recent is not None:
-                    self._put_down(self._recent, access, exchange, monotonic() - started)
+                if self.recent is not None:
+                    self.recent.add(access, exchange.name, exchange.outcome, monotonic() - started)
         finally:
             self._open -= 1
             self.on_progress()
-
-    async def access_of(self, call: Call) -> Access | Internal:
-        """The access of the caller alone; what the call gets where the identity provider raised something."""
-        return await self._callers.access_of(call)
-
-    def _put_down(self, recent: RecentRequests, access: Access, exchange: Exchange, seconds: float) -> None:
-        """Let the caller see this request among its last ones. Whom nobody knows sees none."""
-        caller = access.caller
-        if caller is None and access.provider is not None:
-            return
-        outcome = Cancelled() if exchange.outcome is None else exchange.outcome
-        code = OK if isinstance(outcome, bytes) else row_of(outcome).protocol_code
-        subject = "" if caller is None else caller.subject
-        recent.add(subject, RecentRequest(time(), exchange.name or OTHER, code, round(seconds * 1000, 3)))
 
     async def _answer(self, request: Request, send: Send, exchange: Exchange, writer: AnswerWriter) -> Response | None:
         if exchange.is_stream:
@@ -172,15 +161,24 @@ class Calls:
         return response_of(writer.result(outcome) if isinstance(outcome, bytes) else writer.failure(outcome))
 
 
-def refused(writer: AnswerWriter, failure: Failure, call_id: bytes | None = None, *, close: bool = False) -> Response:
-    """The answer to what never became a call, which is logged."""
+def refused(
+    writer: AnswerWriter,
+    failure: Failure,
+    call_id: bytes | None = None,
+    *,
+    status: int | None = None,
+    close: bool = False,
+) -> Response:
+    """The answer to what never became a call, which is logged. `status` is its status where that is not the failure's own."""
     note_failure(None, call_id, failure, failure, PLAIN)
-    return response_of(writer.failure(failure), close=close)
+    response = response_of(writer.failure(failure), close=close)
+    response.status_code = status or response.status_code
+    return response
 
 
 def response_of(answer: Answer, *, close: bool = False) -> Response:
     headers = {**answer.headers, **({"connection": "close"} if close else {})}
-    return Response(answer.body, answer.status, headers, answer.media_type)
+    return Response(answer.body, answer.status, headers, answer.media_type or None)
 
 
 def _sender_key(request: Request, access: Access) -> str:

@@ -15,9 +15,6 @@ from .a2a.endpoint import A2AEndpoint
 from .calls import Calls, CallSettings
 from .context_host import HttpContextHost
 from .cors import Cors
-from .page.endpoint import SEGMENT as PAGE
-from .page.endpoint import PageEndpoint
-from .page.recent_requests import RecentRequests
 from .requests import GatewayRequest, route_path
 
 if TYPE_CHECKING:
@@ -55,13 +52,26 @@ class Gateway:
         self._stranger_refused = RepeatedWarning("http.stranger_refused")
         self._host_refused = RepeatedWarning("http.request_refused")
         self._origin_refused = RepeatedWarning("http.request_refused")
-        recent = RecentRequests() if host.settings.http_page else None
-        self.calls: Final = Calls(host, settings, recent)
+        self.calls: Final = Calls(host, settings)
         self._a2a: Final[Endpoint] = A2AEndpoint(host, self.calls)
-        self._page: Final[Endpoint | None] = None if recent is None else PageEndpoint(self.calls, recent)
-        self._endpoints: Final[Mapping[str, Endpoint]] = {} if self._page is None else {PAGE: self._page}
+        self._endpoints: Final[Mapping[str, Endpoint]] = self._chosen_endpoints(host)
         self.context_host: Final = HttpContextHost(host, self.calls.access)
         """For what runs for no request."""
+
+    def _chosen_endpoints(self, host: Host) -> dict[str, Endpoint]:
+        """What the settings have beside A2A, by the first segment of its paths."""
+        found: dict[str, Endpoint] = {}
+        if host.settings.http_operations:
+            from .operations.document import DocumentEndpoint  # late: only who chose it pays for it
+            from .operations.endpoint import OperationsEndpoint
+
+            found["operations"] = OperationsEndpoint(host, self.calls)
+            found["openapi.json"] = DocumentEndpoint(host, self.calls)
+        if host.settings.http_page:
+            from .page.endpoint import PageEndpoint
+
+            found[""] = found["page"] = PageEndpoint(self.calls, has_operations=host.settings.http_operations)
+        return found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -82,11 +92,12 @@ class Gateway:
     def _endpoint(self, method: str, path: str) -> Endpoint:
         """Whose path this is: by its first segment. All that is nobody else's is A2A's, where it may be a tenant.
 
-        The root is that of A2A's JSON-RPC, by POST, and of the page.
+        The root is that of the page, but for JSON-RPC.
         """
-        if not path and self._page is not None and method in ("GET", "HEAD"):
-            return self._page
-        return self._endpoints.get(path.partition("/")[0], self._a2a)
+        segment = path.partition("/")[0]
+        if not segment and method not in ("GET", "HEAD"):
+            return self._a2a
+        return self._endpoints.get(segment, self._a2a)
 
     async def _send(self, response: Response, send: Send) -> None:
         """Send a whole response. It counts in the memory budget until the client has taken most of it."""

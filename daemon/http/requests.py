@@ -28,7 +28,7 @@ _PARAMS: Final = {
 }
 """The headers that are service parameters, and their names there. The last one that came wins."""
 
-HEADERS: Final = frozenset({*_PARAMS, "a2a-version"})
+HEADERS: Final = frozenset({*_PARAMS, "a2a-version", "if-none-match"})
 """The headers that say something to the gateway, beside those of HTTP itself."""
 
 _JSON_TYPES: Final = frozenset({"application/json", "application/a2a+json"})

@@ -24,6 +24,13 @@ HttpNoStdio: TypeAlias = Annotated[
     bool, OptionInfo(group=_HTTP, found_file="no", help="serve by HTTP only; stdin is not read")
 ]
 
+HttpOperations: TypeAlias = Annotated[
+    bool,
+    OptionInfo(
+        group=_HTTP, found_file="no", help="serve operations by HTTP, too: POST /operations/NAME, GET /openapi.json"
+    ),
+]
+
 HttpOpen: TypeAlias = Annotated[
     bool,
     OptionInfo(group=_HTTP, found_file="no", help="let anybody call who reaches an address beyond this machine"),

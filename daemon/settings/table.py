@@ -20,6 +20,7 @@ from .http_options import (
     HttpMaxRequests,
     HttpNoStdio,
     HttpOpen,
+    HttpOperations,
     HttpOrigins,
     HttpPage,
     HttpUrl,
@@ -243,6 +244,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = 30.0
     http: HttpAddress = None
     no_stdio: HttpNoStdio = False
+    http_operations: HttpOperations = False
     http_open: HttpOpen = False
     http_page: HttpPage = False
     http_url: HttpUrl = None

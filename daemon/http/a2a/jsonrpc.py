@@ -49,6 +49,7 @@ class JsonRpcWriter:
         self._version: Final[A2AVersion] = version
         self.fails_in_stream = version == "0.3"
         self.failure_event = ""
+        self.completion_event = ""
 
     def result(self, result: bytes) -> Answer:
         return Answer(200, self.event(result))

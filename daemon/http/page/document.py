@@ -23,10 +23,11 @@ class Document(msgspec.Struct, frozen=True):
     policy: str
 
 
-def document() -> Document:
-    """Connects to its own origin only, and stands in no frame."""
+def document(*, has_operations: bool) -> Document:
+    """Connects to its own origin only, and stands in no frame. It asks for operations where there are any."""
     css = text_of(PALETTE, (_HERE, "page.css"))
-    codes = f"const PROTOCOL_CODES = {json.dumps(sorted(RESERVED_CODES))};\n"
-    script = script_of(codes, text_of(DOM, *_SCRIPTS))
+    told = {"PROTOCOL_CODES": sorted(RESERVED_CODES), "HAS_OPERATIONS": has_operations}
+    constants = "".join(f"const {name} = {json.dumps(value)};\n" for name, value in told.items())
+    script = script_of(constants, text_of(DOM, *_SCRIPTS))
     html = text_of((_HERE, "page.html")).replace("CSS", css).replace("SCRIPT", script)
     return Document(html.encode("ascii"), policy(css, script, "connect-src 'self'", "frame-ancestors 'none'"))

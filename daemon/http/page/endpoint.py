@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 from starlette.responses import Response
 
-from ....errors.failures import AuthenticationRequired, Internal
+from ....errors.failures import AuthenticationRequired, Internal, MethodNotFound
 from ...rpc.envelope import NULL_ID, Call
-from ..answers import JSON, headers_of
+from ..answers import JSON
+from ..calls import response_of
+from ..operations.compression import compressed
+from ..operations.etags import with_etag
+from ..operations.writer import OperationWriter, not_allowed
 from .document import document
 from .recent_requests import RecentRequest, RecentRequests
 
@@ -20,10 +23,10 @@ if TYPE_CHECKING:
 
     from ..calls import Calls
 
-SEGMENT: Final = "page"
-"""The first segment of the paths of what the page alone asks for."""
+REQUESTS: Final = "page/requests"
+"""The path of what the page alone asks for."""
 
-_REQUESTS: Final = f"{SEGMENT}/requests"
+_WRITER: Final = OperationWriter()
 
 
 class _Requests(msgspec.Struct, frozen=True):
@@ -32,17 +35,14 @@ class _Requests(msgspec.Struct, frozen=True):
 
 @final
 class PageEndpoint:
-    """`GET` of the root, and of `page/requests`."""
+    """`GET` of the root, and of `page/requests`. It has the calls keep their last requests."""
 
-    def __init__(self, calls: Calls, recent: RecentRequests) -> None:
-        made = document()
+    def __init__(self, calls: Calls, *, has_operations: bool) -> None:
+        made = document(has_operations=has_operations)
         self._calls = calls
-        self._recent = recent
+        self._recent = calls.recent = RecentRequests()
         self._body = made.body
-        self._etag = f'"{hashlib.sha256(made.body).hexdigest()[:32]}"'
         self._headers: Final = {
-            "etag": self._etag,
-            "cache-control": "no-cache",
             "content-security-policy": made.policy,
             "cross-origin-opener-policy": "same-origin",
             "cross-origin-resource-policy": "same-origin",
@@ -52,31 +52,23 @@ class PageEndpoint:
         }
 
     async def respond(self, request: Request, path: str, send: Send) -> Response | None:
-        if path not in ("", _REQUESTS):
-            return Response(status_code=404)
+        if path not in ("", REQUESTS):
+            return response_of(_WRITER.failure(MethodNotFound()))
         if request.method not in ("GET", "HEAD"):
-            return Response(status_code=405, headers={"allow": "GET, HEAD"})
-        return await self._requests(request) if path else self._page(request)
+            return response_of(not_allowed("GET, HEAD"))
+        response = await self._requests(request) if path else self._page(request)
+        return await compressed(request, response)
 
     def _page(self, request: Request) -> Response:
-        """The page, or 304 where the browser has it (RFC 9110, section 13.1.2)."""
-        known = request.headers.get("if-none-match", "")
-        if self._etag in (each.strip().removeprefix("W/") for each in known.split(",")):
-            return Response(status_code=304, headers=self._headers)
-        return Response(self._body, headers=self._headers, media_type="text/html; charset=utf-8")
+        return with_etag(request, Response(self._body, headers=self._headers, media_type="text/html; charset=utf-8"))
 
     async def _requests(self, request: Request) -> Response:
         """The last requests of this caller; those of all where nobody tells callers apart."""
-        call = Call(_REQUESTS, NULL_ID, None, self._calls.service_params(request))
-        access = await self._calls.access_of(call)
+        access = await self._calls.access_of(Call(REQUESTS, NULL_ID, None, self._calls.service_params(request)))
         if isinstance(access, Internal):
-            return Response(status_code=500)
-        provider, caller = access.provider, access.caller
-        if provider is not None and caller is None:
-            return Response(
-                status_code=401,
-                headers=headers_of(AuthenticationRequired(tuple(provider.schemes), provider.realm)),
-            )
-        subject = None if provider is None or caller is None else caller.subject
-        body = msgspec.json.encode(_Requests(self._recent.of(subject)))
+            return response_of(_WRITER.failure(access))
+        provider = access.provider
+        if provider is not None and access.caller is None:
+            return response_of(_WRITER.failure(AuthenticationRequired(tuple(provider.schemes), provider.realm)))
+        body = msgspec.json.encode(_Requests(self._recent.of(access)))
         return Response(body, headers={"cache-control": "no-store"}, media_type=JSON)

@@ -5,8 +5,10 @@ let api = null, operations = new Map();
 const pages = new Map(); // what was opened stays as it was left
 
 async function loadOperations() {
-  const response = await request("openapi.json");
-  api = response.ok ? parsed(await textOf(response)) : null;
+  if (!HAS_OPERATIONS) return;
+  const response = await request("openapi.json"), text = await textOf(response);
+  if (!response.ok) throw failureOf(text, response);
+  api = parsed(text);
   operations = new Map();
   pages.clear();
   for (const [path, { post }] of Object.entries(api?.paths || {})) {

@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, final, overload
 
 import msgspec
 
-from ....errors.failures import Failure
+from ....errors.exceptions import FailureError
+from ....errors.failures import Failure, InvalidParams
 from ....errors.nearest import nearest_hint
 from ....errors.type_building import decoder_for
 from .host import NOTHING_SENT, ClientInfo, ContextHost, LogLevel, Sending, Stopped
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     from ..current_request import Caller, CurrentRequest, IncomingCall
 
 T = TypeVar("T")
+
+LAST_EVENT_ID: Final = "last-event-id"
+"""The service parameter with the number of the last event that a caller has; by HTTP a header."""
+
+LONGEST_NUMBER: Final = 18
+"""Digits of such a number."""
 
 
 @final
@@ -109,6 +116,19 @@ class Context:
     def service_params(self) -> Mapping[str, str]:
         """`serviceParams` of this request, keys in lower case. May hold credentials: don't log it."""
         return MappingProxyType(self._call.metadata)
+
+    @property
+    def last_event_id(self) -> int | None:
+        """The number of the last event that the caller of a subscription has: it wants those behind it. None where it has none.
+
+        Raises `FailureError` for what is no number: the caller then is told so.
+        """
+        text = self.service_params.get(LAST_EVENT_ID)
+        if text is None:
+            return None
+        if not (text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER):
+            raise FailureError(InvalidParams("Last-Event-ID", "integer >= 0", "string"))
+        return int(text)
 
     @property
     def time_left(self) -> float | None:

@@ -35,6 +35,7 @@ NO = {
     "framing": '"newline"',
     "http": '"0.0.0.0:80"',
     "no_stdio": "true",
+    "http_operations": "true",
     "http_open": "true",
     "http_page": "true",
     "http_url": '"http://evil"',

@@ -18,6 +18,7 @@ class RestWriter:
     def __init__(self, version: A2AVersion) -> None:
         self.fails_in_stream = False
         self.failure_event = "error"  # the events are the values themselves: only its name tells a failure from them
+        self.completion_event = ""
         self._version: Final[A2AVersion] = version
         self._media_type = A2A_JSON if version == "1.0" else JSON
 
