@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from ....errors.codes import RESERVED_CODES
-from ....pages.inline import DOM, PALETTE, policy, script_of, text_of
+from ....pages.inline import DOM, PALETTE, policy, script_of, styles_of, text_of
 
 _HERE: Final = __package__ or ""
 _SCRIPTS: Final = tuple(
@@ -25,7 +25,7 @@ class Document(msgspec.Struct, frozen=True):
 
 def document(*, has_operations: bool) -> Document:
     """Connects to its own origin only, and stands in no frame. It asks for operations where there are any."""
-    css = text_of(PALETTE, (_HERE, "page.css"))
+    css = styles_of(text_of(PALETTE, (_HERE, "page.css")))
     told = {"PROTOCOL_CODES": sorted(RESERVED_CODES), "HAS_OPERATIONS": has_operations}
     constants = "".join(f"const {name} = {json.dumps(value)};\n" for name, value in told.items())
     script = script_of(constants, text_of(DOM, *_SCRIPTS))

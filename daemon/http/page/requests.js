@@ -27,8 +27,10 @@ async function request(path, { method = "GET", headers = {}, body, signal } = {}
     response = await fetch(path, { method, headers: all, body, signal, cache: "no-cache", redirect: "error" });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Failed("UNREACHABLE", "The daemon can't be reached.", { retryable: true });
+    $("notice").textContent = UNREACHABLE;
+    throw new Failed("UNREACHABLE", UNREACHABLE, { retryable: true });
   }
+  $("notice").textContent = "";
   if (response.status === 401) throw new NeedsToken();
   return response;
 }
@@ -41,6 +43,8 @@ async function textOf(response) {
     throw new Failed("CUT_OFF", "The connection was lost before the answer had come.", { retryable: true });
   }
 }
+const UNREACHABLE = "The daemon can't be reached.";
+const IN_STREAM = { headers: new Headers() }; // what stands for the response where an event tells of a failure
 const retryAfter = (response) => response.headers.get("Retry-After") || undefined;
 
 // The failure that an answer of an operation tells, which is no JSON where something before the daemon's calls refused it.
@@ -56,7 +60,7 @@ function failureOf(text, response) {
 function rpcFailure(error, response) {
   const infos = Array.isArray(error.data) ? error.data : [];
   const reason = infos.find((info) => info && info.reason)?.reason ?? error.data?.code ?? error.code;
-  return new Failed(String(reason), String(error.message), { details: error.data, status: response.status, retryAfter: retryAfter(response),
+  return new Failed(String(reason), String(error.message), { details: error.data, retryAfter: retryAfter(response),
     retryable: response.status === 429 || response.status === 503 || reason === "UNAVAILABLE" });
 }
 

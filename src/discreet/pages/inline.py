@@ -18,10 +18,17 @@ DOM: Final = (__package__ or "", "dom.js")
 _LAYOUT: Final = re.compile(r"^(?: *//.*\n| +)", re.MULTILINE)
 """Indentation, and lines that are a comment: a tenth of a script."""
 
+_AROUND: Final = re.compile(r"\s*([{};,])\s*")
+
 
 def text_of(*names: tuple[str, str]) -> str:
     """Files one behind the other, each named by its package and its name there, without their comments and indentation."""
     return "".join(_LAYOUT.sub("", files(package).joinpath(name).read_text("ascii")) for package, name in names)
+
+
+def styles_of(text: str) -> str:
+    """Styles without the white space that means nothing."""
+    return _AROUND.sub(r"\1", text)
 
 
 def script_of(*texts: str) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from ...pages.inline import DOM, PALETTE, policy, script_of, text_of
+from ...pages.inline import DOM, PALETTE, policy, script_of, styles_of, text_of
 from ..format import Entry
 from .rows import Rows
 
@@ -27,7 +27,7 @@ def page(entries: Iterable[Entry], *, name: str) -> Iterator[str]:
     All entries are read before the first part. Raises what reading them raises.
     """
     session = Rows(entries, name)
-    css = text_of(PALETTE, (_HERE, "page.css"))
+    css = styles_of(text_of(PALETTE, (_HERE, "page.css")))
     script = script_of(text_of(DOM, *_SCRIPTS))
     before, after = text_of((_HERE, "page.html")).split("DATA\n")
     yield before.replace("POLICY", policy(css, script)).replace("CSS", css).rstrip()
