@@ -90,14 +90,14 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
             return complain(stderr, fault)
         process = _Process(settings, streams, handed, hosted)
     except (StdoutClosed, SharedStderr) as exc:
-        return complain(stderr, str(exc))
+        return complain(stderr, str(exc), in_code=hosted is not None)
     except REFUSALS as exc:
         return complain(stderr, refusal(exc))
     status = EXIT_FAILED
     try:
         status = process.run()
     except (AppError, DeclarationError) as exc:
-        status = complain(stderr, str(exc))
+        status = complain(stderr, str(exc), in_code=hosted is not None)
         log.debug("app.failed", exc=exc.__cause__ or exc)
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
         if isinstance(exc, REFUSALS) and not process.serving:
@@ -216,9 +216,8 @@ class _Process:
             self._on_parent_gone()
         if daemon.finished():
             if self._settings.http is not None:
-                complain(
-                    self._streams.stderr, "stdin has ended, and the daemon with it; --no-stdio serves HTTP without it"
-                )
+                ended = "stdin has ended, and the daemon with it; --no-stdio serves HTTP without it"
+                complain(self._streams.stderr, ended, in_code=self._hosted is not None)
             return daemon.lifecycle.status
         self._watch_processes(daemon)
         return self._serve(daemon)

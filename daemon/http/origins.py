@@ -62,3 +62,17 @@ def host_name_of(url: str) -> str | None:
         return urlsplit(url).hostname
     except ValueError:
         return None
+
+
+def is_origin(text: str) -> bool:
+    """Whether browsers may send this as an origin (RFC 6454, section 6.1), but for a slash behind it."""
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.netloc) and not parts.path.strip("/") + parts.query
+
+
+def is_host_name(text: str) -> bool:
+    """Whether it is a name or an address alone, as `host_name` gives it; an IPv6 address may have its brackets."""
+    return "/" not in text and text.count(":") != 1 and "]:" not in text

@@ -162,7 +162,7 @@ class _Writer:
         output = operation.output_schema
         if operation.kind == "subscription":
             event = self._types.include_named(output)
-            return {"200": Response(_STREAM, content={EVENT_STREAM: MediaType({"type": "string"}, event=event)})}
+            return {"200": Response(_STREAM, content={EVENT_STREAM: MediaType(event=event)})}
         if not spec.has_result:
             return {"204": Response("It is done. There is no result.")}
         content = {JSON: MediaType(self._types.include_named(output), example=example_of(output, output))}

@@ -55,6 +55,10 @@ OF_BODIES: Final[_Rows] = (
 """What a request with a body may fail with, too."""
 OF_DEADLINES: Final[_Rows] = ((504, TimedOut),)
 
+HEAD_TOO_LARGE: Final = 431
+"""The status of a request whose URL and headers are too large. Its answer has no content: the server gives it, and not the
+gateway."""
+
 _RETRY_AFTER: Final = Header({"type": "integer", "minimum": 0}, "Seconds to wait before the call is made again.")
 _CHALLENGE: Final = Header({"type": "string"}, "The schemes of credentials that are accepted.")
 _HEADERS: Final[Mapping[int, dict[str, Header]]] = {
@@ -101,10 +105,17 @@ class ErrorResponses:
         rows = (*ALWAYS, *(OF_BODIES * with_body), *(OF_ACCESS * (not spec.access.open)), *(OF_DEADLINES * timed))
         for status, failure in rows:
             found.setdefault(status, []).append(self._of_protocol[failure])
-        return {
-            str(status): _response(status, errors) if status in own else self._share(status, errors)
-            for status, errors in sorted(found.items())
+        responses = {
+            status: _response(status, errors) if status in own else self._share(status, errors)
+            for status, errors in found.items()
         }
+        responses.setdefault(HEAD_TOO_LARGE, self._head_too_large())
+        return {str(status): response for status, response in sorted(responses.items())}
+
+    def _head_too_large(self) -> Reference:
+        name = f"HeadTooLarge{HEAD_TOO_LARGE}"
+        self.shared.setdefault(name, Response("The URL and the headers are too large together."))
+        return Reference(f"{_RESPONSES}{name}")
 
     def _declared_error(self, error: ErrorSchema) -> _Error:
         schema = _error_schema(error.code, retryable=error.retryable, message=error.message, details=error.schema)
@@ -135,8 +146,10 @@ class ErrorResponses:
         name = f"{'Or'.join(names)}{status}"
         if name not in self.shared:
             self.shared[name] = _response(status, errors)
-        return Reference(f"#/components/responses/{name}")
+        return Reference(f"{_RESPONSES}{name}")
 
+
+_RESPONSES: Final = "#/components/responses/"
 
 _USED: Final = frozenset(failure for _, failure in (*ALWAYS, *OF_ACCESS, *OF_BODIES, *OF_DEADLINES))
 

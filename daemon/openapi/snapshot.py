@@ -121,7 +121,7 @@ class _Reader:
     def _errors(self, responses: Mapping[str, _Response]) -> Iterator[ErrorSchema]:
         for status, response in responses.items():
             found = self._responses[response.ref.removeprefix(_RESPONSES)] if response.ref else response
-            if int(status) < 400:
+            if int(status) < 400 or (response.ref and not found.content):  # the latter is no operation's
                 continue
             schema = self._schema(found.content[JSON].schema)
             for each in schema.get("oneOf", [schema]):

@@ -93,8 +93,10 @@ async def test_numbered_events_are_resumed_behind_the_last_one(serve: Serve) -> 
         rest = await events(client, "clock/ticks", {"until": 3}, **{"last-event-id": "2"})
         assert rest[:-1] == whole[2:-1]
         assert clock.after == 2
-        status, _, error = await post(client, "clock/ticks", {"until": 3}, **{"last-event-id": "two"})
-        assert (status, error["details"]["param"]) == (400, "Last-Event-ID")
+        clock.after = None
+        for wrong in ("two", "-1", "", "1.0", "1" * 19):
+            status, _, error = await post(client, "clock/ticks", {"until": 3}, **{"last-event-id": wrong})
+            assert (status, error["details"]["param"], clock.after) == (400, "Last-Event-ID", None)
 
 
 async def test_an_error_before_the_first_event_is_a_response_and_a_later_one_the_last_event(serve: Serve) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from discreet import DeclarationError
 from discreet.agents import ApiKey, requires
 from discreet.http import asgi
 from support.asgi_client import JSON, AsgiClient
@@ -184,3 +185,25 @@ async def test_hosts_and_origins_that_are_refused_are_logged_now_and_then_with_t
     assert origin_refused["origin"].startswith(EVIL)
     assert len(origin_refused["origin"]) < 300
     assert "http-origin" in origin_refused["hint"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"http_hosts": [host]}
+        for host in ("agents.example:8000", "http://agents.example", "agents.example/a", "[::1]:8000")
+    ]
+    + [{"http_origins": [origin]} for origin in ("app.example", "https://app.example/page", "https://", "https://[")],
+    ids=str,
+)
+def test_names_and_origins_that_fit_no_request_are_refused_with_the_argument(settings: dict[str, list[str]]) -> None:
+    (argument,) = settings
+    with pytest.raises(DeclarationError, match=f"^{argument} "):
+        asgi(agent_of(), isolated=True, **settings)
+
+
+@pytest.mark.parametrize("given", ["::1", "[::1]"])
+async def test_an_ipv6_address_may_be_a_host(serve: Serve, given: str) -> None:
+    async with serve(http_hosts=[given]) as client:
+        status, _, _ = await client.request("GET", CARD, headers={"host": "[::1]:8000"})
+    assert status == 200

@@ -50,8 +50,6 @@ def refused(folder: Path, *flags: str, command: tuple[str, ...] = DISCREET) -> s
         (["--http", "[::]:0"], "--http-open"),
         (["--http", "192.0.2.7:0", "--http-open"], "--http 192.0.2.7:0"),
         (["--http", "nowhere.invalid:0", "--http-open"], "--http nowhere.invalid:0"),
-        (["--http", "127.0.0.1"], "HOST:PORT"),
-        (["--http", "127.0.0.1:65536"], "HOST:PORT"),
         (["--http", "127.0.0.1:0", "--backend", "trio"], "--backend asyncio"),
         (["--no-stdio"], "--http"),
         (["--http", "127.0.0.1:0", "--http-cert", "worker.py"], "--http-cert"),
@@ -69,6 +67,23 @@ def refused(folder: Path, *flags: str, command: tuple[str, ...] = DISCREET) -> s
 def test_what_can_not_be_served_is_one_line(tmp_path: Path, flags: list[str], hint: str) -> None:
     assert hint in refused(tmp_path, *flags)
     assert (tmp_path / "worker.py").read_text() == AGENT
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ("http='127.0.0.1:0', http_key='worker.py'", "http_key needs http_cert beside it"),
+        ("http='127.0.0.1:0', http_origins=['x']", "http_origins x: an origin is "),
+        ("http='0.0.0.0:0'", "http 0.0.0.0:0: others could call it; add tokens or identity, or http_open to "),
+        ("http='127.0.0.1:0', jwt_issuer='x'", "jwt_issuer needs jwt_audience and jwt_jwks"),
+    ],
+)
+def test_what_a_program_can_not_serve_is_told_in_its_own_words(tmp_path: Path, arguments: str, line: str) -> None:
+    program = f"{AGENT}\nimport discreet\ndiscreet.serve(agent, isolated=True, {arguments})\n"
+    (tmp_path / "worker.py").write_text(program)
+    done = finished([sys.executable, "worker.py"], tmp_path)
+    assert done.stderr.startswith(f"discreet: {line}")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 
 
 @pytest.mark.parametrize(("missing", "extra"), [("uvicorn", "http"), ("starlette", "http"), ("jwt", "jwt")])

@@ -296,10 +296,11 @@ class MemoryStore:
         log: Sequence[bytes] = record.log or ()
         start = after - record.snapshot_generation
         if start < 0:
-            log = self._tails.get(task_id)
-            start += len(log)
+            tail = self._tails.get(task_id)
+            start += len(tail)
             if start < 0:
                 raise LogTruncatedError(task_id, record.generation)
+            log = [*tail, *log]
         events = up_to_max_read_bytes(log[start : start + limit])
         return decode_events(events, first_generation=after + 1)
 

@@ -13,6 +13,7 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import Failure, InvalidParams, MethodNotFound
 from ...dispatch.router import Router
 from ...openapi.query_params import QueryParam, query_params
+from ...operations.context import last_event_id
 from ...operations.registry import Registry
 from ...rpc.envelope import NULL_ID, Call
 from ...rpc.text import json_failure
@@ -21,6 +22,7 @@ from ..calls import Calls, refused, response_of
 from .compression import compressed
 from .etags import with_etag
 from .query import read_query
+from .whole_numbers import with_whole_numbers
 from .writer import OperationWriter, not_allowed
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ class OperationsEndpoint:
         failure = json_failure(body) or served.wrong_form(body)
         if failure is not None:
             return refused(served.writer, failure)
-        return await self._run(request, served, Raw(body), len(body), send)
+        return await self._run(request, served, body, send)
 
     async def _get(
         self, request: Request, served: _Served, params: Mapping[str, QueryParam], send: Send
@@ -76,7 +78,7 @@ class OperationsEndpoint:
             given = read_query(request.scope["query_string"], params, self._in_query)
         except FailureError as exc:
             return refused(served.writer, exc.failure)
-        response = await self._run(request, served, given, len(given), send)
+        response = await self._run(request, served, given, send)
         if response is None or response.status_code != 200:
             return response
         if served.spec.etag:
@@ -84,8 +86,15 @@ class OperationsEndpoint:
         response.headers["cache-control"] = "no-store"
         return response
 
-    async def _run(self, request: Request, served: _Served, params: Raw, size: int, send: Send) -> Response | None:
-        call = Call(served.spec.name, NULL_ID, params, self._calls.service_params(request), size=size)
+    async def _run(self, request: Request, served: _Served, params: bytes, send: Send) -> Response | None:
+        params = with_whole_numbers(params, served.spec.input)
+        metadata = self._calls.service_params(request)
+        if served.spec.numbered:
+            try:
+                last_event_id(metadata)
+            except FailureError as exc:
+                return refused(served.writer, exc.failure)
+        call = Call(served.spec.name, NULL_ID, Raw(params), metadata, size=len(params))
         return await self._calls.run(request, send, call, served.writer, self._router)
 
 

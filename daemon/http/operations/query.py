@@ -19,7 +19,7 @@ _NOT_SCALAR: Final = frozenset(b'"[{n \t\r\n')
 """How a JSON text begins that is no number and no boolean."""
 
 
-def read_query(query: bytes, params: Mapping[str, QueryParam], ignored: Collection[str] = ()) -> Raw:
+def read_query(query: bytes, params: Mapping[str, QueryParam], ignored: Collection[str] = ()) -> bytes:
     """The params that a query holds; those of other names are told to the operation, which knows whether it takes them.
 
     Raises `FailureError(InvalidParams)` for a query that is no UTF-8, for one value too many, and for what should be JSON.
@@ -43,7 +43,7 @@ def read_query(query: bytes, params: Mapping[str, QueryParam], ignored: Collecti
             raise FailureError(InvalidParams(name if param else "$", "one value", "array"))
         else:
             values[name] = value
-    return Raw(_encode(values))
+    return _encode(values)
 
 
 def _value(param: QueryParam, text: str) -> str | Raw:

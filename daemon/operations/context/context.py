@@ -30,6 +30,16 @@ LONGEST_NUMBER: Final = 18
 """Digits of such a number."""
 
 
+def last_event_id(service_params: Mapping[str, str]) -> int | None:
+    """The number of the last event that a caller has; None where it says none. Raises `FailureError` for what is no number."""
+    text = service_params.get(LAST_EVENT_ID)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER):
+        raise FailureError(InvalidParams("Last-Event-ID", "integer >= 0", "string"))
+    return int(text)
+
+
 @final
 class Context:
     """One request as its handler sees it. What belongs to the request raises `RuntimeError` once the handler has returned:
@@ -123,12 +133,7 @@ class Context:
 
         Raises `FailureError` for what is no number: the caller then is told so.
         """
-        text = self.service_params.get(LAST_EVENT_ID)
-        if text is None:
-            return None
-        if not (text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER):
-            raise FailureError(InvalidParams("Last-Event-ID", "integer >= 0", "string"))
-        return int(text)
+        return last_event_id(self._call.metadata)
 
     @property
     def time_left(self) -> float | None:

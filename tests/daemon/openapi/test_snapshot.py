@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import json
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any, Literal
@@ -55,6 +57,14 @@ def narrower(a: Annotated[int, Meta(ge=1)], b: str = "", c: Tree | None = None) 
 def tuples(a: Closed, b: tuple[int, int], c: list[Any]) -> Closed | None: ...  # type: ignore[empty-body]
 def extra(a: int, **more: Tree) -> dict[str, Any]: ...  # type: ignore[empty-body]
 def whole(params: Tree, /) -> Literal["a", 1]: ...  # type: ignore[empty-body]
+def formats(  # type: ignore[empty-body]
+    a: decimal.Decimal,
+    b: datetime.datetime,
+    c: datetime.time,
+    d: datetime.timedelta,
+    e: set[Any],
+    f: decimal.Decimal | None = None,
+) -> tuple[decimal.Decimal | None, datetime.datetime, datetime.timedelta, set[Any]]: ...
 def nothing() -> None: ...
 def anything(x: Any) -> Any: ...
 async def stream(a: int) -> AsyncIterator[Tree]:
@@ -74,6 +84,7 @@ SERVICES = [
     service_of(moved),
     service_of(narrower),
     service_of(tuples),
+    service_of(formats),
     service_of(extra),
     service_of(whole),
     service_of(nothing),
