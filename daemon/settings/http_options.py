@@ -27,7 +27,7 @@ HttpNoStdio: TypeAlias = Annotated[
 HttpOperations: TypeAlias = Annotated[
     bool,
     OptionInfo(
-        group=_HTTP, found_file="no", help="serve operations by HTTP, too: POST /operations/NAME, GET /openapi.json"
+        group=HTTP, found_file="no", help="serve operations by HTTP, too: POST /operations/NAME, GET /openapi.json"
     ),
 ]
 
@@ -38,7 +38,7 @@ HttpOpen: TypeAlias = Annotated[
 
 HttpPage: TypeAlias = Annotated[
     bool,
-    OptionInfo(group=_HTTP, found_file="no", help="serve a page for people at the address itself"),
+    OptionInfo(group=HTTP, found_file="no", help="serve a page for people at the address itself"),
 ]
 
 HttpUrl: TypeAlias = Annotated[
