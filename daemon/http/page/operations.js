@@ -150,9 +150,9 @@ function operationPage(operation) {
         if (!live) tell(outcomeHead("Stopped", took(performance.now() - since)));
         announce("Stopped");
       } else {
-        const failure = problemOf(error), { param, expected, received } = failure.details || {};
+        const failure = problemOf(error), { param, expected } = failure.details || {};
         tell(failureNode(failure, performance.now() - since));
-        if (param && expected) form.fail(param, `Expected ${expected}, not ${received}.`);
+        if (param && expected) form.fail(param, `Expected ${expected}.`);
       }
     } finally {
       running = null;

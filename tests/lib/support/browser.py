@@ -31,6 +31,13 @@ _FLAGS: Final = (
 )
 
 
+_FAULTS: Final = {
+    "Runtime.exceptionThrown",
+    "Runtime.consoleAPICalled",
+    "Log.entryAdded",
+    "Page.javascriptDialogOpening",
+}
+
 _PLACE_PIPES: Final = """
 import fcntl, os, sys
 read, write = (fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3])
@@ -88,11 +95,44 @@ class Page:
             f"new Promise((done) => {{ const look = () => ({condition}) ? done() : setTimeout(look, 5); look(); }})"
         )
 
+    def click(self, selector: str, text: str = "") -> None:
+        """Click the first element that is there and has this text."""
+        found = f"[...document.querySelectorAll({json.dumps(selector)})].find((it) => it.textContent.includes({json.dumps(text)}))"
+        self.until(found)
+        self.run(f"{found}.click()")
+
+    def fill(self, selector: str, text: str) -> None:
+        """Write into the first such control, once there is one, in place of what stands there."""
+        found = f"document.querySelector({json.dumps(selector)})"
+        self.until(found)
+        self.run(f"{found}.focus(); {found}.select()")
+        self.type(text)
+
+    def text(self, selector: str) -> str:
+        """The text of the first such element, once there is one."""
+        found = f"document.querySelector({json.dumps(selector)})"
+        self.until(found)
+        text: str = self.run(f"{found}.textContent")
+        return text
+
+    def until_text(self, selector: str, text: str) -> None:
+        """Wait until the first such element has exactly this text."""
+        self.until(f"document.querySelector({json.dumps(selector)})?.textContent === {json.dumps(text)}")
+
+    def faults(self) -> list[dict[str, Any]]:
+        """What the page threw, wrote to the console, or did against its policy. An answer that is an error is none of these."""
+        return [
+            event
+            for event in self.events
+            if event["method"] in _FAULTS and event["params"].get("entry", {}).get("source") != "network"
+        ]
+
     def press(self, key: str) -> None:
         """Press and release a key, as a user does."""
         text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
-        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
-        self.send("Input.dispatchKeyEvent", type="keyUp", key=key)
+        number = {"windowsVirtualKeyCode": 9} if key == "Tab" else {}
+        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, **text, **number)
+        self.send("Input.dispatchKeyEvent", type="keyUp", key=key, **number)
 
     def type(self, text: str) -> None:
         self.send("Input.insertText", text=text)

@@ -17,8 +17,8 @@ from discreet.errors.codes import RESERVED_CODES
 from support.asgi_client import JSON, AsgiClient
 from support.vault import SECRET, digest
 
-from .conftest import Serve, agent_of
-from .test_jsonrpc import V1, hello
+from ..conftest import Serve, agent_of
+from ..test_jsonrpc import V1, hello
 
 pytestmark = pytest.mark.anyio
 
