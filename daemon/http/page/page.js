@@ -46,7 +46,7 @@ async function polling(seconds, signal, work) {
     try {
       if (!document.hidden) await work();
     } catch (error) {
-      if (!error.retryable) throw error;
+      if (!error.transient) throw error;
     }
     await pause(seconds * 1000, signal);
   }

@@ -4,6 +4,8 @@ class Failed extends Error {
     super(message);
     Object.assign(this, { code, details, status, retryable, retryAfter });
   }
+  // Whether asking again may help. A lost call may have run: that is not for this page to repeat.
+  get transient() { return this.retryable || this.code === "UNREACHABLE" || this.code === "CUT_OFF"; }
 }
 class NeedsToken extends Error {}
 
@@ -28,7 +30,7 @@ async function request(path, { method = "GET", headers = {}, body, signal } = {}
   } catch (error) {
     if (signal?.aborted) throw error;
     $("notice").textContent = UNREACHABLE;
-    throw new Failed("UNREACHABLE", UNREACHABLE, { retryable: true });
+    throw new Failed("UNREACHABLE", UNREACHABLE);
   }
   $("notice").textContent = "";
   if (response.status === 401) throw new NeedsToken();
@@ -40,9 +42,10 @@ async function textOf(response) {
     return await response.text();
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Failed("CUT_OFF", "The connection was lost before the answer had come.", { retryable: true });
+    throw cutOff();
   }
 }
+const cutOff = () => new Failed("CUT_OFF", "The connection was lost before all of the answer had come.");
 const UNREACHABLE = "The daemon can't be reached.";
 const IN_STREAM = { headers: new Headers() }; // what stands for the response where an event tells of a failure
 const retryAfter = (response) => response.headers.get("Retry-After") || undefined;
@@ -117,8 +120,8 @@ async function follow(open, take, signal, resumable = () => false) {
       }
       return;
     } catch (error) {
-      if (signal.aborted || error instanceof NeedsToken || (error instanceof Failed && !error.retryable)) throw error;
-      if (last === undefined && !resumable()) throw error instanceof Failed ? error : new Failed("CUT_OFF", "The connection was lost.", { retryable: true });
+      if (signal.aborted || error instanceof NeedsToken || (error instanceof Failed && !error.transient)) throw error;
+      if (last === undefined && !resumable()) throw error instanceof Failed ? error : cutOff();
     }
     announce("The connection was lost. Trying again.");
     await pause(wait, signal);

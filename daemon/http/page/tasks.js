@@ -119,7 +119,7 @@ function taskView(kind) {
     try {
       return await rpc("SubscribeToTask", { id: task.id }, { last, signal });
     } catch (error) {
-      if (!(error instanceof Failed) || error.retryable) throw error;
+      if (!(error instanceof Failed) || error.transient) throw error;
       return get(signal);
     }
   }

@@ -15,9 +15,17 @@ from support.gateways import http_daemon
 from support.requirements import missing
 
 APPS = Path(support.__path__[0])
-WIDTHS = {"desktop": (1280, 800), "phone": (390, 844)}
+SIZES = {"desktop": (1280, 800), "tablet": (800, 1000), "phone": (390, 844), "narrow": (320, 568)}
 
 Show = Callable[..., Page]
+
+
+def resize(page: Page, size: str, *, dark: bool = False) -> None:
+    """Show the page on a screen of this size, in this scheme."""
+    width, height = SIZES[size]
+    page.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500)
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    page.send("Emulation.setEmulatedMedia", features=[scheme])
 
 
 @pytest.fixture(scope="module")
@@ -47,22 +55,15 @@ def show(window: Page, url: str) -> Iterator[Show]:
 
     def open_at(where: str = "", *, at: str = url, size: str = "desktop", dark: bool = False) -> Page:
         urls.append(at)
-        width, height = WIDTHS[size]
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        window.send(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=size == "phone",
-        )
-        window.send("Emulation.setEmulatedMedia", features=[scheme])
+        resize(window, size, dark=dark)
         window.open("about:blank")  # else a new fragment would be no new visit
         window.open(at + where)
         return window
 
     yield open_at
-    asked = [each["params"]["request"]["url"] for each in window.events if each["method"] == "Network.requestWillBeSent"]
+    asked = [
+        each["params"]["request"]["url"] for each in window.events if each["method"] == "Network.requestWillBeSent"
+    ]
     hosts = {urlsplit(each).netloc for each in asked if not each.startswith("data:")}
     assert hosts <= {urlsplit(each).netloc for each in urls}
     assert window.faults() == []

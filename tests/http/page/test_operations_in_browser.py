@@ -63,7 +63,7 @@ def test_what_is_wrong_in_a_form_is_told_at_its_control_before_anything_is_sent(
     page.click(CALL)
     assert page.text(".detail .problem:not([hidden])").startswith("This is no JSON. ")
     described = page.run(f"{item}.getAttribute('aria-describedby')").split(" ")
-    assert page.run(f"document.querySelector('.detail .problem:not([hidden])').id") in described
+    assert page.run("document.querySelector('.detail .problem:not([hidden])').id") in described
     assert page.run("document.querySelector('.outcome').hidden") is True
 
 
@@ -144,7 +144,9 @@ def test_leaving_a_view_ends_its_stream_and_keeps_what_was_written(show: Show) -
     page.click(CALL)
     page.until("document.querySelectorAll('.events li').length === 2")
     page.run("location.hash = '#/requests'")
-    page.until("[...document.querySelectorAll('.requests tr')].some((it) => /shop.watch.*CANCELLED/.test(it.textContent))")
+    page.until(
+        "[...document.querySelectorAll('.requests tr')].some((it) => /shop.watch.*CANCELLED/.test(it.textContent))"
+    )
     page.run("location.hash = '#/operations/shop/watch'")
     page.until_text(".outcome .state", "stopped")
 

@@ -78,8 +78,15 @@ class Page:
 
     def open(self, where: Path | str) -> None:
         """Load a file or an address, and wait until it is there. `events` are then those since."""
+        self._load("Page.navigate", url=where.as_uri() if isinstance(where, Path) else where)
+
+    def reload(self) -> None:
+        """Load the page anew, as `open` does."""
+        self._load("Page.reload")
+
+    def _load(self, command: str, **params: Any) -> None:
         self.events.clear()
-        self.send("Page.navigate", url=where.as_uri() if isinstance(where, Path) else where)
+        self.send(command, **params)
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self._receive()
 

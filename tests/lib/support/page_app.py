@@ -79,7 +79,7 @@ def find(
 
 
 @shop.mutation(errors=[OutOfStock])
-def buy(item: Item, gift: bool = False, tags: list[str] = []) -> Item:
+def buy(item: Item, gift: bool = False, tags: tuple[str, ...] = ()) -> Item:
     """Buy something."""
     if item.count > 3:
         raise OutOfStock(left=3)
