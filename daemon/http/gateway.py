@@ -15,7 +15,9 @@ from .a2a.endpoint import A2AEndpoint
 from .calls import Calls, CallSettings
 from .context_host import HttpContextHost
 from .cors import Cors
-from .requests import GatewayRequest, route_path
+from .monitoring.available import check_available
+from .monitoring.health import Liveness, Readiness
+from .requests import GatewayRequest, address_of, route_path
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -42,7 +44,7 @@ class Endpoint(Protocol):
 
 @final
 class Gateway:
-    """An ASGI app. With `local_only`, callers from other machines are refused."""
+    """An ASGI app. With `local_only`, callers from other machines are refused. Raises `AppError` where an extra is missing."""
 
     def __init__(self, host: Host, settings: CallSettings, origins: Origins, *, local_only: bool = False) -> None:
         self._host = host
@@ -59,18 +61,27 @@ class Gateway:
         """For what runs for no request."""
 
     def _chosen_endpoints(self, host: Host) -> dict[str, Endpoint]:
-        """What the settings have beside A2A, by the first segment of its paths."""
-        found: dict[str, Endpoint] = {}
-        if host.settings.http_operations:
+        """What there is beside A2A, by the first segment of its paths. Raises `AppError` where an extra is missing."""
+        found: dict[str, Endpoint] = {
+            "healthz": Liveness(),
+            "readyz": Readiness(lambda: self.calls.closed, host.agent.probe_store, host.spawn),
+        }
+        settings = host.settings
+        if settings.http_operations:
             from .operations.document import DocumentEndpoint  # late: only who chose it pays for it
             from .operations.endpoint import OperationsEndpoint
 
             found["operations"] = OperationsEndpoint(host, self.calls)
             found["openapi.json"] = DocumentEndpoint(host, self.calls)
-        if host.settings.http_page:
+        if settings.http_metrics:
+            check_available()
+            from .monitoring.metrics import MetricsEndpoint  # late: it loads the extra's library
+
+            found["metrics"] = MetricsEndpoint(host, self.calls)
+        if settings.http_page:
             from .page.endpoint import PageEndpoint
 
-            found[""] = found["page"] = PageEndpoint(self.calls, has_operations=host.settings.http_operations)
+            found[""] = found["page"] = PageEndpoint(self.calls, has_operations=settings.http_operations)
         return found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -95,7 +106,7 @@ class Gateway:
         The root is that of the page, but for JSON-RPC.
         """
         segment = path.partition("/")[0]
-        if not segment and method not in ("GET", "HEAD"):
+        if not segment and method == "POST":
             return self._a2a
         return self._endpoints.get(segment, self._a2a)
 
@@ -131,9 +142,9 @@ class Gateway:
 
 def _is_local(request: Request) -> bool:
     """Whether the client is on this machine. A client without an IP address is: a unix socket, or a test."""
+    address = address_of(request)
     try:
-        client = request.client
-        return client is None or client.host == "127.0.0.1" or ip_address(client.host).is_loopback
+        return address in ("127.0.0.1", "") or ip_address(address).is_loopback
     except ValueError:
         return True
 

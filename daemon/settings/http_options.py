@@ -31,6 +31,11 @@ HttpOperations: TypeAlias = Annotated[
     ),
 ]
 
+HttpMetrics: TypeAlias = Annotated[
+    bool,
+    OptionInfo(group=HTTP, found_file="no", help="serve metrics for Prometheus, too: GET /metrics"),
+]
+
 HttpOpen: TypeAlias = Annotated[
     bool,
     OptionInfo(group=HTTP, found_file="no", help="let anybody call who reaches an address beyond this machine"),

@@ -18,6 +18,7 @@ from .http_options import (
     HttpKey,
     HttpMaxConnections,
     HttpMaxRequests,
+    HttpMetrics,
     HttpNoStdio,
     HttpOpen,
     HttpOperations,
@@ -245,6 +246,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     http: HttpAddress = None
     no_stdio: HttpNoStdio = False
     http_operations: HttpOperations = False
+    http_metrics: HttpMetrics = False
     http_open: HttpOpen = False
     http_page: HttpPage = False
     http_url: HttpUrl = None

@@ -35,7 +35,7 @@ class _Requests(msgspec.Struct, frozen=True):
 
 @final
 class PageEndpoint:
-    """`GET` of the root, and of `page/requests`. It has the calls keep their last requests."""
+    """The root, but for A2A's JSON-RPC, and `page/requests`. It has the calls keep their last requests."""
 
     def __init__(self, calls: Calls, *, has_operations: bool) -> None:
         made = document(has_operations=has_operations)
@@ -55,7 +55,7 @@ class PageEndpoint:
         if path not in ("", REQUESTS):
             return response_of(_WRITER.failure(MethodNotFound()))
         if request.method not in ("GET", "HEAD"):
-            return response_of(not_allowed("GET, HEAD"))
+            return response_of(not_allowed("GET, HEAD" if path else "GET, HEAD, POST"))
         response = await self._requests(request) if path else self._page(request)
         return await compressed(request, response)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 
-from ....errors.codes import row_of
 from ....errors.failures import Cancelled
+from ...dispatch.request import OK, OTHER, code_of
 
 if TYPE_CHECKING:
     from ...dispatch.request import Outcome
@@ -18,16 +18,10 @@ if TYPE_CHECKING:
 MAX_REQUESTS: Final = 100
 """How many are kept."""
 
-OK: Final = "ok"
-"""The outcome of a request that did not fail."""
-
-OTHER: Final = "other"
-"""Stands for every method that the caller may not call, or that is none: names that callers make up are not kept."""
-
 
 class RecentRequest(msgspec.Struct, frozen=True):
-    """It ended `at` so many seconds after 1970, and took `ms` milliseconds. `method` is a declared name, or `OTHER`; `outcome` is
-    `OK`, or the code of a failure."""
+    """It ended `at` so many seconds after 1970, and took `ms` milliseconds. `method` is the declared name of one that the
+    caller may call, or `OTHER`: names that callers make up are not kept. `outcome` is `OK`, or the code of a failure."""
 
     at: float
     method: str
@@ -49,7 +43,7 @@ class RecentRequests:
         if subject is None and access.provider is not None:
             return  # nobody could see it
         ended = Cancelled() if outcome is None else outcome
-        code = OK if isinstance(ended, bytes) else row_of(ended).protocol_code
+        code = OK if isinstance(ended, bytes) else code_of(ended)
         self._requests.append((subject, RecentRequest(time(), name or OTHER, code, round(seconds * 1000, 3))))
 
     def of(self, access: Access) -> list[RecentRequest]:

@@ -36,6 +36,7 @@ NO = {
     "http": '"0.0.0.0:80"',
     "no_stdio": "true",
     "http_operations": "true",
+    "http_metrics": "true",
     "http_open": "true",
     "http_page": "true",
     "http_url": '"http://evil"',

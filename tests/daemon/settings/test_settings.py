@@ -67,6 +67,7 @@ SAMPLES = {
     "http": Sample(["--http", "unix:/run/d.sock"], "unix:/run/d.sock", '"unix:/run/d.sock"', "unix:/run/d.sock"),
     "no_stdio": Sample(["--no-stdio"], "1", "true", True),
     "http_operations": Sample(["--http-operations"], "yes", "true", True),
+    "http_metrics": Sample(["--http-metrics"], "1", "true", True),
     "http_open": Sample(["--http-open"], "1", "true", True),
     "http_page": Sample(["--http-page"], "1", "true", True),
     "http_url": Sample(["--http-url", "https://a.b/"], "https://a.b/", '"https://a.b/"', "https://a.b/"),

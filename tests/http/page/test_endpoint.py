@@ -91,7 +91,8 @@ async def test_the_page_stands_at_the_root_beside_json_rpc(serve: Serve) -> None
         assert (await client.request("HEAD", "/"))[0] == 200
         answer = await client.call("SendMessage", hello(), **V1)
         assert answer["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
-        assert (await client.request("PUT", "/"))[0] == 405
+        status, headers, _ = await client.request("PUT", "/")
+        assert (status, headers["allow"]) == (405, "GET, HEAD, POST")
         assert (await client.request("GET", "/tasks", headers={"a2a-version": "1.0"}))[0] == 200
 
 

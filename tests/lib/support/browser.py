@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from .waits import DEADLINE_SECONDS
 
@@ -51,8 +51,9 @@ os.execv(sys.argv[3], sys.argv[3:])
 class Page:
     """One page. `events` are those of the protocol that have come: its faults, its console, its requests."""
 
-    def __init__(self, to: IO[bytes], back: IO[bytes]) -> None:
+    def __init__(self, to: int, back: int) -> None:
         self._to, self._back = to, back
+        self._unread = b""
         self._number = 0
         self._session = ""
         self.events: list[dict[str, Any]] = []
@@ -67,8 +68,10 @@ class Page:
         message = {"id": self._number, "method": method, "params": params}
         if self._session:
             message["sessionId"] = self._session
-        self._to.write(json.dumps(message).encode() + b"\0")
-        self._to.flush()
+        unsent = json.dumps(message).encode() + b"\0"
+        while unsent:
+            assert select.select([], [self._to], [], DEADLINE_SECONDS)[1], "the browser reads nothing"
+            unsent = unsent[os.write(self._to, unsent) :]
         while True:
             came = self._receive()
             if came.get("id") == self._number:
@@ -145,11 +148,13 @@ class Page:
         self.send("Input.insertText", text=text)
 
     def _receive(self) -> dict[str, Any]:
-        data = bytearray()
-        while (byte := self._back.read(1)) not in (b"\0", b""):
-            data += byte
-        assert data, "the browser has ended"
-        message: dict[str, Any] = json.loads(data)
+        while b"\0" not in self._unread:
+            assert select.select([self._back], [], [], DEADLINE_SECONDS)[0], "the browser says nothing"
+            data = os.read(self._back, 1 << 16)
+            assert data, "the browser has ended"
+            self._unread += data
+        text, _, self._unread = self._unread.partition(b"\0")
+        message: dict[str, Any] = json.loads(text)
         if "id" not in message:
             self.events.append(message)
         return message
@@ -157,7 +162,7 @@ class Page:
 
 @contextmanager
 def browser(folder: Path) -> Iterator[Page]:
-    """Start Chromium with a new profile in `folder`. It is killed at the end, or when the deadline is over."""
+    """Start Chromium with a new profile in `folder`. It is killed at the end. Each command and each wait has a deadline."""
     assert CHROMIUM is not None and sys.platform != "win32"
     command_read, command_write = os.pipe()
     answer_read, answer_write = os.pipe()
@@ -173,11 +178,9 @@ def browser(folder: Path) -> Iterator[Page]:
         )
         os.close(command_read)
         os.close(answer_write)
-        alarm = threading.Timer(DEADLINE_SECONDS, process.kill)
-        alarm.start()
+        os.set_blocking(to.fileno(), False)
         try:
-            yield Page(to, back)
+            yield Page(to.fileno(), back.fileno())
         finally:
-            alarm.cancel()
             os.killpg(process.pid, signal.SIGKILL)  # its helpers too
             process.wait()
