@@ -42,7 +42,7 @@ function typeName(schema, root, depth = 0) {
   if (found.type === "array") return found.items ? `array of ${name(found.items)}` : "array";
   if (found.type === "object") return schema.$ref ? found.title : "object";
   if (found.anyOf || found.oneOf) return [...new Set((found.anyOf || found.oneOf).map(name))].join(" or ");
-  if (found.enum || "const" in found) return "one value of some";
+  if (found.enum) return `one of ${found.enum.length}`;
   return [found.type || "any JSON"].flat().join(" or ") + (found.format ? ` (${found.format})` : "");
 }
 const LIMITS = { minimum: "\u2265 #", exclusiveMinimum: "> #", maximum: "\u2264 #", exclusiveMaximum: "< #", multipleOf: "a multiple of #", minLength: "length \u2265 #",

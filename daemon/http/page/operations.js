@@ -98,7 +98,7 @@ function operationPage(operation) {
   const errors = errorsOf(operation), own = errors.filter(({ code }) => !PROTOCOL_CODES.includes(code)), common = errors.filter((each) => !own.includes(each));
   let running = null;
   stop.hidden = true;
-  const tell = (...nodes) => { result.replaceChildren(...nodes); result.hidden = false; };
+  const tell = (...nodes) => { result.replaceChildren(...nodes); result.hidden = false; result.scrollIntoView({ block: "nearest" }); };
   const open = async (text, signal, last) => {
     const response = await request(`operations/${pathOf(operation.name)}`, { method: "POST", body: text, signal, headers: last ? { "Last-Event-ID": last } : {} });
     if (!response.ok) throw failureOf(await textOf(response), response);

@@ -70,7 +70,8 @@ function taskView(kind) {
     planned = 0;
     changed.forEach(drawArtifact);
     changed.clear();
-    head.hidden = log.hidden = whole.hidden = facts.hidden = !task;
+    head.hidden = whole.hidden = facts.hidden = !task;
+    log.hidden = !events.list.children.length && !isActive(task);
     resultsPart.hidden = !artifacts.size;
     const messages = [...(task?.history || []), task?.status.message, lone].filter(Boolean), over = !isActive(task) && !isWaiting(task);
     history.replaceChildren(...messages.map(messageNode));
