@@ -119,7 +119,7 @@ class Connection:
             self,
             host.request_metrics["stdio"],
         )
-        self._client = Client(self.writer.flush, self.on_progress)
+        self._client = Client(self._flush, self.on_progress)
         host.scheduler.attach(self._client)
         for call in self.session.dialect.open_calls():
             dispatcher.accept(call)
@@ -262,6 +262,10 @@ class Connection:
         )
 
     # -- what the scheduler and the session ask for -----------------------------------------------------------
+
+    def _flush(self) -> None:
+        self.writer.flush()
+        self.host.request_metrics["stdio"].sent()
 
     def on_progress(self) -> None:
         self._reader.look_again()

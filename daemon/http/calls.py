@@ -5,9 +5,11 @@ Knows no protocol: the endpoints do.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Final, final
+from functools import partial
+from types import coroutine
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 import msgspec
 from starlette.responses import Response
@@ -22,7 +24,7 @@ from .answers import Answer, AnswerWriter, FailureWriter
 from .callers import Callers
 from .context_host import HttpContextHost
 from .exchange import Exchange, Overdue
-from .requests import ClientGone, read_body, service_params
+from .requests import ClientGone, address_of, read_body, service_params
 from .senders import Sender, Senders
 from .sse import send_events
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from ..host import Host
     from ..rpc.envelope import Call
 
+T = TypeVar("T")
+
 ANONYMOUS: Final = "anonymous"
 """Who HTTP callers are where no identity provider tells them apart. Their tasks are not those of the parent process."""
 
@@ -42,13 +46,16 @@ UNWATCHED_SECONDS: Final = 0.05
 
 
 class CallSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Sizes in bytes, times in seconds. `url` is the public one; without it, what clients ask for."""
+    """Sizes in bytes, times in seconds. `url` is the public one; without it, what clients ask for. `plain_receive`: the `receive`
+    of the server opens no cancel scopes, so that it may be begun outside of one.
+    """
 
     url: str = ""
     max_body: int
     body_timeout: float
     keep_alive: float = 15.0
     max_in_flight: int = 1024
+    plain_receive: bool = False
 
 
 @final
@@ -126,15 +133,19 @@ class Calls:
     async def body(self, request: Request, writer: FailureWriter, *, needed: bool = True) -> bytes | Response | None:
         """The body, JSON by its content type; empty where there is none and none is `needed`. The response where it is refused;
         None where the client has gone."""
-        settings = self._settings
-        with anyio.move_on_after(settings.body_timeout) as scope:
+        reading = self._read(request, writer, needed=needed)
+        if self._settings.plain_receive:
+            try:
+                reading = _rest_of(reading, reading.send(None))
+            except (
+                StopIteration
+            ) as whole:  # most bodies come with their heads: a time limit would cost more than they do
+                found: bytes | Response | None = whole.value
+                return found
+        with anyio.move_on_after(self._settings.body_timeout) as scope:
             self._bodies.add(scope)
             try:
-                return await read_body(request, self._host.memory, limit=settings.max_body, needed=needed)
-            except FailureError as exc:
-                return self.refused(writer, exc.failure, close=True)
-            except ClientGone:
-                return None
+                return await reading
             finally:
                 self._bodies.discard(scope)
         if self.closed:  # the end has begun: the rest of the body is not awaited
@@ -158,6 +169,14 @@ class Calls:
         response.status_code = status or response.status_code
         return response
 
+    async def _read(self, request: Request, writer: FailureWriter, *, needed: bool) -> bytes | Response | None:
+        try:
+            return await read_body(request, self._host.memory, limit=self._settings.max_body, needed=needed)
+        except FailureError as exc:
+            return self.refused(writer, exc.failure, close=True)
+        except ClientGone:
+            return None
+
     async def run(
         self, request: Request, send: Send, call: Call, writer: AnswerWriter, router: Router
     ) -> Response | None:
@@ -167,17 +186,14 @@ class Calls:
             if isinstance(access, Internal):
                 self._metrics.refused(router.name_of(call), access)
                 return response_of(writer.failure(access))
-            key = _sender_key(request, access)
-            sender = self._senders.enter(key)
-            exchange = Exchange(self._host, call)
-            try:
-                context_host = HttpContextHost(self._host, access, self.url(request))
-                exchange.begin(router, access, sender, context_host, closed=self.closed)
-                return await self._answer(request, send, exchange, writer)
-            finally:
-                exchange.abandon()
-                if sender is not None:
-                    self._senders.leave(key, sender)
+            with self.sender(request, access) as sender:
+                exchange = Exchange(self._host, call)
+                try:
+                    context_host = HttpContextHost(self._host, access, partial(self.url, request))
+                    exchange.begin(router, access, sender, context_host, closed=self.closed)
+                    return await self._answer(request, send, exchange, writer)
+                finally:
+                    exchange.abandon()
 
     async def _answer(self, request: Request, send: Send, exchange: Exchange, writer: AnswerWriter) -> Response | None:
         if exchange.is_stream:
@@ -197,8 +213,42 @@ class Calls:
 
 
 def response_of(answer: Answer, *, close: bool = False) -> Response:
-    headers = {**answer.headers, **({"connection": "close"} if close else {})}
-    return Response(answer.body, answer.status, headers, answer.media_type or None)
+    return _WholeResponse(answer, {**answer.headers, "connection": "close"} if close else answer.headers)
+
+
+@final
+class _WholeResponse(Response):
+    """A response that is made in less time: its body is made already, and its headers are known to be fit."""
+
+    def __init__(self, answer: Answer, headers: Mapping[str, str]) -> None:
+        self.status_code = answer.status
+        self.body = answer.body
+        self.background = None
+        self.raw_headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+        if answer.status not in _WITHOUT_BODY:
+            self.raw_headers.append((b"content-length", b"%d" % len(answer.body)))
+        if answer.media_type:
+            self.raw_headers.append((b"content-type", answer.media_type.encode("latin-1")))
+
+
+_WITHOUT_BODY: Final = (204, 304)
+
+
+@coroutine
+def _rest_of(work: Coroutine[Any, Any, T], awaited: object) -> Generator[Any, Any, T]:
+    """Await what is left of a coroutine that has made its first step, and waits for this."""
+    while True:
+        step: Callable[..., Any] = work.send
+        argument: object
+        try:
+            argument = yield awaited
+        except BaseException as exc:  # noqa: BLE001 - whatever the loop throws in belongs to the work
+            step, argument = work.throw, exc
+        try:
+            awaited = step(argument)
+        except StopIteration as stop:
+            found: T = stop.value
+            return found
 
 
 def _sender_key(request: Request, access: Access) -> str:
@@ -206,7 +256,7 @@ def _sender_key(request: Request, access: Access) -> str:
     identity = access.caller
     if identity is not None and access.provider is not None:
         return f"identity:{identity.subject}"
-    return f"address:{request.client.host if request.client else ''}"
+    return f"address:{address_of(request)}"
 
 
 @asynccontextmanager

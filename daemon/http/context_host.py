@@ -23,15 +23,20 @@ class HttpContextHost:
     """The `ContextHost` of requests that came by HTTP. Such a client takes no messages but its answers: what is sent to it
     goes nowhere, and a request to it is refused.
 
-    `access` says who the callers are. `url` is the address under which they reach the gateway; empty where it is not known.
+    `access` says who the callers are. `url()` is the address under which they reach the gateway; empty where it is not known.
     """
 
-    def __init__(self, host: Host, access: Access, url: str = "") -> None:
-        self.client: ClientInfo = ClientInfo()
+    client: ClientInfo = ClientInfo()
+
+    def __init__(self, host: Host, access: Access, url: Callable[[], str] = str) -> None:
         self.process = host
         self._access = access
-        self.url = url
+        self._url = url
         self.progress_cancels: dict[str | int, Callable[[], None]] = {}
+
+    @property
+    def url(self) -> str:
+        return self._url()
 
     @property
     def documents(self) -> Documents:

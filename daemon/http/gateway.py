@@ -17,7 +17,7 @@ from .context_host import HttpContextHost
 from .cors import Cors
 from .monitoring.available import check_available
 from .monitoring.health import Liveness, Readiness
-from .requests import GatewayRequest, route_path
+from .requests import GatewayRequest, address_of, route_path
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -140,9 +140,9 @@ class Gateway:
 
 def _is_local(request: Request) -> bool:
     """Whether the client is on this machine. A client without an IP address is: a unix socket, or a test."""
+    address = address_of(request)
     try:
-        client = request.client
-        return client is None or client.host == "127.0.0.1" or ip_address(client.host).is_loopback
+        return address in ("127.0.0.1", "") or ip_address(address).is_loopback
     except ValueError:
         return True
 

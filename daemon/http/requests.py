@@ -49,7 +49,7 @@ class _Headers(Headers):
         return isinstance(key, str) and key.lower() in self._first
 
     def get(self, key: str, default: Any = None) -> Any:
-        return self._first.get(key.lower(), default)
+        return self._first.get(key, default) if key.islower() else self._first.get(key.lower(), default)
 
 
 @final
@@ -63,6 +63,12 @@ class GatewayRequest(Request):
     @property
     def headers(self) -> Headers:
         return self._headers
+
+
+def address_of(request: Request) -> str:
+    """The address of the client; empty where it has none, as on a unix socket."""
+    client = request.scope.get("client")
+    return client[0] if client else ""
 
 
 class ClientGone(Exception):
@@ -133,8 +139,8 @@ def service_params(request: Request, api_keys: Iterable[ApiKey] = ()) -> dict[st
 
     An API key in a place that the card declares becomes an `authorization` of the scheme `ApiKey`, if there is no other.
     """
-    headers = request.headers
-    params = {name: headers[header] for header, name in _PARAMS.items() if header in headers}
+    get = request.headers.get
+    params = {name: value for header, name in _PARAMS.items() if (value := get(header)) is not None}
     if "authorization" not in params:
         for key in api_keys:
             given = _api_key(request, key)

@@ -8,8 +8,10 @@ from .calls import CallSettings
 from .origins import LOOPBACK_NAMES, Origins, host_name_of, is_host_name, is_origin
 
 
-def call_settings(settings: Settings) -> CallSettings:
+def call_settings(settings: Settings, *, own_server: bool = False) -> CallSettings:
+    """`own_server` where the server is that of this package, whose ways are known."""
     return CallSettings(
+        plain_receive=own_server,
         url=settings.http_url or "",
         max_body=settings.max_message_bytes,
         body_timeout=settings.frame_timeout,

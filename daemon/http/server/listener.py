@@ -56,7 +56,7 @@ class HttpListener:
         local = address.loopback and host.access.provider is None and not settings.http_open
         self.gateway: Final = Gateway(
             host,
-            call_settings(settings),
+            call_settings(settings, own_server=True),
             origins_of(settings, local=address.loopback, host=address.host),
             local_only=local,
         )
