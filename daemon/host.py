@@ -6,7 +6,8 @@ Knows no client: those are in `connection/`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
 
 from ..errors.exceptions import FailureError
 from ..errors.failures import Overloaded
@@ -14,12 +15,13 @@ from .agents.host import AgentHost
 from .dispatch.execution import APP_LOOP
 from .dispatch.from_thread import LoopPortal
 from .dispatch.inner_calls import InnerCalls
+from .dispatch.request import RequestMetrics
 from .dispatch.scheduler import Scheduler
 from .dispatch.task_pool import HandlerLoop
 from .lifespans import Lifespans
 from .logs import log
 from .memory import MemoryBudget
-from .operations.access import PARENT, Access
+from .operations.access import PARENT, Access, AccessRule
 from .operations.catalogue import Catalogue, server_of
 from .operations.registry import LazyOperations, Registry
 from .operations.service import DeclarationError
@@ -34,12 +36,19 @@ if TYPE_CHECKING:
 
     from ..errors.codes import DialectChoice
     from .agents.agent import Agent
-    from .operations.context import Context, ContextHost
+    from .metrics.figures import Figures, Transport
+    from .operations.access import Identity
+    from .operations.context import Context, ContextHost, Sending
     from .operations.current_request import CurrentRequest
     from .operations.service import Service
     from .operations.spec import OperationSpec
 
 T = TypeVar("T")
+
+ResourceWatcher: TypeAlias = "Callable[[str], Sending | None]"
+
+ALL_METHODS: Final = AccessRule(all_of=frozenset({"metrics"}))
+"""Who sees the figures of every method: a scraper need not be allowed to call what it counts."""
 
 MAX_NAMED: Final = 5
 """How many methods a line of the log names."""
@@ -63,10 +72,15 @@ class Host:
         agent: Agent | None = None,
     ) -> None:
         self.version = version
+        self._started = monotonic()
         self.settings: Final = settings
         self.access: Final = access or Access(PARENT)
         self.catalogue: Final = Catalogue(services, credentials or {})
         self.memory: Final = MemoryBudget(fitting_memory(settings.max_memory))
+        self.request_metrics: Final[Mapping[Transport, RequestMetrics]] = {
+            "stdio": RequestMetrics(),
+            "http": RequestMetrics(),
+        }
         self._wakeup = Wakeup()
         self._watch = LoopWatch(settings.blocked_after)
         self.scheduler: Final = Scheduler(
@@ -88,6 +102,8 @@ class Host:
         if agent is not None:
             self._check_reachable(agent)
         self._warn_of_plain()
+        self.resource_watchers: Final[list[ResourceWatcher]] = []
+        """What is called with the URI of each resource that has changed, from any thread."""
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._waiting: list[Callable[[], Coroutine[Any, Any, None]]] = []
@@ -156,14 +172,41 @@ class Host:
     def credentials_of(self, namespace: str) -> Mapping[str, str]:
         return self.catalogue.credentials_of(namespace)
 
+    def resource_updated(self, uri: str, own: ResourceWatcher | None = None) -> Sending | None:
+        """Tell all clients that want to hear of it, from any thread. What is returned waits for one of them alone, whose watcher
+        is given.
+        """
+        sent = {watch: watch(uri) for watch in [*self.resource_watchers]}
+        return None if own is None else sent.get(own)
+
     def offered(self, context: Context) -> Iterator[OperationSpec]:
         """The external operations that this caller may call, in the order of declaration."""
         return self.catalogue.visible_to(context.identity)
 
     def _discovery(self) -> list[OperationSpec]:
         from .services.discovery import discovery, rpc_discovery  # late: few callers ask
+        from .services.metrics import metrics
 
-        return [*discovery(self).operations, *rpc_discovery(self).operations]
+        return [*discovery(self).operations, *metrics(self).operations, *rpc_discovery(self).operations]
+
+    async def figures(self, identity: Identity | None) -> Figures:
+        """The daemon's figures. Methods that this caller may not call count as `other`, unless it holds the scope `metrics`."""
+        from .metrics.reading import Sources, read_figures  # late, as above
+
+        def shows(method: str) -> bool:
+            spec = self.registry.find(method)
+            return spec is None or spec.access.allows(identity) or ALL_METHODS.allows(identity)
+
+        sources = Sources(
+            self.version,
+            self._started,
+            self.request_metrics,
+            self.scheduler,
+            self.memory,
+            self._watch,
+            self.agent,
+        )
+        return await read_figures(sources, shows)
 
     @property
     def dialect(self) -> DialectChoice:
@@ -193,7 +236,7 @@ class Host:
         if self.settings.dialect is not None:
             return
         for meant, methods in self.catalogue.only_in().items():
-            if self.dialect == "plain":
+            if self.dialect == "plain" and not (meant == "mcp" and self.settings.http_mcp):
                 hint = (
                     f"only clients of {meant} find these, and the dialect is plain: write Service(…, dialect={meant!r})"
                 )

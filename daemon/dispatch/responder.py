@@ -14,7 +14,7 @@ from ..rpc.dialect import Dialect, Events
 from ..rpc.envelope import Call
 from ..rpc.inflight import Inflight, id_key
 from ..rpc.request_log import note_failure
-from .request import EventSink, Outcome, Request
+from .request import EventSink, Outcome, Request, RequestMetrics
 
 
 class ReplyStream(EventSink, Protocol):
@@ -33,7 +33,11 @@ class Output(Protocol):
     """The way to the client."""
 
     def post(self, body: bytes) -> None:
-        """Queue one message. Never blocks."""
+        """Queue one response. Never blocks."""
+        ...
+
+    def fail(self, failure: Failure, body: bytes | None) -> None:
+        """The same for one that tells of this failure; None where the client is told nothing."""
         ...
 
     def open_stream(self, encode: Callable[[int, bytes], bytes | None]) -> ReplyStream:
@@ -43,13 +47,23 @@ class Output(Protocol):
 
 @final
 class Responder:
-    """One per client. The `Requester` of all requests that it sends."""
+    """One per client, or per part of what it sends, which then share the table of those in flight. The `Requester` of all
+    requests in it.
+    """
 
-    def __init__(self, output: Output, memory: MemoryBudget, dialect: Dialect) -> None:
+    def __init__(
+        self,
+        output: Output,
+        memory: MemoryBudget,
+        dialect: Dialect,
+        metrics: RequestMetrics,
+        inflight: Inflight[Request] | None = None,
+    ) -> None:
         self._output = output
+        self._metrics = metrics
         self._memory = memory
         self._dialect = dialect
-        self._inflight: Inflight[Request] = Inflight()
+        self._inflight: Inflight[Request] = Inflight() if inflight is None else inflight
         self._streams: dict[Request, tuple[ReplyStream, Events]] = {}
 
     @property
@@ -74,14 +88,15 @@ class Responder:
     def deliver(self, request: Request, outcome: Outcome) -> None:
         """Answer the request, at once or behind the events of its subscription."""
         call, events = request.call, self._streams.pop(request, None)
+        if isinstance(outcome, bytes) and len(outcome) > SMALL and call.id is not None:
+            map_large_blocks()
+            if not self._has_memory(request, outcome):
+                outcome = Overloaded()
+        self._metrics.ended(request, outcome)
         if call.id is None:
             if not isinstance(outcome, bytes):
                 self._note(call, outcome)
             return
-        if isinstance(outcome, bytes) and len(outcome) > SMALL:
-            map_large_blocks()
-            if not self._has_memory(request, outcome):
-                outcome = Overloaded()
         ended = request.ended_by is not None
         if not self._inflight.settle(request, hold=events is not None and not ended):
             return
@@ -152,6 +167,7 @@ class Responder:
 
     def refuse(self, call_id: bytes, failure: Failure) -> None:
         """Answer what never became a call, and log it."""
+        self._metrics.refused(None, failure)
         note_failure(None, call_id, failure, failure, self._dialect)
         self.error(call_id, failure)
 
@@ -159,14 +175,20 @@ class Responder:
         """Answer a call whose handling failed in the daemon's own code, which is in the log already."""
         request = self.find(call_id)
         if request is None:
+            self._metrics.refused(None, Internal())
             self.error(call_id, Internal())
         else:
             request.end(Internal())
 
+    def refuse_bytes(self, failure: Failure) -> None:
+        """Answer bytes that were no message. They are in the log already."""
+        self._metrics.refused(None, failure)
+        self.error(envelope.NULL_ID, failure)
+
     def error(self, call_id: bytes, failure: Failure, method: str = "") -> None:
         """Send an error for something that is in the log already. `method` is empty where it is not known."""
-        if not isinstance(failure, self._dialect.unanswered):
-            self._output.post(self._dialect.encode_failure(call_id, failure, method))
+        told = not isinstance(failure, self._dialect.unanswered)
+        self._output.fail(failure, self._dialect.encode_failure(call_id, failure, method) if told else None)
 
     def _note(self, call: Call, failure: Failure, shown: Outcome | None = None) -> None:
         told = None if isinstance(shown, bytes) else shown

@@ -14,6 +14,7 @@ from ..rpc.request_log import note_failure
 from .event_queue import EventQueue, QueuedEvent
 
 if TYPE_CHECKING:
+    from ...errors.failures import Failure
     from ..dispatch.request import EventSink, Outcome
     from ..dispatch.router import Router
     from ..host import Host
@@ -32,6 +33,7 @@ class Exchange:
         self.call = call
         self.outcome: Outcome | None = None
         self._host = host
+        self._metrics = host.request_metrics["http"]
         self._request: Request | None = None
         self._events: EventQueue | None = None
         self._changed: anyio.Event | None = None
@@ -42,17 +44,21 @@ class Exchange:
     ) -> None:
         """Submit the call of this caller, or refuse it. Without a `sender` it has too many in flight."""
         if closed or sender is None:
-            return self._end(Unavailable() if closed else Overloaded(RETRY_AFTER_MS))
+            return self._refuse(router, Unavailable() if closed else Overloaded(RETRY_AFTER_MS))
         route = router.route(self.call, access)
         if not isinstance(route, tuple):
-            return self._end(route)
+            return self._refuse(router, route)
         call, spec = route
         if self._at_limit(spec) or sender.backlog.full():
-            return self._end(Overloaded(RETRY_AFTER_MS))
+            return self._refuse(router, Overloaded(RETRY_AFTER_MS))
         if spec.mode == "stream":
             self._events = EventQueue(self._host.memory, self._wake)
         self._request = Request(call, spec, self, context_host, sender.backlog)
         self._host.scheduler.submit(self._request)
+
+    def _refuse(self, router: Router, failure: Failure) -> None:
+        self._metrics.refused(router.name_of(self.call), failure)
+        self._end(failure)
 
     def _at_limit(self, spec: OperationSpec) -> bool:
         scheduler = self._host.scheduler
@@ -80,6 +86,8 @@ class Exchange:
     def deliver(self, request: Request, outcome: Outcome) -> None:
         if request.spec.kind == "query" and isinstance(outcome, bytes) and not self._has_memory(len(outcome)):
             outcome = Overloaded()  # that of a mutation is always told: it would be tried again
+        self._metrics.ended(request, outcome)
+        self._metrics.sent()
         self._end(outcome)
 
     def _has_memory(self, size: int) -> bool:

@@ -15,6 +15,8 @@ from .a2a.endpoint import A2AEndpoint
 from .calls import Calls, CallSettings
 from .context_host import HttpContextHost
 from .cors import Cors
+from .monitoring.available import check_available
+from .monitoring.health import Liveness, Readiness
 from .requests import GatewayRequest, address_of, route_path
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ class Endpoint(Protocol):
 
 @final
 class Gateway:
-    """An ASGI app. With `local_only`, callers from other machines are refused."""
+    """An ASGI app. With `local_only`, callers from other machines are refused. Raises `AppError` where an extra is missing."""
 
     def __init__(self, host: Host, settings: CallSettings, origins: Origins, *, local_only: bool = False) -> None:
         self._host = host
@@ -59,14 +61,27 @@ class Gateway:
         """For what runs for no request."""
 
     def _chosen_endpoints(self, host: Host) -> dict[str, Endpoint]:
-        """What the settings have beside A2A, by the first segment of its paths."""
-        found: dict[str, Endpoint] = {}
-        if host.settings.http_operations:
+        """What there is beside A2A, by what its paths begin with. Raises `AppError` where an extra is missing."""
+        found: dict[str, Endpoint] = {
+            "healthz": Liveness(),
+            "readyz": Readiness(lambda: self.calls.closed, host.agent.probe_store, host.spawn),
+        }
+        settings = host.settings
+        if settings.http_operations:
             from .operations.document import DocumentEndpoint  # late: only who chose it pays for it
             from .operations.endpoint import OperationsEndpoint
 
             found["operations"] = OperationsEndpoint(host, self.calls)
             found["openapi.json"] = DocumentEndpoint(host, self.calls)
+        if settings.http_mcp:
+            from .mcp.endpoint import PATHS, McpEndpoint  # late: it loads the dialect
+
+            found |= dict.fromkeys(PATHS, McpEndpoint(host, self.calls))
+        if settings.http_metrics:
+            check_available()
+            from .monitoring.metrics import MetricsEndpoint  # late: it loads the extra's library
+
+            found["metrics"] = MetricsEndpoint(host, self.calls)
         return found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -86,8 +101,12 @@ class Gateway:
             await self._send(response, send)
 
     def _endpoint(self, path: str) -> Endpoint:
-        """Whose path this is: by its first segment. All that is nobody else's is A2A's, where it may be a tenant."""
-        return self._endpoints.get(path.partition("/")[0], self._a2a)
+        """Whose path this is: by its first segment, or its first two. All that is nobody else's is A2A's, where it may be a
+        tenant.
+        """
+        first, _, rest = path.partition("/")
+        endpoint = self._endpoints.get(first) or self._endpoints.get(f"{first}/{rest.partition('/')[0]}")
+        return endpoint or self._a2a
 
     async def _send(self, response: Response, send: Send) -> None:
         """Send a whole response. It counts in the memory budget until the client has taken most of it."""

@@ -141,6 +141,10 @@ class Scrubber:
 
         return scrub_json(self._pipeline, value)
 
+    def redactions(self) -> int:
+        """How many secrets were replaced so far, about. Paths don't count."""
+        return 0 if self._built is None else self._built.redactions
+
     def scrub_exception(self, exc: BaseException, *, source: bool = False) -> str:
         """The scrubbed traceback of an exception, its causes and contexts; at most 16 KiB, no locals.
 
@@ -179,3 +183,4 @@ scrub_event = DEFAULT.scrub_event
 scrub_details = DEFAULT.scrub_details
 scrub_exception = DEFAULT.scrub_exception
 finds_secret = DEFAULT.finds_secret
+redactions = DEFAULT.redactions

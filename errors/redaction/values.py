@@ -112,16 +112,19 @@ class ValueScrubber:
         """The copy of a value, or the mark if its name is sensitive. Decided by the copy, as a second round would decide."""
         copied = self.scrub(value, depth)
         sensitivity = name_sensitivity(name)
+        redacted: str | None = None
         match copied:
             case None | bool():
                 return copied
             case str():
-                return redact_by_name(name, copied) or copied
+                redacted = redact_by_name(name, copied)
             case int() | float():
                 is_counter = name.lower().endswith("s")
-                return copied if sensitivity is not Sensitivity.CERTAIN or is_counter else REDACTED
+                redacted = None if sensitivity is not Sensitivity.CERTAIN or is_counter else REDACTED
             case _:
-                return copied if sensitivity is not Sensitivity.CERTAIN or _is_redacted(copied) else REDACTED
+                redacted = None if sensitivity is not Sensitivity.CERTAIN or _is_redacted(copied) else REDACTED
+        self._pipeline.redactions += redacted is not None
+        return redacted or copied
 
     def _scrub_text(self, text: str) -> str:
         if self._characters_left <= 0:
@@ -215,6 +218,7 @@ def scrub_json(pipeline: Pipeline, value: object, name: str = "", depth: int = _
         case str():
             scrubbed, count = pipeline.scrub_secrets(value)
             redacted = redact_by_name(name, value) if name else None
+            pipeline.redactions += redacted is not None and not count
             return (redacted, max(count, 1)) if redacted is not None else (scrubbed if count else value, count)
         case Mapping():
             pairs = [

@@ -9,8 +9,8 @@ covers the last ones can still be read.
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from heapq import merge
 from itertools import islice
 from sys import maxsize
@@ -108,6 +108,7 @@ class MemoryStore:
         self._push_targets: dict[str, dict[str, PushTarget]] = {}
         self._owner_requests: dict[OwnerRequest, None] = {}
         self._last_sequence = 0
+        self._states: Counter[TaskState] = Counter()
         self._ended_tasks = 0
         self._ended_bytes = 0
         self._ended_sequences: deque[int] = deque()  # oldest first; a task that changed again leaves a stale entry
@@ -218,6 +219,7 @@ class MemoryStore:
         record.sequence = self._last_sequence
         self._by_sequence[record.sequence] = record
         self._count(record, RECORD_BYTES + record.size)
+        self._states[record.state] += 1
         for key in _index_keys(record):
             self._indexes.setdefault(key, TaskIndex()).add(record.sequence, record.status_timestamp)
         if record.state in TERMINAL:
@@ -230,6 +232,7 @@ class MemoryStore:
         self._overdue.pop(record.id, None)
         del self._by_sequence[record.sequence]
         self._count(record, 0)
+        self._states[record.state] -= 1
         for key in _index_keys(record):
             index = self._indexes[key]
             index.remove(record.sequence, record.status_timestamp)
@@ -335,6 +338,13 @@ class MemoryStore:
             str(page[-1].sequence) if len(found) > len(page) else "",
             sum(index.count(from_timestamp) for index in indexes),
         )
+
+    async def count(self) -> Mapping[TaskState, int]:
+        self._evict()
+        return dict(self._states)
+
+    async def probe(self) -> None:
+        pass
 
     # -- push targets and owner requests -----------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from ...dispatch.router import Router
 from ...operations.registry import Registry
 from ...rpc.a2a_methods import version_of
 from ...rpc.envelope import NULL_ID, Call
-from ..calls import Calls, refused, response_of
+from ..calls import Calls, response_of
 from .cards import WELL_KNOWN, WELL_KNOWN_OLD, Cards
 from .jsonrpc import JsonRpcWriter, read_call
 from .rest.answers import RestWriter
@@ -61,7 +61,7 @@ class A2AEndpoint:
         call = read_call(body, self._metadata(request))
         if not isinstance(call, Call):
             call_id, failure = call
-            return refused(JsonRpcWriter(call_id, version), failure, call_id)
+            return self._calls.refused(JsonRpcWriter(call_id, version), failure, call_id)
         writer = JsonRpcWriter(call.id or NULL_ID, version_of(call.method) or version)
         return await self._calls.run(request, send, call, writer, self._router)
 
@@ -86,7 +86,7 @@ class A2AEndpoint:
         try:
             params = read_params(found, body, request.query_params, methods)
         except FailureError as exc:
-            return refused(writer, exc.failure)
+            return self._calls.refused(writer, exc.failure)
         call = Call(route.method, NULL_ID, params, self._metadata(request), size=len(body))
         return await self._calls.run(request, send, call, writer, router)
 

@@ -18,7 +18,7 @@ from ...operations.registry import Registry
 from ...rpc.envelope import NULL_ID, Call
 from ...rpc.text import json_failure
 from ...schemas.documents import input_schema
-from ..calls import Calls, refused, response_of
+from ..calls import Calls, response_of
 from .compression import SMALLEST, compressed
 from .etags import with_etag
 from .query import read_query
@@ -70,7 +70,7 @@ class OperationsEndpoint:
             return body
         failure = json_failure(body) or served.wrong_form(body)
         if failure is not None:
-            return refused(served.writer, failure)
+            return self._calls.refused(served.writer, failure)
         return await self._run(request, served, body, send)
 
     async def _get(
@@ -79,7 +79,7 @@ class OperationsEndpoint:
         try:
             given = read_query(request.scope["query_string"], params, self._in_query)
         except FailureError as exc:
-            return refused(served.writer, exc.failure)
+            return self._calls.refused(served.writer, exc.failure)
         response = await self._run(request, served, given, send)
         if response is None or response.status_code != 200:
             return response
@@ -95,7 +95,7 @@ class OperationsEndpoint:
             try:
                 last_event_id(metadata)
             except FailureError as exc:
-                return refused(served.writer, exc.failure)
+                return self._calls.refused(served.writer, exc.failure)
         call = Call(served.spec.name, NULL_ID, Raw(params), metadata, size=len(params))
         return await self._calls.run(request, send, call, served.writer, self._router)
 

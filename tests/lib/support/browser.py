@@ -71,9 +71,13 @@ class Page:
 
     def open(self, path: Path) -> None:
         """Load a file, and wait until it is there."""
+        before = self._loads()
         self.send("Page.navigate", url=path.as_uri())
-        while not any(event["method"] == "Page.loadEventFired" for event in self.events):
+        while self._loads() == before:
             self._receive()
+
+    def _loads(self) -> int:
+        return sum(event["method"] == "Page.loadEventFired" for event in self.events)
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page. A promise is waited for."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar, final
 
 from .....lazy import anyio
+from ...model.types import TaskState
 from ..checks import ENDED_TASK_SECONDS, MAX_ENDED_TASKS, check_changes, page_bound
 from ..interface import (
     CommitRefusal,
@@ -155,6 +156,12 @@ class SqliteStore:
     async def list(self, query: TaskQuery) -> TaskPage:
         bound = page_bound(query)
         return await self._read(lambda connection: reader.list_tasks(connection, query, bound))
+
+    async def count(self) -> Mapping[TaskState, int]:
+        return await self._read(reader.count_states)
+
+    async def probe(self) -> None:
+        await self._write(lambda _: None)  # a transaction with nothing in it but its own mark, which goes to the disk
 
     async def delete_expired_tasks(self) -> bool:
         """Delete one batch of expired tasks, as the store does by itself. Returns whether there may be more."""
