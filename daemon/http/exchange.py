@@ -137,7 +137,7 @@ class Exchange:
             self._events.delivered(events)
 
     async def _wait_for_change(self) -> None:
-        self._changed = anyio.Event()
+        self._changed = self._host.scheduler.make_event()
         await self._changed.wait()
 
     def _wake(self) -> None:
